@@ -1,0 +1,142 @@
+//! `conversation/attach`: the one subscription. What follows the reply, always in this order (spec 10):
+//! `snapshot`, stored events past `since`, `replayComplete`, live events.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ConversationId, Epoch, Seq, SubscriptionId};
+use crate::method::{Empty, methods};
+
+methods! {
+    Attach: "conversation/attach", Observer, Unordered, AttachParams => AttachResult;
+    /// Ends a subscription of this connection. It never cancels a turn.
+    Detach: "conversation/detach", Observer, Unordered, DetachParams => Empty;
+}
+
+/// Where the replay begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// At the first event.
+    Start,
+    /// With no stored event but those to come.
+    Now,
+    /// With the last `n` events.
+    Tail(u32),
+    /// After this position; of another epoch, it is answered by `resyncRequired` and the tail.
+    Cursor(Cursor),
+}
+
+/// A place in a log that stays true over a restart of the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Cursor {
+    pub epoch: Epoch,
+    pub seq: Seq,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AttachParams {
+    pub id: ConversationId,
+    #[schemars(schema_with = "crate::schema::since")]
+    #[serde(with = "since_form")]
+    pub since: Since,
+    /// Whether text is wanted while it is being written; the finished item comes anyway.
+    #[serde(default = "yes")]
+    pub deltas: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttachResult {
+    pub subscription: SubscriptionId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DetachParams {
+    pub subscription: SubscriptionId,
+}
+
+/// `"start"`, `"now"`, `{"tail": n}` or `{"epoch": …, "seq": …}`, as spec 10 writes it.
+mod since_form {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    use super::{Cursor, Since};
+
+    pub(super) fn serialize<S: Serializer>(since: &Since, to: S) -> Result<S::Ok, S::Error> {
+        match since {
+            Since::Start => "start".serialize(to),
+            Since::Now => "now".serialize(to),
+            Since::Tail(n) => serde_json::json!({ "tail": n }).serialize(to),
+            Since::Cursor(cursor) => cursor.serialize(to),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Since, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Tail {
+            tail: u32,
+        }
+        let value = Value::deserialize(from)?;
+        match &value {
+            Value::String(word) if word == "start" => Ok(Since::Start),
+            Value::String(word) if word == "now" => Ok(Since::Now),
+            Value::Object(fields) if fields.contains_key("tail") => {
+                let tail: Tail = serde_json::from_value(value).map_err(D::Error::custom)?;
+                Ok(Since::Tail(tail.tail))
+            }
+            Value::Object(_) => {
+                let cursor: Cursor = serde_json::from_value(value).map_err(D::Error::custom)?;
+                Ok(Since::Cursor(cursor))
+            }
+            Value::String(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_) => Err(D::Error::custom(
+                r#"since must be "start", "now", {"tail": n} or {"epoch", "seq"}"#,
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(since: &str, expected: Option<Since>) {
+        let id = ConversationId::from_bytes([7; 16]);
+        let line = format!(r#"{{"id":"{id}","since":{since}}}"#);
+        let parsed = serde_json::from_str::<AttachParams>(&line).ok();
+        assert_eq!(expected, parsed.map(|it| it.since), "{line}");
+        if let Some(params) = parsed {
+            let again = serde_json::to_value(params).unwrap();
+            let original: serde_json::Value = serde_json::from_str(since).unwrap();
+            assert_eq!(original, again["since"]);
+        }
+    }
+
+    #[test]
+    fn since_reads_as_the_spec_writes_it() {
+        let epoch = Epoch::from_bytes([1; 16]);
+        check(r#""start""#, Some(Since::Start));
+        check(r#""now""#, Some(Since::Now));
+        check(r#"{"tail":5}"#, Some(Since::Tail(5)));
+        check(
+            &format!(r#"{{"epoch":"{epoch}","seq":9}}"#),
+            Some(Since::Cursor(Cursor { epoch, seq: Seq(9) })),
+        );
+        check(r#""then""#, None);
+        check(r#"{"tail":5,"seq":1}"#, None);
+        check("5", None);
+    }
+}

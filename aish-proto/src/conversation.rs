@@ -1,0 +1,218 @@
+//! `conversation/*`: what clients attach to. Attaching itself is in [`crate::attach`].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Envelope;
+use crate::id::{ConversationId, Seq, TurnId};
+use crate::method::{Empty, methods};
+use crate::turn::Usage;
+
+methods! {
+    /// Makes a conversation; returns once it is durable.
+    Create: "conversation/create", Driver, Conversation, CreateParams => CreateResult;
+    /// The conversations, last used first.
+    List: "conversation/list", Observer, Unordered, ListParams => ListResult;
+    /// One conversation as it is now.
+    StatusOf: "conversation/status", Observer, Unordered, ConversationParams => ConversationStatus;
+    Rename: "conversation/rename", Driver, Conversation, RenameParams => SeqResult;
+    /// Copies the log up to a position into a new conversation.
+    Fork: "conversation/fork", Driver, Conversation, ForkParams => CreateResult;
+    /// Takes it out of the ordinary list; nothing is lost.
+    Archive: "conversation/archive", Driver, Conversation, ConversationParams => SeqResult;
+    Unarchive: "conversation/unarchive", Driver, Conversation, ConversationParams => SeqResult;
+    /// Removes it. Its bytes leave the journal at the next compaction.
+    Delete: "conversation/delete", Driver, Conversation, DeleteParams => Empty;
+    /// Stored events, oldest first, ending before `beforeSeq`.
+    History: "conversation/history", Observer, Unordered, HistoryParams => HistoryResult;
+    /// Messages whose text contains the query, ignoring case.
+    Search: "conversation/search", Observer, Unordered, SearchParams => SearchResult;
+    /// The preset that answers from the next turn on.
+    SetModel: "conversation/setModel", Driver, Conversation, SetModelParams => SeqResult;
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateParams {
+    /// Absent: taken from the first message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// A preset by name; absent: the default of the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub cwd: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateResult {
+    pub id: ConversationId,
+    pub seq: Seq,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConversationParams {
+    pub id: ConversationId,
+}
+
+/// Which conversations to list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ListState {
+    /// All that are not archived.
+    #[default]
+    Open,
+    Archived,
+    All,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListParams {
+    #[serde(default)]
+    pub state: ListState,
+    /// Only those with this title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// `nextCursor` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// At most 500; 100 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListResult {
+    pub conversations: Vec<ConversationStatus>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// What a conversation is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Activity {
+    Idle,
+    Running,
+    /// A confirm waits for a person.
+    RequiresAction,
+    /// Turns wait and none runs: the one before them was interrupted (`turn/continue`, `queue/resume`).
+    Queued,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversationStatus {
+    pub id: ConversationId,
+    pub title: String,
+    pub state: Activity,
+    /// Turns that wait.
+    pub queued: u32,
+    /// The turn that runs.
+    pub turn: Option<TurnId>,
+    /// The preset by name; null: the default of the configuration.
+    pub model: Option<String>,
+    pub cwd: String,
+    pub archived: bool,
+    pub last_seq: Seq,
+    pub turns: u64,
+    pub attached: u32,
+    pub usage: Usage,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RenameParams {
+    pub id: ConversationId,
+    pub title: String,
+}
+
+/// Where in the log the change stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeqResult {
+    pub seq: Seq,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ForkParams {
+    pub id: ConversationId,
+    /// The last event to take along, cut back to the end of a turn; absent: all finished turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_seq: Option<Seq>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteParams {
+    pub id: ConversationId,
+    /// Its title, so that a wrong id deletes nothing.
+    pub confirm_title: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HistoryParams {
+    pub id: ConversationId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_seq: Option<Seq>,
+    /// At most 1000 events; fewer come when they are large.
+    pub limit: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryResult {
+    pub events: Vec<Envelope>,
+    /// Whether older ones exist.
+    pub more: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SearchParams {
+    pub query: String,
+    /// Absent: all conversations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<ConversationId>,
+    #[serde(default)]
+    pub include_archived: bool,
+    /// At most 200; 50 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchHit {
+    pub conversation: ConversationId,
+    pub title: String,
+    pub seq: Seq,
+    pub turn: Option<TurnId>,
+    /// The kind of event that holds the text.
+    pub kind: String,
+    /// The text around the first hit.
+    pub excerpt: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchResult {
+    pub hits: Vec<SearchHit>,
+    /// Whether the limit cut the list.
+    pub more: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetModelParams {
+    pub id: ConversationId,
+    /// A preset by name; null: the default of the configuration.
+    pub model: Option<String>,
+}

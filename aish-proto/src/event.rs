@@ -1,0 +1,257 @@
+//! Events: one envelope, and a type for the `data` of each kind (spec 10, Events).
+//!
+//! A stored event has a `seq`; an ephemeral one has none. A client that ignores every delta is still
+//! right, because the finished item repeats the whole text. Unknown kinds are to be skipped.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::conversation::Activity;
+use crate::id::{ClientId, ConversationId, Epoch, Seq, SubscriptionId, TurnId};
+use crate::method::Role;
+use crate::model::ModelSource;
+use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
+
+/// The notification method that carries every event.
+pub const NOTIFICATION: &str = "event";
+
+/// Params of the notification `event`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventParams {
+    pub subscription: SubscriptionId,
+    pub event: Envelope,
+}
+
+/// What every event has around its data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Envelope {
+    /// [`crate::version::EVENT_SCHEMA`].
+    pub v: u32,
+    pub epoch: Epoch,
+    pub conversation: ConversationId,
+    /// Null: ephemeral.
+    pub seq: Option<Seq>,
+    /// RFC 3339.
+    pub ts: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// The client that caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientId>,
+    pub kind: String,
+    pub data: Value,
+}
+
+impl Envelope {
+    /// The data as the type of its kind; `None` when the event is of another kind or not understood.
+    #[must_use]
+    pub fn read<E: EventData>(&self) -> Option<E> {
+        (self.kind == E::KIND)
+            .then(|| serde_json::from_value(self.data.clone()).ok())
+            .flatten()
+    }
+}
+
+/// The `data` of one kind of event.
+pub trait EventData: Serialize + DeserializeOwned + JsonSchema {
+    const KIND: &'static str;
+    const STORED: bool;
+}
+
+macro_rules! events {
+    ($($(#[$doc:meta])* $name:ident: $kind:literal, $stored:literal, { $($(#[$field_meta:meta])* $field:ident: $ty:ty),* $(,)? })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+            #[serde(rename_all = "camelCase")]
+            pub struct $name { $($(#[$field_meta])* pub $field: $ty),* }
+
+            impl EventData for $name {
+                const KIND: &'static str = $kind;
+                const STORED: bool = $stored;
+            }
+        )*
+
+        /// Every kind: name, whether it is stored, schema of its data.
+        pub(crate) fn kinds(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, bool, schemars::Schema)> {
+            vec![$(($kind, $stored, generator.subschema_for::<$name>())),*]
+        }
+    };
+}
+
+events! {
+    /// The first event of every conversation.
+    Created: "created", true, {
+        title: String,
+        model: Option<String>,
+        cwd: String,
+        /// The conversation and position it was copied from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        forked_from: Option<ForkOrigin>,
+    }
+    /// A question. It joins the context when its turn starts.
+    UserMessage: "userMessage", true, {
+        text: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<AttachedText>,
+    }
+    /// The turn waits, at this position; said again when it is moved.
+    TurnQueued: "turnQueued", true, { position: u32 }
+    TurnStarted: "turnStarted", true, {
+        /// The preset by name.
+        model: String,
+        /// What the server is asked for.
+        model_id: String,
+        source: ModelSource,
+        /// The turn whose question is asked again; its answer left the context.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_of: Option<TurnId>,
+        /// The turn whose answer is continued.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        continues: Option<TurnId>,
+    }
+    /// One finished answer of the model; the truth about its item.
+    AssistantMessage: "assistantMessage", true, {
+        item: u32,
+        text: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reasoning: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<CalledTool>,
+        /// False: the stream was cut, cancelled or interrupted, and the text ends where it ended.
+        complete: bool,
+        /// The model that the server named, when it was not the one asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        served_by: Option<String>,
+        usage: Option<Usage>,
+    }
+    ToolResult: "toolResult", true, { call: String, name: String, ok: bool, content: String }
+    /// Everything up to and including `through` left the context; it stays in the log.
+    Evicted: "evicted", true, { through: Seq }
+    ModelChanged: "modelChanged", true, { model: Option<String> }
+    Renamed: "renamed", true, { title: String }
+    ArchivedChanged: "archivedChanged", true, { archived: bool }
+    /// A line for people, shown with the prefix `[aish]`.
+    Status: "status", true, { level: StatusLevel, text: String }
+    TurnFinished: "turnFinished", true, {
+        stop_reason: StopReason,
+        /// The last answer's text.
+        text: String,
+        usage: Option<Usage>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<TurnError>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        merged_into: Option<TurnId>,
+    }
+    /// The conversation as of `lastSeq`; the first event of a subscription.
+    Snapshot: "snapshot", false, {
+        title: String,
+        state: Activity,
+        model: Option<String>,
+        cwd: String,
+        last_seq: Seq,
+        running: Option<RunningTurn>,
+        queue: Vec<QueuedTurn>,
+        held: bool,
+        /// Confirms that wait for a person, in full. None of this build's features opens one.
+        pending_confirms: Vec<Value>,
+        presence: Vec<PresentClient>,
+        /// Why this client's last subscription was cut, if it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        notice: Option<String>,
+    }
+    /// The stored events that `since` asked for have been sent.
+    ReplayComplete: "replayComplete", false, { through: Seq }
+    /// Text of the item being written, from this offset in UTF-8 bytes on.
+    TextDelta: "textDelta", false, {
+        item: u32,
+        offset: u64,
+        text: String,
+        /// The bytes between what was sent before and `offset` are gone from memory; the finished item has them.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        gap: bool,
+    }
+    ReasoningDelta: "reasoningDelta", false, {
+        item: u32,
+        offset: u64,
+        text: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        gap: bool,
+    }
+    ToolArgumentsDelta: "toolArgumentsDelta", false, {
+        item: u32,
+        /// Position among the calls of this item.
+        call: u32,
+        name: String,
+        offset: u64,
+        text: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        gap: bool,
+    }
+    /// Who is attached now.
+    Presence: "presence", false, { clients: Vec<PresentClient> }
+    /// What the conversation is doing now.
+    State: "state", false, { state: Activity, queued: u32, turn: Option<TurnId> }
+    /// The cursor means nothing here any more; the tail follows.
+    ResyncRequired: "resyncRequired", false, { reason: String }
+    /// The daemon is about to go; a cursor goes on after it is back.
+    Shutdown: "shutdown", false, { reason: String, deadline_at: String }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ForkOrigin {
+    pub conversation: ConversationId,
+    pub seq: Seq,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttachedText {
+    pub name: String,
+    pub text: String,
+}
+
+/// A call as the model wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CalledTool {
+    pub id: String,
+    pub name: String,
+    /// One JSON object as text; `{}` when what the model sent was none.
+    pub arguments: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum StatusLevel {
+    Debug,
+    Info,
+    Warning,
+}
+
+/// The turn that runs, and the newest part of what it is writing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunningTurn {
+    pub turn: TurnId,
+    pub item: u32,
+    /// Offset of `text` in the item, in UTF-8 bytes.
+    pub offset: u64,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PresentClient {
+    pub client_id: ClientId,
+    pub name: String,
+    pub tty: Option<String>,
+    /// From the socket.
+    pub pid: Option<u32>,
+    pub role: Role,
+}

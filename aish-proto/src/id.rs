@@ -1,0 +1,109 @@
+//! Identities and positions. Each is a type of its own, so that they do not mix.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ulid::Ulid;
+
+macro_rules! ulid_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(transparent)]
+        pub struct $name(#[schemars(with = "String")] pub Ulid);
+
+        impl $name {
+            /// The 16 bytes of the ULID, in its sorting order.
+            #[must_use]
+            pub fn to_bytes(self) -> [u8; 16] {
+                self.0.to_bytes()
+            }
+
+            #[must_use]
+            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(Ulid::from_bytes(bytes))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ulid::DecodeError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Ulid::from_string(text).map(Self)
+            }
+        }
+    };
+}
+
+ulid_id! {
+    /// What clients attach to.
+    ConversationId
+}
+ulid_id! {
+    /// From a send to the final answer.
+    TurnId
+}
+ulid_id! {
+    /// One connection of one program, given by the daemon at `daemon/hello`.
+    ClientId
+}
+ulid_id! {
+    /// One `conversation/attach` of one connection.
+    SubscriptionId
+}
+ulid_id! {
+    /// Input that was sent ahead in pieces by `blob/put`.
+    BlobId
+}
+ulid_id! {
+    /// One life of the store: it changes when the store was replaced or lost events, and a cursor
+    /// of another epoch means nothing (spec 00, Store).
+    Epoch
+}
+
+/// Position in the log of one conversation: 1, 2, 3, … without gaps (STO-2). 0 is before the first.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

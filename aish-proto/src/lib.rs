@@ -1,0 +1,16 @@
+//! The wire between `aishd` and its clients: method names, their params and results, events and
+//! errors (spec 10). Nothing here does IO; both sides link it, so a wrong pair does not compile.
+
+pub mod attach;
+pub mod conversation;
+pub mod daemon;
+pub mod error;
+pub mod event;
+pub mod id;
+pub mod limits;
+pub mod method;
+pub mod model;
+pub mod place;
+pub mod schema;
+pub mod turn;
+pub mod version;

@@ -1,0 +1,42 @@
+//! Sizes and counts that both sides hold to (spec 00, Wire; R13, R23).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Longest line from a client, the line feed included.
+pub const LINE_TO_DAEMON_BYTES: usize = 1 << 20;
+/// Longest line from the daemon, the line feed included.
+pub const LINE_FROM_DAEMON_BYTES: usize = 8 << 20;
+/// Text and attachments of one turn together.
+pub const INPUT_BYTES: usize = 1 << 20;
+/// Calls in one JSON-RPC batch.
+pub const BATCH_CALLS: usize = 16;
+/// `conversation/attach` subscriptions of one connection.
+pub const SUBSCRIPTIONS: usize = 32;
+/// Calls of one connection that may be unanswered at a time; the daemon reads no further until one is.
+pub const CALLS_IN_FLIGHT: usize = 64;
+/// Time from accepting a connection to its first complete request.
+pub const FIRST_REQUEST_MS: u64 = 5_000;
+/// A client that reads nothing for this long with data pending is cut.
+pub const CLIENT_STALL_MS: u64 = 30_000;
+/// Encoded events of one follower that are in memory at a time.
+pub const PAGE_BYTES: usize = 256 << 10;
+/// Newest part of a text being written that a late follower can still get.
+pub const LIVE_WINDOW_BYTES: usize = 256 << 10;
+/// Longest title of a conversation.
+pub const TITLE_CHARS: usize = 200;
+/// Longest idempotency key.
+pub const KEY_BYTES: usize = 128;
+
+/// What this daemon allows, as told at `daemon/hello`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    pub line_bytes: usize,
+    pub input_bytes: usize,
+    pub batch_calls: usize,
+    pub subscriptions: usize,
+    pub clients: usize,
+    pub queue: usize,
+    pub client_stall_ms: u64,
+}

@@ -1,0 +1,65 @@
+//! A method is a type (PRO-4): its name, who may call it, its params and its result in one place.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// What a client may do (spec 10, Errors). Each role may do all that the ones before it may.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Role {
+    /// May only read.
+    Observer,
+    /// May read and answer confirms.
+    Approver,
+    /// May do all.
+    Driver,
+}
+
+/// One method of the wire.
+pub trait Method {
+    /// `resource/verb`, the resource in singular (PRO-2).
+    const NAME: &'static str;
+    /// The least role that may call it.
+    const ROLE: Role;
+    /// What the call is ordered with (PRO-3).
+    const ORDER: Order;
+    type Params: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+    type Result: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+}
+
+/// The order that a method promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It takes its place among the changes of its conversation; it returns when what it did is durable.
+    Conversation,
+    /// It reads what is there when it is served; it waits for nothing.
+    Unordered,
+}
+
+/// Declares methods: `Type: "resource/verb", Role, Order, Params => Result`.
+macro_rules! methods {
+    ($($(#[$doc:meta])* $name:ident: $wire:literal, $role:ident, $order:ident, $params:ty => $result:ty;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub enum $name {}
+
+            impl $crate::method::Method for $name {
+                const NAME: &'static str = $wire;
+                const ROLE: $crate::method::Role = $crate::method::Role::$role;
+                const ORDER: $crate::method::Order = $crate::method::Order::$order;
+                type Params = $params;
+                type Result = $result;
+            }
+        )*
+    };
+}
+pub(crate) use methods;
+
+/// Params or result of a method that has none: `{}`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Empty {}

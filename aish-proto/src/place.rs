@@ -1,0 +1,90 @@
+//! Where the socket is (SOC-1). Both sides ask this one function, so that they meet.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Longest path that every client can connect to: `sun_path` less its terminating zero.
+pub const SOCKET_PATH_BYTES: usize = 107;
+
+/// Name of the socket in its directory.
+pub const SOCKET_NAME: &str = "aishd.sock";
+
+/// The parts of the process's surroundings that decide the place.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// `--socket`.
+    pub flag: Option<PathBuf>,
+    /// `AISH_SOCKET`.
+    pub aish_socket: Option<OsString>,
+    /// `XDG_RUNTIME_DIR`.
+    pub xdg_runtime_dir: Option<OsString>,
+    pub uid: u32,
+    /// Whether `/run/user/UID` is a directory that this user owns.
+    pub run_user_owned: bool,
+}
+
+/// The socket's path: `--socket`, then `AISH_SOCKET`, then `$XDG_RUNTIME_DIR/aish`, then an owned
+/// `/run/user/UID/aish`, then `/tmp/aish-UID`. Empty and relative variables count as unset.
+#[must_use]
+pub fn socket(around: &Surroundings) -> PathBuf {
+    if let Some(path) = &around.flag {
+        return path.clone();
+    }
+    let absolute = |value: &Option<OsString>| {
+        value
+            .as_ref()
+            .map(PathBuf::from)
+            .filter(|it| it.is_absolute())
+    };
+    if let Some(path) = absolute(&around.aish_socket) {
+        return path;
+    }
+    let directory = match absolute(&around.xdg_runtime_dir) {
+        Some(runtime) => runtime.join("aish"),
+        None if around.run_user_owned => PathBuf::from(format!("/run/user/{}/aish", around.uid)),
+        None => PathBuf::from(format!("/tmp/aish-{}", around.uid)),
+    };
+    directory.join(SOCKET_NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(around: Surroundings, expected: &str) {
+        let around = Surroundings { uid: 7, ..around };
+        assert_eq!(PathBuf::from(expected), socket(&around));
+    }
+
+    #[test]
+    fn the_first_place_that_is_set_wins() {
+        let all = Surroundings {
+            flag: Some("here.sock".into()),
+            aish_socket: Some("/env.sock".into()),
+            xdg_runtime_dir: Some("/run/user/9".into()),
+            uid: 7,
+            run_user_owned: true,
+        };
+        check(all.clone(), "here.sock");
+        let all = Surroundings { flag: None, ..all };
+        check(all.clone(), "/env.sock");
+        let all = Surroundings {
+            aish_socket: Some("".into()),
+            ..all
+        };
+        check(all.clone(), "/run/user/9/aish/aishd.sock");
+        let all = Surroundings {
+            xdg_runtime_dir: Some("relative".into()),
+            ..all
+        };
+        check(all.clone(), "/run/user/7/aish/aishd.sock");
+        check(
+            Surroundings {
+                run_user_owned: false,
+                ..all
+            },
+            "/tmp/aish-7/aishd.sock",
+        );
+    }
+}

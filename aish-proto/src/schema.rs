@@ -1,0 +1,128 @@
+//! The JSON schema of the whole wire, made from the types (PRO-4).
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use crate::event::{self, Envelope};
+use crate::id::Epoch;
+use crate::method::{Method, Order, Role};
+use crate::{attach, conversation, daemon, error, model, turn, version};
+
+/// One method as the documentation and the schema show it.
+#[derive(Clone, Debug)]
+pub struct MethodSchema {
+    pub name: &'static str,
+    pub role: Role,
+    pub order: Order,
+    pub params: Schema,
+    pub result: Schema,
+}
+
+/// Every method of this protocol, in the order of spec 10.
+pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
+    macro_rules! all {
+        ($($method:ty),* $(,)?) => { vec![$(describe::<$method>(generator)),*] };
+    }
+    all![
+        daemon::Hello,
+        daemon::Ping,
+        daemon::Status,
+        daemon::Shutdown,
+        daemon::Reload,
+        daemon::Schema,
+        daemon::Metrics,
+        daemon::BlobPut,
+        conversation::Create,
+        conversation::List,
+        conversation::StatusOf,
+        conversation::Rename,
+        conversation::Fork,
+        conversation::Archive,
+        conversation::Unarchive,
+        conversation::Delete,
+        conversation::History,
+        conversation::Search,
+        conversation::SetModel,
+        attach::Attach,
+        attach::Detach,
+        turn::Send,
+        turn::Cancel,
+        turn::Wait,
+        turn::Get,
+        turn::Retry,
+        turn::Continue,
+        turn::QueueList,
+        turn::QueueRemove,
+        turn::QueueMove,
+        turn::QueueResume,
+        model::List,
+        model::Probe,
+    ]
+}
+
+fn describe<M: Method>(generator: &mut SchemaGenerator) -> MethodSchema {
+    MethodSchema {
+        name: M::NAME,
+        role: M::ROLE,
+        order: M::ORDER,
+        params: generator.subschema_for::<M::Params>(),
+        result: generator.subschema_for::<M::Result>(),
+    }
+}
+
+/// The schema as one document: `methods`, `events`, `envelope`, `errors` and the definitions they use.
+#[must_use]
+pub fn document() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let methods: Map<String, Value> = methods(&mut generator)
+        .into_iter()
+        .map(|it| {
+            let about = json!({ "role": it.role, "params": it.params, "result": it.result });
+            (it.name.to_owned(), about)
+        })
+        .collect();
+    let events: Map<String, Value> = event::kinds(&mut generator)
+        .into_iter()
+        .map(|(kind, stored, data)| (kind.to_owned(), json!({ "stored": stored, "data": data })))
+        .collect();
+    let envelope = generator.subschema_for::<Envelope>();
+    let error_data = generator.subschema_for::<error::ErrorData>();
+    let errors: Map<String, Value> = error::ErrorKind::ALL
+        .iter()
+        .map(|it| (it.code().to_string(), json!(it)))
+        .collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "aish wire protocol",
+        "protocol": version::PROTOCOL,
+        "eventSchema": version::EVENT_SCHEMA,
+        "methods": methods,
+        "events": events,
+        "envelope": envelope,
+        "errors": { "codes": errors, "data": error_data },
+        "$defs": generator.definitions(),
+    })
+}
+
+/// [`attach::Since`] as it is written.
+pub(crate) fn since(generator: &mut SchemaGenerator) -> Schema {
+    let epoch = Epoch::json_schema(generator);
+    json_schema!({
+        "oneOf": [
+            { "enum": ["start", "now"] },
+            {
+                "type": "object",
+                "properties": { "tail": { "type": "integer", "minimum": 0 } },
+                "required": ["tail"],
+                "additionalProperties": false
+            },
+            {
+                "type": "object",
+                "properties": { "epoch": epoch, "seq": { "type": "integer", "minimum": 0 } },
+                "required": ["epoch", "seq"],
+                "additionalProperties": false
+            }
+        ]
+    })
+}

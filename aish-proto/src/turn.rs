@@ -1,0 +1,248 @@
+//! `turn/*` and `queue/*`: asking, waiting, stopping.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{BlobId, ConversationId, Seq, TurnId};
+use crate::method::methods;
+
+methods! {
+    /// Asks. Returns once the question is durable; the answer comes as events.
+    Send: "turn/send", Driver, Conversation, SendParams => SendResult;
+    /// Stops a turn, queued or running; what has been written of the answer is kept. Idempotent.
+    Cancel: "turn/cancel", Driver, Conversation, TurnParams => CancelResult;
+    /// The record of a turn once it is finished; `timeout` when it is not by then.
+    Wait: "turn/wait", Observer, Unordered, WaitParams => TurnRecord;
+    /// The record of a turn as it is now.
+    Get: "turn/get", Observer, Unordered, TurnParams => TurnRecord;
+    /// Asks the same again in a new turn; the old answer leaves the context.
+    Retry: "turn/retry", Driver, Conversation, AgainParams => SendResult;
+    /// Goes on from what an interrupted or failed turn has written, in a new turn.
+    Continue: "turn/continue", Driver, Conversation, AgainParams => SendResult;
+    QueueList: "queue/list", Observer, Unordered, QueueParams => QueueListResult;
+    /// Takes a waiting turn out; it ends as `cancelled`.
+    QueueRemove: "queue/remove", Driver, Conversation, QueueTurnParams => QueueListResult;
+    /// Moves a waiting turn to a position, 1 being the next to run.
+    QueueMove: "queue/move", Driver, Conversation, QueueMoveParams => QueueListResult;
+    /// Starts the next waiting turn after an interruption held the queue.
+    QueueResume: "queue/resume", Driver, Conversation, QueueParams => QueueListResult;
+}
+
+/// What to do with a question while another turn runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SendMode {
+    /// Wait behind it.
+    #[default]
+    Queue,
+    /// Fail with `busy`.
+    Reject,
+    /// Join the running turn before its next model request; if there is none, wait behind it.
+    Steer,
+}
+
+/// Context that goes along with a question: a file, or what came on stdin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Attachment {
+    /// A file's name, or `stdin`.
+    pub name: String,
+    /// The content. Exactly one of `text` and `blob` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The content, put before by `blob/put`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob: Option<BlobId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SendParams {
+    pub conversation: ConversationId,
+    pub text: String,
+    /// The same key again is the same turn, for 24 hours, also after a restart (G4).
+    pub idempotency_key: String,
+    #[serde(default)]
+    pub mode: SendMode,
+    /// Only if this turn is the one that runs; else `staleTurn`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_turn: Option<TurnId>,
+    /// A preset by name, for this turn only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SendResult {
+    pub turn: TurnId,
+    /// Where the question stands in the log.
+    pub seq: Seq,
+    /// 0: it runs; n: it waits as the nth.
+    pub position: u32,
+    /// The key was known: nothing new was asked.
+    pub duplicate: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TurnParams {
+    pub turn: TurnId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelResult {
+    /// False: it was finished already.
+    pub cancelled: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WaitParams {
+    pub turn: TurnId,
+    /// Absent: as long as it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgainParams {
+    pub conversation: ConversationId,
+    /// The turn meant; absent: the last one that finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    pub idempotency_key: String,
+    /// A preset by name, for this turn only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct QueueParams {
+    pub conversation: ConversationId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct QueueTurnParams {
+    pub conversation: ConversationId,
+    pub turn: TurnId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct QueueMoveParams {
+    pub conversation: ConversationId,
+    pub turn: TurnId,
+    pub position: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueListResult {
+    pub queue: Vec<QueuedTurn>,
+    /// The queue waits for `turn/continue` or `queue/resume`.
+    pub held: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedTurn {
+    pub turn: TurnId,
+    pub position: u32,
+    /// The beginning of the question.
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum TurnStatus {
+    Queued,
+    Running,
+    Finished,
+}
+
+/// Why a turn ended (spec 10, Turns).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum StopReason {
+    End,
+    ToolDepth,
+    MaxTokens,
+    Refusal,
+    Cancelled,
+    Denied,
+    Budget,
+    /// The model's server failed, or its stream was cut.
+    Upstream,
+    NoApprover,
+    /// The daemon ended while the turn ran.
+    Interrupted,
+}
+
+/// Tokens as the model's server counted them. Null: it did not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    pub cached_input_tokens: Option<u64>,
+    pub reasoning_tokens: Option<u64>,
+}
+
+/// What went wrong in a turn, for programs by class and for people in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnError {
+    pub class: FailureClass,
+    /// Begins with `transport:`, `api:` or `broker:` when a model's server was asked (BRK-11).
+    pub message: String,
+}
+
+/// The classes that a script may branch on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum FailureClass {
+    /// Nobody answered: refused, unresolved, timed out, reset, 5xx.
+    Unreachable,
+    /// 401 or 403: the key is missing or refused.
+    Unauthorized,
+    /// 429.
+    RateLimited,
+    /// The server refused the request or reported an error.
+    Rejected,
+    /// The request is larger than the model's context.
+    ContextOverflow,
+    /// The stream ended without saying so.
+    Cut,
+    /// The preset cannot be used.
+    Config,
+    /// The store could not take the result.
+    Storage,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnRecord {
+    pub turn: TurnId,
+    pub conversation: ConversationId,
+    pub status: TurnStatus,
+    /// Where the question stands in the log.
+    pub seq: Seq,
+    pub stop_reason: Option<StopReason>,
+    /// The answer's text; while the turn runs, what its finished items say.
+    pub text: String,
+    /// The preset by name.
+    pub model: Option<String>,
+    pub usage: Option<Usage>,
+    pub error: Option<TurnError>,
+    /// The turn that took this question in (`steer`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<TurnId>,
+    pub finished_at: Option<String>,
+}

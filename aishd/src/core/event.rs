@@ -1,0 +1,251 @@
+//! Facts of one conversation, in the past tense, and the form in which they are stored.
+//!
+//! The serde attributes spell the stored form out: renaming a Rust field changes no byte on disk.
+//! Fields are only ever added, with a default (STO-4); `tests/data/store` holds old records that must load.
+
+use aish_proto::id::{ClientId, ConversationId, Seq, TurnId};
+use serde::{Deserialize, Serialize};
+
+use super::reply::{FailureClass, ToolCall, Usage};
+
+/// Milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct At(pub i64);
+
+/// One event in its place in the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    #[serde(rename = "seq")]
+    pub seq: Seq,
+    #[serde(rename = "at")]
+    pub at: At,
+    #[serde(rename = "turn", default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// The client that caused it.
+    #[serde(rename = "client", default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientId>,
+    #[serde(rename = "event")]
+    pub event: Event,
+}
+
+/// What happened. Deltas are no events: the finished message is the truth.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Event {
+    /// Always the first.
+    #[serde(rename = "created")]
+    Created {
+        #[serde(rename = "title", default)]
+        title: Option<String>,
+        #[serde(rename = "model", default)]
+        model: Option<String>,
+        #[serde(rename = "cwd")]
+        cwd: String,
+        #[serde(
+            rename = "forked_from",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        forked_from: Option<(ConversationId, Seq)>,
+    },
+    /// A question was accepted. It joins the transcript when its turn starts or is merged.
+    #[serde(rename = "user_message")]
+    UserMessage {
+        #[serde(rename = "text")]
+        text: String,
+        #[serde(rename = "attachments", default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+        /// The client's idempotency key, and the digest of what it asked with it (G4).
+        #[serde(rename = "key", default, skip_serializing_if = "Option::is_none")]
+        key: Option<Key>,
+        /// A preset named by hand for this turn.
+        #[serde(rename = "model", default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        #[serde(rename = "origin", default)]
+        origin: Origin,
+    },
+    /// The turn waits at this position, 1 being next; said again when it is moved.
+    #[serde(rename = "turn_queued")]
+    TurnQueued {
+        #[serde(rename = "position")]
+        position: u32,
+        /// It joins the running turn if that makes another model request.
+        #[serde(rename = "steer", default)]
+        steer: bool,
+    },
+    #[serde(rename = "turn_started")]
+    TurnStarted {
+        #[serde(rename = "model")]
+        model: String,
+        #[serde(rename = "model_id")]
+        model_id: String,
+        #[serde(rename = "source")]
+        source: Source,
+    },
+    #[serde(rename = "assistant_message")]
+    AssistantMessage {
+        /// Position of the answer in its turn, from 0.
+        #[serde(rename = "item")]
+        item: u32,
+        #[serde(rename = "text")]
+        text: String,
+        #[serde(
+            rename = "reasoning",
+            default,
+            skip_serializing_if = "String::is_empty"
+        )]
+        reasoning: String,
+        #[serde(rename = "calls", default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ToolCall>,
+        /// Fields of the message that we do not know and the same model wants back (BRK-9).
+        #[serde(
+            rename = "extra",
+            default,
+            skip_serializing_if = "serde_json::Map::is_empty"
+        )]
+        extra: serde_json::Map<String, serde_json::Value>,
+        #[serde(rename = "complete")]
+        complete: bool,
+        #[serde(rename = "served_by", default, skip_serializing_if = "Option::is_none")]
+        served_by: Option<String>,
+        #[serde(rename = "usage", default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+    },
+    #[serde(rename = "tool_result")]
+    ToolResult {
+        #[serde(rename = "call")]
+        call: String,
+        #[serde(rename = "name")]
+        name: String,
+        #[serde(rename = "ok")]
+        ok: bool,
+        #[serde(rename = "content")]
+        content: String,
+    },
+    /// Everything up to and including `through` left the context; it stays in the log.
+    #[serde(rename = "evicted")]
+    Evicted {
+        #[serde(rename = "through")]
+        through: Seq,
+    },
+    #[serde(rename = "model_changed")]
+    ModelChanged {
+        #[serde(rename = "model", default)]
+        model: Option<String>,
+    },
+    #[serde(rename = "renamed")]
+    Renamed {
+        #[serde(rename = "title")]
+        title: String,
+    },
+    #[serde(rename = "archived_changed")]
+    ArchivedChanged {
+        #[serde(rename = "archived")]
+        archived: bool,
+    },
+    #[serde(rename = "status")]
+    Status {
+        #[serde(rename = "level")]
+        level: Level,
+        #[serde(rename = "text")]
+        text: String,
+    },
+    #[serde(rename = "turn_finished")]
+    TurnFinished {
+        #[serde(rename = "stop")]
+        stop: Stop,
+        /// The last answer's text.
+        #[serde(rename = "text", default)]
+        text: String,
+        #[serde(rename = "usage", default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        #[serde(rename = "error", default, skip_serializing_if = "Option::is_none")]
+        error: Option<TurnError>,
+        /// The running turn that took the question in.
+        #[serde(
+            rename = "merged_into",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        merged_into: Option<TurnId>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    #[serde(rename = "name")]
+    pub name: String,
+    #[serde(rename = "text")]
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    #[serde(rename = "key")]
+    pub key: String,
+    /// SHA-256 over text, attachments and model, in hexadecimal.
+    #[serde(rename = "body")]
+    pub body: String,
+}
+
+/// Why a turn was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    #[default]
+    #[serde(rename = "asked")]
+    Asked,
+    /// The same question again; the answer of that turn leaves the transcript.
+    #[serde(rename = "retry")]
+    Retry(TurnId),
+    /// Go on from where that turn stopped.
+    #[serde(rename = "continue")]
+    Continue(TurnId),
+}
+
+/// Where a turn's preset came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Source {
+    #[serde(rename = "configured")]
+    Configured,
+    #[serde(rename = "discovered")]
+    Discovered,
+    #[serde(rename = "demo")]
+    Demo,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Level {
+    #[serde(rename = "debug")]
+    Debug,
+    #[serde(rename = "info")]
+    Info,
+    #[serde(rename = "warning")]
+    Warning,
+}
+
+/// Why a turn ended (spec 10, Turns).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stop {
+    #[serde(rename = "end")]
+    End,
+    #[serde(rename = "tool_depth")]
+    ToolDepth,
+    #[serde(rename = "max_tokens")]
+    MaxTokens,
+    #[serde(rename = "refusal")]
+    Refusal,
+    #[serde(rename = "cancelled")]
+    Cancelled,
+    #[serde(rename = "upstream")]
+    Upstream,
+    #[serde(rename = "interrupted")]
+    Interrupted,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnError {
+    #[serde(rename = "class")]
+    pub class: FailureClass,
+    #[serde(rename = "message")]
+    pub message: String,
+}

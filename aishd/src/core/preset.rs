@@ -1,0 +1,122 @@
+//! Model presets (BRK-1): how to reach one model, and with which settings.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::event::Source;
+
+/// One way to reach one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preset {
+    pub name: String,
+    pub source: Source,
+    pub backend: Backend,
+    /// What the server is asked for.
+    pub model: String,
+    pub temperature: Option<f64>,
+    pub max_tokens: Option<u64>,
+    pub context_tokens: Option<u64>,
+    /// Whether results go back as `role: "tool"` (BRK-12).
+    pub use_tool_role: bool,
+    /// Whether the model can call tools at all.
+    pub tools: bool,
+    /// Whether to ask for `stream_options.include_usage` (BRK-3).
+    pub include_usage: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Backend {
+    Http(Endpoint),
+    /// The built-in responder: a script, not a model.
+    Demo,
+}
+
+/// An OpenAI-compatible server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Endpoint {
+    /// As configured; [`Endpoint::base`] is what is asked.
+    pub url: String,
+    pub key: KeySource,
+    pub headers: BTreeMap<String, String>,
+    pub timeouts: Timeouts,
+}
+
+/// Where the key comes from. It is read when it is needed, and sent only to this endpoint (R22).
+#[derive(Clone, PartialEq, Eq)]
+pub enum KeySource {
+    None,
+    /// An environment variable of the daemon, or lent by a client at hello.
+    Env(String),
+    File(PathBuf),
+    Command(Vec<String>),
+    Literal(String),
+}
+
+impl fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Env(name) => f.debug_tuple("Env").field(name).finish(),
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Command(argv) => f.debug_tuple("Command").field(&argv.first()).finish(),
+            Self::Literal(_) => f.write_str("Literal(..)"),
+        }
+    }
+}
+
+/// Limits of one stream (spec 00, Conversations and asks). There is no limit on the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    pub connect: Duration,
+    /// From the request to the first byte of the answer, the model's reading of the prompt included.
+    pub first_byte: Duration,
+    /// The longest silence between two bytes, comments counted as bytes.
+    pub idle: Duration,
+    /// The longest time without content, whatever else comes.
+    pub content_idle: Duration,
+}
+
+impl Timeouts {
+    pub const LOOPBACK: Self = Self {
+        connect: Duration::from_secs(5),
+        first_byte: Duration::from_secs(600),
+        idle: Duration::from_secs(60),
+        content_idle: Duration::from_secs(300),
+    };
+    pub const REMOTE: Self = Self {
+        first_byte: Duration::from_secs(120),
+        ..Self::LOOPBACK
+    };
+}
+
+/// The presets that are configured, and which one answers when nobody names one.
+#[derive(Clone, Debug, Default)]
+pub struct Models {
+    pub presets: BTreeMap<String, Arc<Preset>>,
+    /// A name in `presets`; `None`: none is configured, so one has to be found.
+    pub default: Option<String>,
+    /// Base URLs of the usual local servers, tried in this order when nothing is configured (spec 80, 7).
+    pub local_servers: Vec<String>,
+}
+
+impl Preset {
+    /// The built-in responder.
+    #[must_use]
+    pub fn demo() -> Self {
+        Self {
+            name: "demo".to_owned(),
+            source: Source::Demo,
+            backend: Backend::Demo,
+            model: "demo".to_owned(),
+            temperature: None,
+            max_tokens: None,
+            context_tokens: None,
+            use_tool_role: true,
+            tools: false,
+            include_usage: false,
+        }
+    }
+}

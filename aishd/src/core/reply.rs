@@ -1,0 +1,233 @@
+//! What one model request gave: deltas while it streams, then a reply or a failure.
+
+use std::fmt;
+
+use aish_proto::id::Seq;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A piece of a reply, as it arrives (BRK-8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delta<'a> {
+    Text(&'a str),
+    Reasoning(&'a str),
+    /// Arguments of a tool call; `call` counts the calls of this reply from 0.
+    Arguments {
+        call: u32,
+        name: &'a str,
+        text: &'a str,
+    },
+}
+
+/// Everything that a stream said, whether or not it ended well.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reply {
+    pub text: String,
+    pub reasoning: String,
+    pub calls: Vec<ToolCall>,
+    /// Fields of the message that we do not know and the same model wants back (BRK-9).
+    pub extra: Map<String, Value>,
+    pub usage: Option<Usage>,
+    pub finish: Option<Finish>,
+    /// The model that the server named, when it was not the one asked for.
+    pub served_by: Option<String>,
+    /// The text is the model's refusal.
+    pub refused: bool,
+    /// Oddities worth a debug status, each at most once per stream.
+    pub notes: Vec<String>,
+}
+
+/// A complete call as the model wrote it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The server's id, or one made up when it gave none.
+    #[serde(rename = "id")]
+    pub id: String,
+    #[serde(rename = "name")]
+    pub name: String,
+    /// One JSON object as text; `{}` when what came was none.
+    #[serde(rename = "arguments")]
+    pub arguments: String,
+    /// Why the call must not run: what came as arguments was not one JSON object.
+    #[serde(rename = "broken", default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
+    /// Fields of the call that we do not know and the same model wants back.
+    #[serde(rename = "extra", default, skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+/// Tokens as the server counted them; `None` where it did not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    #[serde(rename = "input", default)]
+    pub input: Option<u64>,
+    #[serde(rename = "output", default)]
+    pub output: Option<u64>,
+    #[serde(rename = "cached_input", default)]
+    pub cached_input: Option<u64>,
+    #[serde(rename = "reasoning", default)]
+    pub reasoning: Option<u64>,
+}
+
+impl Usage {
+    /// Sums field by field; what neither side knows stays unknown.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+        };
+        Self {
+            input: sum(self.input, other.input),
+            output: sum(self.output, other.output),
+            cached_input: sum(self.cached_input, other.cached_input),
+            reasoning: sum(self.reasoning, other.reasoning),
+        }
+    }
+}
+
+/// Why the model stopped, as its server said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    Stop,
+    Length,
+    ToolCalls,
+    ContentFilter,
+    /// A word that we do not know; counted as a proper end.
+    Other,
+}
+
+/// Why a request gave no proper reply (BRK-11). The text form begins with the class's prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A status other than 2xx.
+    Http {
+        status: u16,
+        /// The error's own message, or the start of the body, without keys.
+        message: String,
+        retry_after_ms: Option<u64>,
+        detail: HttpDetail,
+    },
+    Refused,
+    Unresolved,
+    TimedOut(Stage),
+    /// Any other trouble on the way, TLS included.
+    Transport(String),
+    /// The server reported an error in a 2xx answer, or answered with no stream at all.
+    Api {
+        message: String,
+        overflow: bool,
+    },
+    /// The stream ended without saying that it was finished (BRK-10).
+    Cut,
+    /// The preset cannot be used.
+    Config(String),
+    /// A cap of R13 was reached; the rest was not read.
+    TooLarge(String),
+}
+
+/// What the body of an HTTP error says beyond its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpDetail {
+    None,
+    ModelNotFound,
+    ContextOverflow,
+}
+
+/// What was waited for when the time was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Connect,
+    FirstByte,
+    Idle,
+    /// Bytes came, but no content.
+    ContentIdle,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http {
+                status, message, ..
+            } => write!(f, "transport: HTTP {status}: {message}"),
+            Self::Refused => f.write_str("transport: Connection refused"),
+            Self::Unresolved => f.write_str("transport: Could not resolve host"),
+            Self::TimedOut(stage) => write!(f, "transport: Operation timed out ({stage})"),
+            Self::Transport(why) => write!(f, "transport: {why}"),
+            Self::Cut => f.write_str("transport: the stream was cut before its end"),
+            Self::Api { message, .. } => write!(f, "api: {message}"),
+            Self::TooLarge(what) => write!(f, "api: {what}"),
+            Self::Config(why) => write!(f, "broker: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "connecting",
+            Self::FirstByte => "waiting for the first byte",
+            Self::Idle => "no byte arrived",
+            Self::ContentIdle => "no content arrived",
+        })
+    }
+}
+
+/// What a script or a person does differently about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureClass {
+    #[serde(rename = "unreachable")]
+    Unreachable,
+    #[serde(rename = "unauthorized")]
+    Unauthorized,
+    #[serde(rename = "rate_limited")]
+    RateLimited,
+    #[serde(rename = "rejected")]
+    Rejected,
+    #[serde(rename = "context_overflow")]
+    ContextOverflow,
+    #[serde(rename = "cut")]
+    Cut,
+    #[serde(rename = "config")]
+    Config,
+    #[serde(rename = "storage")]
+    Storage,
+}
+
+impl Failure {
+    #[must_use]
+    pub fn class(&self) -> FailureClass {
+        match self {
+            Self::Http {
+                detail: HttpDetail::ContextOverflow,
+                ..
+            }
+            | Self::Api { overflow: true, .. } => FailureClass::ContextOverflow,
+            Self::Http {
+                status: 401 | 403, ..
+            } => FailureClass::Unauthorized,
+            Self::Http { status: 429, .. } => FailureClass::RateLimited,
+            Self::Http {
+                status: 408 | 500..,
+                ..
+            }
+            | Self::Refused
+            | Self::Unresolved
+            | Self::TimedOut(_)
+            | Self::Transport(_) => FailureClass::Unreachable,
+            Self::Http { .. } | Self::Api { .. } | Self::TooLarge(_) => FailureClass::Rejected,
+            Self::Cut => FailureClass::Cut,
+            Self::Config(_) => FailureClass::Config,
+        }
+    }
+}
+
+/// A request that failed: why, and what had arrived.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Broken {
+    pub failure: Failure,
+    pub partial: Reply,
+}
+
+/// Position up to which the transcript could be evicted, when there is anything to evict.
+pub type Evictable = Option<Seq>;

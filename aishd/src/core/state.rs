@@ -1,0 +1,212 @@
+//! The state of a conversation: the fold of its events, the same function live and on load (STO-2).
+//!
+//! It is small and stays small, because it is stored beside every commit: texts are in the log, and the
+//! queue names them by position.
+
+use aish_proto::id::{Seq, TurnId};
+use serde::{Deserialize, Serialize};
+
+use super::event::{At, Event, Origin, Record, Stop};
+use super::reply::Usage;
+
+/// Longest title that is taken from a first message.
+const TITLE_FROM_TEXT_CHARS: usize = 60;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    #[serde(rename = "last_seq")]
+    pub last_seq: Seq,
+    #[serde(rename = "title", default)]
+    pub title: Option<String>,
+    /// A preset by name; `None`: the default.
+    #[serde(rename = "model", default)]
+    pub model: Option<String>,
+    #[serde(rename = "cwd", default)]
+    pub cwd: String,
+    #[serde(rename = "archived", default)]
+    pub archived: bool,
+    #[serde(rename = "created_at", default)]
+    pub created_at: At,
+    #[serde(rename = "updated_at", default)]
+    pub updated_at: At,
+    /// Turns that were asked for.
+    #[serde(rename = "turns", default)]
+    pub turns: u64,
+    #[serde(rename = "usage", default)]
+    pub usage: Usage,
+    #[serde(rename = "running", default)]
+    pub running: Option<Running>,
+    #[serde(rename = "queue", default)]
+    pub queue: Vec<Queued>,
+    /// The last turn was interrupted, and nothing has been started since: the queue waits.
+    #[serde(rename = "held", default)]
+    pub held: bool,
+    /// The last turn that finished on its own.
+    #[serde(rename = "last_turn", default)]
+    pub last_turn: Option<TurnId>,
+    /// Events up to here left the context.
+    #[serde(rename = "evicted_through", default)]
+    pub evicted_through: Seq,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Running {
+    #[serde(rename = "turn")]
+    pub turn: TurnId,
+    /// Where its question stands.
+    #[serde(rename = "message_seq")]
+    pub message_seq: Seq,
+    #[serde(rename = "started_seq")]
+    pub started_seq: Seq,
+    /// Answers of the model that are finished.
+    #[serde(rename = "items", default)]
+    pub items: u32,
+    /// Calls of the last answer that have no result yet.
+    #[serde(rename = "open_calls", default)]
+    pub open_calls: Vec<OpenCall>,
+    #[serde(rename = "usage", default)]
+    pub usage: Usage,
+}
+
+/// A call whose reply is still owed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenCall {
+    #[serde(rename = "id")]
+    pub id: String,
+    #[serde(rename = "name")]
+    pub name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queued {
+    #[serde(rename = "turn")]
+    pub turn: TurnId,
+    /// Where its question stands.
+    #[serde(rename = "message_seq")]
+    pub message_seq: Seq,
+    #[serde(rename = "steer", default)]
+    pub steer: bool,
+}
+
+impl State {
+    /// The title for people, also when none was given.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.title.as_deref().unwrap_or("untitled")
+    }
+
+    /// Work is under way or waits: such a conversation is looked at after a restart.
+    #[must_use]
+    pub fn is_unsettled(&self) -> bool {
+        self.running.is_some() || !self.queue.is_empty()
+    }
+
+    /// Takes the next event in. Records come in the order of their `seq`, each once.
+    pub fn apply(&mut self, record: &Record) {
+        self.last_seq = record.seq;
+        self.updated_at = record.at;
+        match &record.event {
+            Event::Created {
+                title, model, cwd, ..
+            } => {
+                self.created_at = record.at;
+                self.title.clone_from(title);
+                self.model.clone_from(model);
+                self.cwd.clone_from(cwd);
+            }
+            Event::UserMessage { text, origin, .. } => self.asked(record, text, *origin),
+            Event::TurnQueued { position, steer } => self.move_to(record.turn, *position, *steer),
+            Event::TurnStarted { .. } => self.started(record),
+            Event::AssistantMessage { usage, calls, .. } => {
+                if let Some(running) = &mut self.running {
+                    running.items += 1;
+                    running.usage = running.usage.plus(usage.unwrap_or_default());
+                    let open = |call: &super::reply::ToolCall| OpenCall {
+                        id: call.id.clone(),
+                        name: call.name.clone(),
+                    };
+                    running.open_calls = calls.iter().map(open).collect();
+                }
+                self.usage = self.usage.plus(usage.unwrap_or_default());
+            }
+            Event::ToolResult { call, .. } => {
+                if let Some(running) = &mut self.running {
+                    running.open_calls.retain(|it| it.id != *call);
+                }
+            }
+            Event::Evicted { through } => self.evicted_through = *through,
+            Event::ModelChanged { model } => self.model.clone_from(model),
+            Event::Renamed { title } => self.title = Some(title.clone()),
+            Event::ArchivedChanged { archived } => self.archived = *archived,
+            Event::Status { .. } => {}
+            Event::TurnFinished { stop, .. } => self.finished(record.turn, *stop),
+        }
+    }
+
+    /// A question stands in the queue from the moment it is asked; starting takes it out.
+    fn asked(&mut self, record: &Record, text: &str, origin: Origin) {
+        let Some(turn) = record.turn else { return };
+        self.turns += 1;
+        if self.title.is_none() && matches!(origin, Origin::Asked) {
+            self.title = title_from(text);
+        }
+        self.queue.push(Queued {
+            turn,
+            message_seq: record.seq,
+            steer: false,
+        });
+    }
+
+    fn move_to(&mut self, turn: Option<TurnId>, position: u32, steer: bool) {
+        let Some(from) = self.queue.iter().position(|it| Some(it.turn) == turn) else {
+            return;
+        };
+        let mut queued = self.queue.remove(from);
+        queued.steer = steer;
+        let to = usize::try_from(position.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.queue.insert(to.min(self.queue.len()), queued);
+    }
+
+    fn started(&mut self, record: &Record) {
+        let Some(at) = self
+            .queue
+            .iter()
+            .position(|it| Some(it.turn) == record.turn)
+        else {
+            return;
+        };
+        let queued = self.queue.remove(at);
+        self.held = false;
+        self.running = Some(Running {
+            turn: queued.turn,
+            message_seq: queued.message_seq,
+            started_seq: record.seq,
+            items: 0,
+            open_calls: vec![],
+            usage: Usage::default(),
+        });
+    }
+
+    fn finished(&mut self, turn: Option<TurnId>, stop: Stop) {
+        self.queue.retain(|it| Some(it.turn) != turn);
+        if self.running.as_ref().map(|it| it.turn) == turn {
+            self.running = None;
+            self.last_turn = turn;
+            self.held = stop == Stop::Interrupted;
+        }
+    }
+}
+
+/// The first words of a first message.
+fn title_from(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|it| !it.is_empty())?;
+    let words: String = line
+        .chars()
+        .map(|it| if it.is_control() { ' ' } else { it })
+        .collect();
+    if words.chars().count() <= TITLE_FROM_TEXT_CHARS {
+        return Some(words);
+    }
+    let cut: String = words.chars().take(TITLE_FROM_TEXT_CHARS - 1).collect();
+    Some(format!("{}…", cut.trim_end()))
+}

@@ -1,0 +1,53 @@
+//! Named places where a test can make the daemon die or stand still (spec 95, Guarantees).
+//!
+//! Compiled into debug builds only. Armed by `AISH_FAILPOINT=name=kill` or `name=stop`, with `@n` after
+//! the action for the nth time the place is passed: `turn.before_commit=kill@3`.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::{Signal, getpid, kill_process};
+
+static ARMED: OnceLock<Armed> = OnceLock::new();
+
+#[derive(Debug)]
+struct Armed {
+    name: String,
+    signal: Signal,
+    passes_left: AtomicU32,
+}
+
+/// Arms one failpoint for the life of the process; called once, at start. Text that does not parse arms none.
+pub fn arm(text: &str) {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let Some((name, action)) = text.split_once('=') else {
+        return;
+    };
+    let (action, nth) = action.split_once('@').unwrap_or((action, "1"));
+    let signal = match action {
+        "kill" => Signal::KILL,
+        "stop" => Signal::STOP,
+        _ => return,
+    };
+    let armed = Armed {
+        name: name.to_owned(),
+        signal,
+        passes_left: AtomicU32::new(nth.parse().unwrap_or(1)),
+    };
+    let _armed_before = ARMED.set(armed);
+}
+
+/// The daemon passes the place called `name`.
+pub fn pass(name: &str) {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let Some(armed) = ARMED.get().filter(|it| it.name == name) else {
+        return;
+    };
+    if armed.passes_left.fetch_sub(1, Ordering::SeqCst) == 1 {
+        let _gone = kill_process(getpid(), armed.signal);
+    }
+}

@@ -1,0 +1,10 @@
+//! The daemon as a library: `main` is thin, and a test can start the real thing.
+
+pub mod broker;
+pub mod clock;
+pub mod config;
+pub mod conversation;
+pub mod core;
+pub mod failpoint;
+pub mod rpc;
+pub mod store;
