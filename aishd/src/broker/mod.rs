@@ -29,7 +29,7 @@ pub struct Discovery {
 
 impl Broker {
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(_keys: std::collections::BTreeMap<String, String>) -> Self {
         todo!()
     }
 
