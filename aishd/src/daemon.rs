@@ -190,6 +190,17 @@ fn log_to_stderr(filter: &str) -> Filter {
     handle
 }
 
+/// The tokens of an ordered stop, in the order in which they are cancelled.
+#[derive(Clone, Debug, Default)]
+struct Stops {
+    /// No new turns.
+    draining: CancellationToken,
+    /// Turns end.
+    stopping: CancellationToken,
+    /// Connections end.
+    closing: CancellationToken,
+}
+
 /// Serves from the first to the last moment.
 async fn run(
     source: Source,
@@ -201,13 +212,11 @@ async fn run(
     let Socket { listener, place } = match socket::adopt()? {
         Some(adopted) => adopted,
         None => {
-            let directory = socket_path.parent().unwrap_or(Path::new("/"));
-            paths::private_dir(directory)?;
+            paths::private_dir(socket_path.parent().unwrap_or(Path::new("/")))?;
             socket::bind(&socket_path)?
         }
     };
-    let store = open_store(&state_dir).await;
-    let store = match store {
+    let store = match open_store(&state_dir).await {
         Ok(store) => store,
         Err(error) => {
             if let Some(place) = place {
@@ -220,25 +229,6 @@ async fn run(
     for repair in &repairs {
         tracing::warn!("{repair}");
     }
-    let stop = watch::channel(None).0;
-    let (draining, stopping, closing) = (
-        CancellationToken::new(),
-        CancellationToken::new(),
-        CancellationToken::new(),
-    );
-    let (models, models_seen) = watch::channel(settings.models.clone());
-    let broker = Broker::new(env::keys(settings.key_names()));
-    let directory = Directory::new(
-        Surroundings {
-            store: store.clone(),
-            broker: broker.clone(),
-            models: models_seen,
-            max_queue: settings.max_queue,
-            draining: draining.clone(),
-            stopping: stopping.clone(),
-        },
-        settings.max_conversations_in_memory,
-    );
     let about = About {
         epoch: store.epoch(),
         started_at: clock::now(),
@@ -247,38 +237,54 @@ async fn run(
         config: source.file(),
         repairs,
     };
-    let limits = limits(&settings);
-    let reload = reloader(source, settings, filter, models, broker);
-    let reload: Arc<dyn Fn() -> Reloaded + Send + Sync> = Arc::new(reload);
-    let server = Arc::new(Server::new(Parts {
-        directory: directory.clone(),
-        about,
-        limits,
-        stop: stop.clone(),
-        closing: closing.clone(),
-        reload: {
-            let reload = reload.clone();
-            Box::new(move || reload())
-        },
-    }));
-    let resumed = directory.resume().unwrap_or_else(|error| {
+    let stops = Stops::default();
+    let server = build(about, source, settings, filter, store.clone(), &stops);
+    let resumed = server.directory.resume().unwrap_or_else(|error| {
         tracing::error!(%error, "look for unfinished turns");
         0
     });
     tracing::info!(resumed, pid = std::process::id(), "ready");
     say_ready();
-    let serving = listen::listen(server, listener);
-    let ordered = stop_in_order(&stop, &draining, &stopping, &directory, &*reload);
-    let ((), ()) = tokio::join!(serving, async {
-        ordered.await;
-        closing.cancel();
-    });
+    let serving = listen::listen(server.clone(), listener);
+    let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops));
     if let Some(place) = place {
         place.remove();
     }
     let _panicked = tokio::task::spawn_blocking(move || store.close()).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Puts the parts together.
+fn build(
+    about: About,
+    source: Source,
+    settings: Settings,
+    filter: Filter,
+    store: Store,
+    stops: &Stops,
+) -> Arc<Server> {
+    let (models, models_seen) = watch::channel(settings.models.clone());
+    let broker = Broker::new(env::keys(settings.key_names()));
+    let directory = Directory::new(
+        Surroundings {
+            store,
+            broker: broker.clone(),
+            models: models_seen,
+            max_queue: settings.max_queue,
+            draining: stops.draining.clone(),
+            stopping: stops.stopping.clone(),
+        },
+        settings.max_conversations_in_memory,
+    );
+    Arc::new(Server::new(Parts {
+        directory,
+        about,
+        limits: limits(&settings),
+        stop: watch::channel(None).0,
+        closing: stops.closing.clone(),
+        reload: Box::new(reloader(source, settings, filter, models, broker)),
+    }))
 }
 
 async fn open_store(state_dir: &Path) -> anyhow::Result<Store> {
@@ -344,34 +350,24 @@ fn reloader(
     }
 }
 
-/// Waits for the word to stop, then lets turns end, then ends them.
-async fn stop_in_order(
-    stop: &watch::Sender<Option<Stopping>>,
-    draining: &CancellationToken,
-    stopping: &CancellationToken,
-    directory: &Directory,
-    reload: &(dyn Fn() -> Reloaded + Send + Sync),
-) {
-    let asked = wait_for_stop(stop, reload).await;
+/// Waits for the word to stop, then lets turns end, then ends them, then the connections.
+async fn stop_in_order(server: &Server, stops: &Stops) {
+    let asked = wait_for_stop(server).await;
     tracing::info!(reason = asked.reason, "stopping");
     let _no_manager = sd_notify::notify(&[NotifyState::Stopping]);
-    draining.cancel();
+    stops.draining.cancel();
     let grace = Duration::from_millis(asked.deadline_ms);
-    if tokio::time::timeout(grace, directory.settled())
-        .await
-        .is_err()
-    {
+    let settled = tokio::time::timeout(grace, server.directory.settled()).await;
+    if settled.is_err() {
         tracing::warn!("turns were still running; they end as interrupted");
     }
-    stopping.cancel();
-    directory.closed().await;
+    stops.stopping.cancel();
+    server.directory.closed().await;
+    stops.closing.cancel();
 }
 
-async fn wait_for_stop(
-    stop: &watch::Sender<Option<Stopping>>,
-    reload: &(dyn Fn() -> Reloaded + Send + Sync),
-) -> Stopping {
-    let mut asked = stop.subscribe();
+async fn wait_for_stop(server: &Server) -> Stopping {
+    let mut asked = server.stop.subscribe();
     let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
@@ -380,19 +376,23 @@ async fn wait_for_stop(
         return stopping("signals cannot be received");
     };
     loop {
+        let by_client = async {
+            let asked = asked.wait_for(Option::is_some).await;
+            asked.ok().and_then(|it| it.clone())
+        };
         let reason = tokio::select! {
             Some(()) = terminate.recv() => "SIGTERM",
             Some(()) = interrupt.recv() => "SIGINT",
             Some(()) = hangup.recv() => {
-                let _reported_in_the_log = reload();
+                let _reported_in_the_log = (server.reload)();
                 continue;
             }
-            asked = async { asked.wait_for(Option::is_some).await.ok().and_then(|it| it.clone()) } => {
+            asked = by_client => {
                 return asked.unwrap_or_else(|| stopping("the server is gone"));
             }
         };
         let stopping = stopping(reason);
-        stop.send_replace(Some(stopping.clone()));
+        server.stop.send_replace(Some(stopping.clone()));
         return stopping;
     }
 }

@@ -301,7 +301,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Settings, Vec<String>> {
-        Settings::from_file(&file::parse(text).unwrap(), /*private*/ false)
+        let file = file::parse(text).map_err(|(place, message)| vec![place, message])?;
+        Settings::from_file(&file, /*private*/ false)
     }
 
     #[test]

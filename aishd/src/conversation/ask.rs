@@ -7,7 +7,7 @@ use aish_proto::id::TurnId;
 use super::handle::{Accepted, Again, Ask, AskAgain, Mode, RequestError};
 use super::live::Live;
 use super::view::LiveChange;
-use super::{Active, Conversation, Done, Fact, MAX_TOOL_DEPTH, storage};
+use super::{Active, Conversation, Done, Fact, MAX_TOOL_DEPTH};
 use crate::broker::Discovery;
 use crate::clock;
 use crate::core::event::{Event, Key, Level, Origin};
@@ -147,9 +147,7 @@ impl Conversation {
         ];
         failpoint::pass("ask.before_store");
         let seq = self.state.last_seq.next();
-        self.commit(facts, LiveChange::Keep)
-            .await
-            .map_err(storage)?;
+        self.commit(facts, LiveChange::Keep).await?;
         failpoint::pass("ask.after_store");
         Ok(Accepted {
             turn,
@@ -175,7 +173,7 @@ impl Conversation {
         failpoint::pass("ask.before_store");
         match chosen {
             Chosen::Ready(preset) => {
-                self.begin(turn, preset, facts).await.map_err(storage)?;
+                self.begin(turn, preset, facts).await?;
             }
             Chosen::Look => {
                 // It stands first in the queue until its preset is known.
@@ -183,9 +181,7 @@ impl Conversation {
                     let (position, steer) = (1, false);
                     facts.push(fact(turn, client, Event::TurnQueued { position, steer }));
                 }
-                self.commit(facts, LiveChange::Keep)
-                    .await
-                    .map_err(storage)?;
+                self.commit(facts, LiveChange::Keep).await?;
                 self.look_for_preset(turn);
             }
         }

@@ -264,11 +264,7 @@ impl Directory {
             records,
             state,
         };
-        self.around
-            .store
-            .commit(commit)
-            .await
-            .map_err(super::storage)
+        Ok(self.around.store.commit(commit).await?)
     }
 
     /// Copies a conversation up to the last turn that ended at or before `at`.

@@ -11,7 +11,7 @@ use super::record::{TurnReport, report};
 use super::view::{Loading, Recent, View};
 use crate::core::event::{Attachment, Key, Origin, Record};
 pub use crate::store::ReadError;
-use crate::store::Store;
+use crate::store::{CommitError, Store};
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]
@@ -124,6 +124,12 @@ pub enum RequestError {
     /// The actor went while the request was on its way; it may be sent again.
     #[error("the conversation was closed")]
     Closed,
+}
+
+impl From<CommitError> for RequestError {
+    fn from(error: CommitError) -> Self {
+        Self::Storage(error.to_string())
+    }
 }
 
 impl From<ReadError> for RequestError {

@@ -98,7 +98,7 @@ struct Unstored {
 /// What a task of this conversation came to.
 #[derive(Debug)]
 enum Done {
-    Turn(TurnId, Input),
+    Turn(TurnId, Box<Input>),
     Resolved(TurnId, Box<Discovery>),
     /// A waiting turn that the store would not let start.
     StartAgain(TurnId),
@@ -137,8 +137,7 @@ impl Conversation {
                     let result = self.around.store.delete(self.id).await;
                     self.registration.remove();
                     self.publisher.loaded(Loading::Missing, &State::default());
-                    let _client_left =
-                        reply.send(result.map_err(|it| RequestError::Storage(it.to_string())));
+                    let _client_left = reply.send(result.map_err(RequestError::from));
                     return;
                 }
                 Action::Request(request) => self.apply_request(request).await,
@@ -224,7 +223,7 @@ impl Conversation {
     async fn apply_done(&mut self, done: Done) {
         match done {
             Done::Turn(turn, input) => {
-                let input = match input {
+                let input = match *input {
                     Input::ReplyFailed(stream, broken, _) => {
                         let evictable = self.transcript.as_ref().and_then(Transcript::evictable);
                         Input::ReplyFailed(stream, broken, evictable)
@@ -380,12 +379,12 @@ impl Conversation {
             }
             Effect::Wait(stream, pause) => {
                 self.io.spawn(async move {
-                    Done::Turn(turn, perform::wait(stream, pause, token).await)
+                    Done::Turn(turn, Box::new(perform::wait(stream, pause, token).await))
                 });
             }
             Effect::CallTool(call) => {
                 self.io
-                    .spawn(async move { Done::Turn(turn, perform::call_unknown(&call)) });
+                    .spawn(async move { Done::Turn(turn, Box::new(perform::call_unknown(&call))) });
             }
             Effect::Abandon => token.cancel(),
         }
@@ -420,8 +419,9 @@ impl Conversation {
             store: self.around.store.clone(),
             token: active.token.clone(),
         };
-        self.io
-            .spawn(async move { Done::Turn(turn, Box::pin(perform::stream(request)).await) });
+        self.io.spawn(async move {
+            Done::Turn(turn, Box::new(Box::pin(perform::stream(request)).await))
+        });
     }
 
     async fn cancel(&mut self, turn: TurnId, client: ClientId) -> Result<bool, RequestError> {
@@ -469,9 +469,7 @@ impl Conversation {
             client: Some(client),
             event,
         };
-        self.commit(vec![fact], LiveChange::Keep)
-            .await
-            .map_err(storage)
+        Ok(self.commit(vec![fact], LiveChange::Keep).await?)
     }
 
     async fn change_queue(
@@ -491,9 +489,7 @@ impl Conversation {
                     client: Some(client),
                     event: Event::TurnQueued { position, steer },
                 };
-                self.commit(vec![fact], LiveChange::Keep)
-                    .await
-                    .map_err(storage)?;
+                self.commit(vec![fact], LiveChange::Keep).await?;
                 Ok(())
             }
             QueueChange::Resume => {
@@ -512,9 +508,7 @@ impl Conversation {
             client: Some(client),
             event: finished(Stop::Cancelled),
         };
-        self.commit(vec![fact], LiveChange::Keep)
-            .await
-            .map_err(storage)?;
+        self.commit(vec![fact], LiveChange::Keep).await?;
         if self.resolving == Some(turn) {
             self.resolving = None;
             self.start_next().await;
@@ -540,10 +534,6 @@ impl Conversation {
         self.stopper.set(None);
         self.io.shutdown().await;
     }
-}
-
-fn storage(error: CommitError) -> RequestError {
-    RequestError::Storage(error.to_string())
 }
 
 fn finished(stop: Stop) -> Event {

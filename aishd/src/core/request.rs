@@ -1,7 +1,7 @@
 //! The body of one model request, made from a preset and a transcript (BRK-3, BRK-4, BRK-12, MSG-1 to
 //! MSG-5). The same function serves the real call and every preview of it.
 
-use serde::ser::{SerializeMap, SerializeSeq};
+use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 

@@ -105,6 +105,10 @@ impl Log {
     }
 
     /// A stored event, as JSON.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each kind of event, and nothing else"
+    )]
     pub(super) fn stored(self, record: &Record) -> String {
         macro_rules! out {
             ($data:expr) => {

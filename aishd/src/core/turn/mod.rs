@@ -121,7 +121,7 @@ impl Turn {
                 if stream == from =>
             {
                 let calls = self.keep(reply, /*complete*/ true, &mut step);
-                refuse_calls(calls, stop, &mut step);
+                refuse_calls(&calls, stop, &mut step);
                 self.end(stop, None, &mut step);
             }
             (Phase::Stopping(stream, stop), Input::ReplyFailed(from, broken, _))
@@ -145,11 +145,8 @@ impl Turn {
             }
             (Phase::Calling { current, rest }, Input::Stopped(stop)) => {
                 step.effects.push(Effect::Abandon);
-                refuse_calls(
-                    std::iter::once(current).chain(rest).collect(),
-                    stop,
-                    &mut step,
-                );
+                let calls: Vec<ToolCall> = std::iter::once(current).chain(rest).collect();
+                refuse_calls(&calls, stop, &mut step);
                 self.end(stop, None, &mut step);
             }
             // Late: it answers a stream or call that this turn has already left behind, or stops what has stopped.
@@ -314,7 +311,7 @@ fn pause_asked_for(failure: &Failure) -> Option<Duration> {
 }
 
 /// Every call gets exactly one reply, also when nothing will run any more (R15).
-fn refuse_calls(calls: Vec<ToolCall>, stop: Stop, step: &mut Step) {
+fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
     let why = match stop {
         Stop::Cancelled => "[aish] cancelled by the user",
         Stop::Interrupted => "[aish] interrupted by a restart",
