@@ -228,3 +228,6 @@ impl Serialize for OneCall<'_> {
         map.end()
     }
 }
+
+#[cfg(test)]
+mod tests;
