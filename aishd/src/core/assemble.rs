@@ -113,6 +113,12 @@ impl Assembler {
         Ok(())
     }
 
+    /// Whether any call was opened.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
     /// Whether any fragment came without an index, so that its place was worked out from less.
     #[must_use]
     pub fn without_index(&self) -> bool {
