@@ -212,30 +212,48 @@ mod tests {
 
     #[test]
     fn every_line_ending_becomes_one() {
-        check(b"data: a\n\ndata: b\r\rdata: c\r\n\r\n", "data: a\n\ndata: b\n\ndata: c\n\n\n");
+        check(
+            b"data: a\n\ndata: b\r\rdata: c\r\n\r\n",
+            "data: a\n\ndata: b\n\ndata: c\n\n\n",
+        );
     }
 
     #[test]
     fn one_byte_order_mark_is_dropped_and_a_second_harms_nobody() {
         check(b"\xef\xbb\xbfdata: a\n\n", "data: a\n\n\n");
-        check(b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\ndata: b\n\n", "\ndata: b\n\n\n");
+        check(
+            b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\ndata: b\n\n",
+            "\ndata: b\n\n\n",
+        );
     }
 
     #[test]
     fn bad_bytes_become_replacement_characters_and_split_ones_survive() {
-        check(b"data: h\xc3\xa9\xf0\x9f\x98\x80\xff!\n\n", "data: hé😀\u{fffd}!\n\n\n");
+        check(
+            b"data: h\xc3\xa9\xf0\x9f\x98\x80\xff!\n\n",
+            "data: hé😀\u{fffd}!\n\n\n",
+        );
         check(b"data: \xf0\x9f", "data: \u{fffd}\n\n");
     }
 
     #[test]
     fn what_the_parser_need_not_see_is_left_out() {
-        check(b": ping\nid: 1\nretry: 5\nevent: x\ndata: a\n\n", "event: x\ndata: a\n\n\n");
+        check(
+            b": ping\nid: 1\nretry: 5\nevent: x\ndata: a\n\n",
+            "event: x\ndata: a\n\n\n",
+        );
     }
 
     #[test]
     fn errors_outside_of_a_field_are_seen() {
-        check(b"error: {\"code\":400}\n\n", "data: {\"error\": {\"code\":400}}\n\n\n");
-        check(b"{\"error\":{\"code\":400}}", "data: {\"error\":{\"code\":400}}\n\n");
+        check(
+            b"error: {\"code\":400}\n\n",
+            "data: {\"error\": {\"code\":400}}\n\n\n",
+        );
+        check(
+            b"{\"error\":{\"code\":400}}",
+            "data: {\"error\":{\"code\":400}}\n\n",
+        );
     }
 
     #[test]

@@ -100,7 +100,9 @@ fn read_delta(mut delta: Map<String, Value>, chunk: &mut Chunk) {
     let reasoning_content = text(delta.remove("reasoning_content")).unwrap_or_default();
     let reasoning = text(delta.remove("reasoning")).unwrap_or_default();
     if !reasoning_content.is_empty() {
-        chunk.pieces.push(Piece::ReasoningContent(reasoning_content));
+        chunk
+            .pieces
+            .push(Piece::ReasoningContent(reasoning_content));
     } else if !reasoning.is_empty() {
         chunk.pieces.push(Piece::Reasoning(reasoning));
     }
@@ -174,9 +176,9 @@ fn read_call(call: Value) -> Option<Fragment> {
     let arguments = match function.remove("arguments") {
         Some(Value::String(arguments)) => arguments,
         None | Some(Value::Null) => String::new(),
-        Some(
-            value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)),
-        ) => value.to_string(),
+        Some(value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
+            value.to_string()
+        }
     };
     Some(Fragment {
         index,
@@ -219,10 +221,9 @@ pub(super) fn error(object: &Map<String, Value>) -> Option<Reported> {
         Some(other) => return Some(reported(&plain(other), &[])),
     };
     let field = |name: &str| told.get(name).map(plain).unwrap_or_default();
-    let message = told.get("message").map_or_else(
-        || plain(&Value::Object(told.clone())),
-        plain,
-    );
+    let message = told
+        .get("message")
+        .map_or_else(|| plain(&Value::Object(told.clone())), plain);
     Some(reported(&message, &[field("type"), field("code")]))
 }
 

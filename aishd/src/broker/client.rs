@@ -16,11 +16,13 @@ use crate::core::reply::Failure;
 const LOCAL_POOL_IDLE: Duration = Duration::from_secs(3);
 const REMOTE_POOL_IDLE: Duration = Duration::from_secs(60);
 
-/// Whether the proxies of the environment apply.
+/// Whether the proxies of the environment apply, and whether certificates are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reach {
-    /// This machine or its network: a proxy would be handed the prompt and the key for nothing.
-    Near,
+    /// This machine or its network: a proxy would be handed the prompt and the key for nothing. Without TLS no roots
+    /// are loaded, which takes memory and fails where a container has none.
+    NearPlain,
+    NearTls,
     Far,
 }
 
@@ -40,7 +42,11 @@ impl Clients {
             .referer(false)
             .connect_timeout(connect);
         let builder = match reach {
-            Reach::Near => builder.no_proxy().pool_idle_timeout(LOCAL_POOL_IDLE),
+            Reach::NearPlain => builder
+                .no_proxy()
+                .pool_idle_timeout(LOCAL_POOL_IDLE)
+                .tls_certs_only([]),
+            Reach::NearTls => builder.no_proxy().pool_idle_timeout(LOCAL_POOL_IDLE),
             Reach::Far => builder.pool_idle_timeout(REMOTE_POOL_IDLE),
         };
         let client = builder.build().map_err(|error| {
@@ -109,7 +115,11 @@ pub(super) fn reach(url: &Url) -> Reach {
                     .any(|ending| host.ends_with(ending))
         }
     };
-    if near { Reach::Near } else { Reach::Far }
+    match (near, url.scheme()) {
+        (true, "http") => Reach::NearPlain,
+        (true, _) => Reach::NearTls,
+        (false, _) => Reach::Far,
+    }
 }
 
 fn mapped_near(ip: Ipv6Addr) -> bool {
@@ -149,8 +159,9 @@ mod tests {
             "http://[fd00::1]",
             "http://[::ffff:127.0.0.1]",
         ] {
-            check(near, Reach::Near);
+            check(near, Reach::NearPlain);
         }
+        check("https://nas.local:8443", Reach::NearTls);
         for far in [
             "https://api.openai.com/v1",
             "http://8.8.8.8",

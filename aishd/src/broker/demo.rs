@@ -119,9 +119,11 @@ mod tests {
         runtime.block_on(async {
             let started = tokio::time::Instant::now();
             let mut words = Vec::new();
-            let reply = answer(body, |delta| match delta {
-                Delta::Text(text) => words.push(text.to_owned()),
-                other => panic!("{other:?}"),
+            let reply = answer(body, |delta| {
+                let Delta::Text(text) = delta else {
+                    panic!("{delta:?}")
+                };
+                words.push(text.to_owned());
             })
             .await;
             (reply, words, started.elapsed())
@@ -132,7 +134,10 @@ mod tests {
     fn check(body: &str, expected: &str) {
         let (reply, words, took) = ask(body);
         let lines: Vec<&str> = reply.text.lines().collect();
-        assert_eq!("I am aish's demo responder: a script, not a model.", lines[0]);
+        assert_eq!(
+            "I am aish's demo responder: a script, not a model.",
+            lines[0]
+        );
         assert_eq!(expected, lines[2]);
         assert_eq!(reply.text, words.concat());
         assert!(words.len() > 50, "{}", words.len());

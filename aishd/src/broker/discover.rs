@@ -211,9 +211,11 @@ async fn try_chat(clients: &Clients, endpoint: &Endpoint, model: &str) -> Result
 /// Embedding and rerank models are listed like any other; only their names tell.
 fn can_chat(id: &str) -> bool {
     let id = id.to_lowercase();
-    !["embed", "rerank", "bge-", "minilm", "e5-", "gte-", "whisper", "tts"]
-        .iter()
-        .any(|mark| id.contains(mark))
+    ![
+        "embed", "rerank", "bge-", "minilm", "e5-", "gte-", "whisper", "tts",
+    ]
+    .iter()
+    .any(|mark| id.contains(mark))
 }
 
 fn local(url: &str) -> Endpoint {

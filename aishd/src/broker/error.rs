@@ -3,8 +3,8 @@
 use std::error::Error as _;
 use std::io;
 
-use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::{Map, Value};
 
 use super::chunk::{self, Kind};
@@ -138,7 +138,10 @@ pub(super) fn presentable(text: &str) -> String {
         }
         let room = SHOWN_BYTES.saturating_sub(shown.len());
         if word.len() > room {
-            shown.push_str(word.get(..word.floor_char_boundary(room)).unwrap_or_default());
+            shown.push_str(
+                word.get(..word.floor_char_boundary(room))
+                    .unwrap_or_default(),
+            );
             shown.push('…');
             break;
         }
@@ -180,48 +183,150 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(status: u16, header: Option<(&'static str, &str)>, body: &str, expected: (&str, HttpDetail, Option<u64>)) {
+    fn check(
+        status: u16,
+        header: Option<(&'static str, &str)>,
+        body: &str,
+        expected: (&str, HttpDetail, Option<u64>),
+    ) {
         let mut headers = HeaderMap::new();
         if let Some((name, value)) = header {
             headers.insert(name, value.parse().unwrap());
         }
         let failure = from_status(StatusCode::from_u16(status).unwrap(), &headers, body);
-        let Failure::Http { retry_after_ms, detail, .. } = failure.clone() else {
+        let Failure::Http {
+            retry_after_ms,
+            detail,
+            ..
+        } = failure.clone()
+        else {
             panic!("{failure:?}");
         };
-        assert_eq!(expected, (failure.to_string().as_str(), detail, retry_after_ms));
+        assert_eq!(
+            expected,
+            (failure.to_string().as_str(), detail, retry_after_ms)
+        );
     }
 
     #[test]
     fn the_servers_own_words_are_shown() {
         let none = HttpDetail::None;
-        check(401, None, r#"{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}"#, ("transport: HTTP 401: Invalid API Key", none, None));
-        check(500, None, "Internal Server Error", ("transport: HTTP 500: Internal Server Error", none, None));
-        check(502, None, "<html><head><title>502 Bad Gateway</title></head></html>", ("transport: HTTP 502: a web page, \"502 Bad Gateway\"", none, None));
-        check(403, None, "", ("transport: HTTP 403: Forbidden", none, None));
-        check(422, None, r#"{"detail":[{"msg":"field required"}]}"#, ("transport: HTTP 422: [{\"msg\":\"field required\"}]", none, None));
-        check(307, None, "", ("transport: HTTP 307: redirects are not followed", none, None));
-        check(404, None, r#"{"error":{"message":"File Not Found","type":"not_found_error","code":404}}"#, ("transport: HTTP 404: File Not Found", none, None));
+        check(
+            401,
+            None,
+            r#"{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}"#,
+            ("transport: HTTP 401: Invalid API Key", none, None),
+        );
+        check(
+            500,
+            None,
+            "Internal Server Error",
+            ("transport: HTTP 500: Internal Server Error", none, None),
+        );
+        check(
+            502,
+            None,
+            "<html><head><title>502 Bad Gateway</title></head></html>",
+            (
+                "transport: HTTP 502: a web page, \"502 Bad Gateway\"",
+                none,
+                None,
+            ),
+        );
+        check(
+            403,
+            None,
+            "",
+            ("transport: HTTP 403: Forbidden", none, None),
+        );
+        check(
+            422,
+            None,
+            r#"{"detail":[{"msg":"field required"}]}"#,
+            (
+                "transport: HTTP 422: [{\"msg\":\"field required\"}]",
+                none,
+                None,
+            ),
+        );
+        check(
+            307,
+            None,
+            "",
+            (
+                "transport: HTTP 307: redirects are not followed",
+                none,
+                None,
+            ),
+        );
+        check(
+            404,
+            None,
+            r#"{"error":{"message":"File Not Found","type":"not_found_error","code":404}}"#,
+            ("transport: HTTP 404: File Not Found", none, None),
+        );
     }
 
     #[test]
     fn a_missing_model_and_a_full_context_are_told_apart() {
-        check(404, None, r#"{"error":{"message":"model \"x\" not found, try pulling it first","type":"api_error"}}"#, ("transport: HTTP 404: model \"x\" not found, try pulling it first", HttpDetail::ModelNotFound, None));
-        check(404, None, r#"{"error":{"message":"no","code":"model_not_found"}}"#, ("transport: HTTP 404: no", HttpDetail::ModelNotFound, None));
-        check(400, None, r#"{"error":{"code":400,"message":"request too large","type":"exceed_context_size_error","n_ctx":4096}}"#, ("transport: HTTP 400: request too large", HttpDetail::ContextOverflow, None));
-        check(400, None, r#"{"error":{"message":"too long","code":"context_length_exceeded"}}"#, ("transport: HTTP 400: too long", HttpDetail::ContextOverflow, None));
+        check(
+            404,
+            None,
+            r#"{"error":{"message":"model \"x\" not found, try pulling it first","type":"api_error"}}"#,
+            (
+                "transport: HTTP 404: model \"x\" not found, try pulling it first",
+                HttpDetail::ModelNotFound,
+                None,
+            ),
+        );
+        check(
+            404,
+            None,
+            r#"{"error":{"message":"no","code":"model_not_found"}}"#,
+            ("transport: HTTP 404: no", HttpDetail::ModelNotFound, None),
+        );
+        check(
+            400,
+            None,
+            r#"{"error":{"code":400,"message":"request too large","type":"exceed_context_size_error","n_ctx":4096}}"#,
+            (
+                "transport: HTTP 400: request too large",
+                HttpDetail::ContextOverflow,
+                None,
+            ),
+        );
+        check(
+            400,
+            None,
+            r#"{"error":{"message":"too long","code":"context_length_exceeded"}}"#,
+            (
+                "transport: HTTP 400: too long",
+                HttpDetail::ContextOverflow,
+                None,
+            ),
+        );
     }
 
     #[test]
     fn the_wait_that_a_server_asks_for_is_understood() {
         let after = |name, value, ms| {
-            check(429, Some((name, value)), "slow", ("transport: HTTP 429: slow", HttpDetail::None, Some(ms)));
+            check(
+                429,
+                Some((name, value)),
+                "slow",
+                ("transport: HTTP 429: slow", HttpDetail::None, Some(ms)),
+            );
         };
         after("retry-after", "2", 2000);
         after("retry-after", "1.5", 1500);
         after("retry-after-ms", "250", 250);
         after("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT", 0);
-        check(429, Some(("retry-after", "-1")), "slow", ("transport: HTTP 429: slow", HttpDetail::None, None));
+        check(
+            429,
+            Some(("retry-after", "-1")),
+            "slow",
+            ("transport: HTTP 429: slow", HttpDetail::None, None),
+        );
         let then = jiff::Timestamp::from_millisecond(clock::now().0 + 60_000).unwrap();
         let date = jiff::fmt::rfc2822::to_string(&then.to_zoned(jiff::tz::TimeZone::UTC)).unwrap();
         let mut headers = HeaderMap::new();

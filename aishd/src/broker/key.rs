@@ -117,8 +117,9 @@ pub(super) fn present(source: &KeySource, environment: &impl Environment) -> Opt
 
 fn from_file(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
-    let unreadable =
-        |error: std::io::Error| Failure::Config(format!("cannot read the key file {shown}: {error}"));
+    let unreadable = |error: std::io::Error| {
+        Failure::Config(format!("cannot read the key file {shown}: {error}"))
+    };
     // A pipe would make us wait for whoever holds its other end.
     if !path.metadata().map_err(unreadable)?.is_file() {
         return Err(Failure::Config(format!("the key file {shown} is no file")));
@@ -196,7 +197,11 @@ mod tests {
 
     #[track_caller]
     fn check(source: &KeySource, expected: Result<Option<&str>, &str>) {
-        let environment = Fixed(&[("A_KEY", " sk-env \n"), ("PATH", "/usr/bin:/bin"), ("X", "y")]);
+        let environment = Fixed(&[
+            ("A_KEY", " sk-env \n"),
+            ("PATH", "/usr/bin:/bin"),
+            ("X", "y"),
+        ]);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -208,7 +213,10 @@ mod tests {
             }
             (Err(failure), Err(part)) => {
                 let text = failure.to_string();
-                assert!(text.starts_with("broker: ") && text.contains(part), "{text}");
+                assert!(
+                    text.starts_with("broker: ") && text.contains(part),
+                    "{text}"
+                );
             }
             (Ok(key), Err(part)) => panic!("{:?} instead of {part}", key.map(|key| key.0)),
             (Err(failure), Ok(_)) => panic!("{failure}"),
@@ -232,9 +240,25 @@ mod tests {
     fn a_key_command_gets_a_clean_environment_and_its_noise_is_not_shown() {
         check(&command("echo sk-cmd"), Ok(Some("sk-cmd")));
         check(&command("echo x$A_KEY$X"), Ok(Some("x")));
-        check(&command("echo sk-cmd; echo sk-cmd >&2; exit 3"), Err("exit status: 3"));
+        check(
+            &command("echo sk-cmd; echo sk-cmd >&2; exit 3"),
+            Err("exit status: 3"),
+        );
         check(&KeySource::Command(Vec::new()), Err("empty"));
-        check(&KeySource::Command(vec!["/no/such".to_owned()]), Err("cannot run"));
+        check(
+            &KeySource::Command(vec!["/no/such".to_owned()]),
+            Err("cannot run"),
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_command_that_hangs_is_given_up() {
+        let environment = Fixed(&[("PATH", "/usr/bin:/bin")]);
+        let failure = fetch(&command("exec sleep 60"), &environment).await.err();
+        assert_eq!(
+            Some("broker: key_cmd sh took longer than 10 s".to_owned()),
+            failure.map(|failure| failure.to_string())
+        );
     }
 
     #[test]
@@ -249,7 +273,10 @@ mod tests {
         check(&KeySource::File(path.clone()), Ok(Some("sk-file")));
         mode(0o640);
         check(&KeySource::File(path.clone()), Err("chmod 600"));
-        check(&KeySource::File(folder.path().join("none")), Err("cannot read"));
+        check(
+            &KeySource::File(folder.path().join("none")),
+            Err("cannot read"),
+        );
         check(&KeySource::File(folder.path().to_owned()), Err("no file"));
     }
 

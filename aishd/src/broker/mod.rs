@@ -73,7 +73,11 @@ impl Broker {
         let secrets = secrets
             .into_iter()
             .map(|(name, value)| (name, Secret::new(value)));
-        let mut lent = self.inner.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lent = self
+            .inner
+            .lent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         lent.extend(secrets);
     }
 

@@ -53,7 +53,9 @@ pub(super) async fn send(
     request: RequestBuilder,
     deadline: Instant,
 ) -> Result<Response, Failure> {
-    let request = request.build().map_err(|error| error::before_head(&error))?;
+    let request = request
+        .build()
+        .map_err(|error| error::before_head(&error))?;
     let response = timeout_at(deadline, client.execute(request))
         .await
         .map_err(|_elapsed| Failure::TimedOut(Stage::FirstByte))?
@@ -63,7 +65,12 @@ pub(super) async fn send(
         return Ok(response);
     }
     let headers = response.headers().clone();
-    let body = bounded(response, ERROR_BODY_BYTES, Instant::now() + ERROR_BODY_LIMIT).await;
+    let body = bounded(
+        response,
+        ERROR_BODY_BYTES,
+        Instant::now() + ERROR_BODY_LIMIT,
+    )
+    .await;
     Err(error::from_status(status, &headers, &body))
 }
 

@@ -161,9 +161,8 @@ impl Assembler {
         let id = fragment.id.as_deref().filter(|id| !id.is_empty());
         let found = match (fragment.index, id, position) {
             (Some(index), _, _) if index >= MAX_CALLS as u64 => return Err(Excess::Index),
-            (Some(index), Some(id), _) => self.newest(|slot| {
-                slot.index == Some(index) && (slot.id == id || slot.id.is_empty())
-            }),
+            (Some(index), Some(id), _) => self
+                .newest(|slot| slot.index == Some(index) && (slot.id == id || slot.id.is_empty())),
             (Some(index), None, _) => self.newest(|slot| slot.index == Some(index)),
             (None, Some(id), _) => self.newest(|slot| slot.id == id),
             (None, None, Some(position)) => Some(position).filter(|at| *at < self.slots.len()),

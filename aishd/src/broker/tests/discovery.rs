@@ -9,7 +9,10 @@ use crate::core::reply::Delta;
 const CHAT: &str = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"h"}}]}"#;
 
 fn json(body: &str) -> Vec<Step> {
-    vec![head("200 OK", "content-type: application/json\r\n"), write(body)]
+    vec![
+        head("200 OK", "content-type: application/json\r\n"),
+        write(body),
+    ]
 }
 
 fn list(owner: &str, ids: &[&str]) -> String {
@@ -28,7 +31,10 @@ async fn server(owner: &'static str, ids: &'static [&'static str]) -> Server {
         } else if request.contains(r#""model":"good"#) {
             json(CHAT)
         } else {
-            vec![head("500 No", ""), write("{\"error\":{\"message\":\"cannot load\"}}")]
+            vec![
+                head("500 No", ""),
+                write("{\"error\":{\"message\":\"cannot load\"}}"),
+            ]
         }
     })
     .await
@@ -42,19 +48,37 @@ async fn check(servers: &[&str], name: &str, model: &str, notices: &[&str]) {
     let discovery = Broker::new(|_| None).discover(&models).await;
     let notices: Vec<String> = notices.iter().map(|line| (*line).to_owned()).collect();
     assert_eq!(notices, discovery.notices);
-    assert_eq!((name, model), (discovery.preset.name.as_str(), discovery.preset.model.as_str()));
-    let expected = if name == "demo" { Source::Demo } else { Source::Discovered };
+    assert_eq!(
+        (name, model),
+        (
+            discovery.preset.name.as_str(),
+            discovery.preset.model.as_str()
+        )
+    );
+    let expected = if name == "demo" {
+        Source::Demo
+    } else {
+        Source::Discovered
+    };
     assert_eq!(expected, discovery.preset.source);
 }
 
 #[tokio::test]
 async fn the_first_server_with_a_model_that_answers_is_taken() {
     let dead = "http://127.0.0.1:9/v1";
-    let page = Server::start(vec![head("200 OK", "content-type: text/html\r\n"), write("<html>")]).await;
+    let page = Server::start(vec![
+        head("200 OK", "content-type: text/html\r\n"),
+        write("<html>"),
+    ])
+    .await;
     let stuck = Server::start(vec![Step::Hang]).await;
     let broken = server("vllm", &["bad"]).await;
     let only_embeddings = server("library", &["nomic-embed-text"]).await;
-    let good = server("llamacpp", &["text-embedding-3", "bad", "good-7b", "good-8b"]).await;
+    let good = server(
+        "llamacpp",
+        &["text-embedding-3", "bad", "good-7b", "good-8b"],
+    )
+    .await;
     let later = server("library", &["good-later"]).await;
     let (broken_at, empty_at, good_at) = (&broken.address, &only_embeddings.address, &good.address);
     check(
@@ -68,7 +92,13 @@ async fn the_first_server_with_a_model_that_answers_is_taken() {
         ],
     )
     .await;
-    let trials = later.seen.lock().unwrap().iter().filter(|seen| seen.starts_with("POST")).count();
+    let trials = later
+        .seen
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|seen| seen.starts_with("POST"))
+        .count();
     assert_eq!(0, trials);
 }
 
@@ -92,14 +122,21 @@ async fn only_this_machine_is_asked() {
     let port = good.address.rsplit(':').next().unwrap();
     let elsewhere = format!("http://0.0.0.0:{port}/v1");
     let demo = "answering with the built-in demo: a script, not a model";
-    check(&[&elsewhere, "http://192.0.2.1:80/v1"], "demo", "demo", &["no model configured", demo]).await;
+    check(
+        &[&elsewhere, "http://192.0.2.1:80/v1"],
+        "demo",
+        "demo",
+        &["no model configured", demo],
+    )
+    .await;
     assert!(good.seen.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_probe_says_what_each_server_serves() {
     let local = server("library", &["good", "other"]).await;
-    let mine = Server::answering(|_| vec![head("401 No", ""), write("key sk-secret-1234 unknown")]).await;
+    let mine =
+        Server::answering(|_| vec![head("401 No", ""), write("key sk-secret-1234 unknown")]).await;
     let models = Models {
         presets: [("mine".to_owned(), preset(&mine.url()).into())].into(),
         default: None,
@@ -108,15 +145,32 @@ async fn a_probe_says_what_each_server_serves() {
     let probes = Broker::new(|_| None).probe(&models).await;
     let said: Vec<_> = probes
         .iter()
-        .map(|probe| (probe.preset.as_deref(), probe.endpoint.clone(), probe.models.clone()))
+        .map(|probe| {
+            (
+                probe.preset.as_deref(),
+                probe.endpoint.clone(),
+                probe.models.clone(),
+            )
+        })
         .collect();
     let expected = [
-        (Some("test"), mine.url(), Err("transport: HTTP 401: key [key] unknown".to_owned())),
-        (None, local.url(), Ok(vec!["good".to_owned(), "other".to_owned()])),
+        (
+            Some("test"),
+            mine.url(),
+            Err("transport: HTTP 401: key [key] unknown".to_owned()),
+        ),
+        (
+            None,
+            local.url(),
+            Ok(vec!["good".to_owned(), "other".to_owned()]),
+        ),
     ];
     assert_eq!(expected, said[..]);
     let seen = mine.seen.lock().unwrap()[0].to_lowercase();
-    assert!(seen.contains("authorization: bearer sk-secret-1234\r\n"), "{seen}");
+    assert!(
+        seen.contains("authorization: bearer sk-secret-1234\r\n"),
+        "{seen}"
+    );
 }
 
 #[tokio::test]

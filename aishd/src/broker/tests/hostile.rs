@@ -66,8 +66,16 @@ async fn a_request_carries_what_it_should_and_nothing_else() {
     let (reply, _) = ask(&preset(&server.url())).await;
     assert_eq!("hi", reply.unwrap().text);
     let seen = server.seen.lock().unwrap()[0].to_lowercase();
-    assert!(seen.starts_with("post /v1/chat/completions http/1.1\r\n"), "{seen}");
-    for line in ["authorization: bearer sk-secret-1234", "x-extra: 1", "content-type: application/json", "accept: text/event-stream"] {
+    assert!(
+        seen.starts_with("post /v1/chat/completions http/1.1\r\n"),
+        "{seen}"
+    );
+    for line in [
+        "authorization: bearer sk-secret-1234",
+        "x-extra: 1",
+        "content-type: application/json",
+        "accept: text/event-stream",
+    ] {
         assert!(seen.contains(&format!("{line}\r\n")), "{line}: {seen}");
     }
     assert!(seen.ends_with(BODY), "{seen}");
@@ -85,9 +93,21 @@ async fn a_request_carries_what_it_should_and_nothing_else() {
 async fn a_preset_that_cannot_be_used_never_reaches_the_network() {
     for (url, model, failure) in [
         ("", "m", "broker: the preset has no endpoint"),
-        ("not a url", "m", "broker: the endpoint is no URL: relative URL without a base"),
-        ("ftp://h", "m", "broker: the endpoint is no http:// or https:// URL"),
-        ("http://127.0.0.1:1", "", "broker: the preset test has no model"),
+        (
+            "not a url",
+            "m",
+            "broker: the endpoint is no URL: relative URL without a base",
+        ),
+        (
+            "ftp://h",
+            "m",
+            "broker: the endpoint is no http:// or https:// URL",
+        ),
+        (
+            "http://127.0.0.1:1",
+            "",
+            "broker: the preset test has no model",
+        ),
     ] {
         let mut preset = preset(url);
         preset.model = model.to_owned();
@@ -102,7 +122,7 @@ async fn nobody_there() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     assert_eq!(Failure::Refused, ask(&preset(&url)).await.0.unwrap_err());
-    let url = "http://no-such-host.invalid:1/v1";
+    let url = "http://no-such-host.internal:1/v1";
     assert_eq!(Failure::Unresolved, ask(&preset(url)).await.0.unwrap_err());
 }
 
@@ -137,12 +157,18 @@ async fn no_tls_where_tls_was_asked_for() {
     tasks.spawn(async move {
         use tokio::io::AsyncWriteExt as _;
         let (mut stream, _) = plain.accept().await.unwrap();
-        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        stream
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .await
+            .unwrap();
         stream.shutdown().await.unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
     });
     let failure = ask(&preset(&url)).await.0.unwrap_err();
-    assert!(failure.to_string().starts_with("transport: TLS: "), "{failure}");
+    assert!(
+        failure.to_string().starts_with("transport: TLS: "),
+        "{failure}"
+    );
     drop(server);
 }
 
@@ -153,27 +179,77 @@ async fn before_the_head() {
     check(vec![], closed, FailureClass::Unreachable, "").await;
     let slow = "transport: Operation timed out (waiting for the first byte)";
     check(vec![Step::Hang], slow, FailureClass::Unreachable, "").await;
-    let drip: Vec<Step> = "HTTP/1.1 200 OK\r\nx: ".bytes().chain(std::iter::repeat_n(b'x', 200))
+    let drip: Vec<Step> = "HTTP/1.1 200 OK\r\nx: "
+        .bytes()
+        .chain(std::iter::repeat_n(b'x', 200))
         .flat_map(|byte| [write([byte]), Step::Pause(Duration::from_millis(20))])
         .collect();
     check(drip, slow, FailureClass::Unreachable, "").await;
-    check(vec![events(), Step::Hang], slow, FailureClass::Unreachable, "").await;
+    check(
+        vec![events(), Step::Hang],
+        slow,
+        FailureClass::Unreachable,
+        "",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn in_the_middle_of_the_answer() {
     let cut = "transport: the stream was cut before its end";
     check(vec![events(), text("ab")], cut, FailureClass::Cut, "ab").await;
-    check(vec![events(), text("ab"), Step::Pause(Duration::from_millis(50)), Step::Reset], cut, FailureClass::Cut, "ab").await;
-    check(vec![events(), text("ab"), write("data: {\"choices\":[{\"delta\":{\"con")], cut, FailureClass::Cut, "ab").await;
-    let chunked = head("200 OK", "content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n");
-    check(vec![chunked, write("20\r\ndata: {\"choices\":[{\"delta\":{\"con")], cut, FailureClass::Cut, "").await;
-    check(vec![events(), text("ab"), Step::Hang], "transport: Operation timed out (no byte arrived)", FailureClass::Unreachable, "ab").await;
+    check(
+        vec![
+            events(),
+            text("ab"),
+            Step::Pause(Duration::from_millis(50)),
+            Step::Reset,
+        ],
+        cut,
+        FailureClass::Cut,
+        "ab",
+    )
+    .await;
+    check(
+        vec![
+            events(),
+            text("ab"),
+            write("data: {\"choices\":[{\"delta\":{\"con"),
+        ],
+        cut,
+        FailureClass::Cut,
+        "ab",
+    )
+    .await;
+    let chunked = head(
+        "200 OK",
+        "content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n",
+    );
+    check(
+        vec![
+            chunked,
+            write("20\r\ndata: {\"choices\":[{\"delta\":{\"con"),
+        ],
+        cut,
+        FailureClass::Cut,
+        "",
+    )
+    .await;
+    check(
+        vec![events(), text("ab"), Step::Hang],
+        "transport: Operation timed out (no byte arrived)",
+        FailureClass::Unreachable,
+        "ab",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn comments_keep_a_stream_alive_but_not_for_ever() {
-    let comment = [write(": still here\n\n"), Step::Pause(Duration::from_millis(50))];
+    let comment = [
+        write(": still here\n\n"),
+        Step::Pause(Duration::from_millis(50)),
+    ];
     // 300 ms without content, which is longer than the idle limit.
     let mut steps = vec![events(), text("a")];
     steps.extend(comment.iter().cycle().take(12).cloned());
@@ -190,7 +266,10 @@ async fn comments_keep_a_stream_alive_but_not_for_ever() {
 async fn a_slow_but_living_stream_may_take_its_time() {
     let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"h\u{e9}\"}}]}\n\n";
     let mut steps = vec![events()];
-    steps.extend(body.bytes().flat_map(|byte| [write([byte]), Step::Pause(Duration::from_millis(4))]));
+    steps.extend(
+        body.bytes()
+            .flat_map(|byte| [write([byte]), Step::Pause(Duration::from_millis(4))]),
+    );
     steps.push(write("data: [DONE]\n\n"));
     check_ok(steps, "hé").await;
 }
@@ -199,37 +278,124 @@ async fn a_slow_but_living_stream_may_take_its_time() {
 async fn a_finished_answer_is_whole_however_the_connection_ends() {
     check_ok(vec![events(), text("ab"), write(FINISH)], "ab").await;
     check_ok(vec![events(), text("ab"), write(FINISH), Step::Hang], "ab").await;
-    check_ok(vec![events(), text("ab"), write(FINISH), Step::Pause(Duration::from_millis(50)), Step::Reset], "ab").await;
-    check_ok(vec![events(), text("ab"), write("data: [DONE]\n\n"), Step::Hang], "ab").await;
+    check_ok(
+        vec![
+            events(),
+            text("ab"),
+            write(FINISH),
+            Step::Pause(Duration::from_millis(50)),
+            Step::Reset,
+        ],
+        "ab",
+    )
+    .await;
+    check_ok(
+        vec![events(), text("ab"), write("data: [DONE]\n\n"), Step::Hang],
+        "ab",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn statuses_keep_the_servers_words_without_the_key() {
     let error = |message: &str| write(format!("{{\"error\":{{\"message\":\"{message}\"}}}}"));
     let status = |line: &str, message: &str| vec![head(line, ""), error(message)];
-    check(status("401 Unauthorized", "bad key sk-secret-1234 given"), "transport: HTTP 401: bad key [key] given", FailureClass::Unauthorized, "").await;
-    check(status("403 Forbidden", "no"), "transport: HTTP 403: no", FailureClass::Unauthorized, "").await;
-    check(status("404 Not Found", "model m not found"), "transport: HTTP 404: model m not found", FailureClass::Rejected, "").await;
-    check(status("408 Request Timeout", "late"), "transport: HTTP 408: late", FailureClass::Unreachable, "").await;
-    check(status("500 Internal Server Error", "boom"), "transport: HTTP 500: boom", FailureClass::Unreachable, "").await;
-    check(status("503 Service Unavailable", "busy"), "transport: HTTP 503: busy", FailureClass::Unreachable, "").await;
-    check(status("400 Bad Request", "This model's maximum context length is 8192 tokens"), "transport: HTTP 400: This model's maximum context length is 8192 tokens", FailureClass::ContextOverflow, "").await;
+    check(
+        status("401 Unauthorized", "bad key sk-secret-1234 given"),
+        "transport: HTTP 401: bad key [key] given",
+        FailureClass::Unauthorized,
+        "",
+    )
+    .await;
+    check(
+        status("403 Forbidden", "no"),
+        "transport: HTTP 403: no",
+        FailureClass::Unauthorized,
+        "",
+    )
+    .await;
+    check(
+        status("404 Not Found", "model m not found"),
+        "transport: HTTP 404: model m not found",
+        FailureClass::Rejected,
+        "",
+    )
+    .await;
+    check(
+        status("408 Request Timeout", "late"),
+        "transport: HTTP 408: late",
+        FailureClass::Unreachable,
+        "",
+    )
+    .await;
+    check(
+        status("500 Internal Server Error", "boom"),
+        "transport: HTTP 500: boom",
+        FailureClass::Unreachable,
+        "",
+    )
+    .await;
+    check(
+        status("503 Service Unavailable", "busy"),
+        "transport: HTTP 503: busy",
+        FailureClass::Unreachable,
+        "",
+    )
+    .await;
+    check(
+        status(
+            "400 Bad Request",
+            "This model's maximum context length is 8192 tokens",
+        ),
+        "transport: HTTP 400: This model's maximum context length is 8192 tokens",
+        FailureClass::ContextOverflow,
+        "",
+    )
+    .await;
 
-    let server = Server::start(vec![head("429 Too Many Requests", "retry-after: 2\r\n"), write("slow down")]).await;
+    let server = Server::start(vec![
+        head("429 Too Many Requests", "retry-after: 2\r\n"),
+        write("slow down"),
+    ])
+    .await;
     let failure = ask(&preset(&server.url())).await.0.unwrap_err();
     assert_eq!(FailureClass::RateLimited, failure.class());
-    let Failure::Http { retry_after_ms, message, .. } = failure else { panic!() };
-    assert_eq!((Some(2000), "slow down"), (retry_after_ms, message.as_str()));
+    let Failure::Http {
+        retry_after_ms,
+        message,
+        ..
+    } = failure
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (Some(2000), "slow down"),
+        (retry_after_ms, message.as_str())
+    );
 }
 
 #[tokio::test]
 async fn an_endless_or_stuck_error_body_is_not_waited_for() {
-    let server = Server::start(vec![head("500 Oh", ""), Step::WriteEndlessly(vec![b'x'; 65_536])]).await;
+    let server = Server::start(vec![
+        head("500 Oh", ""),
+        Step::WriteEndlessly(vec![b'x'; 65_536]),
+    ])
+    .await;
     let failure = ask(&preset(&server.url())).await.0.unwrap_err();
-    let Failure::Http { message, .. } = failure else { panic!("{failure:?}") };
-    assert!(message.len() < 2100 && message.ends_with('…'), "{}", message.len());
+    let Failure::Http { message, .. } = failure else {
+        panic!("{failure:?}")
+    };
+    assert!(
+        message.len() < 2100 && message.ends_with('…'),
+        "{}",
+        message.len()
+    );
     // The key at the border of what is shown does not leak in part.
-    let server = Server::start(vec![head("500 Oh", ""), write(format!("{}sk-secret-1234 more", "y".repeat(2040)))]).await;
+    let server = Server::start(vec![
+        head("500 Oh", ""),
+        write(format!("{}sk-secret-1234 more", "y".repeat(2040))),
+    ])
+    .await;
     let failure = ask(&preset(&server.url())).await.0.unwrap_err();
     assert!(!failure.to_string().contains("sk-"), "{failure}");
 }
@@ -237,11 +403,19 @@ async fn an_endless_or_stuck_error_body_is_not_waited_for() {
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let target = Server::start(vec![events(), text("stolen"), write(FINISH)]).await;
-    for status in ["301 Moved", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
+    for status in [
+        "301 Moved",
+        "302 Found",
+        "307 Temporary Redirect",
+        "308 Permanent Redirect",
+    ] {
         let to = format!("location: {}/chat/completions\r\n", target.url());
         let server = Server::start(vec![head(status, &to)]).await;
         let failure = ask(&preset(&server.url())).await.0.unwrap_err();
-        assert!(failure.to_string().ends_with("redirects are not followed"), "{failure}");
+        assert!(
+            failure.to_string().ends_with("redirects are not followed"),
+            "{failure}"
+        );
         assert_eq!(FailureClass::Rejected, failure.class());
     }
     assert!(target.seen.lock().unwrap().is_empty());
@@ -250,35 +424,97 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test]
 async fn what_is_no_stream_is_an_error_of_the_api() {
     let page = "api: the server answered with no event stream: a web page, \"Login\"";
-    check(vec![head("200 OK", "content-type: text/html\r\n"), write("<html><title>Login</title>")], page, FailureClass::Rejected, "").await;
-    check(vec![events(), write("data: {\"error\":{\"message\":\"sk-secret-1234 overloaded\"}}\n\n")], "api: [key] overloaded", FailureClass::Rejected, "").await;
-    check(vec![events(), write("event: error\ndata: {\"message\":\"odd\"}\n\n")], "api: odd", FailureClass::Rejected, "").await;
+    check(
+        vec![
+            head("200 OK", "content-type: text/html\r\n"),
+            write("<html><title>Login</title>"),
+        ],
+        page,
+        FailureClass::Rejected,
+        "",
+    )
+    .await;
+    check(
+        vec![
+            events(),
+            write("data: {\"error\":{\"message\":\"sk-secret-1234 overloaded\"}}\n\n"),
+        ],
+        "api: [key] overloaded",
+        FailureClass::Rejected,
+        "",
+    )
+    .await;
+    check(
+        vec![
+            events(),
+            write("event: error\ndata: {\"message\":\"odd\"}\n\n"),
+        ],
+        "api: odd",
+        FailureClass::Rejected,
+        "",
+    )
+    .await;
     let json = head("200 OK", "content-type: application/json\r\n");
-    check(vec![json.clone(), write("{\"error\":{\"message\":\"no\"}}")], "api: no", FailureClass::Rejected, "").await;
-    check(vec![json, write("{\"model\":\"m\"}")], "api: the server answered with no event stream: {\"model\":\"m\"}", FailureClass::Rejected, "").await;
+    check(
+        vec![json.clone(), write("{\"error\":{\"message\":\"no\"}}")],
+        "api: no",
+        FailureClass::Rejected,
+        "",
+    )
+    .await;
+    check(
+        vec![json, write("{\"model\":\"m\"}")],
+        "api: the server answered with no event stream: {\"model\":\"m\"}",
+        FailureClass::Rejected,
+        "",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn what_never_ends_is_cut_off() {
     let line = "api: a line of the answer is longer than 1024 KiB";
-    check(vec![events(), text("a"), Step::WriteEndlessly(vec![b'x'; 65_536])], line, FailureClass::Rejected, "a").await;
+    check(
+        vec![
+            events(),
+            text("a"),
+            Step::WriteEndlessly(vec![b'x'; 65_536]),
+        ],
+        line,
+        FailureClass::Rejected,
+        "a",
+    )
+    .await;
     let long = "z".repeat(60_000);
-    let Step::Write(endless) = text(&long) else { panic!() };
+    let Step::Write(endless) = text(&long) else {
+        panic!()
+    };
     let server = Server::start(vec![events(), Step::WriteEndlessly(endless)]).await;
     let (reply, streamed) = ask(&preset(&server.url())).await;
-    assert_eq!("api: the answer is longer than 4 MiB", reply.unwrap_err().to_string());
+    assert_eq!(
+        "api: the answer is longer than 4 MiB",
+        reply.unwrap_err().to_string()
+    );
     assert_eq!(69 * 60_000, streamed.len());
 }
 
 #[tokio::test]
 async fn bad_bytes_cost_a_character_and_not_the_stream() {
     let bad = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\xffb\"}}]}\n\n";
-    check_ok(vec![events(), write(bad), text("c"), write(FINISH)], "a\u{fffd}bc").await;
+    check_ok(
+        vec![events(), write(bad), text("c"), write(FINISH)],
+        "a\u{fffd}bc",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn cancelling_closes_the_connection_at_once() {
-    for steps in [vec![Step::Hang], vec![events(), Step::Hang], vec![events(), text("a"), Step::Hang]] {
+    for steps in [
+        vec![Step::Hang],
+        vec![events(), Step::Hang],
+        vec![events(), text("a"), Step::Hang],
+    ] {
         let server = Server::start(steps).await;
         let mut preset = preset(&server.url());
         if let Backend::Http(endpoint) = &mut preset.backend {
@@ -286,10 +522,17 @@ async fn cancelling_closes_the_connection_at_once() {
         }
         let broker = Broker::new(|_| None);
         let asked = broker.stream(&preset, BODY.to_owned(), |_| {});
-        assert!(tokio::time::timeout(Duration::from_millis(150), asked).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(150), asked)
+                .await
+                .is_err()
+        );
         let dropped = Instant::now();
         while server.left.lock().unwrap().is_none() {
-            assert!(dropped.elapsed() < Duration::from_millis(500), "the server still waits");
+            assert!(
+                dropped.elapsed() < Duration::from_millis(500),
+                "the server still waits"
+            );
             tokio::task::yield_now().await;
         }
         assert_eq!(1, server.seen.lock().unwrap().len());
@@ -307,8 +550,14 @@ async fn a_lent_key_is_used_and_nothing_prints_it() {
     assert_eq!(Some(true), broker.has_key(&preset));
     assert_eq!(Some(false), Broker::new(|_| None).has_key(&preset));
     broker.lend([("SOME_KEY".to_owned(), "sk-lent-99".to_owned())].into());
-    broker.stream(&preset, BODY.to_owned(), |_| {}).await.unwrap();
+    broker
+        .stream(&preset, BODY.to_owned(), |_| {})
+        .await
+        .unwrap();
     let seen = server.seen.lock().unwrap()[0].to_lowercase();
-    assert!(seen.contains("authorization: bearer sk-lent-99\r\n"), "{seen}");
+    assert!(
+        seen.contains("authorization: bearer sk-lent-99\r\n"),
+        "{seen}"
+    );
     assert!(!format!("{broker:?} {preset:?}").contains("sk-"));
 }

@@ -25,7 +25,10 @@ impl Llama {
         let program = std::env::current_exe().unwrap();
         let prepared = program.ancestors().nth(3)?.join("llamacpp");
         if !prepared.join("stamp").exists() {
-            println!("skipped: run tests/prepare-llamacpp.sh for {}", prepared.display());
+            println!(
+                "skipped: run tests/prepare-llamacpp.sh for {}",
+                prepared.display()
+            );
             return None;
         }
         let project: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -48,7 +51,9 @@ impl Llama {
             }
             panic!("the server ended before it was ready");
         };
-        let url = tokio::time::timeout(Duration::from_secs(60), ready).await.unwrap();
+        let url = tokio::time::timeout(Duration::from_secs(60), ready)
+            .await
+            .unwrap();
         Some(Self { child, url })
     }
 
@@ -81,56 +86,94 @@ fn body(content: &str, tools: bool) -> String {
 }
 
 #[tokio::test]
-async fn a_real_server_streams_calls_overflows_and_is_cancelled() {
-    let Some(mut llama) = Llama::start(&["--key", "sk-local", "--ping", "1"]).await else {
+async fn a_real_server_streams_and_calls_and_refuses() {
+    let Some(llama) = Llama::start(&["--key", "sk-local", "--ping", "1"]).await else {
         return;
     };
     let broker = Broker::new(|_| None);
     let preset = llama.preset(KeySource::Literal("sk-local".to_owned()));
+    let ask = |content: &str, tools| broker.stream(&preset, body(content, tools), |_| {});
 
     let mut deltas = Vec::new();
     let reply = broker
-        .stream(&preset, body("hello", false), |delta| match delta {
-            Delta::Text(text) => deltas.push(text.to_owned()),
-            other => panic!("{other:?}"),
+        .stream(&preset, body("hello", false), |delta| {
+            let Delta::Text(text) = delta else {
+                panic!("{delta:?}")
+            };
+            deltas.push(text.to_owned());
         })
         .await
         .unwrap();
-    assert_eq!("Hello from the scripted local model: one two three four five six seven eight nine ten.", reply.text);
-    assert_eq!(reply.text, deltas.concat());
+    let sentence =
+        "Hello from the scripted local model: one two three four five six seven eight nine ten.";
+    assert_eq!(sentence, reply.text);
+    assert_eq!(sentence, deltas.concat());
     assert!(deltas.len() > 10, "{}", deltas.len());
-    assert_eq!((Some(Finish::Stop), None), (reply.finish, reply.served_by));
-    assert_eq!(Some(19), reply.usage.unwrap().output);
+    assert_eq!(
+        (Some(Finish::Stop), None, Some(19)),
+        (
+            reply.finish,
+            reply.served_by,
+            reply.usage.and_then(|usage| usage.output)
+        )
+    );
 
-    let reply = broker.stream(&preset, body("hello", true), |_| {}).await.unwrap();
+    let reply = ask("hello", true).await.unwrap();
     assert_eq!(Some(Finish::ToolCalls), reply.finish);
     let call = &reply.calls[0];
-    assert_eq!(("files__list", r#"{"path":"/etc"}"#, None), (call.name.as_str(), call.arguments.as_str(), call.broken.as_deref()));
+    assert_eq!(
+        ("files__list", r#"{"path":"/etc"}"#, None),
+        (
+            call.name.as_str(),
+            call.arguments.as_str(),
+            call.broken.as_deref()
+        )
+    );
 
-    let failure = broker.stream(&preset, body(&"word ".repeat(40_000), false), |_| {}).await.unwrap_err().failure;
-    assert_eq!(FailureClass::ContextOverflow, failure.class(), "{failure}");
+    let broken = ask(&"word ".repeat(40_000), false).await.unwrap_err();
+    assert_eq!(FailureClass::ContextOverflow, broken.failure.class());
 
     let stranger = llama.preset(KeySource::None);
-    let failure = broker.stream(&stranger, body("hello", false), |_| {}).await.unwrap_err().failure;
-    assert_eq!((FailureClass::Unauthorized, "transport: HTTP 401: Invalid API Key"), (failure.class(), failure.to_string().as_str()));
+    let asked = broker.stream(&stranger, body("hello", false), |_| {});
+    assert_eq!(
+        "transport: HTTP 401: Invalid API Key",
+        asked.await.unwrap_err().failure.to_string()
+    );
+}
 
-    // Cancelled: the server must be free for the next question at once.
+#[tokio::test]
+async fn a_real_server_is_free_after_a_cancel_and_may_be_killed() {
+    let Some(mut llama) = Llama::start(&[]).await else {
+        return;
+    };
+    let broker = Broker::new(|_| None);
+    let preset = llama.preset(KeySource::None);
+
     let mut endless = String::new();
+    let (began, mut begun) = tokio::sync::watch::channel(false);
     let asked = broker.stream(&preset, body("pleaselong", false), |delta| {
         if let Delta::Text(text) = delta {
             endless.push_str(text);
+            began.send_replace(true);
         }
     });
-    assert!(tokio::time::timeout(Duration::from_millis(100), asked).await.is_err());
-    assert!(endless.starts_with(" tick tock"), "{endless:?}");
+    tokio::select! {
+        reply = asked => panic!("{reply:?}"),
+        seen = begun.wait_for(|begun| *begun) => assert!(*seen.unwrap()),
+    }
+    assert!(endless.starts_with(" tick"), "{endless:?}");
     let started = Instant::now();
-    broker.stream(&preset, body("hello", false), |_| {}).await.unwrap();
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    let asked = broker.stream(&preset, body("hello", false), |_| {});
+    asked.await.unwrap();
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
 
-    // Killed in the middle of an answer.
     let mut arrived = String::new();
     let pid = llama.child.id().unwrap();
-    let failure = broker
+    let broken = broker
         .stream(&preset, body("pleaselong", false), |delta| {
             if let Delta::Text(text) = delta {
                 if arrived.is_empty() {
@@ -142,8 +185,8 @@ async fn a_real_server_streams_calls_overflows_and_is_cancelled() {
         })
         .await
         .unwrap_err();
-    assert_eq!(Failure::Cut, failure.failure);
-    assert_eq!(arrived, failure.partial.text);
+    assert_eq!(Failure::Cut, broken.failure);
+    assert_eq!(arrived, broken.partial.text);
     llama.child.wait().await.unwrap();
 }
 
@@ -160,10 +203,15 @@ async fn a_real_server_is_found() {
     let discovery = broker.discover(&models).await;
     let place = llama.url.trim_start_matches("http://");
     assert_eq!(
-        [format!("no config; found llama.cpp at {place} with scripted — using it for now")],
+        [format!(
+            "no config; found llama.cpp at {place} with scripted — using it for now"
+        )],
         discovery.notices[..]
     );
     assert_eq!(Some(4096), discovery.preset.context_tokens);
-    let reply = broker.stream(&discovery.preset, body("hello", false), |_| {}).await.unwrap();
+    let reply = broker
+        .stream(&discovery.preset, body("hello", false), |_| {})
+        .await
+        .unwrap();
     assert!(reply.text.starts_with("Hello from"), "{}", reply.text);
 }

@@ -29,7 +29,9 @@ pub(super) fn write(text: impl AsRef<[u8]>) -> Step {
 
 /// A head, and the body until the connection ends.
 pub(super) fn head(status: &str, headers: &str) -> Step {
-    write(format!("HTTP/1.1 {status}\r\n{headers}connection: close\r\n\r\n"))
+    write(format!(
+        "HTTP/1.1 {status}\r\n{headers}connection: close\r\n\r\n"
+    ))
 }
 
 pub(super) fn events() -> Step {
@@ -37,7 +39,8 @@ pub(super) fn events() -> Step {
 }
 
 pub(super) fn text(text: &str) -> Step {
-    let chunk = serde_json::json!({"model": "m", "choices": [{"index": 0, "delta": {"content": text}}]});
+    let chunk =
+        serde_json::json!({"model": "m", "choices": [{"index": 0, "delta": {"content": text}}]});
     write(format!("data: {chunk}\n\n"))
 }
 
@@ -142,13 +145,17 @@ async fn request(stream: &mut TcpStream) -> Option<String> {
             }
         }
         let mut piece = [0; 4096];
-        let count = stream.read(&mut piece).await.ok().filter(|count| *count > 0)?;
+        let count = stream
+            .read(&mut piece)
+            .await
+            .ok()
+            .filter(|count| *count > 0)?;
         bytes.extend_from_slice(&piece[..count]);
     }
 }
 
 pub(super) const SHORT: Timeouts = Timeouts {
-    connect: Duration::from_millis(500),
+    connect: Duration::from_millis(200),
     first_byte: Duration::from_millis(300),
     idle: Duration::from_millis(200),
     content_idle: Duration::from_millis(400),

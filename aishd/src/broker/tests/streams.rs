@@ -73,7 +73,10 @@ fn outcome(reply: Result<Reply, Box<Broken>>, deltas: &Deltas) -> Value {
         Err(broken) => (broken.partial, Some(broken.failure)),
     };
     assert_eq!(reply.text, deltas.text, "deltas make up the text");
-    assert_eq!(reply.reasoning, deltas.reasoning, "deltas make up the reasoning");
+    assert_eq!(
+        reply.reasoning, deltas.reasoning,
+        "deltas make up the reasoning"
+    );
     let calls: Vec<Value> = reply
         .calls
         .iter()
@@ -103,7 +106,10 @@ fn outcome(reply: Result<Reply, Box<Broken>>, deltas: &Deltas) -> Value {
     });
     let usage = reply.usage.map(|usage| {
         let mut usage = serde_json::to_value(usage).unwrap();
-        usage.as_object_mut().unwrap().retain(|_, tokens| !tokens.is_null());
+        usage
+            .as_object_mut()
+            .unwrap()
+            .retain(|_, tokens| !tokens.is_null());
         usage
     });
     let mut all = json!({
@@ -186,8 +192,13 @@ async fn every_stream_is_understood_however_it_is_cut_in_two() {
 #[tokio::test]
 async fn a_stream_that_ends_anywhere_before_its_end_is_a_failure_with_what_had_come() {
     let cases = cases();
-    let case = cases.iter().find(|case| case.name == "openai_text_usage").unwrap();
-    let finish_at = String::from_utf8_lossy(&case.body).find("\"stop\"").unwrap();
+    let case = cases
+        .iter()
+        .find(|case| case.name == "openai_text_usage")
+        .unwrap();
+    let finish_at = String::from_utf8_lossy(&case.body)
+        .find("\"stop\"")
+        .unwrap();
     for at in 0..finish_at {
         let (reply, deltas) = read_pieces(vec![case.body[..at].to_vec().into()], "m").await;
         let broken = reply.unwrap_err();
@@ -206,7 +217,10 @@ async fn caps_end_an_answer_and_keep_what_came() {
     let endless = vec![text(&"x".repeat(64 * 1024)); 100];
     let (reply, deltas) = read_pieces(endless, "m").await;
     let broken = reply.unwrap_err();
-    assert_eq!("api: the answer is longer than 4 MiB", broken.failure.to_string());
+    assert_eq!(
+        "api: the answer is longer than 4 MiB",
+        broken.failure.to_string()
+    );
     assert_eq!(4 * 1024 * 1024, deltas.text.len());
 
     let endless = vec![Bytes::from(vec![b'd'; 64 * 1024]); 100];
@@ -231,7 +245,11 @@ async fn caps_end_an_answer_and_keep_what_came() {
     let endless = vec![Bytes::from(format!("data: {arguments}\n\n")); 2];
     let (reply, deltas) = read_pieces(endless, "m").await;
     let broken = reply.unwrap_err();
-    assert!(matches!(broken.failure, Failure::TooLarge(_)), "{:?}", broken.failure);
+    assert!(
+        matches!(broken.failure, Failure::TooLarge(_)),
+        "{:?}",
+        broken.failure
+    );
     assert_eq!(MAX_ARGUMENTS_BYTES, deltas.arguments[&0].len());
     assert_eq!("{}", broken.partial.calls[0].arguments);
     assert!(broken.partial.calls[0].broken.is_some());
@@ -246,7 +264,11 @@ async fn caps_end_an_answer_and_keep_what_came() {
 async fn the_model_that_answered_is_named_when_it_is_another() {
     let chunk = r#"data: {"model":"other","choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]}"#;
     let body = vec![Bytes::from_static(chunk.as_bytes())];
-    let named = read_pieces(body.clone(), "asked").await.0.unwrap().served_by;
+    let named = read_pieces(body.clone(), "asked")
+        .await
+        .0
+        .unwrap()
+        .served_by;
     assert_eq!(Some("other"), named.as_deref());
     assert_eq!(None, read_pieces(body, "other").await.0.unwrap().served_by);
 }
@@ -288,17 +310,34 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
         .enable_time()
         .build()
         .unwrap()
-        .block_on(async { tokio::time::timeout(Duration::from_secs(10), future).await.unwrap() })
+        .block_on(async {
+            tokio::time::timeout(Duration::from_secs(10), future)
+                .await
+                .unwrap()
+        })
 }
 
 /// Bytes that look like streams often enough to get past the first letter.
 fn bodies() -> impl Strategy<Value = Vec<u8>> {
     let words = prop::sample::select(vec![
-        "data: ", "data:", "\n", "\n\n", "\r", "\r\n", "{", "}", "[DONE]", "event: error", ":", "\u{feff}", "error:",
+        "data: ",
+        "data:",
+        "\n",
+        "\n\n",
+        "\r",
+        "\r\n",
+        "{",
+        "}",
+        "[DONE]",
+        "event: error",
+        ":",
+        "\u{feff}",
+        "error:",
         r#"{"choices":[{"delta":{"content":"é"}}]}"#,
         r#"{"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"name":"f","arguments":"{"}}]}}]}"#,
         r#"{"choices":[{"delta":{"tool_calls":[{"id":"x","function":{"arguments":{}}},{}]},"finish_reason":"stop"}]}"#,
-        r#"{"error":{"message":"no"}}"#, r#"{"usage":{"prompt_tokens":-1}}"#,
+        r#"{"error":{"message":"no"}}"#,
+        r#"{"usage":{"prompt_tokens":-1}}"#,
     ]);
     let piece = prop_oneof![
         4 => words.prop_map(|word| word.as_bytes().to_vec()),

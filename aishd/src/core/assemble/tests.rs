@@ -60,11 +60,7 @@ fn fragment(text: &str) -> Fragment {
 #[test]
 fn a_slot_is_opened_by_its_index() {
     check(
-        &[
-            "0 a f {\"p\": | 1 b g {\"q\":",
-            "1 - - 2}",
-            "0 - - 1}",
-        ],
+        &["0 a f {\"p\": | 1 b g {\"q\":", "1 - - 2}", "0 - - 1}"],
         &["a f {\"p\":1}", "b g {\"q\":2}"],
     );
 }
@@ -132,10 +128,15 @@ fn what_is_not_one_object_never_runs() {
     );
     check(
         &["0 a f {\"p\""],
-        &["a f {} broken: the arguments are not one JSON object: EOF while parsing an object at line 1 column 4"],
+        &[
+            "a f {} broken: the arguments are not one JSON object: EOF while parsing an object at line 1 column 4",
+        ],
     );
     check(&["0 a f -"], &["a f {}"]);
-    check(&["0 a - {}"], &["a unnamed {} broken: the call has no name"]);
+    check(
+        &["0 a - {}"],
+        &["a unnamed {} broken: the call has no name"],
+    );
 }
 
 #[test]
@@ -160,7 +161,12 @@ fn caps_end_the_stream_and_keep_what_came() {
 
     let half = format!("\"{}\"", "x".repeat(MAX_ARGUMENTS_BYTES - 12));
     check(
-        &["0 a f {\"p\":", &format!("0 - - {half}"), "0 - - }", "0 - - xxxxx"],
+        &[
+            "0 a f {\"p\":",
+            &format!("0 - - {half}"),
+            "0 - - }",
+            "0 - - xxxxx",
+        ],
         &[&format!("a f {{\"p\":{half}}}"), "Arguments"],
     );
 }
