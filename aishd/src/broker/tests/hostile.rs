@@ -263,6 +263,17 @@ async fn comments_keep_a_stream_alive_but_not_for_ever() {
 }
 
 #[tokio::test]
+async fn content_now_and_then_is_enough() {
+    // Twice the limit for content in all, a quarter of it between two pieces.
+    let mut steps = vec![events()];
+    for _ in 0..8 {
+        steps.extend([text("x"), Step::Pause(Duration::from_millis(100))]);
+    }
+    steps.push(write(FINISH));
+    check_ok(steps, "xxxxxxxx").await;
+}
+
+#[tokio::test]
 async fn a_slow_but_living_stream_may_take_its_time() {
     let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"h\u{e9}\"}}]}\n\n";
     let mut steps = vec![events()];
@@ -550,10 +561,9 @@ async fn a_lent_key_is_used_and_nothing_prints_it() {
     assert_eq!(Some(true), broker.has_key(&preset));
     assert_eq!(Some(false), Broker::new(|_| None).has_key(&preset));
     broker.lend([("SOME_KEY".to_owned(), "sk-lent-99".to_owned())].into());
-    broker
-        .stream(&preset, BODY.to_owned(), |_| {})
-        .await
-        .unwrap();
+    let asked = broker.stream(&preset, BODY.to_owned(), |_| {});
+    may_move_between_threads(&asked);
+    asked.await.unwrap();
     let seen = server.seen.lock().unwrap()[0].to_lowercase();
     assert!(
         seen.contains("authorization: bearer sk-lent-99\r\n"),
@@ -561,3 +571,6 @@ async fn a_lent_key_is_used_and_nothing_prints_it() {
     );
     assert!(!format!("{broker:?} {preset:?}").contains("sk-"));
 }
+
+/// A turn's task is spawned, so this has to compile.
+fn may_move_between_threads(_: &impl Send) {}
