@@ -18,6 +18,7 @@ pub mod document;
 pub mod pattern;
 pub mod process;
 pub mod recording;
+pub mod replay;
 pub mod repository;
 pub mod surroundings;
 pub mod upstream;

@@ -114,6 +114,26 @@ impl Names {
         }
     }
 
+    /// Takes the values of the names in a pattern as far as the shapes agree.
+    pub fn harvest(&mut self, pattern: &Value, value: &Value) {
+        match (pattern, value) {
+            (Value::String(name), _) if name.starts_with('<') && name.ends_with('>') => {
+                drop(self.placeholder("", name, value));
+            }
+            (Value::Object(fields), Value::Object(_)) => {
+                for (name, pattern) in fields {
+                    self.harvest(pattern, &value[name]);
+                }
+            }
+            (Value::Array(items), Value::Array(real)) => {
+                for (pattern, value) in items.iter().zip(real) {
+                    self.harvest(pattern, value);
+                }
+            }
+            (_, _) => {}
+        }
+    }
+
     /// The value as the document should show it: names for what has one, new names for new identities, forms
     /// for what differs from run to run.
     pub fn normalise(&mut self, value: &Value) -> Value {
