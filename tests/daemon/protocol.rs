@@ -1,0 +1,38 @@
+//! `docs/PROTOCOL.md` is true: every exchange in it is played against a real daemon.
+
+use std::fs;
+
+use aish_testkit::replay::Replay;
+use aish_testkit::{Upstream, World, repository, surroundings};
+
+/// Events that no exchange of the document brings about for certain; other tests do.
+const SHOWN_IF_THEY_COME: [&str; 3] = ["evicted", "status", "toolResult"];
+
+#[test]
+fn the_document_tells_what_happens() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    let config = format!(
+        "{}\n{}",
+        upstream.config("fast"),
+        upstream.preset("deep", "")
+    );
+    world.write_config(&config);
+    let mut daemon = world.daemon().spawn();
+
+    let path = repository::top().join("docs/PROTOCOL.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let (real, differences) = Replay::new(&world, &upstream).play(&text, &SHOWN_IF_THEY_COME);
+
+    // The document ends with `daemon/shutdown`.
+    assert_eq!(0, daemon.wait_exit(), "the exit code after a shutdown");
+    if surroundings::updating() {
+        fs::write(&path, real).unwrap();
+        return;
+    }
+    assert!(
+        differences.is_empty(),
+        "docs/PROTOCOL.md does not tell what happens:\n{}\nfix: if the new behaviour is meant, UPDATE_EXPECT=1 cargo test -p aishd --test daemon protocol, and read the difference",
+        differences.join("\n")
+    );
+}

@@ -1,0 +1,27 @@
+//! The environment variables that change how the suites run. No other file of the tests reads any.
+
+use std::ffi::OsString;
+
+/// `UPDATE_EXPECT=1`: expected texts and documents are rewritten from what really happened.
+#[must_use]
+pub fn updating() -> bool {
+    read("UPDATE_EXPECT").is_some_and(|it| it == "1")
+}
+
+/// `AISH_TEST_SEED`: repeats a random run.
+#[must_use]
+pub fn seed() -> Option<u64> {
+    read("AISH_TEST_SEED").map(|text| {
+        text.to_str()
+            .and_then(|it| it.parse().ok())
+            .unwrap_or_else(|| panic!("AISH_TEST_SEED must be a number, not {text:?}"))
+    })
+}
+
+fn read(name: &str) -> Option<OsString> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the tests read the environment"
+    )]
+    std::env::var_os(name)
+}

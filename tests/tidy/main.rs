@@ -1,0 +1,39 @@
+//! The rules of this repository as tests. Each failure says what to do about it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a rule that cannot be looked at is not kept"
+)]
+
+mod layers;
+mod places;
+mod protocol;
+mod shape;
+
+/// Fails with every finding at once, and with what to do.
+#[track_caller]
+fn none(findings: &[String], fix: &str) {
+    assert!(
+        findings.is_empty(),
+        "\n{}\nfix: {fix}\n",
+        findings.join("\n")
+    );
+}
+
+/// The code of a file: no comments, no tests at its end. Lines keep their numbers.
+fn code(text: &str) -> Vec<&str> {
+    let tests = text
+        .lines()
+        .collect::<Vec<_>>()
+        .windows(2)
+        .position(|it| it[0] == "#[cfg(test)]" && it[1].starts_with("mod "))
+        .unwrap_or(usize::MAX);
+    text.lines()
+        .take(tests)
+        .map(|line| match line.find("//") {
+            // An address is no comment.
+            Some(at) if !line[..at].ends_with(':') => &line[..at],
+            Some(_) | None => line,
+        })
+        .collect()
+}
