@@ -33,7 +33,7 @@ pub struct Line {
 #[derive(Args, Clone, Debug, Default)]
 pub struct Global {
     /// The conversation, by title or id (else AISH_CONVERSATION)
-    #[arg(short = 'C', long, global = true, value_name = "NAME|ID")]
+    #[arg(id = "in-conversation", short = 'C', long = "conversation", global = true, value_name = "NAME|ID")]
     pub conversation: Option<String>,
     /// The model preset, by name
     #[arg(short, long, global = true)]
@@ -134,7 +134,7 @@ pub struct AskArgs {
     #[arg(long)]
     pub strict: bool,
     /// Go on in the conversation used last
-    #[arg(long, conflicts_with = "conversation")]
+    #[arg(long, conflicts_with = "in-conversation")]
     pub last: bool,
     /// Print only fenced code
     #[arg(long, conflicts_with_all = ["json", "jsonl", "cmd"])]
@@ -354,6 +354,8 @@ mod tests {
         check("rpc --schema", true);
         check("rpc", false);
         check("help exit-codes", true);
+        check("cancel -C proj", true);
+        check("conv wait proj -C other", true);
         check("ask --timeout soon x", false);
         check("nonsense", false);
     }

@@ -315,3 +315,6 @@ fn failed(failure: &Failure) -> ReportedError {
     };
     ReportedError { class: class.to_owned(), message: failure.message.clone() }
 }
+
+#[cfg(test)]
+mod tests;

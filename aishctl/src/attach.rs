@@ -81,6 +81,8 @@ struct Open<O> {
     finished: BTreeMap<TurnId, Exit>,
     calls: JoinSet<Done>,
     stdin_ended: bool,
+    /// `:quit`: what was said is still sent, but no answer is waited for.
+    leaving: bool,
     exit: Exit,
 }
 
@@ -114,7 +116,8 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(window: Window,
             }
             Wake::Line(Ok(_)) => {
                 let said = std::mem::take(&mut line);
-                open.line(&String::from_utf8_lossy(&said)).await?
+                open.line(&String::from_utf8_lossy(&said)).await?;
+                false
             }
             Wake::Line(Err(error)) => return Err(Failure::new(Exit::FAILED, format!("cannot read stdin: {error}"))),
         };
@@ -153,6 +156,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             finished: BTreeMap::new(),
             calls: JoinSet::new(),
             stdin_ended: false,
+            leaving: false,
             exit: Exit::DONE,
         };
         if let Some(started) = started {
@@ -245,10 +249,13 @@ impl<O: AsyncWrite + Unpin> Open<O> {
         self.show(held).await
     }
 
-    async fn line(&mut self, line: &str) -> Result<bool, Failure> {
+    async fn line(&mut self, line: &str) -> Result<(), Failure> {
         match colon::read(line, self.conversation) {
             Said::Nothing => {}
-            Said::Leave => return Ok(true),
+            Said::Leave => {
+                self.stdin_ended = true;
+                self.leaving = true;
+            }
             Said::Told(text) => self.tell(&text).await?,
             Said::Question(_) | Said::Now(_) if self.window.args.read_only => {
                 self.tell("this window is read-only").await?;
@@ -264,7 +271,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             }
             Said::Command(parsed) => self.command(parsed.0, parsed.1),
         }
-        Ok(false)
+        Ok(())
     }
 
     fn command(&mut self, global: Global, command: Command) {
@@ -399,7 +406,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
 
     /// Everything was said, sent and, where nobody sits, answered.
     fn is_over(&self) -> bool {
-        let answered = self.awaited.is_empty() || self.window.reach.around.stdin_terminal;
+        let answered = self.awaited.is_empty() || self.leaving || self.window.reach.around.stdin_terminal;
         self.stdin_ended && self.unsent.is_empty() && !self.sending && self.calls.is_empty() && self.replay.is_none() && answered
     }
 
@@ -431,3 +438,6 @@ impl<O: AsyncWrite + Unpin> Open<O> {
         written.await.map_err(|error| Failure::output(&error))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,6 +69,8 @@ struct Control<'a> {
     turn: TurnId,
     until: Option<Instant>,
     stopped: Option<Exit>,
+    /// A record that came while a write waited.
+    record: Option<Box<Result<TurnRecord, CallError>>>,
     /// Calls on their way; none of them is waited for before the events are read.
     calls: JoinSet<Option<Result<TurnRecord, CallError>>>,
 }
@@ -83,6 +85,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             turn: target.turn,
             until: give_up,
             stopped: None,
+            record: None,
             calls: JoinSet::new(),
         };
         let mut following = Following { reach, notices, output, target, session, answer: Answer::new(target.turn), resync: false };
@@ -206,7 +209,11 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
                     match wake {
                         Wake::Signal(signal) => control.signal(signal),
                         Wake::Over => control.over(),
-                        Wake::Record(_) | Wake::Event(_) => {}
+                        Wake::Record(record) => self.record(control, *record).await?,
+                        Wake::Event(_) => {}
+                    }
+                    if self.answer.ended.is_some() {
+                        return Ok(());
                     }
                     // Nothing can be cancelled where nobody listens.
                     if control.stopped.is_some() {
@@ -230,6 +237,9 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
 
 impl Control<'_> {
     async fn wake(&mut self) -> Wake {
+        if let Some(record) = self.record.take() {
+            return Wake::Record(record);
+        }
         let until = self.until;
         let over = async {
             match until {
@@ -254,15 +264,19 @@ impl Control<'_> {
     /// Runs a write to its end, or until we are to leave: `None`.
     async fn guard(&mut self, write: impl Future<Output = io::Result<()>>) -> Option<io::Result<()>> {
         tokio::pin!(write);
+        let mut record = None;
         while !self.left() {
             tokio::select! {
                 biased;
-                written = &mut write => return Some(written),
+                written = &mut write => {
+                    self.record = self.record.take().or(record);
+                    return Some(written);
+                }
                 wake = self.wake() => match wake {
                     Wake::Signal(signal) => self.signal(signal),
                     Wake::Over => self.over(),
-                    // Asked for again after the next reconnect; the events say the same.
-                    Wake::Record(_) | Wake::Event(_) => {}
+                    Wake::Record(came) => record = Some(came),
+                    Wake::Event(_) => {}
                 },
             }
         }
