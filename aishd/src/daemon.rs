@@ -265,11 +265,11 @@ fn build(
     stops: &Stops,
 ) -> Arc<Server> {
     let (models, models_seen) = watch::channel(settings.models.clone());
-    let broker = Broker::new(env::keys(settings.key_names()));
+    let broker = Broker::new(env::key);
     let directory = Directory::new(
         Surroundings {
             store,
-            broker: broker.clone(),
+            broker,
             models: models_seen,
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),
@@ -283,7 +283,7 @@ fn build(
         limits: limits(&settings),
         stop: watch::channel(None).0,
         closing: stops.closing.clone(),
-        reload: Box::new(reloader(source, settings, filter, models, broker)),
+        reload: Box::new(reloader(source, settings, filter, models)),
     }))
 }
 
@@ -319,7 +319,6 @@ fn reloader(
     settings: Settings,
     filter: Filter,
     models: watch::Sender<Arc<Models>>,
-    broker: Broker,
 ) -> impl Fn() -> Reloaded + Send + Sync {
     let current = Mutex::new(settings);
     move || match source.load() {
@@ -335,7 +334,6 @@ fn reloader(
         Ok(settings) => {
             let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
             let changed = settings.changes_from(&current);
-            broker.lend(env::keys(settings.key_names()));
             models.send_replace(settings.models.clone());
             if let Ok(new) = EnvFilter::try_new(&settings.log) {
                 let _gone = filter.reload(new);

@@ -123,6 +123,7 @@ fn questions_wait_for_the_running_turn() {
     let mut params = question(conversation, "only with that one");
     params.expected_turn = Some(second);
     assert_eq!("staleTurn", client.refused::<Send>(params).kind());
+    gate.text("answered");
     gate.finish();
     for turn in [running, fourth, third] {
         assert_eq!(Some(StopReason::End), client.wait_turn(turn).stop_reason);

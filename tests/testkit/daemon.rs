@@ -3,6 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::BufReader;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -24,6 +26,7 @@ pub struct DaemonBuilder<'a> {
     binary: Option<PathBuf>,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
+    activation: Option<UnixListener>,
 }
 
 impl<'a> DaemonBuilder<'a> {
@@ -33,6 +36,7 @@ impl<'a> DaemonBuilder<'a> {
             binary: None,
             args: vec!["--foreground".into()],
             env: world.env(),
+            activation: None,
         }
     }
 
@@ -57,6 +61,30 @@ impl<'a> DaemonBuilder<'a> {
         self
     }
 
+    /// Hands it this socket, as the service manager does.
+    pub fn activated(mut self, listener: UnixListener) -> Self {
+        self.activation = Some(listener);
+        self
+    }
+
+    /// The program and its arguments; with a socket to hand over, behind a shell that gives it the number 3.
+    fn command(&mut self) -> Command {
+        let binary = self.binary.take().unwrap_or_else(|| built("aishd"));
+        let Some(listener) = self.activation.take() else {
+            let mut command = Command::new(binary);
+            command.args(&self.args).stdin(Stdio::null());
+            return command;
+        };
+        let hand_over = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"";
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", hand_over])
+            .arg(binary)
+            .args(&self.args)
+            .stdin(OwnedFd::from(listener));
+        command
+    }
+
     /// Starts it and waits for its `ready` line; fails the test, with the log, when none comes.
     #[track_caller]
     pub fn spawn(self) -> Daemon {
@@ -66,8 +94,7 @@ impl<'a> DaemonBuilder<'a> {
 
     /// As [`DaemonBuilder::spawn`], where the daemon may end instead: then its exit code, as a shell has it.
     #[track_caller]
-    pub fn spawn_or_exit(self) -> Result<Daemon, i32> {
-        let binary = self.binary.unwrap_or_else(|| built("aishd"));
+    pub fn spawn_or_exit(mut self) -> Result<Daemon, i32> {
         let log = self.world.log_file();
         let open = || {
             File::options()
@@ -77,17 +104,16 @@ impl<'a> DaemonBuilder<'a> {
                 .expect("the world takes a log")
         };
         let started = Instant::now();
-        let mut child = Command::new(&binary)
-            .args(&self.args)
+        let mut child = self
+            .command()
             .env_clear()
             .envs(self.env)
             .current_dir("/")
             .process_group(0)
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(open())
             .spawn()
-            .unwrap_or_else(|error| panic!("start {}: {error}", binary.display()));
+            .unwrap_or_else(|error| panic!("start aishd: {error}"));
         let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
         let (sender, receiver) = channel();
         let mut copy = open();

@@ -14,6 +14,7 @@
 pub mod chance;
 pub mod client;
 pub mod daemon;
+pub mod disk;
 pub mod document;
 pub mod follow;
 pub mod pattern;

@@ -278,6 +278,14 @@ impl Drop for Running {
     }
 }
 
+/// Kills a process that is not our child, or that somebody else waits for.
+pub fn kill9(pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid {
+        let _gone = kill_process(pid, Signal::KILL);
+    }
+}
+
 /// How a program ended, and what it said.
 #[derive(Debug)]
 #[must_use = "say how it should have ended: `ok()` or `code(n)`"]

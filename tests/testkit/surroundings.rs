@@ -18,6 +18,16 @@ pub fn seed() -> Option<u64> {
     })
 }
 
+/// A count that makes a suite longer, such as `AISH_TEST_KILLS`.
+#[must_use]
+pub fn count(name: &str) -> Option<usize> {
+    read(name).map(|text| {
+        text.to_str()
+            .and_then(|it| it.parse().ok())
+            .unwrap_or_else(|| panic!("{name} must be a number, not {text:?}"))
+    })
+}
+
 fn read(name: &str) -> Option<OsString> {
     #[expect(
         clippy::disallowed_methods,

@@ -1,6 +1,5 @@
 //! Every environment variable that the daemon reads, on one page.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// The daemon's surroundings, read once at start.
@@ -29,12 +28,10 @@ pub fn read() -> Env {
     }
 }
 
-/// The values of the variables that presets name as `key_env`, as far as they are set.
+/// The value of a variable that a preset names as `key_env`, if it is set.
 #[must_use]
-pub fn keys<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, String> {
-    names
-        .filter_map(|name| Some((name.to_owned(), text(name)?)))
-        .collect()
+pub fn key(name: &str) -> Option<String> {
+    text(name)
 }
 
 fn get(name: &str) -> Option<OsString> {

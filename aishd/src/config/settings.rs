@@ -109,23 +109,6 @@ impl Settings {
         })
     }
 
-    /// Names of environment variables that presets take their key from.
-    pub fn key_names(&self) -> impl Iterator<Item = &str> {
-        self.models
-            .presets
-            .values()
-            .filter_map(|it| match &it.backend {
-                Backend::Http(endpoint) => match &endpoint.key {
-                    KeySource::Env(name) => Some(name.as_str()),
-                    KeySource::None
-                    | KeySource::File(_)
-                    | KeySource::Command(_)
-                    | KeySource::Literal(_) => None,
-                },
-                Backend::Demo => None,
-            })
-    }
-
     /// Dotted names of what differs from `before`.
     #[must_use]
     pub fn changes_from(&self, before: &Self) -> Vec<String> {
