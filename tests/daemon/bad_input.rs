@@ -48,7 +48,10 @@ fn malformed_requests_get_their_standard_errors() {
     check(&client, r#"{"jsonrpc":"2.0","id":1,"method":"turn/wait","params":{"turn":"?"}}"#, json!(1), -32602);
     check(&client, r#"{"jsonrpc":"2.0","id":1,"method":"turn/wait","params":{}}"#, json!(1), -32602);
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    check(&client, deep, Value::Null, -32700);
+    check(&client, format!("{{\"jsonrpc\":{deep}}}"), Value::Null, -32600);
+    let reply = answer(&client, deep);
+    assert_eq!(json!(-32600), reply[0]["error"]["code"], "a batch of one thing that is no request: {reply}");
+    client.done::<Ping>(Empty {});
 }
 
 #[test]

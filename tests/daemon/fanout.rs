@@ -59,22 +59,26 @@ fn a_client_that_never_reads_changes_nothing_for_the_others() {
     let world = World::with(&upstream);
     let daemon = world.daemon().spawn();
     let reader = world.client();
-    let conversation = reader.create();
-    let mut follow = reader.attach(conversation, Since::Start);
     let long = "0123456789abcdef".repeat(1 << 10);
-    let pieces = || Answer::pieces(std::iter::repeat_n(long.as_str(), 100));
-    // Once without it, so that what the turn itself needs is in the figure already.
-    upstream.answer(pieces());
-    let turn = reader.ask(conversation, "how long is it?");
-    follow.until_finished(turn);
+    let answered = |conversation| {
+        let mut follow = reader.attach(conversation, Since::Start);
+        upstream.answer(Answer::pieces(std::iter::repeat_n(long.as_str(), 100)));
+        let turn = reader.ask(conversation, "how long is it?");
+        follow.until_finished(turn);
+        follow.recording().assert_sound();
+        (follow, turn)
+    };
+    // A few times without it, so that what such a turn itself needs is in the figure already.
+    for _ in 0..12 {
+        answered(reader.create());
+        eprintln!("RSS {}", daemon.rss_kib());
+    }
     let before = daemon.rss_kib();
+    let conversation = reader.create();
     let silent = world.client();
     let _subscription = silent.attach(conversation, Since::Start);
     let silent = silent.stop_reading();
-    upstream.answer(pieces());
-    let turn = reader.ask(conversation, "and now?");
-    follow.until_finished(turn);
-    follow.recording().assert_sound();
+    let (follow, turn) = answered(conversation);
     let grown = daemon.rss_kib().saturating_sub(before);
     assert!(grown < 8 << 10, "the daemon grew by {grown} KiB");
     // It still gets everything once it reads.

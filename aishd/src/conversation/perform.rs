@@ -62,8 +62,9 @@ pub(super) async fn stream(request: Request) -> Input {
     };
     let answer = AssertUnwindSafe(broker.stream(&preset, body, sink)).catch_unwind();
     let ended = tokio::select! {
-        ended = answer => Some(ended),
+        biased;
         () = token.cancelled() => None,
+        ended = answer => Some(ended),
         never = keep_partials(conversation, &live, &store) => match never {},
     };
     match ended {

@@ -159,7 +159,7 @@ impl Subscription {
     }
 
     fn snapshot(
-        &self,
+        &mut self,
         follower: &mut Follower,
         view: &crate::conversation::view::View,
     ) -> Result<wire::Snapshot, End> {
@@ -192,14 +192,13 @@ impl Subscription {
             queue,
             held: state.held,
             pending_confirms: vec![],
-            presence: self.seat.presence.borrow().to_vec(),
+            presence: self.seat.presence.borrow_and_update().to_vec(),
             notice: cut,
         })
     }
 
     /// Live events until somebody goes.
     async fn live(&mut self, mut follower: Follower) -> End {
-        self.seat.presence.mark_unchanged();
         let mut stop = self.server.stop.subscribe();
         let mut stop_told = false;
         loop {

@@ -84,6 +84,11 @@ pub(super) fn read(line: &[u8]) -> Line<'_> {
 }
 
 fn entry(text: &str) -> Result<Entry<'_>, ErrorObjectOwned> {
+    // A struct can be read from an array too, which no request is.
+    if !text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
+        let error = request_error("a request is an object");
+        return Ok(Entry::Bad(Id::Null, error));
+    }
     let request: Request<'_> = match serde_json::from_str(text) {
         Ok(request) => request,
         Err(error) if error.is_data() => {
@@ -195,6 +200,7 @@ mod tests {
         check("[{]", "bad line -32700");
         check("nonsense", "bad line -32700");
         check("5", "bad null -32600");
+        check(r#"[["2.0",1,"a/b",{}]]"#, "bad null -32600");
         check("[]", "bad line -32600");
         check(r#"{"jsonrpc":"1.0","id":4,"method":"a"}"#, "bad 4 -32600");
         check(r#"{"jsonrpc":"2.0","id":4,"method":5}"#, "bad 4 -32600");

@@ -49,6 +49,8 @@ enum Phase {
     },
     /// Stopped from outside; the stream still owes what had arrived.
     Stopping(StreamId, Stop),
+    /// The stream was dropped ahead of the word why, which is on its way; this is what had arrived.
+    Dropped(Reply),
     Ended,
 }
 
@@ -111,6 +113,13 @@ impl Turn {
                 step.effects.push(Effect::Abandon);
                 self.phase = Phase::Stopping(stream, stop);
             }
+            (Phase::Streaming(stream), Input::ReplyAbandoned(from, partial)) if stream == from => {
+                self.phase = Phase::Dropped(partial);
+            }
+            (Phase::Dropped(partial), Input::Stopped(stop)) => {
+                self.keep(partial, /*complete*/ false, &mut step);
+                self.end(stop, None, &mut step);
+            }
             (Phase::Stopping(stream, stop), Input::ReplyAbandoned(from, partial))
                 if stream == from =>
             {
@@ -155,6 +164,7 @@ impl Turn {
                 | Phase::Waiting(_)
                 | Phase::Calling { .. }
                 | Phase::Stopping(..)
+                | Phase::Dropped(_)
                 | Phase::Ended),
                 Input::ReplyFinished(..)
                 | Input::ReplyFailed(..)
