@@ -38,7 +38,10 @@ impl Dice {
 
 /// How often a long suite goes round: `short` in the normal run, the number in the environment else.
 pub(super) fn rounds(name: &str, short: u64) -> u64 {
-    #[expect(clippy::disallowed_methods, reason = "a test that is run longer by hand")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test that is run longer by hand"
+    )]
     let given = std::env::var(name).ok();
     given.and_then(|it| it.parse().ok()).unwrap_or(short)
 }
@@ -207,7 +210,10 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
     }
     let state = loaded.map(|it| it.state).unwrap_or_default();
     if state.last_seq != last {
-        return Err(format!("{number}: state at {}, records to {last}", state.last_seq));
+        return Err(format!(
+            "{number}: state at {}, records to {last}",
+            state.last_seq
+        ));
     }
     Ok(last.0)
 }
