@@ -152,8 +152,8 @@ fn inject(dir: &Path, what: &str, task: &Task) -> Option<Vec<(String, u64, u64)>
         println!("skipped: strace cannot trace here");
         return None;
     }
-    let log = dir.with_extension("trace");
-    let words = ["strace", "-f", "-o", log.to_str().unwrap(), "-e", what];
+    let log = dir.with_extension("trace").display().to_string();
+    let words = ["strace", "-f", "-o", &log, "-e", what];
     let output = start(&words.map(str::to_owned), task)
         .wait_with_output()
         .unwrap();

@@ -200,7 +200,15 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
             let said = match &record.event {
                 Event::UserMessage { text, .. } | Event::TurnFinished { text, .. } => text,
                 Event::TurnStarted { model_id, .. } => model_id,
-                other => return Err(format!("{number}: {other:?}")),
+                Event::Created { .. }
+                | Event::TurnQueued { .. }
+                | Event::AssistantMessage { .. }
+                | Event::ToolResult { .. }
+                | Event::Evicted { .. }
+                | Event::ModelChanged { .. }
+                | Event::Renamed { .. }
+                | Event::ArchivedChanged { .. }
+                | Event::Status { .. } => return Err(format!("{number}: {:?}", record.event)),
             };
             if *said != text_of(number, record.seq.0) {
                 return Err(format!("{number}: {} says something else", record.seq));

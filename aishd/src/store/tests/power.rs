@@ -408,17 +408,9 @@ fn record(root: &Path, log: &Path) -> Option<String> {
         println!("skipped: no strace here");
         return None;
     }
+    let log_path = log.display().to_string();
     let words = [
-        "strace",
-        "-f",
-        "-y",
-        "-xx",
-        "-s",
-        "2000000",
-        "-e",
-        CALLS,
-        "-o",
-        log.to_str().unwrap(),
+        "strace", "-f", "-y", "-xx", "-s", "2000000", "-e", CALLS, "-o", &log_path,
     ];
     let wrapper: Vec<String> = words.map(str::to_owned).to_vec();
     let task = Task {
@@ -431,7 +423,7 @@ fn record(root: &Path, log: &Path) -> Option<String> {
         println!("skipped: strace may not trace here");
         return None;
     }
-    Some(fs::read_to_string(log).unwrap())
+    fs::read_to_string(log).ok()
 }
 
 #[test]
