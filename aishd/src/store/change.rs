@@ -81,11 +81,7 @@ impl Memory {
     }
 
     /// The seq of the last record that is stored.
-    pub(super) fn last_seq(
-        &mut self,
-        db: &Db,
-        conversation: ConversationId,
-    ) -> Result<Seq, Fault> {
+    pub(super) fn last_seq(&mut self, db: &Db, conversation: ConversationId) -> Result<Seq, Fault> {
         self.head(db, conversation).map(|it| it.last_seq)
     }
 
@@ -290,7 +286,8 @@ impl<'a> Changes<'a> {
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<u16, Fault> {
-        values::put(&mut self.batch, key, value).ok_or_else(|| Fault::garbled("a value is too long"))
+        values::put(&mut self.batch, key, value)
+            .ok_or_else(|| Fault::garbled("a value is too long"))
     }
 }
 

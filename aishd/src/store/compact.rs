@@ -6,9 +6,9 @@ use std::io::{self, Write as _};
 
 use aish_proto::id::ConversationId;
 
+use super::disk;
 use super::line::{self, Header, Pos, Rec};
 use super::segment::Segment;
-use super::disk;
 use crate::failpoint;
 
 /// Rewrites one segment without what the deleted conversations said before they were deleted. Returns how many

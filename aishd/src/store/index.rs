@@ -262,12 +262,7 @@ pub(super) fn records_after(
 }
 
 /// Puts one more part behind the others. Returns how many are still to come.
-fn collect_part(
-    key: &[u8],
-    bytes: &IVec,
-    value: &mut Vec<u8>,
-    missing: u16,
-) -> Result<u16, Fault> {
+fn collect_part(key: &[u8], bytes: &IVec, value: &mut Vec<u8>, missing: u16) -> Result<u16, Fault> {
     if values::part_in(key) == Some(0) {
         let (parts, head) = values::head(bytes).ok_or(GetError::PartMissing)?;
         value.clear();
@@ -307,7 +302,9 @@ fn last_seq(db: &Db, conversation: ConversationId) -> Result<Seq, Fault> {
 }
 
 fn gap(conversation: ConversationId) -> Fault {
-    Fault::Garbled(format!("records of conversation {conversation} are missing"))
+    Fault::Garbled(format!(
+        "records of conversation {conversation} are missing"
+    ))
 }
 
 /// As many records as fit, at least one.

@@ -160,7 +160,9 @@ impl Start<'_> {
             BuildError::Journal(error) => self.refused(error),
             BuildError::Index(fault) => self.io(fault),
         })?;
-        let kept = aside.map_or_else(String::new, |it| format!("; it is kept as {}", it.display()));
+        let kept = aside.map_or_else(String::new, |it| {
+            format!("; it is kept as {}", it.display())
+        });
         self.repairs.push(format!(
             "the index could not be used ({fault}) and was built again from the journal{kept}"
         ));
@@ -212,9 +214,7 @@ impl Start<'_> {
         let epoch = epoch.filter(|_| !lost);
         let resume = Resume {
             // An index without a journal: the missing segment is named, so that nobody takes the next for all.
-            newest: newest
-                .map(|it| it.first)
-                .or(applied.map(|it| it.segment)),
+            newest: newest.map(|it| it.first).or(applied.map(|it| it.segment)),
             at: (!lost && ahead.is_none()).then_some(ended.size),
             next_pos: pos + 1,
             // What was lost counts as durable, so that a later rebuild notices; what never was synced does not.
@@ -223,8 +223,7 @@ impl Start<'_> {
             bytes: total_bytes(segments),
         };
         let epoch = epoch.unwrap_or_else(|| Epoch(clock::ulid()));
-        let mut journal =
-            Journal::resume(journal, epoch, resume).map_err(|it| self.io(it))?;
+        let mut journal = Journal::resume(journal, epoch, resume).map_err(|it| self.io(it))?;
         let deleted = index::deleted(&current.db).map_err(|it| self.io(it))?;
         let open_deletions = deleted
             .iter()

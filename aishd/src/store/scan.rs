@@ -180,10 +180,15 @@ impl Scan<'_> {
         let before = &self.segments[before];
         let compacted = before.header.as_ref().is_some_and(|it| it.compacted);
         let chained = header.previous == Some(before.first);
-        let whole = compacted || self.ended.pos >= header.after || self.ended.pos + 1 == segment.first;
+        let whole =
+            compacted || self.ended.pos >= header.after || self.ended.pos + 1 == segment.first;
         if !(chained && whole) {
             if header.after > self.applied {
-                return Err(damaged(before, self.ended.size, "records behind it are missing"));
+                return Err(damaged(
+                    before,
+                    self.ended.size,
+                    "records behind it are missing",
+                ));
             }
             self.ended.old_damage = true;
         }

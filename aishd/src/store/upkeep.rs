@@ -126,9 +126,10 @@ impl Writer {
         let (db, memory) = recover::reopen(&self.dir)?;
         self.memory = memory;
         self.shared.give_index(db);
-        let kept = aside.map_or_else(String::new, |it| format!("; it is kept as {}", it.display()));
-        let repair =
-            format!("the index was damaged and was built again from the journal{kept}");
+        let kept = aside.map_or_else(String::new, |it| {
+            format!("; it is kept as {}", it.display())
+        });
+        let repair = format!("the index was damaged and was built again from the journal{kept}");
         tracing::warn!(dir = %self.dir.display(), repair, "the store was repaired");
         self.shared.update(|it| it.repairs.push(repair));
         Ok(())
@@ -196,7 +197,10 @@ impl Writer {
         let Some(db) = self.shared.db() else {
             return;
         };
-        self.deleted = index::deleted(&db).unwrap_or_default().into_iter().collect();
+        self.deleted = index::deleted(&db)
+            .unwrap_or_default()
+            .into_iter()
+            .collect();
         self.to_compact.clear();
         if !self.deleted.is_empty() {
             let current = self.journal.current_first();

@@ -250,10 +250,13 @@ impl Writer {
 
     fn append_and_sync(&mut self, group: &[Request]) -> Result<Vec<Location>, CommitError> {
         let segment = self.journal.current_first();
-        let locations = self.journal.append(&entries(group)).map_err(|error| match error {
-            AppendError::Io(error) => commit_error(&error),
-            AppendError::Encode(error) => CommitError::Io(error.to_string()),
-        })?;
+        let locations = self
+            .journal
+            .append(&entries(group))
+            .map_err(|error| match error {
+                AppendError::Io(error) => commit_error(&error),
+                AppendError::Encode(error) => CommitError::Io(error.to_string()),
+            })?;
         failpoint::pass("store.after_write");
         let text_alone = group.iter().all(|it| matches!(it, Request::Partial(_)));
         if !text_alone {
@@ -291,7 +294,8 @@ impl Writer {
     /// Says in `health` why a commit was refused, until one is not or the disk has room again.
     fn report(&mut self, error: &CommitError) {
         self.recheck_at = Some(Instant::now() + RECHECK);
-        self.shared.update(|it| it.problem = Some(error.to_string()));
+        self.shared
+            .update(|it| it.problem = Some(error.to_string()));
     }
 }
 

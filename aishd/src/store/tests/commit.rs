@@ -36,7 +36,10 @@ fn what_was_committed_is_there_after_a_restart_and_reads_in_pages() {
     let seqs: Vec<u64> = last.iter().map(|it| it.seq.0).collect();
     assert_eq!(vec![27, 28, 29, 30], seqs);
     let least = store.records_before(id, Seq(u64::MAX), 9, 1).unwrap();
-    assert_eq!(vec![60], least.iter().map(|it| it.seq.0).collect::<Vec<_>>());
+    assert_eq!(
+        vec![60],
+        least.iter().map(|it| it.seq.0).collect::<Vec<_>>()
+    );
     assert_eq!(Seq(7), store.record(id, Seq(7)).unwrap().unwrap().seq);
     assert!(store.record(id, Seq(61)).unwrap().is_none());
     assert!(store.records_after(id, Seq(60), 1).unwrap().is_empty());
@@ -53,7 +56,10 @@ fn a_commit_that_leaves_a_gap_or_repeats_is_refused_and_the_next_right_one_is_ta
     block_on(async {
         assert!(matches!(store.commit(gap).await, Err(CommitError::Io(_))));
         store.commit(first.clone()).await.unwrap();
-        assert!(matches!(store.commit(first.clone()).await, Err(CommitError::Io(_))));
+        assert!(matches!(
+            store.commit(first.clone()).await,
+            Err(CommitError::Io(_))
+        ));
         author.took(&first);
         store.commit(author.turn_commit()).await.unwrap();
     });
@@ -84,7 +90,9 @@ fn long_events_come_back_whole_and_sled_writes_no_blob_files() {
         };
         assert_eq!(length, text.len());
     }
-    let page = store.records_after(author.id(), Seq(0), usize::MAX).unwrap();
+    let page = store
+        .records_after(author.id(), Seq(0), usize::MAX)
+        .unwrap();
     assert_eq!(lengths.len(), page.len());
     assert_eq!(lengths.len(), queue);
     assert_eq!(0, files_in(&dir.path().join("db/blobs")).len());
@@ -114,7 +122,13 @@ fn text_being_written_survives_and_goes_with_the_answer() {
     author.took(&asked);
     block_on(store.commit(asked)).unwrap();
     let long = "z".repeat(9000);
-    let pieces = [(0, "one "), (4, "two "), (4, "TWO "), (99, "after a hole"), (8, &long)];
+    let pieces = [
+        (0, "one "),
+        (4, "two "),
+        (4, "TWO "),
+        (99, "after a hole"),
+        (8, &long),
+    ];
     for (offset, text) in pieces {
         assert!(store.keep_partial(partial_of(1, 1, offset, text)));
     }
@@ -145,7 +159,11 @@ fn a_key_answers_for_a_day() {
     let day = 24 * 60 * 60 * 1000;
     let now = clock::now().0;
     let mut author = Author::new(1);
-    let cases = [("new", now, true), ("almost", now - day + 60_000, true), ("old", now - day - 1, false)];
+    let cases = [
+        ("new", now, true),
+        ("almost", now - day + 60_000, true),
+        ("old", now - day - 1, false),
+    ];
     for ((name, at, found), seq) in cases.into_iter().zip(1..) {
         let key = Key {
             key: name.to_owned(),
@@ -162,7 +180,11 @@ fn a_key_answers_for_a_day() {
             at: At(at),
         };
         let expected = found.then_some(used);
-        assert_eq!(expected, store.find_key(author.id(), name).unwrap(), "{name}");
+        assert_eq!(
+            expected,
+            store.find_key(author.id(), name).unwrap(),
+            "{name}"
+        );
         assert_eq!(None, store.find_key(conversation(2), name).unwrap());
         let place = TurnPlace {
             conversation: author.id(),
@@ -171,7 +193,9 @@ fn a_key_answers_for_a_day() {
         assert_eq!(Some(place), store.find_turn(turn(1, seq)).unwrap());
     }
     assert_eq!(vec![author.id()], store.unsettled().unwrap());
-    let done: Vec<_> = (1..=3).map(|it| (finished(""), Some(turn(1, it)))).collect();
+    let done: Vec<_> = (1..=3)
+        .map(|it| (finished(""), Some(turn(1, it))))
+        .collect();
     block_on(store.commit(author.commit(done))).unwrap();
     assert!(store.unsettled().unwrap().is_empty());
 }

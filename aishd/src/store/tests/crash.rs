@@ -1,1 +1,132 @@
+//! `kill -9` at any time, at named places and during start-up: nothing acknowledged is lost (G1).
 
+use std::io::Read as _;
+use std::time::Duration;
+
+use super::super::Store;
+use super::driver::{said, start, task};
+use super::{Author, Dice, block_on, read_all, rounds};
+
+/// Opens the store, and checks that every conversation is whole and has what was acknowledged.
+pub(super) fn check(dir: &std::path::Path, acks: &[(u64, u64)], producers: u64, what: &str) {
+    let store = Store::open(dir).unwrap_or_else(|it| panic!("{what}: {it}"));
+    for number in 1..=producers {
+        let last = read_all(&store, number).unwrap_or_else(|it| panic!("{what}: {it}"));
+        let acked = acks.iter().filter(|it| it.0 == number).map(|it| it.1).max();
+        assert!(
+            last >= acked.unwrap_or(0),
+            "{what}: {number} has {last} of {acked:?}"
+        );
+    }
+    store.close();
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_by_kills_at_random_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut acks = vec![];
+    let cycles = rounds("AISH_STORE_KILLS", 100);
+    for seed in 1..=cycles {
+        let mut dice = Dice::new(seed);
+        let mut child = start(&[], &task(dir.path()));
+        // Every third is killed while it starts, recovery included.
+        let longest = if seed % 3 == 0 { 20 } else { 150 };
+        std::thread::sleep(Duration::from_millis(dice.below(longest)));
+        child.kill().unwrap();
+        let mut output = String::new();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut output)
+            .unwrap();
+        child.wait().unwrap();
+        let said = said(&output);
+        let acked = said
+            .iter()
+            .filter(|it| it.0 == "ack")
+            .map(|it| (it.1, it.2));
+        acks.extend(acked);
+        if seed % 10 == 0 {
+            check(dir.path(), &acks, 4, &format!("seed {seed}"));
+        }
+    }
+    check(dir.path(), &acks, 4, "at the end");
+    println!("{cycles} kills, {} acknowledgements, none lost", acks.len());
+    assert!(
+        acks.len() as u64 > cycles,
+        "too few acknowledgements to tell: {}",
+        acks.len()
+    );
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_by_kills_at_named_places() {
+    let places = [
+        "store.after_write",
+        "store.after_sync",
+        "store.after_apply",
+        "recover.mid",
+    ];
+    for place in places {
+        let dir = tempfile::tempdir().unwrap();
+        // Something to lose first, left by a kill, so that start-up has work to do.
+        let first = super::driver::Task {
+            failpoint: "store.after_sync=kill@20".to_owned(),
+            ..task(dir.path())
+        };
+        let output = start(&[], &first).wait_with_output().unwrap();
+        let said_first = said(&String::from_utf8_lossy(&output.stdout));
+        let mut acks: Vec<_> = said_first
+            .iter()
+            .filter(|it| it.0 == "ack")
+            .map(|it| (it.1, it.2))
+            .collect();
+        assert!(!acks.is_empty());
+        for round in 1..=rounds("AISH_STORE_PLACES", 10) {
+            let nth = if place == "recover.mid" { 1 } else { round * 3 };
+            let task = super::driver::Task {
+                failpoint: format!("{place}=kill@{nth}"),
+                turns: 200,
+                ..task(dir.path())
+            };
+            let output = start(&[], &task).wait_with_output().unwrap();
+            assert!(!output.status.success(), "{place} was never passed");
+            let said = said(&String::from_utf8_lossy(&output.stdout));
+            acks.extend(
+                said.iter()
+                    .filter(|it| it.0 == "ack")
+                    .map(|it| (it.1, it.2)),
+            );
+            check(dir.path(), &acks, 4, &format!("{place}@{nth}"));
+        }
+        println!("{place}: {} acknowledgements, none lost", acks.len());
+    }
+}
+
+#[test]
+fn a_kill_while_the_journal_is_compacted_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..10_u64 {
+        let store = Store::open(dir.path()).unwrap();
+        let number = 100 + round;
+        block_on(store.commit(Author::new(number).turn_commit())).unwrap();
+        block_on(store.delete(super::conversation(number))).unwrap();
+        store.close();
+        let task = super::driver::Task {
+            failpoint: "compact.mid=kill".to_owned(),
+            ..task(dir.path())
+        };
+        let output = start(&[], &task).wait_with_output().unwrap();
+        assert!(!output.status.success());
+        let said = said(&String::from_utf8_lossy(&output.stdout));
+        let acks: Vec<_> = said
+            .iter()
+            .filter(|it| it.0 == "ack")
+            .map(|it| (it.1, it.2))
+            .collect();
+        check(dir.path(), &acks, 4, &format!("round {round}"));
+        let store = Store::open(dir.path()).unwrap();
+        assert!(store.load(super::conversation(number)).unwrap().is_none());
+    }
+}

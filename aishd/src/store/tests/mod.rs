@@ -38,7 +38,10 @@ impl Dice {
 
 /// How often a long suite goes round: `short` in the normal run, the number in the environment else.
 pub(super) fn rounds(name: &str, short: u64) -> u64 {
-    #[expect(clippy::disallowed_methods, reason = "a test that is run longer by hand")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test that is run longer by hand"
+    )]
     let given = std::env::var(name).ok();
     given.and_then(|it| it.parse().ok()).unwrap_or(short)
 }
@@ -197,7 +200,15 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
             let said = match &record.event {
                 Event::UserMessage { text, .. } | Event::TurnFinished { text, .. } => text,
                 Event::TurnStarted { model_id, .. } => model_id,
-                other => return Err(format!("{number}: {other:?}")),
+                Event::Created { .. }
+                | Event::TurnQueued { .. }
+                | Event::AssistantMessage { .. }
+                | Event::ToolResult { .. }
+                | Event::Evicted { .. }
+                | Event::ModelChanged { .. }
+                | Event::Renamed { .. }
+                | Event::ArchivedChanged { .. }
+                | Event::Status { .. } => return Err(format!("{number}: {:?}", record.event)),
             };
             if *said != text_of(number, record.seq.0) {
                 return Err(format!("{number}: {} says something else", record.seq));
@@ -207,7 +218,10 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
     }
     let state = loaded.map(|it| it.state).unwrap_or_default();
     if state.last_seq != last {
-        return Err(format!("{number}: state at {}, records to {last}", state.last_seq));
+        return Err(format!(
+            "{number}: state at {}, records to {last}",
+            state.last_seq
+        ));
     }
     Ok(last.0)
 }
