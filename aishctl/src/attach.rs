@@ -5,7 +5,10 @@ use std::io;
 use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, Cursor, Detach, DetachParams, Since};
-use aish_proto::event::{Envelope, EventData as _, ReplayComplete, ResyncRequired, Snapshot, State, TurnFinished, TurnStarted};
+use aish_proto::event::{
+    Envelope, EventData as _, ReplayComplete, ResyncRequired, Snapshot, State, TurnFinished,
+    TurnStarted,
+};
 use aish_proto::id::{ConversationId, Seq, SubscriptionId, TurnId};
 use aish_proto::turn::{AgainParams, Cancel, Send, SendMode, SendParams, SendResult, TurnParams};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -93,7 +96,11 @@ enum Replay {
 }
 
 /// Opens the window and keeps it until it is left.
-pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(window: Window, mut stdin: R, out: O) -> Result<Exit, Failure> {
+pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
+    window: Window,
+    mut stdin: R,
+    out: O,
+) -> Result<Exit, Failure> {
     let mut open = Open::new(window, out).await?;
     let mut line = Vec::new();
     loop {
@@ -108,7 +115,10 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(window: Window,
         let leaves = match wake {
             Wake::Signal(signal) => open.signal(signal).await?,
             Wake::Done(done) => open.done(done).await?,
-            Wake::Event(Some(event)) => open.event(&event.params.event, event.params.subscription).await?,
+            Wake::Event(Some(event)) => {
+                open.event(&event.params.event, event.params.subscription)
+                    .await?
+            }
             Wake::Event(None) => open.reconnect().await?,
             Wake::Line(Ok(0)) => {
                 open.stdin_ended = true;
@@ -119,7 +129,12 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(window: Window,
                 open.line(&String::from_utf8_lossy(&said)).await?;
                 false
             }
-            Wake::Line(Err(error)) => return Err(Failure::new(Exit::FAILED, format!("cannot read stdin: {error}"))),
+            Wake::Line(Err(error)) => {
+                return Err(Failure::new(
+                    Exit::FAILED,
+                    format!("cannot read stdin: {error}"),
+                ));
+            }
         };
         open.send_next();
         if leaves || open.is_over() {
@@ -131,16 +146,24 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(window: Window,
 impl<O: AsyncWrite + Unpin> Open<O> {
     async fn new(mut window: Window, out: O) -> Result<Self, Failure> {
         let session = window.reach.open(Wait::No).await?;
-        let name = window.args.conversation.as_deref().or(window.global.conversation.as_deref());
+        let name = window
+            .args
+            .conversation
+            .as_deref()
+            .or(window.global.conversation.as_deref());
         let conversation = resolve::to_attach(&session.caller, &window.reach.around, name).await?;
-        window
-            .signals
-            .listen()
-            .map_err(|error| Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}")))?;
-        let started = session.started.then(|| format!("started aishd {}", session.hello.server.version));
+        window.signals.listen().map_err(|error| {
+            Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}"))
+        })?;
+        let started = session
+            .started
+            .then(|| format!("started aishd {}", session.hello.server.version));
         let mut open = Self {
             rows: Rows::new(Some(session.hello.client_id), window.global.verbose),
-            cursor: Cursor { epoch: session.hello.epoch, seq: Seq(0) },
+            cursor: Cursor {
+                epoch: session.hello.epoch,
+                seq: Seq(0),
+            },
             subscription: SubscriptionId::from_bytes([0; 16]),
             window,
             out,
@@ -172,24 +195,43 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             (Replay::First, 0) => Since::Now,
             (Replay::First, rows) => Since::Tail(rows),
         };
-        let params = AttachParams { id: self.conversation, since, deltas: true };
-        self.subscription = self.session.caller.call::<Attach>(params).await?.subscription;
+        let params = AttachParams {
+            id: self.conversation,
+            since,
+            deltas: true,
+        };
+        self.subscription = self
+            .session
+            .caller
+            .call::<Attach>(params)
+            .await?
+            .subscription;
         self.replay = Some((replay, Vec::new()));
         Ok(())
     }
 
-    async fn event(&mut self, event: &Envelope, subscription: SubscriptionId) -> Result<bool, Failure> {
+    async fn event(
+        &mut self,
+        event: &Envelope,
+        subscription: SubscriptionId,
+    ) -> Result<bool, Failure> {
         if subscription != self.subscription {
             return Ok(false);
         }
         if event.kind == ResyncRequired::KIND {
-            self.cursor = Cursor { epoch: event.epoch, seq: Seq(0) };
+            self.cursor = Cursor {
+                epoch: event.epoch,
+                seq: Seq(0),
+            };
         }
         if let Some(seq) = event.seq {
             if event.epoch == self.cursor.epoch && seq <= self.cursor.seq {
                 return Ok(false);
             }
-            self.cursor = Cursor { epoch: event.epoch, seq };
+            self.cursor = Cursor {
+                epoch: event.epoch,
+                seq,
+            };
         }
         self.notice_turn(event);
         let rows = self.rows.take(event);
@@ -235,16 +277,23 @@ impl<O: AsyncWrite + Unpin> Open<O> {
     }
 
     async fn replayed(&mut self, rows: Vec<Row>) -> Result<(), Failure> {
-        let Some((replay, mut held)) = self.replay.take() else { return Ok(()) };
+        let Some((replay, mut held)) = self.replay.take() else {
+            return Ok(());
+        };
         held.extend(rows);
         match replay {
             Replay::First => {
                 let greeting = format!("attached to {} ({})", self.title, self.rows.here());
                 self.tell(&greeting).await?;
-                let from = held.len().saturating_sub(usize::try_from(self.window.args.tail).unwrap_or(usize::MAX));
+                let from = held
+                    .len()
+                    .saturating_sub(usize::try_from(self.window.args.tail).unwrap_or(usize::MAX));
                 held.drain(..from);
             }
-            Replay::Back => self.tell(&format!("back (missed {} lines)", held.len())).await?,
+            Replay::Back => {
+                self.tell(&format!("back (missed {} lines)", held.len()))
+                    .await?;
+            }
         }
         self.show(held).await
     }
@@ -267,7 +316,9 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             }
             Said::Switch(name) => {
                 let caller = self.session.caller.clone();
-                self.calls.spawn(async move { Done::Switched(resolve::named(&caller, &name).await.map(|it| it.id)) });
+                self.calls.spawn(async move {
+                    Done::Switched(resolve::named(&caller, &name).await.map(|it| it.id))
+                });
             }
             Said::Command(parsed) => self.command(parsed.0, parsed.1),
         }
@@ -276,29 +327,38 @@ impl<O: AsyncWrite + Unpin> Open<O> {
 
     fn command(&mut self, global: Global, command: Command) {
         let caller = self.session.caller.clone();
-        let again = match &command {
-            Command::Retry(_) => Some(Again::Retry),
-            Command::Continue(_) => Some(Again::Continue),
-            _ => None,
-        };
-        if let Some(again) = again {
+        if let Command::Retry(args) | Command::Continue(args) = &command {
+            let again = if matches!(command, Command::Retry(_)) {
+                Again::Retry
+            } else {
+                Again::Continue
+            };
             let params = AgainParams {
                 conversation: self.conversation,
-                turn: None,
+                turn: args.turn.as_deref().and_then(|it| it.parse().ok()),
                 idempotency_key: Ulid::new().to_string(),
                 model: global.model,
             };
-            self.calls.spawn(async move { Done::Again(queue::send(&caller, again, params).await) });
+            self.calls
+                .spawn(async move { Done::Again(queue::send(&caller, again, params).await) });
             return;
         }
         let around = self.window.reach.around.clone();
-        let desk = Desk { caller, around, global, may_prompt: false };
-        self.calls.spawn(async move { Done::Printed(desk.run(&command).await) });
+        let desk = Desk {
+            caller,
+            around,
+            global,
+            may_prompt: false,
+        };
+        self.calls
+            .spawn(async move { Done::Printed(desk.run(&command).await) });
     }
 
     /// Sends the oldest line that waits; one at a time, because calls may overtake each other.
     fn send_next(&mut self) {
-        let Some((key, text)) = self.unsent.front().filter(|_| !self.sending) else { return };
+        let Some((key, text)) = self.unsent.front().filter(|_| !self.sending) else {
+            return;
+        };
         let params = SendParams {
             conversation: self.conversation,
             text: text.clone(),
@@ -310,7 +370,8 @@ impl<O: AsyncWrite + Unpin> Open<O> {
         };
         let caller = self.session.caller.clone();
         self.sending = true;
-        self.calls.spawn(async move { Done::Sent(caller.call::<Send>(params).await) });
+        self.calls
+            .spawn(async move { Done::Sent(caller.call::<Send>(params).await) });
     }
 
     async fn done(&mut self, done: Done) -> Result<bool, Failure> {
@@ -323,7 +384,9 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             }
             Done::Again(sent) => self.sent(sent).await?,
             Done::Printed(Ok(printed)) => self.put(&printed.shown(true)).await?,
-            Done::Printed(Err(failure)) | Done::Switched(Err(failure)) => self.refused(&failure).await?,
+            Done::Printed(Err(failure)) | Done::Switched(Err(failure)) => {
+                self.refused(&failure).await?;
+            }
             Done::Switched(Ok(conversation)) => self.switch(conversation).await?,
             Done::Quiet(Ok(())) => {}
             Done::Quiet(Err(error)) => self.refused(&error.into()).await?,
@@ -349,10 +412,18 @@ impl<O: AsyncWrite + Unpin> Open<O> {
     async fn switch(&mut self, conversation: ConversationId) -> Result<(), Failure> {
         let (caller, subscription) = (self.session.caller.clone(), self.subscription);
         self.calls.spawn(async move {
-            Done::Quiet(caller.call::<Detach>(DetachParams { subscription }).await.map(drop))
+            Done::Quiet(
+                caller
+                    .call::<Detach>(DetachParams { subscription })
+                    .await
+                    .map(drop),
+            )
         });
         self.conversation = conversation;
-        self.rows = Rows::new(Some(self.session.hello.client_id), self.window.global.verbose);
+        self.rows = Rows::new(
+            Some(self.session.hello.client_id),
+            self.window.global.verbose,
+        );
         self.cursor.seq = Seq(0);
         self.running = None;
         self.awaited.clear();
@@ -361,9 +432,13 @@ impl<O: AsyncWrite + Unpin> Open<O> {
     }
 
     fn cancel(&mut self) -> bool {
-        let Some(turn) = self.running else { return false };
+        let Some(turn) = self.running else {
+            return false;
+        };
         let caller = self.session.caller.clone();
-        self.calls.spawn(async move { Done::Quiet(caller.call::<Cancel>(TurnParams { turn }).await.map(drop)) });
+        self.calls.spawn(async move {
+            Done::Quiet(caller.call::<Cancel>(TurnParams { turn }).await.map(drop))
+        });
         true
     }
 
@@ -373,20 +448,25 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             return Ok(true);
         }
         let now = Instant::now();
-        if self.interrupted_at.is_some_and(|it| now.duration_since(it) < LEAVE_WITHIN) {
+        if self
+            .interrupted_at
+            .is_some_and(|it| now.duration_since(it) < LEAVE_WITHIN)
+        {
             self.exit = Exit::INTERRUPTED;
             return Ok(true);
         }
         if !self.window.args.read_only && self.cancel() {
             self.interrupted_at = Some(now);
         } else {
-            self.tell("Ctrl-D detaches; the conversation goes on").await?;
+            self.tell("Ctrl-D detaches; the conversation goes on")
+                .await?;
         }
         Ok(false)
     }
 
     async fn reconnect(&mut self) -> Result<bool, Failure> {
-        self.tell("lost the connection to aishd; trying again").await?;
+        self.tell("lost the connection to aishd; trying again")
+            .await?;
         loop {
             self.session = tokio::select! {
                 opened = self.window.reach.open(Wait::UntilBack) => opened?,
@@ -406,12 +486,22 @@ impl<O: AsyncWrite + Unpin> Open<O> {
 
     /// Everything was said, sent and, where nobody sits, answered.
     fn is_over(&self) -> bool {
-        let answered = self.awaited.is_empty() || self.leaving || self.window.reach.around.stdin_terminal;
-        self.stdin_ended && self.unsent.is_empty() && !self.sending && self.calls.is_empty() && self.replay.is_none() && answered
+        let answered =
+            self.awaited.is_empty() || self.leaving || self.window.reach.around.stdin_terminal;
+        self.stdin_ended
+            && self.unsent.is_empty()
+            && !self.sending
+            && self.calls.is_empty()
+            && self.replay.is_none()
+            && answered
     }
 
     async fn refused(&mut self, failure: &Failure) -> Result<(), Failure> {
-        let hint = failure.hint.as_ref().map(|it| format!("\nhint: {it}")).unwrap_or_default();
+        let hint = failure
+            .hint
+            .as_ref()
+            .map(|it| format!("\nhint: {it}"))
+            .unwrap_or_default();
         self.tell(&format!("{}{hint}", failure.message)).await
     }
 
