@@ -18,7 +18,7 @@ use ulid::Ulid;
 
 use crate::args::{AttachArgs, Command, Global};
 use crate::colon::{self, Said};
-use crate::connect::{CallError, Event};
+use crate::connect::{CallError, Caller, Event};
 use crate::desk::{Desk, Printed};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -206,7 +206,19 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             .call::<Attach>(params)
             .await?
             .subscription;
-        self.replay = Some((replay, Vec::new()));
+        // What was held of a replay that broke off is not sent again after its cursor.
+        let held = match (replay, self.replay.take()) {
+            (Replay::Back, Some((Replay::Back, held))) => held,
+            (Replay::Back | Replay::First, _) => Vec::new(),
+        };
+        if replay == Replay::First {
+            self.cursor.seq = Seq(0);
+            self.rows = Rows::new(
+                Some(self.session.hello.client_id),
+                self.window.global.verbose,
+            );
+        }
+        self.replay = Some((replay, held));
         Ok(())
     }
 
@@ -315,9 +327,9 @@ impl<O: AsyncWrite + Unpin> Open<O> {
                 self.unsent.push_front((Ulid::new().to_string(), text));
             }
             Said::Switch(name) => {
-                let caller = self.session.caller.clone();
+                let (caller, subscription) = (self.session.caller.clone(), self.subscription);
                 self.calls.spawn(async move {
-                    Done::Switched(resolve::named(&caller, &name).await.map(|it| it.id))
+                    Done::Switched(leave_for(&caller, subscription, &name).await)
                 });
             }
             Said::Command(parsed) => self.command(parsed.0, parsed.1),
@@ -410,25 +422,15 @@ impl<O: AsyncWrite + Unpin> Open<O> {
     }
 
     async fn switch(&mut self, conversation: ConversationId) -> Result<(), Failure> {
-        let (caller, subscription) = (self.session.caller.clone(), self.subscription);
-        self.calls.spawn(async move {
-            Done::Quiet(
-                caller
-                    .call::<Detach>(DetachParams { subscription })
-                    .await
-                    .map(drop),
-            )
-        });
         self.conversation = conversation;
-        self.rows = Rows::new(
-            Some(self.session.hello.client_id),
-            self.window.global.verbose,
-        );
-        self.cursor.seq = Seq(0);
         self.running = None;
         self.awaited.clear();
-        self.attach(Replay::First).await?;
-        Ok(())
+        // If the connection is lost here, the next one begins with this conversation.
+        self.replay = Some((Replay::First, Vec::new()));
+        match self.attach(Replay::First).await {
+            Err(error) if !error.is_transient() => Err(error.into()),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     fn cancel(&mut self) -> bool {
@@ -467,6 +469,11 @@ impl<O: AsyncWrite + Unpin> Open<O> {
     async fn reconnect(&mut self) -> Result<bool, Failure> {
         self.tell("lost the connection to aishd; trying again")
             .await?;
+        // Before the first replay is complete there is no place to go on from.
+        let replay = match &self.replay {
+            Some((Replay::First, _)) => Replay::First,
+            Some((Replay::Back, _)) | None => Replay::Back,
+        };
         loop {
             self.session = tokio::select! {
                 opened = self.window.reach.open(Wait::UntilBack) => opened?,
@@ -476,7 +483,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
                 }
             };
             self.rows.we_are(self.session.hello.client_id);
-            match self.attach(Replay::Back).await {
+            match self.attach(replay).await {
                 Ok(()) => return Ok(false),
                 Err(error) if error.is_transient() => {}
                 Err(error) => return Err(error.into()),
@@ -527,6 +534,18 @@ impl<O: AsyncWrite + Unpin> Open<O> {
         };
         written.await.map_err(|error| Failure::output(&error))
     }
+}
+
+/// Finds the other conversation and ends the subscription of this one. Only then is the other one
+/// attached to: its reply must not wait behind events that nobody takes.
+async fn leave_for(
+    caller: &Caller,
+    subscription: SubscriptionId,
+    name: &str,
+) -> Result<ConversationId, Failure> {
+    let found = resolve::named(caller, name).await?.id;
+    caller.call::<Detach>(DetachParams { subscription }).await?;
+    Ok(found)
 }
 
 #[cfg(test)]

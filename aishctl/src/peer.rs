@@ -158,11 +158,15 @@ impl Link {
     /// Answers `conversation/attach` and sends what comes first; gives back `since`.
     pub(crate) async fn attach(&mut self, last_seq: u64, running: Value) -> Value {
         let call = self.expect("conversation/attach").await;
-        self.reply(&call, json!({"subscription": subscription()}))
+        self.attached(&call, last_seq, running).await;
+        call.params["since"].clone()
+    }
+
+    pub(crate) async fn attached(&mut self, call: &Request, last_seq: u64, running: Value) {
+        self.reply(call, json!({"subscription": subscription()}))
             .await;
         self.event(None, "snapshot", snapshot(last_seq, running))
             .await;
-        call.params["since"].clone()
     }
 
     /// Answers `turn/send` with [`turn`] at this position.

@@ -330,28 +330,24 @@ mod tests {
 
     #[tokio::test]
     async fn ten_clients_start_one_daemon() {
-        let mut world = world(r#"echo started >> "$HOME/starts"; touch "$HOME/go"; echo ready"#);
-        // The script cannot listen: what serves is a socket of ours that opens after the first start.
-        let (around, socket) = (&world.around, world.socket.clone());
-        start(around, &socket).await.unwrap();
-        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-        world.around.tty = Some("pts/1".into());
-        let around = &world.around;
-        let results = tokio::join!(
-            start(around, &socket),
-            start(around, &socket),
-            start(around, &socket)
-        );
-        assert_eq!(
-            (
-                Ok(Started::Elsewhere),
-                Ok(Started::Elsewhere),
-                Ok(Started::Elsewhere)
-            ),
-            results
-        );
-        let starts = std::fs::read_to_string(world.directory.path().join("starts")).unwrap();
-        assert_eq!("started\n", starts);
+        // What serves is a socket of ours, which opens once the script has been started.
+        let script = r#"echo started >> "$HOME/starts"; while [ ! -S "$HOME/run/aishd.sock" ]; do sleep 0.01; done; echo ready"#;
+        let world = world(script);
+        let mut clients = tokio::task::JoinSet::new();
+        for _ in 0..10 {
+            let (around, socket) = (world.around.clone(), world.socket.clone());
+            clients.spawn(async move { start(&around, &socket).await });
+        }
+        let starts = world.directory.path().join("starts");
+        while !starts.exists() {
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
+        let _listener = std::os::unix::net::UnixListener::bind(&world.socket).unwrap();
+        let results = clients.join_all().await;
+        let by_us = results.iter().filter(|it| **it == Ok(Started::ByUs));
+        let elsewhere = results.iter().filter(|it| **it == Ok(Started::Elsewhere));
+        assert_eq!((1, 9), (by_us.count(), elsewhere.count()), "{results:?}");
+        assert_eq!("started\n", std::fs::read_to_string(starts).unwrap());
     }
 
     #[tokio::test]

@@ -255,3 +255,53 @@ async fn a_refused_question_is_told_and_is_the_exit_code() {
         seen.out
     );
 }
+
+#[tokio::test]
+async fn a_daemon_lost_during_the_first_replay_is_attached_to_as_if_for_the_first_time() {
+    let seen = attach(false, async |peer, keyboard, _, _| {
+        let mut link = greet(peer, 2).await;
+        link.event(Some(1), "userMessage", json!({"text": "old"}))
+            .await;
+        drop(link);
+        let mut link = peer.greet().await;
+        assert_eq!(json!({"tail": 40}), link.attach(2, Value::Null).await);
+        link.event(Some(1), "userMessage", json!({"text": "old"}))
+            .await;
+        link.event(Some(2), "renamed", json!({"title": "new"}))
+            .await;
+        replayed(&mut link, 2).await;
+        drop(keyboard);
+        link.expect_end().await;
+    })
+    .await;
+    let rows = seen.out.split_once("attached to t").unwrap().1;
+    assert_eq!(1, rows.matches("› old").count(), "{}", seen.out);
+    assert!(rows.contains("called new now"), "{}", seen.out);
+}
+
+#[tokio::test]
+async fn switch_leaves_one_conversation_for_another() {
+    let seen = attach(false, async |peer, mut keyboard, _, _| {
+        let mut link = greet(peer, 1).await;
+        replayed(&mut link, 1).await;
+        keyboard.write_all(b":switch other\n").await.unwrap();
+        let call = link.expect("conversation/list").await;
+        let found = json!({"conversations": [peer::status("other", 7)]});
+        link.reply(&call, found).await;
+        let call = link.expect("conversation/detach").await;
+        // More than the window takes ahead: the reply must come through all the same.
+        for n in 0..200 {
+            let text = json!({"level": "info", "text": "x"});
+            link.event(Some(2 + n), "status", text).await;
+        }
+        link.reply(&call, json!({})).await;
+        let call = link.expect("conversation/attach").await;
+        assert_eq!(peer::status("other", 7)["id"], call.params["id"]);
+        link.attached(&call, 1, Value::Null).await;
+        replayed(&mut link, 1).await;
+        drop(keyboard);
+        link.expect_end().await;
+    })
+    .await;
+    assert_eq!(2, seen.out.matches("attached to t").count(), "{}", seen.out);
+}
