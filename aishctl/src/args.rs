@@ -10,7 +10,12 @@ use crate::span;
 
 /// Ask models through a daemon that keeps the conversations.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "aishctl", version, disable_help_subcommand = true, infer_long_args = false)]
+#[command(
+    name = "aishctl",
+    version,
+    disable_help_subcommand = true,
+    infer_long_args = false
+)]
 #[command(after_help = "Exit codes: aishctl help exit-codes")]
 pub struct Ctl {
     #[command(flatten)]
@@ -33,7 +38,13 @@ pub struct Line {
 #[derive(Args, Clone, Debug, Default)]
 pub struct Global {
     /// The conversation, by title or id (else AISH_CONVERSATION)
-    #[arg(id = "in-conversation", short = 'C', long = "conversation", global = true, value_name = "NAME|ID")]
+    #[arg(
+        id = "in-conversation",
+        short = 'C',
+        long = "conversation",
+        global = true,
+        value_name = "NAME|ID"
+    )]
     pub conversation: Option<String>,
     /// The model preset, by name
     #[arg(short, long, global = true)]
@@ -207,15 +218,28 @@ pub enum Conversation {
         all: bool,
     },
     /// Make one
-    New { title: Option<String> },
+    New {
+        title: Option<String>,
+    },
     /// One conversation as it is now
-    Status { conversation: Option<String> },
+    Status {
+        conversation: Option<String>,
+    },
     /// Use another one (in attach; elsewhere it says how)
-    Switch { conversation: String },
-    Rename { conversation: String, title: String },
+    Switch {
+        conversation: String,
+    },
+    Rename {
+        conversation: String,
+        title: String,
+    },
     /// Take it out of the list; nothing is lost
-    Archive { conversation: String },
-    Unarchive { conversation: String },
+    Archive {
+        conversation: String,
+    },
+    Unarchive {
+        conversation: String,
+    },
     /// Delete it for good
     #[command(alias = "delete")]
     Rm {
@@ -228,7 +252,9 @@ pub enum Conversation {
         title: Option<String>,
     },
     /// Return once nothing runs or waits there
-    Wait { conversation: Option<String> },
+    Wait {
+        conversation: Option<String>,
+    },
     Fork(ForkArgs),
     Search(SearchArgs),
 }
@@ -338,8 +364,14 @@ mod tests {
     fn what_the_spec_types_is_understood() {
         check("", true);
         check("ask why does it fail", true);
-        check("ask -q -C proj --mode steer --timeout 5m -f a -f - why", true);
-        check("ask --confirm=deny --confirm-timeout 30s --no-input tidy", true);
+        check(
+            "ask -q -C proj --mode steer --timeout 5m -f a -f - why",
+            true,
+        );
+        check(
+            "ask --confirm=deny --confirm-timeout 30s --no-input tidy",
+            true,
+        );
         check("ask --confirm=allow:fs__read x", true);
         check("ask --confirm=allow: x", false);
         check("ask --json --jsonl x", false);

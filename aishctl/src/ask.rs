@@ -20,7 +20,7 @@ use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::follow::{Follow, Followed, Target};
 use crate::hello::{Reach, Session, Wait};
-use crate::input::{self, Input};
+use crate::input::{self, Given, Input};
 use crate::notice::Notices;
 use crate::output::{Form, Output, Report, ReportedError};
 use crate::resolve;
@@ -38,7 +38,11 @@ pub struct Asker<'a, O> {
 }
 
 /// Asks and prints the answer.
-pub async fn run<O: AsyncWrite + Unpin>(mut asker: Asker<'_, O>, args: &AskArgs, stdin: &mut dyn Read) -> Result<Exit, Failure> {
+pub async fn run<O: AsyncWrite + Unpin>(
+    mut asker: Asker<'_, O>,
+    args: &AskArgs,
+    stdin: &mut dyn Read,
+) -> Result<Exit, Failure> {
     let done = asker.ask(args, stdin).await;
     asker.report_failure(&done).await;
     done
@@ -47,26 +51,13 @@ pub async fn run<O: AsyncWrite + Unpin>(mut asker: Asker<'_, O>, args: &AskArgs,
 impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     async fn ask(&mut self, args: &AskArgs, stdin: &mut dyn Read) -> Result<Exit, Failure> {
         let given = input::read(args, stdin, self.reach.around.stdin_terminal)?;
-        let mut session = self.reach.open(Wait::No).await?;
-        if session.started {
-            self.notices.say(&format!("started aishd {}", session.hello.server.version));
-        }
-        let limit = session.hello.limits.input_bytes.min(INPUT_BYTES);
-        let (input, notes) = given.fit(limit, args.strict)?;
-        for note in notes {
-            self.notices.say(&note);
-        }
-        let conversation = self.conversation(&session.caller, args).await?;
         self.listen()?;
-        let key = Ulid::new().to_string();
-        let sent = loop {
-            let question = Question { conversation, input: &input, key: &key, args, model: self.global.model.as_deref() };
-            match send(&session.caller, &question).await {
-                Ok(sent) => break sent,
-                // The key makes it the same question, whether or not it had arrived.
-                Err(error) if error.is_transient() => session = self.reach.open(Wait::UntilBack).await?,
-                Err(error) => return Err(error.into()),
-            }
+        let give_up = self.give_up();
+        let asking = begin(self.reach, self.global, self.notices, args, given);
+        let begun = or_stop(self.signals, give_up, asking).await?;
+        let (session, conversation, sent) = match begun {
+            Begun::Sent(sent) => *sent,
+            Begun::Stopped(exit) => return stopped_by(exit),
         };
         if args.detach {
             return self.detached(conversation, &sent).await;
@@ -74,25 +65,24 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         self.answer(session, conversation, &sent).await
     }
 
+    /// When `--timeout` is over.
+    #[must_use]
+    pub fn give_up(&self) -> Option<Instant> {
+        self.global.timeout.map(|it| self.began + it)
+    }
+
     /// From here on a signal cancels the turn instead of ending the process.
     pub fn listen(&mut self) -> Result<(), Failure> {
-        let failed = |error| Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}"));
+        let failed =
+            |error| Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}"));
         self.signals.listen().map_err(failed)
     }
 
-    async fn conversation(&self, caller: &Caller, args: &AskArgs) -> Result<ConversationId, Failure> {
-        if args.last {
-            return Ok(resolve::last(caller).await?.id);
-        }
-        let around = &self.reach.around;
-        if let Some(name) = self.global.conversation.as_deref().or_else(|| around.variable("AISH_CONVERSATION")) {
-            return Ok(resolve::named(caller, name).await?.id);
-        }
-        let params = CreateParams { title: None, model: None, cwd: around.cwd_text() };
-        Ok(caller.call::<Create>(params).await?.id)
-    }
-
-    async fn detached(&mut self, conversation: ConversationId, sent: &SendResult) -> Result<Exit, Failure> {
+    async fn detached(
+        &mut self,
+        conversation: ConversationId,
+        sent: &SendResult,
+    ) -> Result<Exit, Failure> {
         let turn = sent.turn;
         let line = match self.output.form {
             Form::Json | Form::Events => {
@@ -100,32 +90,56 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             }
             Form::Text | Form::Code | Form::Commands => turn.to_string(),
         };
-        self.output.json_line(&line).await.map_err(|it| Failure::output(&it))?;
-        self.notices.say(&format!("the answer: aishctl log {conversation}"));
+        self.output
+            .json_line(&line)
+            .await
+            .map_err(|it| Failure::output(&it))?;
+        self.notices
+            .say(&format!("the answer: aishctl log {conversation}"));
         Ok(Exit::DONE)
     }
 
     /// Follows a turn that was sent and prints its answer.
-    pub async fn answer(&mut self, session: Session, conversation: ConversationId, sent: &SendResult) -> Result<Exit, Failure> {
+    pub async fn answer(
+        &mut self,
+        session: Session,
+        conversation: ConversationId,
+        sent: &SendResult,
+    ) -> Result<Exit, Failure> {
         let before = Seq(sent.seq.0.saturating_sub(1));
         let target = Target {
             conversation,
             turn: sent.turn,
-            cursor: Cursor { epoch: session.hello.epoch, seq: before },
+            cursor: Cursor {
+                epoch: session.hello.epoch,
+                seq: before,
+            },
         };
+        let give_up = self.give_up();
         let follow = Follow {
             reach: self.reach,
             signals: self.signals,
             notices: self.notices,
             output: self.output,
-            give_up: self.global.timeout.map(|it| self.began + it),
+            give_up,
         };
         let followed = follow.run(session, target).await?;
         self.finish(conversation, followed).await
     }
 
-    async fn finish(&mut self, conversation: ConversationId, followed: Followed) -> Result<Exit, Failure> {
-        let Followed { answer, stopped } = followed;
+    async fn finish(
+        &mut self,
+        conversation: ConversationId,
+        followed: Followed,
+    ) -> Result<Exit, Failure> {
+        let Followed {
+            answer,
+            stopped,
+            stuck,
+        } = followed;
+        if let (true, Some(exit)) = (stuck, stopped) {
+            return Ok(exit);
+        }
         let ended = answer.ended.as_ref();
         let error = ended.and_then(|it| it.error.as_ref());
         let done = match (stopped, ended) {
@@ -144,7 +158,9 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                     tool_calls: &answer.tool_calls,
                     usage: ended.and_then(|it| it.usage).map(Into::into),
                     stop_reason: ended.map(|it| it.stop_reason),
-                    error: error.map(reported).or_else(|| done.as_ref().err().map(failed)),
+                    error: error
+                        .map(reported)
+                        .or_else(|| done.as_ref().err().map(failed)),
                     ..self.blank(&[])
                 };
                 self.print(&report).await.map(|()| true)
@@ -154,9 +170,16 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         };
         match written {
             Ok(false) if done.is_ok() => {
-                let (what, flag) = if self.output.form == Form::Code { ("code block", "--code") } else { ("CMD: line", "--cmd") };
-                Err(Failure::new(Exit::FAILED, format!("the answer has no {what}"))
-                    .hint(format!("aishctl log {conversation} shows it; ask again without {flag}")))
+                let (what, flag) = if self.output.form == Form::Code {
+                    ("code block", "--code")
+                } else {
+                    ("CMD: line", "--cmd")
+                };
+                Err(
+                    Failure::new(Exit::FAILED, format!("the answer has no {what}")).hint(format!(
+                        "aishctl log {conversation} shows it; ask again without {flag}"
+                    )),
+                )
             }
             Ok(_) => done,
             Err(error) => Err(Failure::output(&error)),
@@ -164,7 +187,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     }
 
     /// A script that asked for JSON gets JSON, also where no turn came to be.
-    async fn report_failure(&mut self, done: &Result<Exit, Failure>) {
+    pub async fn report_failure(&mut self, done: &Result<Exit, Failure>) {
         let Err(failure) = done else { return };
         if self.output.form != Form::Json || self.output.open_line || failure.message.is_empty() {
             return;
@@ -172,7 +195,10 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         if self.output.reported {
             return;
         }
-        let report = Report { error: Some(failed(failure)), ..self.blank(&[]) };
+        let report = Report {
+            error: Some(failed(failure)),
+            ..self.blank(&[])
+        };
         drop(self.print(&report).await);
     }
 
@@ -201,6 +227,93 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     }
 }
 
+/// A turn that was sent, on the connection that sent it.
+pub type Sent = (Session, ConversationId, SendResult);
+
+/// How the way to a turn ended.
+#[derive(Debug)]
+pub enum Begun {
+    Sent(Box<Sent>),
+    Stopped(Exit),
+}
+
+/// Goes on until the turn is sent, or a signal or `--timeout` comes.
+pub async fn or_stop(
+    signals: &mut Signals,
+    give_up: Option<Instant>,
+    sending: impl Future<Output = Result<Sent, Failure>>,
+) -> Result<Begun, Failure> {
+    let over = async {
+        match give_up {
+            Some(give_up) => tokio::time::sleep_until(give_up).await,
+            None => std::future::pending().await,
+        }
+    };
+    let exit = tokio::select! {
+        sent = sending => return sent.map(|it| Begun::Sent(Box::new(it))),
+        signal = signals.next() => signal.exit(),
+        () = over => Exit::TIMEOUT,
+    };
+    Ok(Begun::Stopped(exit))
+}
+
+/// Reaches the daemon, finds or makes the conversation, and asks.
+async fn begin(
+    reach: &Reach,
+    global: &Global,
+    notices: &mut Notices,
+    args: &AskArgs,
+    given: Given,
+) -> Result<Sent, Failure> {
+    let mut session = reach.open(Wait::No).await?;
+    if session.started {
+        notices.say(&format!("started aishd {}", session.hello.server.version));
+    }
+    let limit = session.hello.limits.input_bytes.min(INPUT_BYTES);
+    let (input, notes) = given.fit(limit, args.strict)?;
+    for note in notes {
+        notices.say(&note);
+    }
+    let question = Question {
+        conversation: conversation(reach, global, &session.caller, args).await?,
+        input: &input,
+        key: &Ulid::new().to_string(),
+        args,
+        model: global.model.as_deref(),
+    };
+    loop {
+        match send(&session.caller, &question).await {
+            Ok(sent) => return Ok((session, question.conversation, sent)),
+            // The key makes it the same question, whether or not it had arrived.
+            Err(error) if error.is_transient() => session = reach.open(Wait::UntilBack).await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The conversation that was named, or a new one.
+async fn conversation(
+    reach: &Reach,
+    global: &Global,
+    caller: &Caller,
+    args: &AskArgs,
+) -> Result<ConversationId, Failure> {
+    if args.last {
+        return Ok(resolve::last(caller).await?.id);
+    }
+    let around = &reach.around;
+    let named = global.conversation.as_deref();
+    if let Some(name) = named.or_else(|| around.variable("AISH_CONVERSATION")) {
+        return Ok(resolve::named(caller, name).await?.id);
+    }
+    let params = CreateParams {
+        title: None,
+        model: None,
+        cwd: around.cwd_text(),
+    };
+    Ok(caller.call::<Create>(params).await?.id)
+}
+
 /// A question with all that belongs to it.
 struct Question<'a> {
     conversation: ConversationId,
@@ -221,15 +334,27 @@ async fn send(caller: &Caller, question: &Question<'_>) -> Result<SendResult, Ca
     let mut text = input.question.clone();
     if escaped(&text) > line {
         let blob = put(caller, &text).await?;
-        attachments.push(Attachment { name: "question".to_owned(), text: None, blob: Some(blob) });
+        attachments.push(Attachment {
+            name: "question".to_owned(),
+            text: None,
+            blob: Some(blob),
+        });
         text = "The request is the attached text \"question\".".to_owned();
     }
     for (name, content) in &input.attachments {
         let size = escaped(content);
         let inline = size <= room;
-        let blob = if inline { None } else { Some(put(caller, content).await?) };
+        let blob = if inline {
+            None
+        } else {
+            Some(put(caller, content).await?)
+        };
         room -= if inline { size } else { 0 };
-        attachments.push(Attachment { name: name.clone(), text: inline.then(|| content.clone()), blob });
+        attachments.push(Attachment {
+            name: name.clone(),
+            text: inline.then(|| content.clone()),
+            blob,
+        });
     }
     let params = SendParams {
         conversation: question.conversation,
@@ -240,7 +365,9 @@ async fn send(caller: &Caller, question: &Question<'_>) -> Result<SendResult, Ca
         model: question.model.map(str::to_owned),
         attachments,
     };
-    caller.call_within::<Send>(params, Some(caller.deadline().max(Duration::from_secs(10)))).await
+    caller
+        .call_within::<Send>(params, Some(caller.deadline().max(Duration::from_secs(10))))
+        .await
 }
 
 async fn put(caller: &Caller, text: &str) -> Result<BlobId, CallError> {
@@ -250,7 +377,12 @@ async fn put(caller: &Caller, text: &str) -> Result<BlobId, CallError> {
     loop {
         let at = rest.floor_char_boundary(piece_bytes.min(rest.len()));
         let (piece, more) = rest.split_at(at);
-        let result = caller.call::<BlobPut>(BlobPutParams { blob, text: piece.to_owned() }).await?;
+        let result = caller
+            .call::<BlobPut>(BlobPutParams {
+                blob,
+                text: piece.to_owned(),
+            })
+            .await?;
         if more.is_empty() {
             return Ok(result.blob);
         }
@@ -258,48 +390,83 @@ async fn put(caller: &Caller, text: &str) -> Result<BlobId, CallError> {
     }
 }
 
-fn stopped_by(exit: Exit) -> Result<Exit, Failure> {
+pub fn stopped_by(exit: Exit) -> Result<Exit, Failure> {
     if exit == Exit::TIMEOUT {
-        return Err(Failure::new(exit, "the time is over; the answer was stopped where it was").hint("give it longer with --timeout"));
+        return Err(Failure::new(
+            exit,
+            "the time is over; the answer was stopped where it was",
+        )
+        .hint("give it longer with --timeout"));
     }
     Ok(exit)
 }
 
 /// How the program ends, and what it says, after the turn ended like this.
-fn outcome(conversation: ConversationId, reason: StopReason, error: Option<&TurnError>, text: &str) -> Result<Exit, Failure> {
+fn outcome(
+    conversation: ConversationId,
+    reason: StopReason,
+    error: Option<&TurnError>,
+    text: &str,
+) -> Result<Exit, Failure> {
     let exit = exit::of_turn(reason, error);
     let again = format!("aishctl retry {conversation}   or   aishctl continue {conversation}");
     let (what, hint) = match reason {
         StopReason::End if text.is_empty() => {
-            return Err(Failure::new(Exit::FAILED, "the model answered with nothing").hint(format!("aishctl retry {conversation}")));
+            return Err(
+                Failure::new(Exit::FAILED, "the model answered with nothing")
+                    .hint(format!("aishctl retry {conversation}")),
+            );
         }
         StopReason::End => return Ok(exit),
         StopReason::ToolDepth => ("the limit of tool calls in a row is reached", again),
-        StopReason::MaxTokens => ("the answer was cut at the model's limit of tokens", format!("aishctl continue {conversation}")),
+        StopReason::MaxTokens => (
+            "the answer was cut at the model's limit of tokens",
+            format!("aishctl continue {conversation}"),
+        ),
         StopReason::Refusal => ("the model refused", String::new()),
         StopReason::Cancelled => ("the turn was cancelled elsewhere", again),
         StopReason::Denied => ("an action was not permitted", String::new()),
-        StopReason::NoApprover => ("an action needed approval and nobody was there to give it", String::new()),
+        StopReason::NoApprover => (
+            "an action needed approval and nobody was there to give it",
+            String::new(),
+        ),
         StopReason::Budget => ("the budget is used up", String::new()),
         StopReason::Upstream => ("the model's server failed", upstream_hint(exit, &again)),
-        StopReason::Interrupted => ("the answer was interrupted: aishd ended while it was being written", again),
+        StopReason::Interrupted => (
+            "the answer was interrupted: aishd ended while it was being written",
+            again,
+        ),
     };
     let message = error.map_or_else(|| what.to_owned(), |it| it.message.clone());
     let failure = Failure::new(exit, message);
-    Err(if hint.is_empty() { failure } else { failure.hint(hint) })
+    Err(if hint.is_empty() {
+        failure
+    } else {
+        failure.hint(hint)
+    })
 }
 
 fn upstream_hint(exit: Exit, again: &str) -> String {
     match exit {
-        Exit::KEY => "set the key's variable in this shell (aishctl lends it to aishd), then ask again".to_owned(),
-        Exit::UNREACHABLE => "aishctl model probe shows what answers; or use another with -m".to_owned(),
+        Exit::KEY => {
+            "set the key's variable in this shell (aishctl lends it to aishd), then ask again"
+                .to_owned()
+        }
+        Exit::UNREACHABLE => {
+            "aishctl model probe shows what answers; or use another with -m".to_owned()
+        }
         _ => again.to_owned(),
     }
 }
 
 fn reported(error: &TurnError) -> ReportedError {
-    let class = serde_json::to_value(error.class).ok().and_then(|it| it.as_str().map(str::to_owned));
-    ReportedError { class: class.unwrap_or_default(), message: error.message.clone() }
+    let class = serde_json::to_value(error.class)
+        .ok()
+        .and_then(|it| it.as_str().map(str::to_owned));
+    ReportedError {
+        class: class.unwrap_or_default(),
+        message: error.message.clone(),
+    }
 }
 
 fn failed(failure: &Failure) -> ReportedError {
@@ -313,7 +480,10 @@ fn failed(failure: &Failure) -> ReportedError {
         Exit::TIMEOUT => "timeout",
         _ => "failed",
     };
-    ReportedError { class: class.to_owned(), message: failure.message.clone() }
+    ReportedError {
+        class: class.to_owned(),
+        message: failure.message.clone(),
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,10 @@ use std::io;
 use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, Cursor, Detach, DetachParams, Since};
-use aish_proto::event::{Envelope, EventData as _, ReplayComplete, ResyncRequired, Snapshot, State, TurnFinished, TurnStarted};
+use aish_proto::event::{
+    Envelope, EventData as _, ReplayComplete, ResyncRequired, Snapshot, State, TurnFinished,
+    TurnStarted,
+};
 use aish_proto::id::{ConversationId, Seq, SubscriptionId, TurnId};
 use aish_proto::turn::{AgainParams, Cancel, Send, SendMode, SendParams, SendResult, TurnParams};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -15,7 +18,7 @@ use ulid::Ulid;
 
 use crate::args::{AttachArgs, Command, Global};
 use crate::colon::{self, Said};
-use crate::connect::{CallError, Event};
+use crate::connect::{CallError, Caller, Event};
 use crate::desk::{Desk, Printed};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -93,7 +96,11 @@ enum Replay {
 }
 
 /// Opens the window and keeps it until it is left.
-pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(window: Window, mut stdin: R, out: O) -> Result<Exit, Failure> {
+pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
+    window: Window,
+    mut stdin: R,
+    out: O,
+) -> Result<Exit, Failure> {
     let mut open = Open::new(window, out).await?;
     let mut line = Vec::new();
     loop {
@@ -108,7 +115,10 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(window: Window,
         let leaves = match wake {
             Wake::Signal(signal) => open.signal(signal).await?,
             Wake::Done(done) => open.done(done).await?,
-            Wake::Event(Some(event)) => open.event(&event.params.event, event.params.subscription).await?,
+            Wake::Event(Some(event)) => {
+                open.event(&event.params.event, event.params.subscription)
+                    .await?
+            }
             Wake::Event(None) => open.reconnect().await?,
             Wake::Line(Ok(0)) => {
                 open.stdin_ended = true;
@@ -119,7 +129,12 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(window: Window,
                 open.line(&String::from_utf8_lossy(&said)).await?;
                 false
             }
-            Wake::Line(Err(error)) => return Err(Failure::new(Exit::FAILED, format!("cannot read stdin: {error}"))),
+            Wake::Line(Err(error)) => {
+                return Err(Failure::new(
+                    Exit::FAILED,
+                    format!("cannot read stdin: {error}"),
+                ));
+            }
         };
         open.send_next();
         if leaves || open.is_over() {
@@ -131,16 +146,24 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(window: Window,
 impl<O: AsyncWrite + Unpin> Open<O> {
     async fn new(mut window: Window, out: O) -> Result<Self, Failure> {
         let session = window.reach.open(Wait::No).await?;
-        let name = window.args.conversation.as_deref().or(window.global.conversation.as_deref());
+        let name = window
+            .args
+            .conversation
+            .as_deref()
+            .or(window.global.conversation.as_deref());
         let conversation = resolve::to_attach(&session.caller, &window.reach.around, name).await?;
-        window
-            .signals
-            .listen()
-            .map_err(|error| Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}")))?;
-        let started = session.started.then(|| format!("started aishd {}", session.hello.server.version));
+        window.signals.listen().map_err(|error| {
+            Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}"))
+        })?;
+        let started = session
+            .started
+            .then(|| format!("started aishd {}", session.hello.server.version));
         let mut open = Self {
             rows: Rows::new(Some(session.hello.client_id), window.global.verbose),
-            cursor: Cursor { epoch: session.hello.epoch, seq: Seq(0) },
+            cursor: Cursor {
+                epoch: session.hello.epoch,
+                seq: Seq(0),
+            },
             subscription: SubscriptionId::from_bytes([0; 16]),
             window,
             out,
@@ -172,24 +195,55 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             (Replay::First, 0) => Since::Now,
             (Replay::First, rows) => Since::Tail(rows),
         };
-        let params = AttachParams { id: self.conversation, since, deltas: true };
-        self.subscription = self.session.caller.call::<Attach>(params).await?.subscription;
-        self.replay = Some((replay, Vec::new()));
+        let params = AttachParams {
+            id: self.conversation,
+            since,
+            deltas: true,
+        };
+        self.subscription = self
+            .session
+            .caller
+            .call::<Attach>(params)
+            .await?
+            .subscription;
+        // What was held of a replay that broke off is not sent again after its cursor.
+        let held = match (replay, self.replay.take()) {
+            (Replay::Back, Some((Replay::Back, held))) => held,
+            (Replay::Back | Replay::First, _) => Vec::new(),
+        };
+        if replay == Replay::First {
+            self.cursor.seq = Seq(0);
+            self.rows = Rows::new(
+                Some(self.session.hello.client_id),
+                self.window.global.verbose,
+            );
+        }
+        self.replay = Some((replay, held));
         Ok(())
     }
 
-    async fn event(&mut self, event: &Envelope, subscription: SubscriptionId) -> Result<bool, Failure> {
+    async fn event(
+        &mut self,
+        event: &Envelope,
+        subscription: SubscriptionId,
+    ) -> Result<bool, Failure> {
         if subscription != self.subscription {
             return Ok(false);
         }
         if event.kind == ResyncRequired::KIND {
-            self.cursor = Cursor { epoch: event.epoch, seq: Seq(0) };
+            self.cursor = Cursor {
+                epoch: event.epoch,
+                seq: Seq(0),
+            };
         }
         if let Some(seq) = event.seq {
             if event.epoch == self.cursor.epoch && seq <= self.cursor.seq {
                 return Ok(false);
             }
-            self.cursor = Cursor { epoch: event.epoch, seq };
+            self.cursor = Cursor {
+                epoch: event.epoch,
+                seq,
+            };
         }
         self.notice_turn(event);
         let rows = self.rows.take(event);
@@ -235,16 +289,23 @@ impl<O: AsyncWrite + Unpin> Open<O> {
     }
 
     async fn replayed(&mut self, rows: Vec<Row>) -> Result<(), Failure> {
-        let Some((replay, mut held)) = self.replay.take() else { return Ok(()) };
+        let Some((replay, mut held)) = self.replay.take() else {
+            return Ok(());
+        };
         held.extend(rows);
         match replay {
             Replay::First => {
                 let greeting = format!("attached to {} ({})", self.title, self.rows.here());
                 self.tell(&greeting).await?;
-                let from = held.len().saturating_sub(usize::try_from(self.window.args.tail).unwrap_or(usize::MAX));
+                let from = held
+                    .len()
+                    .saturating_sub(usize::try_from(self.window.args.tail).unwrap_or(usize::MAX));
                 held.drain(..from);
             }
-            Replay::Back => self.tell(&format!("back (missed {} lines)", held.len())).await?,
+            Replay::Back => {
+                self.tell(&format!("back (missed {} lines)", held.len()))
+                    .await?;
+            }
         }
         self.show(held).await
     }
@@ -266,8 +327,10 @@ impl<O: AsyncWrite + Unpin> Open<O> {
                 self.unsent.push_front((Ulid::new().to_string(), text));
             }
             Said::Switch(name) => {
-                let caller = self.session.caller.clone();
-                self.calls.spawn(async move { Done::Switched(resolve::named(&caller, &name).await.map(|it| it.id)) });
+                let (caller, subscription) = (self.session.caller.clone(), self.subscription);
+                self.calls.spawn(async move {
+                    Done::Switched(leave_for(&caller, subscription, &name).await)
+                });
             }
             Said::Command(parsed) => self.command(parsed.0, parsed.1),
         }
@@ -276,29 +339,38 @@ impl<O: AsyncWrite + Unpin> Open<O> {
 
     fn command(&mut self, global: Global, command: Command) {
         let caller = self.session.caller.clone();
-        let again = match &command {
-            Command::Retry(_) => Some(Again::Retry),
-            Command::Continue(_) => Some(Again::Continue),
-            _ => None,
-        };
-        if let Some(again) = again {
+        if let Command::Retry(args) | Command::Continue(args) = &command {
+            let again = if matches!(command, Command::Retry(_)) {
+                Again::Retry
+            } else {
+                Again::Continue
+            };
             let params = AgainParams {
                 conversation: self.conversation,
-                turn: None,
+                turn: args.turn.as_deref().and_then(|it| it.parse().ok()),
                 idempotency_key: Ulid::new().to_string(),
                 model: global.model,
             };
-            self.calls.spawn(async move { Done::Again(queue::send(&caller, again, params).await) });
+            self.calls
+                .spawn(async move { Done::Again(queue::send(&caller, again, params).await) });
             return;
         }
         let around = self.window.reach.around.clone();
-        let desk = Desk { caller, around, global, may_prompt: false };
-        self.calls.spawn(async move { Done::Printed(desk.run(&command).await) });
+        let desk = Desk {
+            caller,
+            around,
+            global,
+            may_prompt: false,
+        };
+        self.calls
+            .spawn(async move { Done::Printed(desk.run(&command).await) });
     }
 
     /// Sends the oldest line that waits; one at a time, because calls may overtake each other.
     fn send_next(&mut self) {
-        let Some((key, text)) = self.unsent.front().filter(|_| !self.sending) else { return };
+        let Some((key, text)) = self.unsent.front().filter(|_| !self.sending) else {
+            return;
+        };
         let params = SendParams {
             conversation: self.conversation,
             text: text.clone(),
@@ -310,7 +382,8 @@ impl<O: AsyncWrite + Unpin> Open<O> {
         };
         let caller = self.session.caller.clone();
         self.sending = true;
-        self.calls.spawn(async move { Done::Sent(caller.call::<Send>(params).await) });
+        self.calls
+            .spawn(async move { Done::Sent(caller.call::<Send>(params).await) });
     }
 
     async fn done(&mut self, done: Done) -> Result<bool, Failure> {
@@ -323,7 +396,9 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             }
             Done::Again(sent) => self.sent(sent).await?,
             Done::Printed(Ok(printed)) => self.put(&printed.shown(true)).await?,
-            Done::Printed(Err(failure)) | Done::Switched(Err(failure)) => self.refused(&failure).await?,
+            Done::Printed(Err(failure)) | Done::Switched(Err(failure)) => {
+                self.refused(&failure).await?;
+            }
             Done::Switched(Ok(conversation)) => self.switch(conversation).await?,
             Done::Quiet(Ok(())) => {}
             Done::Quiet(Err(error)) => self.refused(&error.into()).await?,
@@ -347,23 +422,25 @@ impl<O: AsyncWrite + Unpin> Open<O> {
     }
 
     async fn switch(&mut self, conversation: ConversationId) -> Result<(), Failure> {
-        let (caller, subscription) = (self.session.caller.clone(), self.subscription);
-        self.calls.spawn(async move {
-            Done::Quiet(caller.call::<Detach>(DetachParams { subscription }).await.map(drop))
-        });
         self.conversation = conversation;
-        self.rows = Rows::new(Some(self.session.hello.client_id), self.window.global.verbose);
-        self.cursor.seq = Seq(0);
         self.running = None;
         self.awaited.clear();
-        self.attach(Replay::First).await?;
-        Ok(())
+        // If the connection is lost here, the next one begins with this conversation.
+        self.replay = Some((Replay::First, Vec::new()));
+        match self.attach(Replay::First).await {
+            Err(error) if !error.is_transient() => Err(error.into()),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     fn cancel(&mut self) -> bool {
-        let Some(turn) = self.running else { return false };
+        let Some(turn) = self.running else {
+            return false;
+        };
         let caller = self.session.caller.clone();
-        self.calls.spawn(async move { Done::Quiet(caller.call::<Cancel>(TurnParams { turn }).await.map(drop)) });
+        self.calls.spawn(async move {
+            Done::Quiet(caller.call::<Cancel>(TurnParams { turn }).await.map(drop))
+        });
         true
     }
 
@@ -373,20 +450,30 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             return Ok(true);
         }
         let now = Instant::now();
-        if self.interrupted_at.is_some_and(|it| now.duration_since(it) < LEAVE_WITHIN) {
+        if self
+            .interrupted_at
+            .is_some_and(|it| now.duration_since(it) < LEAVE_WITHIN)
+        {
             self.exit = Exit::INTERRUPTED;
             return Ok(true);
         }
         if !self.window.args.read_only && self.cancel() {
             self.interrupted_at = Some(now);
         } else {
-            self.tell("Ctrl-D detaches; the conversation goes on").await?;
+            self.tell("Ctrl-D detaches; the conversation goes on")
+                .await?;
         }
         Ok(false)
     }
 
     async fn reconnect(&mut self) -> Result<bool, Failure> {
-        self.tell("lost the connection to aishd; trying again").await?;
+        self.tell("lost the connection to aishd; trying again")
+            .await?;
+        // Before the first replay is complete there is no place to go on from.
+        let replay = match &self.replay {
+            Some((Replay::First, _)) => Replay::First,
+            Some((Replay::Back, _)) | None => Replay::Back,
+        };
         loop {
             self.session = tokio::select! {
                 opened = self.window.reach.open(Wait::UntilBack) => opened?,
@@ -396,7 +483,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
                 }
             };
             self.rows.we_are(self.session.hello.client_id);
-            match self.attach(Replay::Back).await {
+            match self.attach(replay).await {
                 Ok(()) => return Ok(false),
                 Err(error) if error.is_transient() => {}
                 Err(error) => return Err(error.into()),
@@ -406,12 +493,22 @@ impl<O: AsyncWrite + Unpin> Open<O> {
 
     /// Everything was said, sent and, where nobody sits, answered.
     fn is_over(&self) -> bool {
-        let answered = self.awaited.is_empty() || self.leaving || self.window.reach.around.stdin_terminal;
-        self.stdin_ended && self.unsent.is_empty() && !self.sending && self.calls.is_empty() && self.replay.is_none() && answered
+        let answered =
+            self.awaited.is_empty() || self.leaving || self.window.reach.around.stdin_terminal;
+        self.stdin_ended
+            && self.unsent.is_empty()
+            && !self.sending
+            && self.calls.is_empty()
+            && self.replay.is_none()
+            && answered
     }
 
     async fn refused(&mut self, failure: &Failure) -> Result<(), Failure> {
-        let hint = failure.hint.as_ref().map(|it| format!("\nhint: {it}")).unwrap_or_default();
+        let hint = failure
+            .hint
+            .as_ref()
+            .map(|it| format!("\nhint: {it}"))
+            .unwrap_or_default();
         self.tell(&format!("{}{hint}", failure.message)).await
     }
 
@@ -437,6 +534,18 @@ impl<O: AsyncWrite + Unpin> Open<O> {
         };
         written.await.map_err(|error| Failure::output(&error))
     }
+}
+
+/// Finds the other conversation and ends the subscription of this one. Only then is the other one
+/// attached to: its reply must not wait behind events that nobody takes.
+async fn leave_for(
+    caller: &Caller,
+    subscription: SubscriptionId,
+    name: &str,
+) -> Result<ConversationId, Failure> {
+    let found = resolve::named(caller, name).await?.id;
+    caller.call::<Detach>(DetachParams { subscription }).await?;
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -31,12 +31,21 @@ every other aishctl command too, e.g. :search TEXT";
 pub fn read(line: &str, here: ConversationId) -> Said {
     let line = line.trim();
     if line.starts_with('!') {
-        return Said::Told("running commands (`!`) is not built yet; :ask !… asks a question that begins so".to_owned());
+        return Said::Told(
+            "running commands (`!`) is not built yet; :ask !… asks a question that begins so"
+                .to_owned(),
+        );
     }
     let Some(command) = line.strip_prefix(':') else {
-        return if line.is_empty() { Said::Nothing } else { Said::Question(line.to_owned()) };
+        return if line.is_empty() {
+            Said::Nothing
+        } else {
+            Said::Question(line.to_owned())
+        };
     };
-    let (verb, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    let (verb, rest) = command
+        .split_once(char::is_whitespace)
+        .unwrap_or((command, ""));
     let rest = rest.trim();
     match verb {
         "" => Said::Nothing,
@@ -55,16 +64,23 @@ fn parse(command: &str, here: ConversationId) -> Said {
     let Some(words) = shlex::split(command) else {
         return Said::Told("a quote is not closed".to_owned());
     };
-    let matches = Ctl::command().no_binary_name(true).try_get_matches_from(words);
+    let matches = Ctl::command()
+        .no_binary_name(true)
+        .try_get_matches_from(words);
     let parsed = matches.and_then(|mut it| Ctl::from_arg_matches_mut(&mut it));
-    let Ctl { mut global, command } = match parsed {
+    let Ctl {
+        mut global,
+        command,
+    } = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return Said::Told(error.render().to_string().trim_end().to_owned()),
     };
     match command {
         None => Said::Nothing,
         Some(Command::Attach(args)) => args.conversation.map_or(Said::Nothing, Said::Switch),
-        Some(Command::Conv { command: Conversation::Switch { conversation } }) => Said::Switch(conversation),
+        Some(Command::Conv {
+            command: Conversation::Switch { conversation },
+        }) => Said::Switch(conversation),
         Some(command) => {
             global.conversation.get_or_insert_with(|| here.to_string());
             Said::Command(Box::new((global, command)))
@@ -109,7 +125,10 @@ mod tests {
         check(":queue drop 1", "here Queue");
         check(":queue -C other", "there Queue");
         check(":cancel", "here Cancel");
-        check(":search \"two words\"", "here Search(SearchArgs { query: [\"two words\"]");
+        check(
+            ":search \"two words\"",
+            "here Search(SearchArgs { query: [\"two words\"]",
+        );
         check(":search \"open", "told a quote");
         check(":nonsense", "told error: unrecognized subcommand");
         check(":help", "told a plain line");

@@ -11,9 +11,9 @@ use aish_proto::error::{ErrorData, ErrorKind};
 use aish_proto::event::{self, EventParams};
 use aish_proto::limits;
 use aish_proto::method::Method;
-use interprocess::local_socket::tokio::prelude::*;
 use interprocess::local_socket::GenericFilePath;
 use interprocess::local_socket::tokio::Stream;
+use interprocess::local_socket::tokio::prelude::*;
 use jsonrpsee::core::client::async_client::{Client, ClientBuilder};
 use jsonrpsee::core::client::{
     ClientT as _, Error, ReceivedMessage, TransportReceiverT, TransportSenderT,
@@ -70,7 +70,12 @@ impl CallError {
     fn ours(kind: CallFailure, message: String, hint: &str) -> Self {
         let hint = Some(hint.to_owned()).filter(|it| !it.is_empty());
         let retryable = matches!(kind, CallFailure::Lost | CallFailure::Deadline);
-        Self { kind, message, hint, retryable }
+        Self {
+            kind,
+            message,
+            hint,
+            retryable,
+        }
     }
 
     #[must_use]
@@ -81,7 +86,10 @@ impl CallError {
     /// The daemon is going or gone: the same call may succeed on the next connection.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self.kind, CallFailure::Lost | CallFailure::Refused(ErrorKind::Draining))
+        matches!(
+            self.kind,
+            CallFailure::Lost | CallFailure::Refused(ErrorKind::Draining)
+        )
     }
 }
 
@@ -144,10 +152,15 @@ impl Caller {
     ) -> Result<Box<RawValue>, CallError> {
         let bytes = params.get().len() + method.len() + ENVELOPE_BYTES;
         if bytes > self.line_bytes {
-            let message = format!("the request is {bytes} bytes, the daemon takes {}", self.line_bytes);
+            let message = format!(
+                "the request is {bytes} bytes, the daemon takes {}",
+                self.line_bytes
+            );
             return Err(CallError::ours(CallFailure::TooLarge, message, ""));
         }
-        let call = self.client.request::<Box<RawValue>, _>(method, Params(params));
+        let call = self
+            .client
+            .request::<Box<RawValue>, _>(method, Params(params));
         let answer = match deadline {
             None => call.await,
             Some(deadline) => tokio::time::timeout(deadline, call).await.map_err(|_| {
@@ -177,10 +190,17 @@ impl Caller {
 
 fn unreadable(error: &serde_json::Error) -> CallError {
     let message = format!("aishd and this program do not understand each other: {error}");
-    CallError::ours(CallFailure::Protocol(-32603), message, "restart aishd after an upgrade")
+    CallError::ours(
+        CallFailure::Protocol(-32603),
+        message,
+        "restart aishd after an upgrade",
+    )
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "every other error of jsonrpsee ends its client")]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other error of jsonrpsee ends its client"
+)]
 fn translate(error: Error) -> CallError {
     match error {
         Error::Call(error) => {
@@ -270,9 +290,13 @@ impl LineReceiver {
             let end = bytes.iter().position(|it| *it == b'\n');
             let taken = end.unwrap_or(bytes.len());
             if self.line.len() + taken >= limits::LINE_FROM_DAEMON_BYTES {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "line over the limit"));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "line over the limit",
+                ));
             }
-            self.line.extend_from_slice(bytes.get(..taken).unwrap_or_default());
+            self.line
+                .extend_from_slice(bytes.get(..taken).unwrap_or_default());
             self.unread.start += taken + usize::from(end.is_some());
             if end.is_some() && !self.line.is_empty() {
                 return Ok(std::mem::take(&mut self.line));
@@ -301,7 +325,11 @@ fn sort(line: &[u8]) -> Line {
         #[serde(borrow)]
         event: &'a RawValue,
     }
-    let Ok(Peek { method: Some(method), params }) = serde_json::from_slice::<Peek<'_>>(line) else {
+    let Ok(Peek {
+        method: Some(method),
+        params,
+    }) = serde_json::from_slice::<Peek<'_>>(line)
+    else {
         return Line::Reply;
     };
     if method != event::NOTIFICATION {
@@ -309,7 +337,10 @@ fn sort(line: &[u8]) -> Line {
     }
     let read = params.and_then(|it| {
         let params = serde_json::from_str::<EventParams>(it.get()).ok()?;
-        let raw = serde_json::from_str::<RawEvent<'_>>(it.get()).ok()?.event.to_owned();
+        let raw = serde_json::from_str::<RawEvent<'_>>(it.get())
+            .ok()?
+            .event
+            .to_owned();
         Some(Event { params, raw })
     });
     read.map_or(Line::Unknown, |it| Line::Event(Box::new(it)))
@@ -317,7 +348,7 @@ fn sort(line: &[u8]) -> Line {
 
 #[cfg(test)]
 mod tests {
-    use aish_proto::conversation::{ListParams, self as conversation};
+    use aish_proto::conversation::{self as conversation, ListParams};
     use aish_proto::daemon::Ping;
     use aish_proto::method::Empty;
     use serde_json::json;
@@ -334,9 +365,11 @@ mod tests {
         let script = async {
             let call = link.expect("daemon/ping").await;
             for n in 1..=40u64 {
-                link.event(Some(n), "madeUp", json!({"n": n, "later": true})).await;
+                link.event(Some(n), "madeUp", json!({"n": n, "later": true}))
+                    .await;
             }
-            link.line(&json!({"jsonrpc": "2.0", "method": "laterThing", "params": {}})).await;
+            link.line(&json!({"jsonrpc": "2.0", "method": "laterThing", "params": {}}))
+                .await;
             link.reply(&call, json!({})).await;
         };
         let (answer, ()) = tokio::join!(caller.call::<Ping>(Empty {}), script);
@@ -356,31 +389,46 @@ mod tests {
         let (caller, _events) = connected.unwrap();
         let script = async {
             let call = link.expect("conversation/list").await;
-            link.refuse(&call, ErrorKind::Overloaded, "queue is full", Some("wait")).await;
+            link.refuse(&call, ErrorKind::Overloaded, "queue is full", Some("wait"))
+                .await;
         };
-        let (answer, ()) = tokio::join!(caller.call::<conversation::List>(ListParams::default()), script);
+        let (answer, ()) = tokio::join!(
+            caller.call::<conversation::List>(ListParams::default()),
+            script
+        );
         let error = answer.unwrap_err();
         assert_eq!(CallFailure::Refused(ErrorKind::Overloaded), error.kind);
-        assert_eq!(("queue is full", Some("wait")), (error.message.as_str(), error.hint.as_deref()));
+        assert_eq!(
+            ("queue is full", Some("wait")),
+            (error.message.as_str(), error.hint.as_deref())
+        );
         assert!(error.retryable);
     }
 
     #[tokio::test]
     async fn a_silent_daemon_is_a_deadline_a_gone_one_is_lost_and_a_huge_request_is_not_sent() {
         let peer = Peer::new();
-        let (mut link, connected) =
-            tokio::join!(peer.accept(), connect(&peer.socket, Duration::from_millis(20)));
+        let (mut link, connected) = tokio::join!(
+            peer.accept(),
+            connect(&peer.socket, Duration::from_millis(20))
+        );
         let (caller, _events) = connected.unwrap();
         let error = caller.call::<Ping>(Empty {}).await.unwrap_err();
         assert_eq!(CallFailure::Deadline, error.kind);
 
-        let huge = ListParams { title: Some("x".repeat(2 << 20)), ..ListParams::default() };
+        let huge = ListParams {
+            title: Some("x".repeat(2 << 20)),
+            ..ListParams::default()
+        };
         let error = caller.call::<conversation::List>(huge).await.unwrap_err();
         assert_eq!(CallFailure::TooLarge, error.kind);
 
         link.expect("daemon/ping").await;
         drop(link);
-        let error = caller.call_within::<Ping>(Empty {}, None).await.unwrap_err();
+        let error = caller
+            .call_within::<Ping>(Empty {}, None)
+            .await
+            .unwrap_err();
         assert_eq!(CallFailure::Lost, error.kind);
     }
 

@@ -3,8 +3,9 @@
 use std::io::{BufRead as _, Write as _};
 
 use aish_proto::conversation::{
-    Activity, Archive, ConversationParams, ConversationStatus, Create, CreateParams, Delete, DeleteParams, Fork,
-    ForkParams, ListState, Rename, RenameParams, Search, SearchParams, StatusOf, Unarchive,
+    Activity, Archive, ConversationParams, ConversationStatus, Create, CreateParams, Delete,
+    DeleteParams, Fork, ForkParams, ListState, Rename, RenameParams, Search, SearchParams,
+    StatusOf, Unarchive,
 };
 use aish_proto::id::Seq;
 use aish_proto::turn::{Wait, WaitParams};
@@ -33,23 +34,46 @@ pub async fn run(desk: &Desk, command: &Conversation) -> Result<Printed, Failure
                 )
             })
         }
-        Conversation::Rename { conversation, title } => {
+        Conversation::Rename {
+            conversation,
+            title,
+        } => {
             let found = resolve::named(&desk.caller, conversation).await?;
-            let params = RenameParams { id: found.id, title: title.clone() };
+            let params = RenameParams {
+                id: found.id,
+                title: title.clone(),
+            };
             let result = desk.caller.call::<Rename>(params).await?;
-            desk.print(&result, || format!("{} is called {title} now\n", found.title))
+            desk.print(&result, || {
+                format!("{} is called {title} now\n", found.title)
+            })
         }
         Conversation::Archive { conversation } => {
             let found = resolve::named(&desk.caller, conversation).await?;
-            let result = desk.caller.call::<Archive>(ConversationParams { id: found.id }).await?;
-            desk.print(&result, || format!("{} is archived; aishctl conv unarchive {} brings it back\n", found.title, found.id))
+            let result = desk
+                .caller
+                .call::<Archive>(ConversationParams { id: found.id })
+                .await?;
+            desk.print(&result, || {
+                format!(
+                    "{} is archived; aishctl conv unarchive {} brings it back\n",
+                    found.title, found.id
+                )
+            })
         }
         Conversation::Unarchive { conversation } => {
             let found = resolve::named(&desk.caller, conversation).await?;
-            let result = desk.caller.call::<Unarchive>(ConversationParams { id: found.id }).await?;
+            let result = desk
+                .caller
+                .call::<Unarchive>(ConversationParams { id: found.id })
+                .await?;
             desk.print(&result, || format!("{} is back\n", found.title))
         }
-        Conversation::Rm { conversation, yes, title } => remove(desk, conversation, *yes, title.as_deref()).await,
+        Conversation::Rm {
+            conversation,
+            yes,
+            title,
+        } => remove(desk, conversation, *yes, title.as_deref()).await,
         Conversation::Wait { conversation } => wait(desk, conversation.as_deref()).await,
         Conversation::Fork(args) => fork(desk, args).await,
         Conversation::Search(args) => search(desk, args).await,
@@ -92,7 +116,8 @@ fn glyph(state: Activity) -> &'static str {
 
 /// RFC 3339 to the minute.
 fn minute(time: &str) -> String {
-    time.get(..16).map_or_else(|| time.to_owned(), |it| it.replace('T', " "))
+    time.get(..16)
+        .map_or_else(|| time.to_owned(), |it| it.replace('T', " "))
 }
 
 async fn new(desk: &Desk, title: Option<&str>) -> Result<Printed, Failure> {
@@ -131,23 +156,45 @@ async fn status(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
     })
 }
 
-async fn remove(desk: &Desk, name: &str, yes: bool, title: Option<&str>) -> Result<Printed, Failure> {
+async fn remove(
+    desk: &Desk,
+    name: &str,
+    yes: bool,
+    title: Option<&str>,
+) -> Result<Printed, Failure> {
     let found = resolve::named(&desk.caller, name).await?;
     let confirm_title = match title {
         Some(title) => title.to_owned(),
         None if yes => found.title.clone(),
         None if desk.may_prompt => typed(&found.title)?,
         None => {
-            return Err(Failure::new(Exit::USAGE, format!("deleting \"{}\" cannot be undone", found.title))
-                .hint(format!("aishctl conv rm {} --yes   (or keep it: aishctl conv archive {})", found.id, found.id)));
+            return Err(Failure::new(
+                Exit::USAGE,
+                format!("deleting \"{}\" cannot be undone", found.title),
+            )
+            .hint(format!(
+                "aishctl conv rm {} --yes   (or keep it: aishctl conv archive {})",
+                found.id, found.id
+            )));
         }
     };
     if confirm_title != found.title {
-        return Err(Failure::new(Exit::USAGE, format!("it is called \"{}\"; nothing was deleted", found.title)));
+        return Err(Failure::new(
+            Exit::USAGE,
+            format!("it is called \"{}\"; nothing was deleted", found.title),
+        ));
     }
-    desk.caller.call::<Delete>(DeleteParams { id: found.id, confirm_title }).await?;
+    desk.caller
+        .call::<Delete>(DeleteParams {
+            id: found.id,
+            confirm_title,
+        })
+        .await?;
     desk.print(&json!({"deleted": found.id}), || {
-        format!("deleted {}; its bytes leave the journal at the next compaction\n", found.title)
+        format!(
+            "deleted {}; its bytes leave the journal at the next compaction\n",
+            found.title
+        )
     })
 }
 
@@ -155,34 +202,58 @@ fn typed(title: &str) -> Result<String, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
     let mut line = String::new();
     let mut stderr = std::io::stderr();
-    write!(stderr, "type the title to delete it for good ({}): ", crate::safe::one_line(title)).map_err(failed)?;
-    std::io::stdin().lock().read_line(&mut line).map_err(failed)?;
+    write!(
+        stderr,
+        "type the title to delete it for good ({}): ",
+        crate::safe::one_line(title)
+    )
+    .map_err(failed)?;
+    std::io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(failed)?;
     Ok(line.trim_end_matches('\n').to_owned())
 }
 
 async fn wait(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
-    let waiting = async {
-        let mut exit = Exit::DONE;
-        let mut now = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?;
-        while let Some(turn) = now.turn {
-            let record = desk.caller.call_within::<Wait>(WaitParams { turn, timeout_ms: None }, None).await?;
-            exit = record.stop_reason.map_or(Exit::DONE, |it| exit::of_turn(it, record.error.as_ref()));
-            now = desk.caller.call::<StatusOf>(ConversationParams { id: now.id }).await?;
-        }
-        let printed = desk.print(&now, String::new)?;
-        Ok(Printed { exit, ..printed })
-    };
-    match desk.global.timeout {
-        None => waiting.await,
-        Some(limit) => tokio::time::timeout(limit, waiting)
-            .await
-            .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "it still runs; the time is over"))),
+    let mut exit = Exit::DONE;
+    let mut now = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?;
+    while let Some(turn) = now.turn {
+        let params = WaitParams {
+            turn,
+            timeout_ms: None,
+        };
+        let record = desk.caller.call_within::<Wait>(params, None).await?;
+        let reason = record.stop_reason;
+        exit = reason.map_or(Exit::DONE, |it| exit::of_turn(it, record.error.as_ref()));
+        let params = ConversationParams { id: now.id };
+        now = desk.caller.call::<StatusOf>(params).await?;
     }
+    if now.state == Activity::Queued {
+        let message = format!("{} turns wait behind an interrupted one", now.queued);
+        return Err(Failure::new(Exit::FAILED, message).hint(format!(
+            "aishctl continue {0}   or   aishctl queue resume {0}",
+            now.id
+        )));
+    }
+    let printed = desk.print(&now, String::new)?;
+    Ok(Printed { exit, ..printed })
 }
 
 pub async fn fork(desk: &Desk, args: &ForkArgs) -> Result<Printed, Failure> {
-    let found = resolve::meant(&desk.caller, &desk.around, desk.name(args.conversation.as_deref())).await?;
-    let made = desk.caller.call::<Fork>(ForkParams { id: found.id, at_seq: args.at.map(Seq) }).await?;
+    let found = resolve::meant(
+        &desk.caller,
+        &desk.around,
+        desk.name(args.conversation.as_deref()),
+    )
+    .await?;
+    let made = desk
+        .caller
+        .call::<Fork>(ForkParams {
+            id: found.id,
+            at_seq: args.at.map(Seq),
+        })
+        .await?;
     desk.print(&made, || format!("{}\n", made.id))
 }
 
@@ -202,7 +273,13 @@ pub async fn search(desk: &Desk, args: &SearchArgs) -> Result<Printed, Failure> 
         let rows: Vec<Vec<String>> = result
             .hits
             .iter()
-            .map(|it| vec![table::cut(&it.title, TITLE_WIDTH), it.seq.to_string(), table::cut(&it.excerpt, EXCERPT_WIDTH)])
+            .map(|it| {
+                vec![
+                    table::cut(&it.title, TITLE_WIDTH),
+                    it.seq.to_string(),
+                    table::cut(&it.excerpt, EXCERPT_WIDTH),
+                ]
+            })
             .collect();
         let mut text = table::columns(&["title", "event", "text"], &rows);
         if result.more {

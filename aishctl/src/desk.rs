@@ -30,7 +30,11 @@ pub struct Printed {
 impl Printed {
     #[must_use]
     pub fn text(text: String) -> Self {
-        Self { text, json: false, exit: Exit::DONE }
+        Self {
+            text,
+            json: false,
+            exit: Exit::DONE,
+        }
     }
 
     /// The text as it may reach stdout.
@@ -46,14 +50,23 @@ impl Printed {
 
 impl Desk {
     /// JSON where it was asked for, else what people read.
-    pub fn print<T: Serialize>(&self, value: &T, human: impl FnOnce() -> String) -> Result<Printed, Failure> {
+    pub fn print<T: Serialize>(
+        &self,
+        value: &T,
+        human: impl FnOnce() -> String,
+    ) -> Result<Printed, Failure> {
         if !self.global.json && !self.global.jsonl {
             return Ok(Printed::text(human()));
         }
-        let mut text = serde_json::to_string(value)
-            .map_err(|error| Failure::new(Exit::FAILED, format!("cannot print the result: {error}")))?;
+        let mut text = serde_json::to_string(value).map_err(|error| {
+            Failure::new(Exit::FAILED, format!("cannot print the result: {error}"))
+        })?;
         text.push('\n');
-        Ok(Printed { text, json: true, exit: Exit::DONE })
+        Ok(Printed {
+            text,
+            json: true,
+            exit: Exit::DONE,
+        })
     }
 
     /// The conversation of a command: its argument, then `-C`.
@@ -86,5 +99,10 @@ impl Desk {
 /// A command that a status bar runs again and again.
 #[must_use]
 pub fn is_status_bar(command: &Command) -> bool {
-    matches!(command, Command::Status { format: Some(StatusFormat::Tmux) })
+    matches!(
+        command,
+        Command::Status {
+            format: Some(StatusFormat::Tmux)
+        }
+    )
 }

@@ -58,20 +58,38 @@ impl From<Exit> for ExitCode {
 /// Every code with what it means, in the words that people read.
 pub const TABLE: [(Exit, &str); 16] = [
     (Exit::DONE, "the answer is complete"),
-    (Exit::FAILED, "the turn failed: model, tool or call error, refused, interrupted, cancelled"),
+    (
+        Exit::FAILED,
+        "the turn failed: model, tool or call error, refused, interrupted, cancelled",
+    ),
     (Exit::USAGE, "the command line is wrong"),
-    (Exit::DENIED, "the answer is complete, but at least one action was not permitted"),
-    (Exit::KEY, "the model's key is missing or refused (401, 403)"),
+    (
+        Exit::DENIED,
+        "the answer is complete, but at least one action was not permitted",
+    ),
+    (
+        Exit::KEY,
+        "the model's key is missing or refused (401, 403)",
+    ),
     (Exit::UNREACHABLE, "no model reachable"),
-    (Exit::NO_DAEMON, "the daemon is not reachable, or could not be started"),
-    (Exit::LIMIT, "a limit was hit: tool depth, length of the answer, full queue, input too large"),
+    (
+        Exit::NO_DAEMON,
+        "the daemon is not reachable, or could not be started",
+    ),
+    (
+        Exit::LIMIT,
+        "a limit was hit: tool depth, length of the answer, full queue, input too large",
+    ),
     (Exit::UNKNOWN, "no such conversation, turn or model"),
     (Exit::CONFLICT, "conflict: somebody else was first"),
     (Exit::BUDGET, "the budget is used up"),
     (Exit::CONFIG, "the configuration is invalid"),
     (Exit::TIMEOUT, "--timeout is over"),
     (Exit::INTERRUPTED, "SIGINT"),
-    (Exit::BROKEN_PIPE, "the reader of the output went away (SIGPIPE)"),
+    (
+        Exit::BROKEN_PIPE,
+        "the reader of the output went away (SIGPIPE)",
+    ),
     (Exit::TERMINATED, "SIGTERM"),
 ];
 
@@ -173,7 +191,11 @@ mod tests {
             codes
         );
         for code in codes {
-            assert!(table().lines().any(|it| it.trim_start().starts_with(&format!("{code}  "))));
+            assert!(
+                table()
+                    .lines()
+                    .any(|it| it.trim_start().starts_with(&format!("{code}  ")))
+            );
         }
     }
 

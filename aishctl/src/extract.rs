@@ -9,7 +9,12 @@ pub fn code(text: &str) -> String {
         let start = line.trim_start();
         match fence {
             None => fence = opening(start),
-            Some(mark) if start.starts_with(mark) && start.trim_end().chars().all(|it| mark.starts_with(it)) => fence = None,
+            Some(mark)
+                if start.starts_with(mark)
+                    && start.trim_end().chars().all(|it| mark.starts_with(it)) =>
+            {
+                fence = None;
+            }
             Some(_) => {
                 found.push_str(line);
                 found.push('\n');
@@ -24,7 +29,9 @@ fn opening(line: &str) -> Option<&str> {
     let mark = line.chars().next().filter(|it| matches!(it, '`' | '~'))?;
     let length = line.chars().take_while(|it| *it == mark).count();
     let info = line.get(length..)?;
-    (length >= 3 && !(mark == '`' && info.contains('`'))).then(|| line.get(..length)).flatten()
+    (length >= 3 && !(mark == '`' && info.contains('`')))
+        .then(|| line.get(..length))
+        .flatten()
 }
 
 /// The commands of all `CMD:` lines outside fenced code (R2), one a line.
@@ -37,13 +44,19 @@ pub fn commands(text: &str) -> String {
         match fence {
             None => fence = opening(start),
             Some(mark) => {
-                if start.starts_with(mark) && start.trim_end().chars().all(|it| mark.starts_with(it)) {
+                if start.starts_with(mark)
+                    && start.trim_end().chars().all(|it| mark.starts_with(it))
+                {
                     fence = None;
                 }
                 continue;
             }
         }
-        if let Some(command) = line.strip_prefix("CMD:").map(str::trim).filter(|it| !it.is_empty()) {
+        if let Some(command) = line
+            .strip_prefix("CMD:")
+            .map(str::trim)
+            .filter(|it| !it.is_empty())
+        {
             found.push_str(command);
             found.push('\n');
         }
@@ -64,10 +77,18 @@ mod tests {
     #[test]
     fn code_is_what_stands_in_fences_and_commands_what_stands_outside() {
         check("no code", "", "");
-        check("a\n```rust\nfn x() {}\n\n```\nb\n~~~\nq\n~~~", "fn x() {}\n\nq\n", "");
+        check(
+            "a\n```rust\nfn x() {}\n\n```\nb\n~~~\nq\n~~~",
+            "fn x() {}\n\nq\n",
+            "",
+        );
         check("````\n```\ninner\n```\n````", "```\ninner\n```\n", "");
         check("```\nopen", "open\n", "");
-        check("CMD: ls -S | head\ntext CMD: no\n```\nCMD: not this\n```\nCMD:\nCMD:date", "CMD: not this\n", "ls -S | head\ndate\n");
+        check(
+            "CMD: ls -S | head\ntext CMD: no\n```\nCMD: not this\n```\nCMD:\nCMD:date",
+            "CMD: not this\n",
+            "ls -S | head\ndate\n",
+        );
         check("`one` ```two``` three", "", "");
     }
 }

@@ -51,11 +51,13 @@ pub struct Followed {
     pub answer: Answer,
     /// We stopped it, and are to exit like this.
     pub stopped: Option<Exit>,
+    /// The reader of our output does not read, and we were told to leave: write no more.
+    pub stuck: bool,
 }
 
 /// Everything that may end the waiting.
 enum Wake {
-    Event(Option<Event>),
+    Event(Option<Box<Event>>),
     Record(Box<Result<TurnRecord, CallError>>),
     Signal(Signal),
     /// `--timeout`, or the time that a cancelled turn gets.
@@ -69,6 +71,8 @@ struct Control<'a> {
     turn: TurnId,
     until: Option<Instant>,
     stopped: Option<Exit>,
+    /// A write was given up.
+    stuck: bool,
     /// A record that came while a write waited.
     record: Option<Box<Result<TurnRecord, CallError>>>,
     /// Calls on their way; none of them is waited for before the events are read.
@@ -78,21 +82,36 @@ struct Control<'a> {
 impl<O: AsyncWrite + Unpin> Follow<'_, O> {
     /// Follows the turn to its end.
     pub async fn run(self, session: Session, target: Target) -> Result<Followed, Failure> {
-        let Self { reach, signals, notices, output, give_up } = self;
+        let Self {
+            reach,
+            signals,
+            notices,
+            output,
+            give_up,
+        } = self;
         let mut control = Control {
             signals,
             caller: session.caller.clone(),
             turn: target.turn,
             until: give_up,
             stopped: None,
+            stuck: false,
             record: None,
             calls: JoinSet::new(),
         };
-        let mut following = Following { reach, notices, output, target, session, answer: Answer::new(target.turn), resync: false };
+        let mut following = Following {
+            reach,
+            notices,
+            output,
+            target,
+            session,
+            answer: Answer::new(target.turn),
+            resync: false,
+        };
         following.attach().await?;
         loop {
             let wake = tokio::select! {
-                event = following.session.events.recv() => Wake::Event(event),
+                event = following.session.events.recv() => Wake::Event(event.map(Box::new)),
                 wake = control.wake() => wake,
             };
             match wake {
@@ -109,7 +128,11 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
         if control.stopped.is_some() {
             control.settle().await;
         }
-        Ok(Followed { answer: following.answer, stopped: control.stopped })
+        Ok(Followed {
+            answer: following.answer,
+            stopped: control.stopped,
+            stuck: control.stuck,
+        })
     }
 }
 
@@ -140,7 +163,10 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             if envelope.epoch == self.target.cursor.epoch && seq <= self.target.cursor.seq {
                 return Ok(());
             }
-            self.target.cursor = Cursor { epoch: envelope.epoch, seq };
+            self.target.cursor = Cursor {
+                epoch: envelope.epoch,
+                seq,
+            };
         }
         if envelope.turn.is_none_or(|it| it == self.answer.turn) {
             let written = control.guard(self.output.event(event.raw.get())).await;
@@ -159,8 +185,12 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
                     self.written(control, written).await?;
                 }
                 Step::Notice(StatusLevel::Debug, text) => self.notices.debug(&text),
-                Step::Notice(StatusLevel::Info | StatusLevel::Warning, text) => self.notices.say(&text),
-                Step::Rewritten => self.notices.say("the answer ended otherwise than it was shown; all of it follows"),
+                Step::Notice(StatusLevel::Info | StatusLevel::Warning, text) => {
+                    self.notices.say(&text);
+                }
+                Step::Rewritten => self
+                    .notices
+                    .say("the answer ended otherwise than it was shown; all of it follows"),
                 Step::Resync => self.resync = true,
                 Step::ReplayComplete if self.resync => {
                     self.resync = false;
@@ -173,7 +203,11 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
     }
 
     /// Nobody reads on: stop paying for tokens, then say so by the exit code.
-    async fn written(&mut self, control: &mut Control<'_>, written: Option<io::Result<()>>) -> Result<(), Failure> {
+    async fn written(
+        &mut self,
+        control: &mut Control<'_>,
+        written: Option<io::Result<()>>,
+    ) -> Result<(), Failure> {
         match written {
             Some(Err(error)) => {
                 control.cancel();
@@ -185,7 +219,11 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
         }
     }
 
-    async fn record(&mut self, control: &mut Control<'_>, record: Result<TurnRecord, CallError>) -> Result<(), Failure> {
+    async fn record(
+        &mut self,
+        control: &mut Control<'_>,
+        record: Result<TurnRecord, CallError>,
+    ) -> Result<(), Failure> {
         match record {
             Ok(record) => {
                 let steps = self.answer.settle(record);
@@ -198,7 +236,8 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
     }
 
     async fn reconnect(&mut self, control: &mut Control<'_>) -> Result<(), Failure> {
-        self.notices.say("lost the connection to aishd; trying again");
+        self.notices
+            .say("lost the connection to aishd; trying again");
         loop {
             let opened = tokio::select! {
                 opened = self.reach.open(Wait::UntilBack) => opened.map_err(|failure| {
@@ -262,7 +301,10 @@ impl Control<'_> {
     }
 
     /// Runs a write to its end, or until we are to leave: `None`.
-    async fn guard(&mut self, write: impl Future<Output = io::Result<()>>) -> Option<io::Result<()>> {
+    async fn guard(
+        &mut self,
+        write: impl Future<Output = io::Result<()>>,
+    ) -> Option<io::Result<()>> {
         tokio::pin!(write);
         let mut record = None;
         while !self.left() {
@@ -280,18 +322,15 @@ impl Control<'_> {
                 },
             }
         }
+        self.stuck = true;
         None
     }
 
     fn signal(&mut self, signal: Signal) {
-        let exit = match signal {
-            Signal::Interrupt => Exit::INTERRUPTED,
-            Signal::Terminate => Exit::TERMINATED,
-        };
         if self.stopped == Some(Exit::INTERRUPTED) || self.stopped == Some(Exit::TERMINATED) {
             self.leave();
         } else {
-            self.stop(exit);
+            self.stop(signal.exit());
         }
     }
 
@@ -329,7 +368,8 @@ impl Control<'_> {
 
     fn ask_record(&mut self) {
         let (caller, turn) = (self.caller.clone(), self.turn);
-        self.calls.spawn(async move { Some(caller.call::<Get>(TurnParams { turn }).await) });
+        self.calls
+            .spawn(async move { Some(caller.call::<Get>(TurnParams { turn }).await) });
     }
 
     /// Waits for the calls that are on their way.

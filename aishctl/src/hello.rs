@@ -71,8 +71,14 @@ impl Reach {
             let problem = match connect::connect(&self.socket, self.deadline).await {
                 Ok((caller, events)) => match self.greet(caller, events).await {
                     Ok(session) => return Ok(Session { started, ..session }),
-                    Err(Refused { transient: true, failure }) => failure,
-                    Err(Refused { transient: false, failure }) => return Err(failure),
+                    Err(Refused {
+                        transient: true,
+                        failure,
+                    }) => failure,
+                    Err(Refused {
+                        transient: false,
+                        failure,
+                    }) => return Err(failure),
                 },
                 Err(error) if is_absent(&error) => {
                     if self.start == Start::Allowed && !tried {
@@ -104,14 +110,28 @@ impl Reach {
             hello = self.say_hello(&caller, secrets).await?;
         }
         caller.set_line_bytes(hello.limits.line_bytes);
-        Ok(Session { caller, events, hello, started: false })
+        Ok(Session {
+            caller,
+            events,
+            hello,
+            started: false,
+        })
     }
 
-    async fn say_hello(&self, caller: &Caller, secrets: BTreeMap<String, String>) -> Result<HelloResult, Refused> {
+    async fn say_hello(
+        &self,
+        caller: &Caller,
+        secrets: BTreeMap<String, String>,
+    ) -> Result<HelloResult, Refused> {
         let params = HelloParams {
             protocol: ProtocolRange::OURS,
             client: ClientInfo {
-                name: if self.kind == ClientKind::Line { "aish" } else { "aishctl" }.to_owned(),
+                name: if self.kind == ClientKind::Line {
+                    "aish"
+                } else {
+                    "aishctl"
+                }
+                .to_owned(),
                 version: PROGRAM.to_owned(),
                 kind: self.kind,
                 tty: self.around.tty.clone(),
@@ -124,25 +144,32 @@ impl Reach {
             let mismatch = error.kind == CallFailure::Refused(ErrorKind::VersionMismatch);
             let mut failure = Failure::from(error);
             if mismatch && failure.hint.is_none() {
-                failure.hint = Some(format!("aishctl is {PROGRAM}; restart aishd after an upgrade"));
+                failure.hint = Some(format!(
+                    "aishctl is {PROGRAM}; restart aishd after an upgrade"
+                ));
             }
             Refused { transient, failure }
         })
     }
 
     fn unreachable(&self, error: &io::Error) -> Failure {
-        let reason = match error.kind() {
-            io::ErrorKind::NotFound => "no such file".to_owned(),
-            io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
-            io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-            _ => error.to_string(),
-        };
+        let known = [
+            (io::ErrorKind::NotFound, "no such file"),
+            (io::ErrorKind::ConnectionRefused, "nobody listens there"),
+            (io::ErrorKind::PermissionDenied, "permission denied"),
+        ];
+        let known = known.iter().find(|(kind, _)| *kind == error.kind());
+        let reason = known.map_or_else(|| error.to_string(), |(_, reason)| (*reason).to_owned());
         let socket = self.socket.display();
         let hint = match self.start {
             Start::Allowed => "aishd --foreground shows why it does not start".to_owned(),
             Start::Forbidden => start_hint(&self.around, &self.socket),
         };
-        Failure::new(Exit::NO_DAEMON, format!("cannot reach aishd at {socket} ({reason})")).hint(hint)
+        Failure::new(
+            Exit::NO_DAEMON,
+            format!("cannot reach aishd at {socket} ({reason})"),
+        )
+        .hint(hint)
     }
 }
 
@@ -163,7 +190,10 @@ struct Refused {
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
 }
 
 /// The values of the variables that the daemon asked for and this process has.
@@ -186,7 +216,10 @@ pub(crate) mod tests {
 
     pub(crate) fn reach(socket: &Path) -> Reach {
         Reach {
-            around: Surroundings { cwd: "/".into(), ..Surroundings::default() },
+            around: Surroundings {
+                cwd: "/".into(),
+                ..Surroundings::default()
+            },
             socket: socket.to_owned(),
             start: Start::Forbidden,
             kind: ClientKind::Script,
@@ -206,7 +239,8 @@ pub(crate) mod tests {
             let mut link = peer.accept().await;
             let call = link.expect("daemon/hello").await;
             assert!(call.params.get("secrets").is_none());
-            link.reply(&call, peer::hello(&["A_KEY", "EMPTY_KEY", "ABSENT_KEY"])).await;
+            link.reply(&call, peer::hello(&["A_KEY", "EMPTY_KEY", "ABSENT_KEY"]))
+                .await;
             let call = link.expect("daemon/hello").await;
             assert_eq!(json!({"A_KEY": "a"}), call.params["secrets"]);
             link.reply(&call, peer::hello(&["ABSENT_KEY"])).await;
@@ -222,7 +256,10 @@ pub(crate) mod tests {
         let socket = directory.path().join("none.sock");
         let failure = reach(&socket).open(Wait::No).await.unwrap_err();
         assert_eq!(Exit::NO_DAEMON, failure.exit);
-        assert!(failure.message.contains(&socket.display().to_string()), "{failure:?}");
+        assert!(
+            failure.message.contains(&socket.display().to_string()),
+            "{failure:?}"
+        );
         assert!(failure.message.contains("no such file"), "{failure:?}");
     }
 
@@ -246,7 +283,8 @@ pub(crate) mod tests {
         let script = async {
             let mut link = peer.accept().await;
             let call = link.expect("daemon/hello").await;
-            link.refuse(&call, ErrorKind::VersionMismatch, "aishd speaks 7", None).await;
+            link.refuse(&call, ErrorKind::VersionMismatch, "aishd speaks 7", None)
+                .await;
         };
         let reach = reach(&peer.socket);
         let (session, ()) = tokio::join!(reach.open(Wait::No), script);

@@ -47,13 +47,18 @@ pub fn read(args: &AskArgs, stdin: &mut dyn Read, stdin_terminal: bool) -> Resul
     let stdin_is_file = args.files.iter().any(|it| it == Path::new("-"));
     let stdin_is_question = words == "-" || (words.trim().is_empty() && !stdin_is_file);
     if words == "-" && (args.no_stdin || stdin_is_file) {
-        return Err(Failure::new(Exit::USAGE, "`-` is stdin, and that is not to be read as the question")
-            .hint("give the question as words"));
+        return Err(Failure::new(
+            Exit::USAGE,
+            "`-` is stdin, and that is not to be read as the question",
+        )
+        .hint("give the question as words"));
     }
     let wanted = !args.no_stdin && (words == "-" || stdin_is_file || !stdin_terminal);
     let from_stdin = if wanted {
-        let (text, lossy) = swallow(stdin)
-            .map_err(|error| Failure::new(Exit::FAILED, format!("cannot read stdin: {error}")).hint("--no-stdin leaves it alone"))?;
+        let (text, lossy) = swallow(stdin).map_err(|error| {
+            Failure::new(Exit::FAILED, format!("cannot read stdin: {error}"))
+                .hint("--no-stdin leaves it alone")
+        })?;
         given.note_lossy(STDIN, lossy);
         text
     } else {
@@ -80,9 +85,12 @@ pub fn read(args: &AskArgs, stdin: &mut dyn Read, stdin_terminal: bool) -> Resul
 impl Given {
     fn add_file(&mut self, path: &PathBuf) -> Result<(), Failure> {
         let shown = path.display();
-        let failed = |error: io::Error| Failure::new(Exit::USAGE, format!("cannot read {shown}: {error}"));
+        let failed =
+            |error: io::Error| Failure::new(Exit::USAGE, format!("cannot read {shown}: {error}"));
         let (text, lossy) = swallow(&mut File::open(path).map_err(failed)?).map_err(failed)?;
-        let name = path.file_name().map_or_else(|| shown.to_string(), |it| it.to_string_lossy().into_owned());
+        let name = path
+            .file_name()
+            .map_or_else(|| shown.to_string(), |it| it.to_string_lossy().into_owned());
         self.note_lossy(&name, lossy);
         self.attachments.push((name, text));
         Ok(())
@@ -90,16 +98,26 @@ impl Given {
 
     fn note_lossy(&mut self, name: &str, lossy: bool) {
         if lossy {
-            self.notes.push(format!("{name} is not UTF-8; the bytes that are no text were replaced"));
+            self.notes.push(format!(
+                "{name} is not UTF-8; the bytes that are no text were replaced"
+            ));
         }
     }
 
     /// Fits everything into `limit` bytes. Each text that is too long loses its middle, the shorter
     /// ones stay whole; the notes say what was left out.
     pub fn fit(self, limit: usize, strict: bool) -> Result<(Input, Vec<String>), Failure> {
-        let Self { question, attachments, mut notes } = self;
+        let Self {
+            question,
+            attachments,
+            mut notes,
+        } = self;
         let lengths: Vec<usize> = std::iter::once(question.bytes())
-            .chain(attachments.iter().map(|(name, text)| text.bytes() + name.len()))
+            .chain(
+                attachments
+                    .iter()
+                    .map(|(name, text)| text.bytes() + name.len()),
+            )
             .collect();
         let share = share(&lengths, limit);
         let mut fit = |name: &str, text: Text, room: usize| {
@@ -125,11 +143,23 @@ impl Given {
             .collect();
         let cut = question.left_out > 0 || attachments.iter().any(|(_, it)| it.left_out > 0);
         if cut && strict {
-            return Err(Failure::new(Exit::LIMIT, format!("the input is over {}", size(limit as u64)))
-                .hint("without --strict its middle is left out"));
+            return Err(Failure::new(
+                Exit::LIMIT,
+                format!("the input is over {}", size(limit as u64)),
+            )
+            .hint("without --strict its middle is left out"));
         }
-        let attachments = attachments.into_iter().map(|(name, text)| (name, text.join())).collect();
-        Ok((Input { question: question.join(), attachments }, notes))
+        let attachments = attachments
+            .into_iter()
+            .map(|(name, text)| (name, text.join()))
+            .collect();
+        Ok((
+            Input {
+                question: question.join(),
+                attachments,
+            },
+            notes,
+        ))
     }
 }
 
@@ -162,7 +192,11 @@ impl Text {
         if self.bytes() <= room {
             return self;
         }
-        let Self { mut head, mut tail, mut left_out } = self;
+        let Self {
+            mut head,
+            mut tail,
+            mut left_out,
+        } = self;
         if left_out == 0 {
             let middle = head.floor_char_boundary(head.len() / 2);
             tail = head.split_off(middle);
@@ -173,14 +207,23 @@ impl Text {
         let from = tail.ceil_char_boundary(tail.len().saturating_sub(half));
         tail.drain(..from);
         left_out += (before - head.len() - tail.len()) as u64;
-        Self { head, tail, left_out }
+        Self {
+            head,
+            tail,
+            left_out,
+        }
     }
 
     fn join(self) -> String {
         if self.left_out == 0 {
             return self.head + &self.tail;
         }
-        format!("{}\n[… {} left out …]\n{}", self.head, size(self.left_out), self.tail)
+        format!(
+            "{}\n[… {} left out …]\n{}",
+            self.head,
+            size(self.left_out),
+            self.tail
+        )
     }
 }
 
@@ -198,7 +241,14 @@ fn swallow(from: &mut dyn Read) -> io::Result<(Text, bool)> {
     from.take(INPUT_BYTES as u64).read_to_end(&mut head)?;
     let mut tail: VecDeque<u8> = VecDeque::new();
     let mut left_out = 0u64;
-    let mut page = vec![0; if head.len() < INPUT_BYTES { 1 } else { 64 << 10 }];
+    let mut page = vec![
+        0;
+        if head.len() < INPUT_BYTES {
+            1
+        } else {
+            64 << 10
+        }
+    ];
     loop {
         let read = match from.read(&mut page) {
             Ok(0) => break,
@@ -215,7 +265,13 @@ fn swallow(from: &mut dyn Read) -> io::Result<(Text, bool)> {
         head.extend(tail);
         let lossy = std::str::from_utf8(&head).is_err();
         let head = String::from_utf8_lossy(&head).into_owned();
-        return Ok((Text { head, ..Text::default() }, lossy));
+        return Ok((
+            Text {
+                head,
+                ..Text::default()
+            },
+            lossy,
+        ));
     }
     // The cuts may have gone through a character.
     if let Err(error) = std::str::from_utf8(&head)
@@ -224,7 +280,11 @@ fn swallow(from: &mut dyn Read) -> io::Result<(Text, bool)> {
         left_out += (head.len() - error.valid_up_to()) as u64;
         head.truncate(error.valid_up_to());
     }
-    let torn = tail.iter().take(3).take_while(|it| **it & 0xC0 == 0x80).count();
+    let torn = tail
+        .iter()
+        .take(3)
+        .take_while(|it| **it & 0xC0 == 0x80)
+        .count();
     tail.drain(..torn);
     left_out += torn as u64;
     let tail: Vec<u8> = tail.into();
@@ -244,15 +304,37 @@ mod tests {
     use super::*;
 
     fn args(words: &str) -> AskArgs {
-        AskArgs { text: words.split(' ').filter(|it| !it.is_empty()).map(Into::into).collect(), ..AskArgs::default() }
+        AskArgs {
+            text: words
+                .split(' ')
+                .filter(|it| !it.is_empty())
+                .map(Into::into)
+                .collect(),
+            ..AskArgs::default()
+        }
     }
 
     #[track_caller]
-    fn check(args: &AskArgs, stdin: &[u8], terminal: bool, question: &str, attached: &[(&str, &str)]) {
+    fn check(
+        args: &AskArgs,
+        stdin: &[u8],
+        terminal: bool,
+        question: &str,
+        attached: &[(&str, &str)],
+    ) {
         let given = read(args, &mut &stdin[..], terminal).unwrap();
         let (input, _) = given.fit(INPUT_BYTES, true).unwrap();
-        let attached: Vec<(String, String)> = attached.iter().map(|(n, t)| ((*n).into(), (*t).into())).collect();
-        assert_eq!(Input { question: question.into(), attachments: attached }, input);
+        let attached: Vec<(String, String)> = attached
+            .iter()
+            .map(|(n, t)| ((*n).into(), (*t).into()))
+            .collect();
+        assert_eq!(
+            Input {
+                question: question.into(),
+                attachments: attached
+            },
+            input
+        );
     }
 
     #[test]
@@ -263,13 +345,35 @@ mod tests {
         check(&args(""), b"q", false, "q", &[]);
         check(&args("-"), b"q", false, "q", &[]);
         check(&args("-"), b"q", true, "q", &[]);
-        check(&AskArgs { no_stdin: true, ..args("why") }, b"diff", false, "why", &[]);
-        check(&AskArgs { files: vec!["-".into()], ..args("why") }, b"diff", false, "why", &[("stdin", "diff")]);
+        check(
+            &AskArgs {
+                no_stdin: true,
+                ..args("why")
+            },
+            b"diff",
+            false,
+            "why",
+            &[],
+        );
+        check(
+            &AskArgs {
+                files: vec!["-".into()],
+                ..args("why")
+            },
+            b"diff",
+            false,
+            "why",
+            &[("stdin", "diff")],
+        );
     }
 
     #[test]
     fn nothing_to_ask_is_a_usage_error_and_does_not_wait_for_a_terminal() {
-        for (args, stdin, terminal) in [(args(""), "", false), (args(""), "typed", true), (args(" "), " \n", false)] {
+        for (args, stdin, terminal) in [
+            (args(""), "", false),
+            (args(""), "typed", true),
+            (args(" "), " \n", false),
+        ] {
             let failure = read(&args, &mut stdin.as_bytes(), terminal).unwrap_err();
             assert_eq!(Exit::USAGE, failure.exit);
         }
@@ -280,12 +384,32 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.txt");
         std::fs::write(&path, b"ok \xff end").unwrap();
-        let with_file = AskArgs { files: vec![path], ..args("why") };
-        check(&with_file, b"", false, "why", &[("a.txt", "ok \u{fffd} end")]);
+        let with_file = AskArgs {
+            files: vec![path],
+            ..args("why")
+        };
+        check(
+            &with_file,
+            b"",
+            false,
+            "why",
+            &[("a.txt", "ok \u{fffd} end")],
+        );
         let given = read(&with_file, &mut io::empty(), false).unwrap();
-        assert!(given.notes.iter().any(|it| it.starts_with("a.txt is not UTF-8")));
-        let missing = AskArgs { files: vec![directory.path().join("none")], ..args("why") };
-        assert_eq!(Exit::USAGE, read(&missing, &mut io::empty(), false).unwrap_err().exit);
+        assert!(
+            given
+                .notes
+                .iter()
+                .any(|it| it.starts_with("a.txt is not UTF-8"))
+        );
+        let missing = AskArgs {
+            files: vec![directory.path().join("none")],
+            ..args("why")
+        };
+        assert_eq!(
+            Exit::USAGE,
+            read(&missing, &mut io::empty(), false).unwrap_err().exit
+        );
     }
 
     #[test]
@@ -299,8 +423,14 @@ mod tests {
         assert!(text.starts_with("firstx") && text.ends_with("xlast"));
         assert!(text.contains("\n[… 4096 KiB left out …]\n"), "{notes:?}");
         assert!(text.len() + "why".len() <= INPUT_BYTES && text.len() > INPUT_BYTES - 200);
-        assert_eq!(vec!["stdin is 5120 KiB; its middle was left out (4096 KiB)"], notes);
-        assert_eq!(Exit::LIMIT, given().fit(INPUT_BYTES, true).unwrap_err().exit);
+        assert_eq!(
+            vec!["stdin is 5120 KiB; its middle was left out (4096 KiB)"],
+            notes
+        );
+        assert_eq!(
+            Exit::LIMIT,
+            given().fit(INPUT_BYTES, true).unwrap_err().exit
+        );
     }
 
     proptest! {

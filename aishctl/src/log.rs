@@ -21,23 +21,49 @@ const PAGE_EVENTS: u32 = 500;
 /// What `:log` shows in attach without `-n`.
 const TURNS_IN_ATTACH: usize = 10;
 
-pub async fn run<O: AsyncWrite + Unpin>(reach: &Reach, global: &Global, args: &LogArgs, output: &mut Output<O>) -> Result<Exit, Failure> {
+pub async fn run<O: AsyncWrite + Unpin>(
+    reach: &Reach,
+    global: &Global,
+    args: &LogArgs,
+    output: &mut Output<O>,
+) -> Result<Exit, Failure> {
     let mut session = reach.open(Wait::No).await?;
-    let name = args.conversation.as_deref().or(global.conversation.as_deref());
-    let conversation = resolve::meant(&session.caller, &reach.around, name).await?.id;
+    let name = args
+        .conversation
+        .as_deref()
+        .or(global.conversation.as_deref());
+    let conversation = resolve::meant(&session.caller, &reach.around, name)
+        .await?
+        .id;
     let mut since = match args.turns {
         None => Since::Start,
         Some(turns) => {
             let seq = start_of(&session.caller, conversation, turns).await?;
-            Since::Cursor(Cursor { epoch: session.hello.epoch, seq })
+            Since::Cursor(Cursor {
+                epoch: session.hello.epoch,
+                seq,
+            })
         }
     };
     let mut rows = Rows::new(None, global.verbose);
     let mut whole = Vec::new();
     loop {
-        let params = AttachParams { id: conversation, since, deltas: false };
+        let params = AttachParams {
+            id: conversation,
+            since,
+            deltas: false,
+        };
         session.caller.call::<Attach>(params).await?;
-        if read(&mut session, args.follow, &mut since, &mut rows, &mut whole, output).await? {
+        if read(
+            &mut session,
+            args.follow,
+            &mut since,
+            &mut rows,
+            &mut whole,
+            output,
+        )
+        .await?
+        {
             break;
         }
         // It ended before the replay did, or while we followed: go on from where we are.
@@ -46,7 +72,10 @@ pub async fn run<O: AsyncWrite + Unpin>(reach: &Reach, global: &Global, args: &L
     if output.form == Form::Json {
         let events: Vec<_> = whole.iter().map(|it| &**it).collect();
         let document = json!({"v": 1, "conversation": conversation, "events": events});
-        output.json_line(&document.to_string()).await.map_err(|it| Failure::output(&it))?;
+        output
+            .json_line(&document.to_string())
+            .await
+            .map_err(|it| Failure::output(&it))?;
     }
     Ok(Exit::DONE)
 }
@@ -75,7 +104,10 @@ async fn read<O: AsyncWrite + Unpin>(
         };
         shown.map_err(|it| Failure::output(&it))?;
         if let Some(seq) = envelope.seq {
-            *since = Since::Cursor(Cursor { epoch: envelope.epoch, seq });
+            *since = Since::Cursor(Cursor {
+                epoch: envelope.epoch,
+                seq,
+            });
         }
         if envelope.kind == ReplayComplete::KIND && !follow {
             return Ok(true);
@@ -107,7 +139,13 @@ async fn start_of(caller: &Caller, id: ConversationId, turns: usize) -> Result<S
     let mut before_seq = None;
     let mut found = 0;
     loop {
-        let page = caller.call::<History>(HistoryParams { id, before_seq, limit: PAGE_EVENTS }).await?;
+        let page = caller
+            .call::<History>(HistoryParams {
+                id,
+                before_seq,
+                limit: PAGE_EVENTS,
+            })
+            .await?;
         for event in page.events.iter().rev() {
             let Some(seq) = event.seq else { continue };
             if found == turns {
@@ -132,7 +170,14 @@ pub async fn page(desk: &Desk, args: &LogArgs) -> Result<Printed, Failure> {
     let mut before_seq = None;
     let mut pages = Vec::new();
     loop {
-        let page = desk.caller.call::<History>(HistoryParams { id, before_seq, limit: PAGE_EVENTS }).await?;
+        let page = desk
+            .caller
+            .call::<History>(HistoryParams {
+                id,
+                before_seq,
+                limit: PAGE_EVENTS,
+            })
+            .await?;
         before_seq = page.events.first().and_then(|it| it.seq);
         let done = !page.more || page.events.is_empty() || before_seq.is_none_or(|it| it <= from);
         pages.push(page.events);
@@ -141,7 +186,11 @@ pub async fn page(desk: &Desk, args: &LogArgs) -> Result<Printed, Failure> {
         }
     }
     let mut rows = Rows::new(None, false);
-    let events = pages.into_iter().rev().flatten().filter(|it| it.seq > Some(from));
+    let events = pages
+        .into_iter()
+        .rev()
+        .flatten()
+        .filter(|it| it.seq > Some(from));
     let shown: Vec<Row> = events.flat_map(|it| rows.take(&it)).collect();
     Ok(Printed::text(text(&shown)))
 }
@@ -162,15 +211,28 @@ mod tests {
             let mut link = peer.greet().await;
             let call = link.expect("conversation/status").await;
             link.reply(&call, peer::status("t", 2)).await;
-            assert_eq!(json!("start"), link.attach(events.len() as u64, Value::Null).await);
+            assert_eq!(
+                json!("start"),
+                link.attach(events.len() as u64, Value::Null).await
+            );
             for (seq, (kind, data)) in (1..).zip(events) {
                 link.event(Some(seq), kind, data.clone()).await;
             }
-            link.event(None, "replayComplete", json!({"through": events.len()})).await;
+            link.event(None, "replayComplete", json!({"through": events.len()}))
+                .await;
             link
         };
-        let args = LogArgs { conversation: Some(peer::conversation().to_string()), ..LogArgs::default() };
-        let mut output = Output { to: Vec::new(), form, terminal: false, open_line: false, reported: false };
+        let args = LogArgs {
+            conversation: Some(peer::conversation().to_string()),
+            ..LogArgs::default()
+        };
+        let mut output = Output {
+            to: Vec::new(),
+            form,
+            terminal: false,
+            open_line: false,
+            reported: false,
+        };
         let global = Global::default();
         let (done, _link) = tokio::join!(run(&reach, &global, &args, &mut output), script);
         assert_eq!(Exit::DONE, done.unwrap());
@@ -180,8 +242,14 @@ mod tests {
     fn events() -> Vec<(&'static str, Value)> {
         vec![
             ("userMessage", json!({"text": "hi\u{1b}[2J"})),
-            ("assistantMessage", json!({"item": 0, "text": "\u{9b}yes\u{202e}\r", "complete": true, "usage": null})),
-            ("turnFinished", json!({"stopReason": "end", "text": "\u{9b}yes\u{202e}\r", "usage": null})),
+            (
+                "assistantMessage",
+                json!({"item": 0, "text": "\u{9b}yes\u{202e}\r", "complete": true, "usage": null}),
+            ),
+            (
+                "turnFinished",
+                json!({"stopReason": "end", "text": "\u{9b}yes\u{202e}\r", "usage": null}),
+            ),
         ]
     }
 
@@ -193,8 +261,14 @@ mod tests {
     #[tokio::test]
     async fn as_lines_it_is_the_stored_events_and_as_json_one_object() {
         let lines = printed(Form::Events, &events()).await;
-        let kinds: Vec<Value> = lines.lines().map(|it| serde_json::from_str::<Value>(it).unwrap()["kind"].clone()).collect();
-        assert_eq!(vec!["userMessage", "assistantMessage", "turnFinished"], kinds);
+        let kinds: Vec<Value> = lines
+            .lines()
+            .map(|it| serde_json::from_str::<Value>(it).unwrap()["kind"].clone())
+            .collect();
+        assert_eq!(
+            vec!["userMessage", "assistantMessage", "turnFinished"],
+            kinds
+        );
         let whole: Value = serde_json::from_str(&printed(Form::Json, &events()).await).unwrap();
         assert_eq!(3, whole["events"].as_array().unwrap().len());
         assert!(!lines.contains('\u{1b}'));

@@ -45,7 +45,14 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
                 };
                 let mark = if it.default { "*" } else { "" };
                 let endpoint = it.endpoint.clone().unwrap_or_else(|| "–".to_owned());
-                vec![mark.to_owned(), it.name.clone(), it.model.clone(), endpoint, key.to_owned(), source.to_owned()]
+                vec![
+                    mark.to_owned(),
+                    it.name.clone(),
+                    it.model.clone(),
+                    endpoint,
+                    key.to_owned(),
+                    source.to_owned(),
+                ]
             })
             .collect();
         table::columns(&["", "name", "model", "endpoint", "key", "source"], &rows)
@@ -54,7 +61,10 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
 
 async fn probe(desk: &Desk) -> Result<Printed, Failure> {
     let deadline = desk.global.timeout.unwrap_or(PROBE_DEADLINE);
-    let result = desk.caller.call_within::<Probe>(Empty {}, Some(deadline)).await?;
+    let result = desk
+        .caller
+        .call_within::<Probe>(Empty {}, Some(deadline))
+        .await?;
     desk.print(&result, || {
         let rows: Vec<Vec<String>> = result
             .servers
@@ -63,7 +73,13 @@ async fn probe(desk: &Desk) -> Result<Printed, Failure> {
                 let says = it.error.clone().unwrap_or_else(|| it.models.join(", "));
                 let mark = if it.ok { "ok" } else { "no" };
                 let preset = it.preset.clone().unwrap_or_else(|| "–".to_owned());
-                vec![mark.to_owned(), preset, it.endpoint.clone(), format!("{} ms", it.ms), says]
+                vec![
+                    mark.to_owned(),
+                    preset,
+                    it.endpoint.clone(),
+                    format!("{} ms", it.ms),
+                    says,
+                ]
             })
             .collect();
         table::columns(&["", "preset", "endpoint", "time", "serves"], &rows)
@@ -73,6 +89,14 @@ async fn probe(desk: &Desk) -> Result<Printed, Failure> {
 async fn choose(desk: &Desk, name: &str) -> Result<Printed, Failure> {
     let conversation = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
     let model = (name != "default").then(|| name.to_owned());
-    let result = desk.caller.call::<SetModel>(SetModelParams { id: conversation.id, model }).await?;
-    desk.print(&result, || format!("{} uses {name} from its next turn on\n", conversation.title))
+    let result = desk
+        .caller
+        .call::<SetModel>(SetModelParams {
+            id: conversation.id,
+            model,
+        })
+        .await?;
+    desk.print(&result, || {
+        format!("{} uses {name} from its next turn on\n", conversation.title)
+    })
 }

@@ -16,14 +16,21 @@ pub struct Notices {
 
 impl std::fmt::Debug for Notices {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Notices").field("quiet", &self.quiet).finish_non_exhaustive()
+        f.debug_struct("Notices")
+            .field("quiet", &self.quiet)
+            .finish_non_exhaustive()
     }
 }
 
 impl Notices {
     #[must_use]
     pub fn new(to: Box<dyn Write + Send>, global: &Global, dim: bool) -> Self {
-        Self { to, quiet: global.quiet, verbose: global.verbose, dim }
+        Self {
+            to,
+            quiet: global.quiet,
+            verbose: global.verbose,
+            dim,
+        }
     }
 
     /// One line, unless `-q`. That stderr is gone is no reason to stop.
@@ -44,7 +51,11 @@ impl Notices {
 /// The text as a notice; each of its lines gets the prefix.
 #[must_use]
 pub fn line(text: &str, dim: bool) -> String {
-    let (on, off) = if dim { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
+    let (on, off) = if dim {
+        ("\u{1b}[2m", "\u{1b}[0m")
+    } else {
+        ("", "")
+    };
     safe::screen(text)
         .lines()
         .map(|it| format!("{on}[aish] {it}{off}\n"))
@@ -62,7 +73,9 @@ pub fn is_coloured(color: Color, around: &Surroundings, terminal: bool) -> bool 
         Color::Auto if around.variable("NO_COLOR").is_some() => false,
         Color::Auto if forced("FORCE_COLOR") || forced("CLICOLOR_FORCE") => true,
         Color::Auto => {
-            terminal && around.variable("TERM") != Some("dumb") && around.variable("CLICOLOR") != Some("0")
+            terminal
+                && around.variable("TERM") != Some("dumb")
+                && around.variable("CLICOLOR") != Some("0")
         }
     }
 }
@@ -77,7 +90,11 @@ mod tests {
         for (name, value) in variables {
             around.variables.insert(name.into(), value.into());
         }
-        assert_eq!(expected, is_coloured(color, &around, terminal), "{color:?} {variables:?}");
+        assert_eq!(
+            expected,
+            is_coloured(color, &around, terminal),
+            "{color:?} {variables:?}"
+        );
     }
 
     #[test]
@@ -86,7 +103,12 @@ mod tests {
         check(Color::Auto, &[], false, false);
         check(Color::Never, &[("FORCE_COLOR", "1")], true, false);
         check(Color::Always, &[("NO_COLOR", "1")], false, true);
-        check(Color::Auto, &[("NO_COLOR", "1"), ("FORCE_COLOR", "1")], true, false);
+        check(
+            Color::Auto,
+            &[("NO_COLOR", "1"), ("FORCE_COLOR", "1")],
+            true,
+            false,
+        );
         check(Color::Auto, &[("NO_COLOR", "")], true, true);
         check(Color::Auto, &[("FORCE_COLOR", "1")], false, true);
         check(Color::Auto, &[("CLICOLOR_FORCE", "1")], false, true);

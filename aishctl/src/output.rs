@@ -101,7 +101,11 @@ impl<O: AsyncWrite + Unpin> Output<O> {
         if self.form != Form::Text {
             return Ok(());
         }
-        let text = if self.terminal { safe::screen(text) } else { safe::pipe(text) };
+        let text = if self.terminal {
+            safe::screen(text)
+        } else {
+            safe::pipe(text)
+        };
         if let Some(last) = text.chars().last() {
             self.open_line = last != '\n';
         }
@@ -117,7 +121,11 @@ impl<O: AsyncWrite + Unpin> Output<O> {
     }
 
     pub async fn json_line(&mut self, raw: &str) -> io::Result<()> {
-        let line = if self.terminal { safe::json(raw) } else { raw.to_owned() };
+        let line = if self.terminal {
+            safe::json(raw)
+        } else {
+            raw.to_owned()
+        };
         self.write(&(line + "\n")).await
     }
 
@@ -136,7 +144,11 @@ impl<O: AsyncWrite + Unpin> Output<O> {
             Form::Commands => extract::commands(text),
             Form::Text | Form::Json | Form::Events => return Ok(true),
         };
-        let part = if self.terminal { safe::screen(&part) } else { safe::pipe(&part) };
+        let part = if self.terminal {
+            safe::screen(&part)
+        } else {
+            safe::pipe(&part)
+        };
         self.write(&part).await?;
         Ok(!part.is_empty())
     }

@@ -7,8 +7,8 @@ use aish_proto::id::{ClientId, ConversationId, Epoch, SubscriptionId, TurnId};
 use aish_proto::limits;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::UnixListener;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 pub(crate) fn conversation() -> ConversationId {
     ConversationId::from_bytes([2; 16])
@@ -36,13 +36,20 @@ impl Peer {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("aishd.sock");
-        Self { listener: UnixListener::bind(&socket).unwrap(), socket, _directory: directory }
+        Self {
+            listener: UnixListener::bind(&socket).unwrap(),
+            socket,
+            _directory: directory,
+        }
     }
 
     pub(crate) async fn accept(&self) -> Link {
         let (stream, _) = self.listener.accept().await.unwrap();
         let (incoming, outgoing) = stream.into_split();
-        Link { lines: BufReader::new(incoming), outgoing }
+        Link {
+            lines: BufReader::new(incoming),
+            outgoing,
+        }
     }
 
     /// Accepts and answers hello.
@@ -88,7 +95,10 @@ impl Link {
             let mut value: Value = serde_json::from_str(&line)
                 .unwrap_or_else(|_| panic!("{caller}: {method} expected, the client hung up"));
             assert_eq!(method, value["method"], "{caller}: {line}");
-            Request { id: value["id"].take(), params: value["params"].take() }
+            Request {
+                id: value["id"].take(),
+                params: value["params"].take(),
+            }
         }
     }
 
@@ -107,10 +117,17 @@ impl Link {
     }
 
     pub(crate) async fn reply(&mut self, to: &Request, result: Value) {
-        self.line(&json!({"jsonrpc": "2.0", "id": to.id, "result": result})).await;
+        self.line(&json!({"jsonrpc": "2.0", "id": to.id, "result": result}))
+            .await;
     }
 
-    pub(crate) async fn refuse(&mut self, to: &Request, kind: ErrorKind, message: &str, hint: Option<&str>) {
+    pub(crate) async fn refuse(
+        &mut self,
+        to: &Request,
+        kind: ErrorKind,
+        message: &str,
+        hint: Option<&str>,
+    ) {
         let data = ErrorData {
             kind,
             retryable: kind == ErrorKind::Overloaded,
@@ -118,14 +135,16 @@ impl Link {
             hint: hint.map(str::to_owned),
         };
         let error = json!({"code": kind.code(), "message": message, "data": data});
-        self.line(&json!({"jsonrpc": "2.0", "id": to.id, "error": error})).await;
+        self.line(&json!({"jsonrpc": "2.0", "id": to.id, "error": error}))
+            .await;
     }
 
     /// An event of [`conversation`] and, where the kind has one, of [`turn`].
     pub(crate) async fn event(&mut self, seq: Option<u64>, kind: &str, data: Value) {
         let event = envelope(seq, kind, data);
         let params = json!({"subscription": subscription(), "event": event});
-        self.line(&json!({"jsonrpc": "2.0", "method": "event", "params": params})).await;
+        self.line(&json!({"jsonrpc": "2.0", "method": "event", "params": params}))
+            .await;
     }
 
     pub(crate) async fn flood(&mut self, bytes: usize) {
@@ -139,9 +158,15 @@ impl Link {
     /// Answers `conversation/attach` and sends what comes first; gives back `since`.
     pub(crate) async fn attach(&mut self, last_seq: u64, running: Value) -> Value {
         let call = self.expect("conversation/attach").await;
-        self.reply(&call, json!({"subscription": subscription()})).await;
-        self.event(None, "snapshot", snapshot(last_seq, running)).await;
+        self.attached(&call, last_seq, running).await;
         call.params["since"].clone()
+    }
+
+    pub(crate) async fn attached(&mut self, call: &Request, last_seq: u64, running: Value) {
+        self.reply(call, json!({"subscription": subscription()}))
+            .await;
+        self.event(None, "snapshot", snapshot(last_seq, running))
+            .await;
     }
 
     /// Answers `turn/send` with [`turn`] at this position.
@@ -153,8 +178,15 @@ impl Link {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it reads as the json! that is given"
+)]
 pub(crate) fn envelope(seq: Option<u64>, kind: &str, data: Value) -> Value {
-    let of_turn = !matches!(kind, "snapshot" | "presence" | "state" | "replayComplete" | "resyncRequired");
+    let of_turn = !matches!(
+        kind,
+        "snapshot" | "presence" | "state" | "replayComplete" | "resyncRequired"
+    );
     let mut event = json!({"v": 1, "epoch": epoch(), "conversation": conversation(), "seq": seq,
         "ts": "2026-01-01T00:00:00Z", "kind": kind, "data": data});
     if of_turn {
@@ -163,6 +195,10 @@ pub(crate) fn envelope(seq: Option<u64>, kind: &str, data: Value) -> Value {
     event
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it reads as the json! that is given"
+)]
 pub(crate) fn snapshot(last_seq: u64, running: Value) -> Value {
     json!({"title": "t", "state": "running", "model": null, "cwd": "/", "lastSeq": last_seq,
         "running": running, "queue": [], "held": false, "pendingConfirms": [],

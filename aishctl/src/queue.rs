@@ -2,43 +2,59 @@
 
 use aish_proto::id::TurnId;
 use aish_proto::turn::{
-    AgainParams, Cancel, Continue, QueueList, QueueListResult, QueueMove, QueueMoveParams, QueueParams, QueueRemove,
-    QueueResume, QueueTurnParams, Retry, TurnParams,
+    AgainParams, Cancel, Continue, QueueList, QueueListResult, QueueMove, QueueMoveParams,
+    QueueParams, QueueRemove, QueueResume, QueueTurnParams, Retry, SendResult, TurnParams,
 };
 use serde_json::json;
 use tokio::io::AsyncWrite;
 use ulid::Ulid;
 
-use crate::args::{AgainArgs, Queue};
-use crate::ask::Asker;
+use crate::args::{AgainArgs, Global, Queue};
+use crate::ask::{self, Asker, Begun, Sent};
 use crate::connect::Caller;
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::Wait;
+use crate::hello::{Reach, Wait};
 use crate::{resolve, table};
 
 const TEXT_WIDTH: usize = 60;
 
 pub async fn run(desk: &Desk, command: Option<&Queue>) -> Result<Printed, Failure> {
     let name = match command {
-        Some(Queue::List { conversation } | Queue::Resume { conversation }) => conversation.as_deref(),
+        Some(Queue::List { conversation } | Queue::Resume { conversation }) => {
+            conversation.as_deref()
+        }
         Some(Queue::Remove { .. } | Queue::Move { .. }) | None => None,
     };
-    let conversation = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?.id;
+    let conversation = resolve::meant(&desk.caller, &desk.around, desk.name(name))
+        .await?
+        .id;
     let caller = &desk.caller;
     let list = || caller.call::<QueueList>(QueueParams { conversation });
     let result = match command {
         None | Some(Queue::List { .. }) => list().await?,
         Some(Queue::Remove { turn }) => {
             let turn = waiting(&list().await?, turn)?;
-            caller.call::<QueueRemove>(QueueTurnParams { conversation, turn }).await?
+            caller
+                .call::<QueueRemove>(QueueTurnParams { conversation, turn })
+                .await?
         }
         Some(Queue::Move { turn, position }) => {
             let turn = waiting(&list().await?, turn)?;
-            caller.call::<QueueMove>(QueueMoveParams { conversation, turn, position: *position }).await?
+            caller
+                .call::<QueueMove>(QueueMoveParams {
+                    conversation,
+                    turn,
+                    position: *position,
+                })
+                .await?
         }
-        Some(Queue::Resume { .. }) => caller.call::<QueueResume>(QueueParams { conversation }).await?,
+        Some(Queue::Resume { .. }) => {
+            caller
+                .call::<QueueResume>(QueueParams { conversation })
+                .await?
+        }
     };
     desk.print(&result, || shown(&result))
 }
@@ -50,12 +66,20 @@ fn shown(result: &QueueListResult) -> String {
         let rows: Vec<Vec<String>> = result
             .queue
             .iter()
-            .map(|it| vec![it.position.to_string(), table::cut(&it.text, TEXT_WIDTH), it.turn.to_string()])
+            .map(|it| {
+                vec![
+                    it.position.to_string(),
+                    table::cut(&it.text, TEXT_WIDTH),
+                    it.turn.to_string(),
+                ]
+            })
             .collect();
         table::columns(&["#", "question", "turn"], &rows)
     };
     if result.held {
-        text.push_str("held: a turn before them was interrupted (aishctl continue, aishctl queue resume)\n");
+        text.push_str(
+            "held: a turn before them was interrupted (aishctl continue, aishctl queue resume)\n",
+        );
     }
     text
 }
@@ -67,18 +91,33 @@ fn waiting(list: &QueueListResult, name: &str) -> Result<TurnId, Failure> {
         .iter()
         .find(|it| Some(it.position) == position || it.turn.to_string() == name)
         .map(|it| it.turn)
-        .ok_or_else(|| Failure::new(Exit::UNKNOWN, format!("no waiting turn {name}")).hint("aishctl queue list"))
+        .ok_or_else(|| {
+            Failure::new(Exit::UNKNOWN, format!("no waiting turn {name}"))
+                .hint("aishctl queue list")
+        })
 }
 
 pub async fn cancel(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
     let found = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?;
     let cancelled = match found.turn {
-        Some(turn) => desk.caller.call::<Cancel>(TurnParams { turn }).await?.cancelled,
+        Some(turn) => {
+            desk.caller
+                .call::<Cancel>(TurnParams { turn })
+                .await?
+                .cancelled
+        }
         None => false,
     };
-    desk.print(&json!({"conversation": found.id, "turn": found.turn, "cancelled": cancelled}), || {
-        if cancelled { format!("cancelled in {}\n", found.title) } else { format!("nothing runs in {}\n", found.title) }
-    })
+    desk.print(
+        &json!({"conversation": found.id, "turn": found.turn, "cancelled": cancelled}),
+        || {
+            if cancelled {
+                format!("cancelled in {}\n", found.title)
+            } else {
+                format!("nothing runs in {}\n", found.title)
+            }
+        },
+    )
 }
 
 /// Which of the two ways to ask again.
@@ -89,26 +128,62 @@ pub enum Again {
 }
 
 /// Asks again and prints the answer.
-pub async fn again<O: AsyncWrite + Unpin>(mut asker: Asker<'_, O>, again: Again, args: &AgainArgs) -> Result<Exit, Failure> {
-    let session = asker.reach.open(Wait::No).await?;
-    let name = args.conversation.as_deref().or(asker.global.conversation.as_deref());
-    let conversation = resolve::meant(&session.caller, &asker.reach.around, name).await?.id;
-    let turn = args.turn.as_deref().map(str::parse::<TurnId>).transpose().map_err(|_| {
+pub async fn again<O: AsyncWrite + Unpin>(
+    mut asker: Asker<'_, O>,
+    again: Again,
+    args: &AgainArgs,
+) -> Result<Exit, Failure> {
+    let done = ask_again(&mut asker, again, args).await;
+    asker.report_failure(&done).await;
+    done
+}
+
+async fn ask_again<O: AsyncWrite + Unpin>(
+    asker: &mut Asker<'_, O>,
+    again: Again,
+    args: &AgainArgs,
+) -> Result<Exit, Failure> {
+    asker.listen()?;
+    let asking = begin(asker.reach, asker.global, again, args);
+    match ask::or_stop(asker.signals, asker.give_up(), asking).await? {
+        Begun::Sent(sent) => {
+            let (session, conversation, sent) = *sent;
+            asker.answer(session, conversation, &sent).await
+        }
+        Begun::Stopped(exit) => ask::stopped_by(exit),
+    }
+}
+
+async fn begin(
+    reach: &Reach,
+    global: &Global,
+    again: Again,
+    args: &AgainArgs,
+) -> Result<Sent, Failure> {
+    let turn = args.turn.as_deref().map(str::parse::<TurnId>).transpose();
+    let turn = turn.map_err(|_| {
         Failure::new(Exit::USAGE, "that is no turn's id").hint("aishctl log --jsonl shows them")
     })?;
+    let session = reach.open(Wait::No).await?;
+    let name = args.conversation.as_deref();
+    let name = name.or(global.conversation.as_deref());
+    let found = resolve::meant(&session.caller, &reach.around, name).await?;
     let params = AgainParams {
-        conversation,
+        conversation: found.id,
         turn,
         idempotency_key: Ulid::new().to_string(),
-        model: asker.global.model.clone(),
+        model: global.model.clone(),
     };
-    asker.listen()?;
     let sent = send(&session.caller, again, params).await?;
-    asker.answer(session, conversation, &sent).await
+    Ok((session, found.id, sent))
 }
 
 /// The call itself, for attach too.
-pub async fn send(caller: &Caller, again: Again, params: AgainParams) -> Result<aish_proto::turn::SendResult, Failure> {
+pub async fn send(
+    caller: &Caller,
+    again: Again,
+    params: AgainParams,
+) -> Result<SendResult, Failure> {
     Ok(match again {
         Again::Retry => caller.call::<Retry>(params).await?,
         Again::Continue => caller.call::<Continue>(params).await?,

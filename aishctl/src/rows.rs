@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use aish_proto::event::{
-    ArchivedChanged, AssistantMessage, Envelope, EventData as _, Evicted, ModelChanged, Presence, PresentClient,
-    Renamed, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel, TextDelta, ToolResult, TurnFinished,
-    TurnQueued, TurnStarted, UserMessage,
+    ArchivedChanged, AssistantMessage, Envelope, EventData as _, Evicted, ModelChanged, Presence,
+    PresentClient, Renamed, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel, TextDelta,
+    ToolResult, TurnFinished, TurnQueued, TurnStarted, UserMessage,
 };
 use aish_proto::id::{ClientId, TurnId};
 use aish_proto::turn::StopReason;
@@ -39,7 +39,11 @@ pub struct Rows {
 impl Rows {
     #[must_use]
     pub fn new(us: Option<ClientId>, verbose: bool) -> Self {
-        Self { us, verbose, ..Self::default() }
+        Self {
+            us,
+            verbose,
+            ..Self::default()
+        }
     }
 
     /// The rows that an event adds. The same stored event must not come twice.
@@ -49,7 +53,7 @@ impl Rows {
             self.close(&mut rows);
             self.question(event, &message, &mut rows);
         } else if let Some(presence) = event.read::<Presence>() {
-            self.presence(presence.clients, &mut rows);
+            self.presence(&presence.clients, &mut rows);
         } else if let Some(snapshot) = event.read::<Snapshot>() {
             self.remember(&snapshot.presence);
             rows.extend(snapshot.notice.iter().map(|it| notice(it)));
@@ -64,7 +68,12 @@ impl Rows {
             self.close(&mut rows);
             rows.push(notice(&text));
         } else if let Some(turn) = event.turn {
-            let kinds = [TextDelta::KIND, AssistantMessage::KIND, TurnFinished::KIND, TurnStarted::KIND];
+            let kinds = [
+                TextDelta::KIND,
+                AssistantMessage::KIND,
+                TurnFinished::KIND,
+                TurnStarted::KIND,
+            ];
             if kinds.contains(&event.kind.as_str()) {
                 self.write(turn, event, &mut rows);
             }
@@ -97,7 +106,11 @@ impl Rows {
             .iter()
             .map(|it| {
                 let name = self.name(Some(*it));
-                if Some(*it) == self.us { format!("{name} you") } else { name }
+                if Some(*it) == self.us {
+                    format!("{name} you")
+                } else {
+                    name
+                }
             })
             .collect();
         format!("{} here: {}", names.len(), names.join(", "))
@@ -107,11 +120,18 @@ impl Rows {
         let text = safe::screen(&message.text);
         let mut lines = text.lines();
         let name = self.name(event.client);
-        rows.push(Row::Text(format!("{name} › {}", lines.next().unwrap_or_default()).trim_start().to_owned()));
+        rows.push(Row::Text(
+            format!("{name} › {}", lines.next().unwrap_or_default())
+                .trim_start()
+                .to_owned(),
+        ));
         rows.extend(lines.map(|it| Row::Text(format!("  {it}"))));
         for attached in &message.attachments {
             let size = attached.text.len();
-            rows.push(Row::Text(format!("  + {} ({size} bytes)", safe::one_line(&attached.name))));
+            rows.push(Row::Text(format!(
+                "  + {} ({size} bytes)",
+                safe::one_line(&attached.name)
+            )));
         }
     }
 
@@ -121,7 +141,10 @@ impl Rows {
             return (level != StatusLevel::Debug || self.verbose).then_some(text);
         }
         if let Some(TurnQueued { position }) = event.read() {
-            let who = event.client.map(|it| format!(" from {}", self.you(it))).unwrap_or_default();
+            let who = event
+                .client
+                .map(|it| format!(" from {}", self.you(it)))
+                .unwrap_or_default();
             return Some(format!("queued #{position}{who}"));
         }
         if let Some(ToolResult { name, ok, .. }) = event.read() {
@@ -131,18 +154,32 @@ impl Rows {
             return Some(format!("this conversation is called {title} now"));
         }
         if let Some(ModelChanged { model }) = event.read() {
-            return Some(format!("model: {}", model.as_deref().unwrap_or("the default")));
+            return Some(format!(
+                "model: {}",
+                model.as_deref().unwrap_or("the default")
+            ));
         }
         if let Some(ArchivedChanged { archived }) = event.read() {
-            return Some(if archived { "archived" } else { "no longer archived" }.to_owned());
+            return Some(
+                if archived {
+                    "archived"
+                } else {
+                    "no longer archived"
+                }
+                .to_owned(),
+            );
         }
         if event.kind == Evicted::KIND {
             return Some("older turns left the model's context; they stay in the log".to_owned());
         }
         if let Some(ResyncRequired { reason }) = event.read() {
-            return Some(format!("what was missed cannot be shown here ({reason}); :log has it"));
+            return Some(format!(
+                "what was missed cannot be shown here ({reason}); :log has it"
+            ));
         }
-        event.read().map(|Shutdown { reason, .. }| format!("aishd is going ({reason})"))
+        event
+            .read()
+            .map(|Shutdown { reason, .. }| format!("aishd is going ({reason})"))
     }
 
     fn write(&mut self, turn: TurnId, event: &Envelope, rows: &mut Vec<Row>) {
@@ -150,13 +187,19 @@ impl Rows {
             self.close(rows);
             self.answer = Some(Answer::new(turn));
         }
-        let steps = self.answer.as_mut().map(|it| it.take(event)).unwrap_or_default();
+        let steps = self
+            .answer
+            .as_mut()
+            .map(|it| it.take(event))
+            .unwrap_or_default();
         for step in steps {
             match step {
                 Step::Text(text) => self.text(&text, rows),
                 Step::Rewritten => {
                     self.close(rows);
-                    rows.push(notice("the answer ended otherwise than it was shown; all of it follows"));
+                    rows.push(notice(
+                        "the answer ended otherwise than it was shown; all of it follows",
+                    ));
                 }
                 Step::Notice(level, text) => {
                     if level != StatusLevel::Debug {
@@ -172,10 +215,11 @@ impl Rows {
     }
 
     fn text(&mut self, text: &str, rows: &mut Vec<Row>) {
-        self.open.push_str(&safe::screen(text));
-        while let Some((line, rest)) = self.open.split_once('\n') {
-            rows.push(Row::Text(line.to_owned()));
-            self.open = rest.to_owned();
+        for piece in safe::screen(text).split_inclusive('\n') {
+            match piece.strip_suffix('\n') {
+                Some(end) => rows.push(Row::Text(std::mem::take(&mut self.open) + end)),
+                None => self.open.push_str(piece),
+            }
         }
     }
 
@@ -205,19 +249,33 @@ impl Rows {
             StopReason::Budget => "the budget is used up".to_owned(),
             StopReason::Upstream => "the model's server failed; :retry asks again".to_owned(),
         };
-        let detail = finished.error.as_ref().map(|it| format!(": {}", it.message)).unwrap_or_default();
+        let detail = finished
+            .error
+            .as_ref()
+            .map(|it| format!(": {}", it.message))
+            .unwrap_or_default();
         rows.push(notice(&(why + &detail)));
     }
 
-    fn presence(&mut self, clients: Vec<PresentClient>, rows: &mut Vec<Row>) {
+    fn presence(&mut self, clients: &[PresentClient], rows: &mut Vec<Row>) {
         let before = std::mem::take(&mut self.here);
-        self.remember(&clients);
+        self.remember(clients);
         let count = self.here.len();
-        for joined in self.here.iter().filter(|it| !before.contains(it) && Some(**it) != self.us) {
-            rows.push(notice(&format!("{} attached ({count} here)", self.name(Some(*joined)))));
+        for joined in self
+            .here
+            .iter()
+            .filter(|it| !before.contains(it) && Some(**it) != self.us)
+        {
+            rows.push(notice(&format!(
+                "{} attached ({count} here)",
+                self.name(Some(*joined))
+            )));
         }
         for left in before.iter().filter(|it| !self.here.contains(it)) {
-            rows.push(notice(&format!("{} left ({count} here)", self.name(Some(*left)))));
+            rows.push(notice(&format!(
+                "{} left ({count} here)",
+                self.name(Some(*left))
+            )));
         }
     }
 
@@ -230,7 +288,10 @@ impl Rows {
     }
 
     fn name(&self, client: Option<ClientId>) -> String {
-        client.and_then(|it| self.names.get(&it)).cloned().unwrap_or_default()
+        client
+            .and_then(|it| self.names.get(&it))
+            .cloned()
+            .unwrap_or_default()
     }
 
     fn you(&self, client: ClientId) -> String {
@@ -258,7 +319,14 @@ mod tests {
     fn check(events: &[(&str, Value)], expected: &[&str]) {
         let us = ClientId::from_bytes([5; 16]);
         let mut rows = Rows::new(Some(us), false);
-        rows.take(&serde_json::from_value(peer::envelope(None, "snapshot", peer::snapshot(0, Value::Null))).unwrap());
+        rows.take(
+            &serde_json::from_value(peer::envelope(
+                None,
+                "snapshot",
+                peer::snapshot(0, Value::Null),
+            ))
+            .unwrap(),
+        );
         let mut shown = Vec::new();
         for (kind, data) in events {
             let mut event = peer::envelope(None, kind, data.clone());
@@ -281,29 +349,62 @@ mod tests {
     fn questions_and_answers_stand_on_whole_lines() {
         check(
             &[
-                ("userMessage", json!({"text": "why\nso", "attachments": [{"name": "a\u{1b}", "text": "abc"}]})),
-                ("textDelta", json!({"item": 0, "offset": 0, "text": "one\ntw"})),
+                (
+                    "userMessage",
+                    json!({"text": "why\nso", "attachments": [{"name": "a\u{1b}", "text": "abc"}]}),
+                ),
+                (
+                    "textDelta",
+                    json!({"item": 0, "offset": 0, "text": "one\ntw"}),
+                ),
                 ("status", json!({"level": "info", "text": "between\u{7}"})),
-                ("textDelta", json!({"item": 0, "offset": 6, "text": "o\u{1b}[2J\n"})),
-                ("assistantMessage", json!({"item": 0, "text": "one\ntwo\u{1b}[2J\nend", "complete": true, "usage": null})),
-                ("turnFinished", json!({"stopReason": "end", "text": "one\ntwo\u{1b}[2J\nend", "usage": null})),
+                (
+                    "textDelta",
+                    json!({"item": 0, "offset": 6, "text": "o\u{1b}[2J\n"}),
+                ),
+                (
+                    "assistantMessage",
+                    json!({"item": 0, "text": "one\ntwo\u{1b}[2J\nend", "complete": true, "usage": null}),
+                ),
+                (
+                    "turnFinished",
+                    json!({"stopReason": "end", "text": "one\ntwo\u{1b}[2J\nend", "usage": null}),
+                ),
             ],
-            &["pts/3 › why", "  so", "  + a (3 bytes)", "one", "tw", "[aish] between", "o[2J", "end"],
+            &[
+                "pts/3 › why",
+                "  so",
+                "  + a (3 bytes)",
+                "one",
+                "tw",
+                "[aish] between",
+                "o[2J",
+                "end",
+            ],
         );
     }
 
     #[test]
     fn an_end_that_is_no_answer_says_what_to_do() {
         check(
-            &[("turnFinished", json!({"stopReason": "cancelled", "text": "", "usage": null}))],
+            &[(
+                "turnFinished",
+                json!({"stopReason": "cancelled", "text": "", "usage": null}),
+            )],
             &["[aish] cancelled by you"],
         );
         check(
             &[
                 ("textDelta", json!({"item": 0, "offset": 0, "text": "half"})),
-                ("turnFinished", json!({"stopReason": "upstream", "text": "half", "usage": null, "error": {"class": "cut", "message": "transport: cut"}})),
+                (
+                    "turnFinished",
+                    json!({"stopReason": "upstream", "text": "half", "usage": null, "error": {"class": "cut", "message": "transport: cut"}}),
+                ),
             ],
-            &["half", "[aish] the model's server failed; :retry asks again: transport: cut"],
+            &[
+                "half",
+                "[aish] the model's server failed; :retry asks again: transport: cut",
+            ],
         );
     }
 
@@ -311,11 +412,18 @@ mod tests {
     fn who_comes_and_goes_is_told() {
         check(
             &[
-                ("presence", json!({"clients": [client(5, "pts/3"), client(6, "pts/5")]})),
+                (
+                    "presence",
+                    json!({"clients": [client(5, "pts/3"), client(6, "pts/5")]}),
+                ),
                 ("presence", json!({"clients": [client(5, "pts/3")]})),
                 ("turnQueued", json!({"position": 2})),
             ],
-            &["[aish] pts/5 attached (2 here)", "[aish] pts/5 left (1 here)", "[aish] queued #2 from you"],
+            &[
+                "[aish] pts/5 attached (2 here)",
+                "[aish] pts/5 left (1 here)",
+                "[aish] queued #2 from you",
+            ],
         );
     }
 }

@@ -14,12 +14,20 @@ use crate::failure::Failure;
 #[must_use]
 pub fn schema(pretty: bool) -> String {
     let document = aish_proto::schema::document();
-    if pretty { format!("{document:#}\n") } else { format!("{document}\n") }
+    if pretty {
+        format!("{document:#}\n")
+    } else {
+        format!("{document}\n")
+    }
 }
 
 pub async fn run(desk: &Desk, args: &RpcArgs) -> Result<Printed, Failure> {
     let Some(method) = &args.method else {
-        return Ok(Printed { text: schema(false), json: true, exit: Exit::DONE });
+        return Ok(Printed {
+            text: schema(false),
+            json: true,
+            exit: Exit::DONE,
+        });
     };
     let mut text = args.params.clone().unwrap_or_else(|| "{}".to_owned());
     if text == "-" {
@@ -30,21 +38,32 @@ pub async fn run(desk: &Desk, args: &RpcArgs) -> Result<Printed, Failure> {
     }
     let params = object(&text)?;
     // What waits by itself is not cut off by us.
-    let deadline = if method == "turn/wait" { desk.global.timeout } else { Some(desk.caller.deadline()) };
+    let deadline = if method == "turn/wait" {
+        desk.global.timeout
+    } else {
+        Some(desk.caller.deadline())
+    };
     let result = desk.caller.raw(method, params, deadline).await?;
     let pretty = desk.around.stdout_terminal && !desk.global.json && !desk.global.jsonl;
     let text = match serde_json::from_str::<Value>(result.get()) {
         Ok(value) if pretty => format!("{value:#}\n"),
         Ok(_) | Err(_) => format!("{}\n", result.get()),
     };
-    Ok(Printed { text, json: true, exit: Exit::DONE })
+    Ok(Printed {
+        text,
+        json: true,
+        exit: Exit::DONE,
+    })
 }
 
 /// The params as they were written, if they are one object.
 fn object(text: &str) -> Result<Box<RawValue>, Failure> {
     let wrong = |why: String| {
-        Failure::new(Exit::USAGE, format!("params are not one JSON object: {why}"))
-            .hint("aishctl rpc conversation/list '{\"limit\":1}'")
+        Failure::new(
+            Exit::USAGE,
+            format!("params are not one JSON object: {why}"),
+        )
+        .hint("aishctl rpc conversation/list '{\"limit\":1}'")
     };
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(_)) => {}
@@ -62,7 +81,10 @@ mod tests {
 
     #[test]
     fn params_are_one_object_on_one_line() {
-        assert_eq!("{\"a\":\"b\\n\"}", object("{\n \"a\": \"b\\n\" }").unwrap().get());
+        assert_eq!(
+            "{\"a\":\"b\\n\"}",
+            object("{\n \"a\": \"b\\n\" }").unwrap().get()
+        );
         for wrong in ["", "[1]", "1", "{", "{} {}"] {
             assert_eq!(Exit::USAGE, object(wrong).unwrap_err().exit, "{wrong}");
         }

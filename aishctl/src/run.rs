@@ -53,7 +53,11 @@ pub fn main(door: Door) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let program = Program { around, global, began };
+    let program = Program {
+        around,
+        global,
+        began,
+    };
     match program.run(command) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -66,7 +70,9 @@ pub fn main(door: Door) -> ExitCode {
 fn parse(door: Door, args: Vec<OsString>) -> Result<(Global, Option<Command>), clap::Error> {
     match door {
         Door::Ctl => Ctl::try_parse_from(args).map(|it| (it.global, it.command)),
-        Door::Line => Line::try_parse_from(args).map(|it| (it.global, Some(Command::Attach(it.attach)))),
+        Door::Line => {
+            Line::try_parse_from(args).map(|it| (it.global, Some(Command::Attach(it.attach))))
+        }
     }
 }
 
@@ -85,7 +91,11 @@ impl Program {
             }
             Some(command) => command,
             None if self.around.stdin_terminal && self.around.stdout_terminal => {
-                Command::Attach(AttachArgs { conversation: None, read_only: false, tail: 40 })
+                Command::Attach(AttachArgs {
+                    conversation: None,
+                    read_only: false,
+                    tail: 40,
+                })
             }
             None => return print(&Ctl::command().render_help().to_string()),
         };
@@ -104,36 +114,83 @@ impl Program {
             Command::Ask(args) => {
                 let form = Form::of(&args, &self.global);
                 let mut parts = self.parts(form, false);
-                let kind = if self.around.stdout_terminal { ClientKind::Ctl } else { ClientKind::Script };
+                let kind = if self.around.stdout_terminal {
+                    ClientKind::Ctl
+                } else {
+                    ClientKind::Script
+                };
                 let reach = self.reach(Start::Allowed, kind, Role::Driver);
                 ask::run(parts.asker(&reach, self), &args, &mut io::stdin().lock()).await
             }
             Command::Retry(args) => self.again(queue::Again::Retry, &args).await,
             Command::Continue(args) => self.again(queue::Again::Continue, &args).await,
             Command::Attach(args) => {
-                let role = if args.read_only { Role::Observer } else { Role::Driver };
+                let role = if args.read_only {
+                    Role::Observer
+                } else {
+                    Role::Driver
+                };
                 let window = Window {
                     reach: self.reach(Start::Allowed, ClientKind::Line, role),
                     global: self.global.clone(),
                     args,
-                    dim: notice::is_coloured(self.global.color, &self.around, self.around.stdout_terminal),
+                    dim: notice::is_coloured(
+                        self.global.color,
+                        &self.around,
+                        self.around.stdout_terminal,
+                    ),
                     signals: Signals::default(),
                 };
                 let stdin = tokio::io::BufReader::new(tokio::io::stdin());
                 attach::run(window, stdin, tokio::io::stdout()).await
             }
             Command::Log(args) => {
-                let form = if self.global.jsonl { Form::Events } else if self.global.json { Form::Json } else { Form::Text };
+                let form = if self.global.jsonl {
+                    Form::Events
+                } else if self.global.json {
+                    Form::Json
+                } else {
+                    Form::Text
+                };
                 let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
-                log::run(&reach, &self.global, &args, &mut self.parts(form, false).output).await
+                log::run(
+                    &reach,
+                    &self.global,
+                    &args,
+                    &mut self.parts(form, false).output,
+                )
+                .await
             }
-            command => self.at_desk(command).await,
+            command @ (Command::Conv { .. }
+            | Command::Status { .. }
+            | Command::Model { .. }
+            | Command::Queue { .. }
+            | Command::Cancel { .. }
+            | Command::Search(_)
+            | Command::Fork(_)
+            | Command::Reload
+            | Command::Rpc(_)
+            | Command::Help { .. }) => match self.global.timeout {
+                None => self.at_desk(command).await,
+                Some(limit) => tokio::time::timeout(limit, self.at_desk(command))
+                    .await
+                    .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
+            },
         }
     }
 
     async fn at_desk(&self, command: Command) -> Result<Exit, Failure> {
-        let makes_one = matches!(&command, Command::Conv { command: Conversation::New { .. } });
-        let start = if makes_one { Start::Allowed } else { Start::Forbidden };
+        let makes_one = matches!(
+            &command,
+            Command::Conv {
+                command: Conversation::New { .. }
+            }
+        );
+        let start = if makes_one {
+            Start::Allowed
+        } else {
+            Start::Forbidden
+        };
         let reach = self.reach(start, ClientKind::Ctl, Role::Driver);
         let session = match reach.open(Wait::No).await {
             Ok(session) => session,
@@ -152,8 +209,18 @@ impl Program {
         Ok(printed.exit)
     }
 
-    async fn again(&self, again: queue::Again, args: &crate::args::AgainArgs) -> Result<Exit, Failure> {
-        let form = if self.global.jsonl { Form::Events } else if self.global.json { Form::Json } else { Form::Text };
+    async fn again(
+        &self,
+        again: queue::Again,
+        args: &crate::args::AgainArgs,
+    ) -> Result<Exit, Failure> {
+        let form = if self.global.jsonl {
+            Form::Events
+        } else if self.global.json {
+            Form::Json
+        } else {
+            Form::Text
+        };
         let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
         queue::again(self.parts(form, false).asker(&reach, self), again, args).await
     }
@@ -162,10 +229,17 @@ impl Program {
         let flag = self.global.socket.as_deref();
         Reach {
             socket: self.around.socket(flag.map(Path::new)),
-            start: if flag.is_some() { Start::Forbidden } else { start },
+            start: if flag.is_some() {
+                Start::Forbidden
+            } else {
+                start
+            },
             kind,
             role,
-            deadline: self.global.timeout.map_or(CALL_DEADLINE, |it| it.min(CALL_DEADLINE)),
+            deadline: self
+                .global
+                .timeout
+                .map_or(CALL_DEADLINE, |it| it.max(CALL_DEADLINE)),
             around: self.around.clone(),
         }
     }
@@ -194,7 +268,11 @@ struct Parts {
 }
 
 impl Parts {
-    fn asker<'a>(&'a mut self, reach: &'a Reach, program: &'a Program) -> Asker<'a, tokio::io::Stdout> {
+    fn asker<'a>(
+        &'a mut self,
+        reach: &'a Reach,
+        program: &'a Program,
+    ) -> Asker<'a, tokio::io::Stdout> {
         Asker {
             reach,
             global: &program.global,

@@ -79,19 +79,35 @@ mod tests {
         check("\u{1b}]0;title\u{7}x", "]0;titlex", "]0;titlex");
         check("a\u{9b}31mb\u{7f}", "a31mb", "a31mb");
         check("over\rwritten", "overwritten", "over\rwritten");
-        check("\u{202e}txt.exe\u{2066}", "txt.exe", "\u{202e}txt.exe\u{2066}");
-        check("a\u{200b}b\u{feff}c\u{e0041}", "abc", "a\u{200b}b\u{feff}c\u{e0041}");
+        check(
+            "\u{202e}txt.exe\u{2066}",
+            "txt.exe",
+            "\u{202e}txt.exe\u{2066}",
+        );
+        check(
+            "a\u{200b}b\u{feff}c\u{e0041}",
+            "abc",
+            "a\u{200b}b\u{feff}c\u{e0041}",
+        );
         check("one\u{2028}two", "one\ntwo", "one\u{2028}two");
-        check("日本 émoji 🙂 ❤\u{fe0f}", "日本 émoji 🙂 ❤\u{fe0f}", "日本 émoji 🙂 ❤\u{fe0f}");
+        check(
+            "日本 émoji 🙂 ❤\u{fe0f}",
+            "日本 émoji 🙂 ❤\u{fe0f}",
+            "日本 émoji 🙂 ❤\u{fe0f}",
+        );
         assert_eq!("a b c", one_line("a\nb\tc"));
     }
 
     #[test]
     fn json_on_a_screen_means_the_same() {
-        let value = serde_json::json!({"text": "a\u{1b}[2J\u{9b}b\u{202e}c\u{7f}\u{e0041}\u{2028}"});
+        let value =
+            serde_json::json!({"text": "a\u{1b}[2J\u{9b}b\u{202e}c\u{7f}\u{e0041}\u{2028}"});
         let line = json(&value.to_string());
         assert_eq!(screen(&line), line);
-        assert_eq!(value, serde_json::from_str::<serde_json::Value>(&line).unwrap());
+        assert_eq!(
+            value,
+            serde_json::from_str::<serde_json::Value>(&line).unwrap()
+        );
     }
 
     proptest! {

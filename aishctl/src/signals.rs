@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::exit::Exit;
 use tokio::signal::unix::{self, SignalKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +11,17 @@ pub enum Signal {
     Interrupt,
     /// SIGTERM.
     Terminate,
+}
+
+impl Signal {
+    /// How the program ends by it.
+    #[must_use]
+    pub fn exit(self) -> Exit {
+        match self {
+            Self::Interrupt => Exit::INTERRUPTED,
+            Self::Terminate => Exit::TERMINATED,
+        }
+    }
 }
 
 /// The two signals; until [`Signals::listen`] they end the process by themselves.
@@ -34,7 +46,13 @@ impl Signals {
     #[cfg(test)]
     pub(crate) fn scripted() -> (tokio::sync::mpsc::Sender<Signal>, Self) {
         let (sender, receiver) = tokio::sync::mpsc::channel(4);
-        (sender, Self { heard: None, scripted: Some(receiver) })
+        (
+            sender,
+            Self {
+                heard: None,
+                scripted: Some(receiver),
+            },
+        )
     }
 
     /// The next signal; nothing is lost when the wait is given up.

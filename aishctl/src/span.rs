@@ -30,7 +30,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected_ms: Option<u128>) {
-        assert_eq!(expected_ms, parse(text).ok().map(|it| it.as_millis()), "{text}");
+        assert_eq!(
+            expected_ms,
+            parse(text).ok().map(|it| it.as_millis()),
+            "{text}"
+        );
     }
 
     #[test]
@@ -40,7 +44,17 @@ mod tests {
         check("500ms", Some(500));
         check("1.5h", Some(5_400_000));
         check("2", Some(2_000));
-        for wrong in ["", "s", "-1s", "5 m", "1d", "0s", "1e9", "99999999999h", "."] {
+        for wrong in [
+            "",
+            "s",
+            "-1s",
+            "5 m",
+            "1d",
+            "0s",
+            "1e9",
+            "99999999999h",
+            ".",
+        ] {
             check(wrong, None);
         }
     }

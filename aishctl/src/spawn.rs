@@ -39,15 +39,22 @@ pub enum Started {
 pub async fn start(around: &Surroundings, socket: &Path) -> Result<Started, Failure> {
     let directory = socket.parent().unwrap_or(Path::new("/"));
     own_directory(directory, around.uid)?;
-    let lock = open_private(&directory.join("aishd.start"))
-        .map_err(|error| cannot(&format!("open the start lock in {}", directory.display()), &error))?;
+    let lock = open_private(&directory.join("aishd.start")).map_err(|error| {
+        cannot(
+            &format!("open the start lock in {}", directory.display()),
+            &error,
+        )
+    })?;
     let give_up = Instant::now() + READY_WITHIN;
     while let Err(error) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         if error != rustix::io::Errno::WOULDBLOCK {
             return Err(cannot("take the start lock", &error.into()));
         }
         if Instant::now() > give_up {
-            return Err(Failure::new(Exit::NO_DAEMON, "another client has been starting aishd for too long"));
+            return Err(Failure::new(
+                Exit::NO_DAEMON,
+                "another client has been starting aishd for too long",
+            ));
         }
         tokio::time::sleep(LOCK_PAUSE).await;
         if serves(socket).await {
@@ -71,18 +78,30 @@ async fn serves(socket: &Path) -> bool {
 
 /// The directory of the socket, made 0700; refused when it is another's or open to others (R18).
 fn own_directory(directory: &Path, uid: u32) -> Result<(), Failure> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory);
     made.map_err(|error| cannot(&format!("make {}", directory.display()), &error))?;
     let about = std::fs::symlink_metadata(directory)
         .map_err(|error| cannot(&format!("look at {}", directory.display()), &error))?;
     let place = directory.display();
     if !about.is_dir() || about.uid() != uid {
-        return Err(Failure::new(Exit::NO_DAEMON, format!("{place} is not a directory of yours"))
-            .hint("set XDG_RUNTIME_DIR, or AISH_SOCKET to a place in a directory of yours"));
+        return Err(Failure::new(
+            Exit::NO_DAEMON,
+            format!("{place} is not a directory of yours"),
+        )
+        .hint("set XDG_RUNTIME_DIR, or AISH_SOCKET to a place in a directory of yours"));
     }
     if about.mode() & 0o077 != 0 {
-        return Err(Failure::new(Exit::NO_DAEMON, format!("{place} is open to others (mode {:o})", about.mode() & 0o777))
-            .hint(format!("chmod 700 {place}")));
+        return Err(Failure::new(
+            Exit::NO_DAEMON,
+            format!(
+                "{place} is open to others (mode {:o})",
+                about.mode() & 0o777
+            ),
+        )
+        .hint(format!("chmod 700 {place}")));
     }
     Ok(())
 }
@@ -116,8 +135,11 @@ async fn run_beside_us(around: &Surroundings) -> Result<(), Failure> {
         .map(|it| it.join("aishd"))
         .filter(|it| it.is_file())
         .ok_or_else(|| {
-            Failure::new(Exit::NO_DAEMON, "aishd does not run, and there is none beside aishctl to start")
-                .hint("cargo build --release builds both; or start aishd yourself")
+            Failure::new(
+                Exit::NO_DAEMON,
+                "aishd does not run, and there is none beside aishctl to start",
+            )
+            .hint("cargo build --release builds both; or start aishd yourself")
         })?;
     let (log_path, log) = open_log(around)?;
     let before = log.metadata().map_or(0, |it| it.len());
@@ -125,7 +147,12 @@ async fn run_beside_us(around: &Surroundings) -> Result<(), Failure> {
         .arg("--detach")
         .current_dir("/")
         .env_clear()
-        .envs(around.variables.iter().filter(|(name, _)| is_passed_on(name)))
+        .envs(
+            around
+                .variables
+                .iter()
+                .filter(|(name, _)| is_passed_on(name)),
+        )
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log)
@@ -167,7 +194,9 @@ async fn is_ready(child: &mut Child) -> bool {
             }
         }
     };
-    let ready = tokio::time::timeout(READY_WITHIN, reading).await.unwrap_or(false);
+    let ready = tokio::time::timeout(READY_WITHIN, reading)
+        .await
+        .unwrap_or(false);
     if !ready {
         // EOF comes a moment before the exit status does.
         for _ in 0..25 {
@@ -182,29 +211,36 @@ async fn is_ready(child: &mut Child) -> bool {
 
 fn open_log(around: &Surroundings) -> Result<(PathBuf, File), Failure> {
     let state = around.state_directory().ok_or_else(|| {
-        Failure::new(Exit::NO_DAEMON, "cannot start aishd without a home").hint("set HOME or XDG_STATE_HOME")
+        Failure::new(Exit::NO_DAEMON, "cannot start aishd without a home")
+            .hint("set HOME or XDG_STATE_HOME")
     })?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&state);
     made.map_err(|error| cannot(&format!("make {}", state.display()), &error))?;
     let path = state.join("aishd.log");
-    let file = open_private(&path).map_err(|error| cannot(&format!("open {}", path.display()), &error))?;
+    let file =
+        open_private(&path).map_err(|error| cannot(&format!("open {}", path.display()), &error))?;
     Ok((path, file))
 }
 
 /// Variables that a daemon of this user needs, whoever starts it first; keys are lent at hello instead.
 fn is_passed_on(name: &OsStr) -> bool {
-    const NAMES: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"];
+    const NAMES: [&str; 8] = [
+        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR",
+    ];
     const PREFIXES: [&str; 3] = ["LC_", "XDG_", "AISH_"];
-    name.to_str().is_some_and(|name| {
-        NAMES.contains(&name) || PREFIXES.iter().any(|it| name.starts_with(it))
-    })
+    name.to_str()
+        .is_some_and(|name| NAMES.contains(&name) || PREFIXES.iter().any(|it| name.starts_with(it)))
 }
 
 /// The end of what was written to the log after `before`.
 fn last_lines(log: &Path, before: u64) -> Vec<String> {
     let bytes = std::fs::read(log).unwrap_or_default();
-    let new = bytes.get(usize::try_from(before).unwrap_or(0)..).unwrap_or_default();
-    let tail = new.get(new.len().saturating_sub(LOG_TAIL_BYTES)..).unwrap_or_default();
+    let new = bytes
+        .get(usize::try_from(before).unwrap_or(0)..)
+        .unwrap_or_default();
+    let tail = new
+        .get(new.len().saturating_sub(LOG_TAIL_BYTES)..)
+        .unwrap_or_default();
     let text = String::from_utf8_lossy(tail);
     let lines: Vec<&str> = text.lines().filter(|it| !it.trim().is_empty()).collect();
     let from = lines.len().saturating_sub(LOG_LINES);
@@ -214,7 +250,6 @@ fn last_lines(log: &Path, before: u64) -> Vec<String> {
 fn cannot(what: &str, error: &io::Error) -> Failure {
     Failure::new(Exit::NO_DAEMON, format!("cannot {what}: {error}"))
 }
-
 
 #[cfg(test)]
 mod tests {
@@ -242,24 +277,40 @@ mod tests {
             program: Some(home.join("aishctl")),
             ..Surroundings::default()
         };
-        for (name, value) in [("HOME", home.to_str().unwrap()), ("PATH", "/usr/bin:/bin"), ("SECRET_API_KEY", "s"), ("LC_ALL", "C")] {
+        for (name, value) in [
+            ("HOME", home.to_str().unwrap()),
+            ("PATH", "/usr/bin:/bin"),
+            ("SECRET_API_KEY", "s"),
+            ("LC_ALL", "C"),
+        ] {
             around.variables.insert(name.into(), value.into());
         }
         let socket = home.join("run/aishd.sock");
-        World { around, socket, directory }
+        World {
+            around,
+            socket,
+            directory,
+        }
     }
 
     #[tokio::test]
     async fn a_daemon_that_says_ready_is_started_clean_and_private() {
-        let world = world(r#"env > "$HOME/env"; pwd > "$HOME/pwd"; echo "$@" > "$HOME/args"; echo ready"#);
+        let world =
+            world(r#"env > "$HOME/env"; pwd > "$HOME/pwd"; echo "$@" > "$HOME/args"; echo ready"#);
         let started = start(&world.around, &world.socket).await.unwrap();
         assert_eq!(Started::ByUs, started);
         let home = world.directory.path();
         let read = |it: &str| std::fs::read_to_string(home.join(it)).unwrap();
-        assert_eq!(("/\n", "--detach\n"), (read("pwd").as_str(), read("args").as_str()));
+        assert_eq!(
+            ("/\n", "--detach\n"),
+            (read("pwd").as_str(), read("args").as_str())
+        );
         assert!(read("env").contains("LC_ALL=C") && !read("env").contains("SECRET_API_KEY"));
         let mode = |it: &str| std::fs::metadata(home.join(it)).unwrap().mode() & 0o777;
-        assert_eq!((0o700, 0o600), (mode("run"), mode(".local/state/aish/aishd.log")));
+        assert_eq!(
+            (0o700, 0o600),
+            (mode("run"), mode(".local/state/aish/aishd.log"))
+        );
     }
 
     #[tokio::test]
@@ -267,7 +318,10 @@ mod tests {
         let failed = world("for i in 1 2 3 4 5 6; do echo line $i >&2; done; exit 74");
         let failure = start(&failed.around, &failed.socket).await.unwrap_err();
         assert_eq!(Exit::NO_DAEMON, failure.exit);
-        assert!(failure.message.ends_with("line 6") && !failure.message.contains("line 1"), "{failure:?}");
+        assert!(
+            failure.message.ends_with("line 6") && !failure.message.contains("line 1"),
+            "{failure:?}"
+        );
         let invalid = world("echo 'config.toml:3: unknown key' >&2; exit 78");
         let failure = start(&invalid.around, &invalid.socket).await.unwrap_err();
         assert_eq!(Exit::CONFIG, failure.exit);
@@ -276,17 +330,24 @@ mod tests {
 
     #[tokio::test]
     async fn ten_clients_start_one_daemon() {
-        let mut world = world(r#"echo started >> "$HOME/starts"; touch "$HOME/go"; echo ready"#);
-        // The script cannot listen: what serves is a socket of ours that opens after the first start.
-        let (around, socket) = (&world.around, world.socket.clone());
-        start(around, &socket).await.unwrap();
-        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-        world.around.tty = Some("pts/1".into());
-        let around = &world.around;
-        let results = tokio::join!(start(around, &socket), start(around, &socket), start(around, &socket));
-        assert_eq!((Ok(Started::Elsewhere), Ok(Started::Elsewhere), Ok(Started::Elsewhere)), results);
-        let starts = std::fs::read_to_string(world.directory.path().join("starts")).unwrap();
-        assert_eq!("started\n", starts);
+        // What serves is a socket of ours, which opens once the script has been started.
+        let script = r#"echo started >> "$HOME/starts"; while [ ! -S "$HOME/run/aishd.sock" ]; do sleep 0.01; done; echo ready"#;
+        let world = world(script);
+        let mut clients = tokio::task::JoinSet::new();
+        for _ in 0..10 {
+            let (around, socket) = (world.around.clone(), world.socket.clone());
+            clients.spawn(async move { start(&around, &socket).await });
+        }
+        let starts = world.directory.path().join("starts");
+        while !starts.exists() {
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
+        let _listener = std::os::unix::net::UnixListener::bind(&world.socket).unwrap();
+        let results = clients.join_all().await;
+        let by_us = results.iter().filter(|it| **it == Ok(Started::ByUs));
+        let elsewhere = results.iter().filter(|it| **it == Ok(Started::Elsewhere));
+        assert_eq!((1, 9), (by_us.count(), elsewhere.count()), "{results:?}");
+        assert_eq!("started\n", std::fs::read_to_string(starts).unwrap());
     }
 
     #[tokio::test]
@@ -297,15 +358,32 @@ mod tests {
         std::fs::set_permissions(run, Permissions::from_mode(0o755)).unwrap();
         let failure = start(&world.around, &world.socket).await.unwrap_err();
         assert!(failure.hint.unwrap().starts_with("chmod 700"));
-        let stranger = Surroundings { uid: world.around.uid + 1, ..world.around.clone() };
+        let stranger = Surroundings {
+            uid: world.around.uid + 1,
+            ..world.around.clone()
+        };
         let failure = start(&stranger, &world.socket).await.unwrap_err();
         assert!(failure.message.contains("not a directory of yours"));
     }
 
     #[test]
     fn only_what_a_daemon_needs_is_passed_on() {
-        let names = ["PATH", "OPENAI_API_KEY", "LC_TIME", "XDG_CONFIG_HOME", "AISH_SOCKET", "LD_PRELOAD", "HOME"];
-        let passed: Vec<&str> = names.into_iter().filter(|it| is_passed_on(OsStr::new(it))).collect();
-        assert_eq!(vec!["PATH", "LC_TIME", "XDG_CONFIG_HOME", "AISH_SOCKET", "HOME"], passed);
+        let names = [
+            "PATH",
+            "OPENAI_API_KEY",
+            "LC_TIME",
+            "XDG_CONFIG_HOME",
+            "AISH_SOCKET",
+            "LD_PRELOAD",
+            "HOME",
+        ];
+        let passed: Vec<&str> = names
+            .into_iter()
+            .filter(|it| is_passed_on(OsStr::new(it)))
+            .collect();
+        assert_eq!(
+            vec!["PATH", "LC_TIME", "XDG_CONFIG_HOME", "AISH_SOCKET", "HOME"],
+            passed
+        );
     }
 }

@@ -10,12 +10,18 @@ use crate::failure::Failure;
 
 pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, Failure> {
     if format == Some(StatusFormat::Prometheus) {
-        return Ok(Printed::text(desk.caller.call::<Metrics>(Empty {}).await?.text));
+        return Ok(Printed::text(
+            desk.caller.call::<Metrics>(Empty {}).await?.text,
+        ));
     }
     let status = desk.caller.call::<Status>(Empty {}).await?;
     if format == Some(StatusFormat::Tmux) {
         let running = status.running_turns;
-        let text = if running > 0 { format!("aish ●{running}\n") } else { "aish ○\n".to_owned() };
+        let text = if running > 0 {
+            format!("aish ●{running}\n")
+        } else {
+            "aish ○\n".to_owned()
+        };
         return Ok(Printed::text(text));
     }
     desk.print(&status, || {
@@ -46,11 +52,17 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
 
 pub async fn reload(desk: &Desk) -> Result<Printed, Failure> {
     let result = desk.caller.call::<Reload>(Empty {}).await?;
-    let printed = desk.print(&result, || match (&result.errors[..], &result.changed[..]) {
-        ([], []) => "nothing changed\n".to_owned(),
-        ([], changed) => format!("changed: {}\n", changed.join(", ")),
-        (errors, _) => format!("the old configuration stays:\n  {}\n", errors.join("\n  ")),
+    let printed = desk.print(&result, || {
+        match (&result.errors[..], &result.changed[..]) {
+            ([], []) => "nothing changed\n".to_owned(),
+            ([], changed) => format!("changed: {}\n", changed.join(", ")),
+            (errors, _) => format!("the old configuration stays:\n  {}\n", errors.join("\n  ")),
+        }
     })?;
-    let exit = if result.errors.is_empty() { Exit::DONE } else { Exit::CONFIG };
+    let exit = if result.errors.is_empty() {
+        Exit::DONE
+    } else {
+        Exit::CONFIG
+    };
     Ok(Printed { exit, ..printed })
 }

@@ -2,8 +2,8 @@
 //! the truth, and whatever a delta did not bring is taken from it.
 
 use aish_proto::event::{
-    AssistantMessage, CalledTool, Envelope, EventData as _, ReplayComplete, ResyncRequired, RunningTurn,
-    Snapshot, Status, StatusLevel, TextDelta, TurnFinished, TurnQueued, TurnStarted,
+    AssistantMessage, CalledTool, Envelope, EventData as _, ReplayComplete, ResyncRequired,
+    RunningTurn, Snapshot, Status, StatusLevel, TextDelta, TurnFinished, TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
 use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus, Usage};
@@ -66,7 +66,11 @@ impl Answer {
     /// What is known of the text: that of the end, or what has been shown.
     #[must_use]
     pub fn text(&self) -> &str {
-        self.ended.as_ref().map(|it| it.text.as_str()).filter(|it| !it.is_empty()).unwrap_or(&self.shown)
+        self.ended
+            .as_ref()
+            .map(|it| it.text.as_str())
+            .filter(|it| !it.is_empty())
+            .unwrap_or(&self.shown)
     }
 
     /// Takes one event in. The same stored event must not come twice; deltas may.
@@ -79,7 +83,10 @@ impl Answer {
     }
 
     fn fold(&mut self, event: &Envelope, steps: &mut Vec<Step>) {
-        if let Some(TextDelta { item, offset, text, .. }) = event.read() {
+        if let Some(TextDelta {
+            item, offset, text, ..
+        }) = event.read()
+        {
             self.piece(item, offset, &text, steps);
         } else if let Some(message) = event.read::<AssistantMessage>() {
             self.tool_calls.extend(message.tool_calls);
@@ -87,10 +94,16 @@ impl Answer {
         } else if let Some(finished) = event.read::<TurnFinished>() {
             self.finish_turn(finished, steps);
         } else if let Some(started) = event.read::<TurnStarted>() {
-            steps.push(Step::Notice(StatusLevel::Debug, format!("{} ({})", started.model, started.model_id)));
+            steps.push(Step::Notice(
+                StatusLevel::Debug,
+                format!("{} ({})", started.model, started.model_id),
+            ));
             self.model = Some(started.model);
         } else if let Some(TurnQueued { position }) = event.read() {
-            steps.push(Step::Notice(StatusLevel::Info, format!("queued #{position}")));
+            steps.push(Step::Notice(
+                StatusLevel::Info,
+                format!("queued #{position}"),
+            ));
         } else if let Some(Status { level, text }) = event.read() {
             steps.push(Step::Notice(level, text));
         } else if let Some(snapshot) = event.read::<Snapshot>() {
@@ -99,7 +112,10 @@ impl Answer {
                 steps.push(Step::Notice(StatusLevel::Warning, notice));
             }
         } else if event.kind == ReplayComplete::KIND {
-            if let Some(RunningTurn { item, offset, text, .. }) = self.running.take() {
+            if let Some(RunningTurn {
+                item, offset, text, ..
+            }) = self.running.take()
+            {
                 self.piece(item, offset, &text, steps);
             }
             steps.push(Step::ReplayComplete);
@@ -178,8 +194,14 @@ impl Answer {
 
     fn finish_turn(&mut self, finished: TurnFinished, steps: &mut Vec<Step>) {
         if let Some(other) = finished.merged_into {
-            steps.push(Step::Notice(StatusLevel::Info, "joined the running turn".to_owned()));
-            *self = Self { model: self.model.take(), ..Self::new(other) };
+            steps.push(Step::Notice(
+                StatusLevel::Info,
+                "joined the running turn".to_owned(),
+            ));
+            *self = Self {
+                model: self.model.take(),
+                ..Self::new(other)
+            };
             return;
         }
         let known = self.finished.is_some() && self.shown == finished.text;
@@ -233,37 +255,84 @@ mod tests {
     }
 
     fn delta(item: u32, offset: u64, text: &str) -> (&'static str, Value) {
-        ("textDelta", json!({"item": item, "offset": offset, "text": text}))
+        (
+            "textDelta",
+            json!({"item": item, "offset": offset, "text": text}),
+        )
     }
 
     fn message(item: u32, text: &str) -> (&'static str, Value) {
-        ("assistantMessage", json!({"item": item, "text": text, "complete": true, "usage": null}))
+        (
+            "assistantMessage",
+            json!({"item": item, "text": text, "complete": true, "usage": null}),
+        )
     }
 
     fn finished(text: &str) -> (&'static str, Value) {
-        ("turnFinished", json!({"stopReason": "end", "text": text, "usage": null}))
+        (
+            "turnFinished",
+            json!({"stopReason": "end", "text": text, "usage": null}),
+        )
     }
 
     #[test]
     fn the_finished_item_fills_what_deltas_left_open() {
-        check(&[delta(0, 0, "one "), delta(0, 4, "two"), message(0, "one two"), finished("one two")], "one two");
-        check(&[delta(0, 0, "one "), delta(0, 7, "three"), message(0, "one two three")], "one two three");
+        check(
+            &[
+                delta(0, 0, "one "),
+                delta(0, 4, "two"),
+                message(0, "one two"),
+                finished("one two"),
+            ],
+            "one two",
+        );
+        check(
+            &[
+                delta(0, 0, "one "),
+                delta(0, 7, "three"),
+                message(0, "one two three"),
+            ],
+            "one two three",
+        );
         check(&[message(0, "one"), finished("one")], "one");
         check(&[finished("one")], "one");
         check(&[delta(0, 0, "on"), finished("one")], "one");
-        check(&[delta(0, 0, "one"), delta(0, 0, "one two"), delta(0, 1, "n"), message(0, "one two")], "one two");
+        check(
+            &[
+                delta(0, 0, "one"),
+                delta(0, 0, "one two"),
+                delta(0, 1, "n"),
+                message(0, "one two"),
+            ],
+            "one two",
+        );
         check(&[message(0, "one"), delta(0, 0, "one")], "one");
     }
 
     #[test]
     fn two_items_stand_on_lines_of_their_own() {
-        check(&[delta(0, 0, "one"), message(0, "one"), delta(1, 0, "tw"), message(1, "two"), finished("two")], "one\ntwo");
+        check(
+            &[
+                delta(0, 0, "one"),
+                message(0, "one"),
+                delta(1, 0, "tw"),
+                message(1, "two"),
+                finished("two"),
+            ],
+            "one\ntwo",
+        );
     }
 
     #[test]
     fn an_item_that_ended_otherwise_is_shown_whole_and_a_shorter_one_is_left() {
-        check(&[delta(0, 0, "wrong"), message(0, "right")], "wrong!\nright");
-        check(&[delta(0, 0, "longer than kept"), message(0, "longer")], "longer than kept");
+        check(
+            &[delta(0, 0, "wrong"), message(0, "right")],
+            "wrong!\nright",
+        );
+        check(
+            &[delta(0, 0, "longer than kept"), message(0, "longer")],
+            "longer than kept",
+        );
     }
 
     #[test]
@@ -284,7 +353,10 @@ mod tests {
     #[test]
     fn a_question_that_joined_another_turn_is_answered_by_that_turn() {
         let other = TurnId::from_bytes([9; 16]);
-        let (mut answer, _) = fold(&[("turnFinished", json!({"stopReason": "end", "text": "", "usage": null, "mergedInto": other}))]);
+        let (mut answer, _) = fold(&[(
+            "turnFinished",
+            json!({"stopReason": "end", "text": "", "usage": null, "mergedInto": other}),
+        )]);
         assert!(answer.ended.is_none());
         let mut event = peer::envelope(None, "turnFinished", finished("yes").1);
         event["turn"] = json!(other);
@@ -297,8 +369,18 @@ mod tests {
     fn other_turns_and_unknown_kinds_are_passed_over() {
         let mut event = peer::envelope(None, "textDelta", delta(0, 0, "no").1);
         event["turn"] = json!(TurnId::from_bytes([9; 16]));
-        assert!(Answer::new(peer::turn()).take(&serde_json::from_value(event).unwrap()).is_empty());
-        check(&[("laterKind", json!({"text": "no"})), ("textDelta", json!({"item": "odd"}))], "");
+        assert!(
+            Answer::new(peer::turn())
+                .take(&serde_json::from_value(event).unwrap())
+                .is_empty()
+        );
+        check(
+            &[
+                ("laterKind", json!({"text": "no"})),
+                ("textDelta", json!({"item": "odd"})),
+            ],
+            "",
+        );
     }
 
     proptest! {
@@ -315,7 +397,7 @@ mod tests {
             events.push(message(0, &text));
             events.push(finished(&text));
             let (answer, steps) = fold(&events);
-            let shown: String = steps.iter().map(|it| match it { Step::Text(it) => it.as_str(), _ => "!" }).collect();
+            let shown: String = steps.iter().map(|it| if let Step::Text(it) = it { it.as_str() } else { "!" }).collect();
             prop_assert_eq!(&text, &shown);
             prop_assert_eq!(&text, answer.text());
         }

@@ -33,7 +33,11 @@ impl Surroundings {
                 .map(|it| it.trim_start_matches("/dev/").to_owned())
         };
         let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-        let terminals = [stdin.is_terminal(), stdout.is_terminal(), stderr.is_terminal()];
+        let terminals = [
+            stdin.is_terminal(),
+            stdout.is_terminal(),
+            stderr.is_terminal(),
+        ];
         let tty = match terminals {
             [true, _, _] => name(rustix::stdio::stdin()),
             [_, true, _] => name(rustix::stdio::stdout()),
@@ -62,15 +66,18 @@ impl Surroundings {
     }
 
     fn absolute(&self, name: &str) -> Option<PathBuf> {
-        self.variables.get(OsStr::new(name)).map(PathBuf::from).filter(|it| it.is_absolute())
+        self.variables
+            .get(OsStr::new(name))
+            .map(PathBuf::from)
+            .filter(|it| it.is_absolute())
     }
 
     /// The daemon's socket, by the one rule that both sides have.
     #[must_use]
     pub fn socket(&self, flag: Option<&Path>) -> PathBuf {
         let run_user = PathBuf::from(format!("/run/user/{}", self.uid));
-        let run_user_owned = std::fs::symlink_metadata(run_user)
-            .is_ok_and(|it| it.is_dir() && it.uid() == self.uid);
+        let run_user_owned =
+            std::fs::symlink_metadata(run_user).is_ok_and(|it| it.is_dir() && it.uid() == self.uid);
         place::socket(&place::Surroundings {
             flag: flag.map(Path::to_owned),
             aish_socket: self.variables.get(OsStr::new("AISH_SOCKET")).cloned(),
@@ -123,7 +130,10 @@ mod tests {
         let deep = directory.path().join("project/src/deep");
         std::fs::create_dir_all(&deep).unwrap();
         std::fs::create_dir(directory.path().join("project/.git")).unwrap();
-        let around = Surroundings { cwd: deep.clone(), ..Surroundings::default() };
+        let around = Surroundings {
+            cwd: deep,
+            ..Surroundings::default()
+        };
         assert_eq!(directory.path().join("project"), around.project_root());
         std::fs::create_dir(directory.path().join("project/src/.aish")).unwrap();
         assert_eq!(directory.path().join("project/src"), around.project_root());
@@ -134,10 +144,20 @@ mod tests {
         let mut around = Surroundings::default();
         assert_eq!(None, around.state_directory());
         around.variables.insert("HOME".into(), "/home/u".into());
-        assert_eq!(Some("/home/u/.local/state/aish".into()), around.state_directory());
-        around.variables.insert("XDG_STATE_HOME".into(), "relative".into());
-        assert_eq!(Some("/home/u/.local/state/aish".into()), around.state_directory());
-        around.variables.insert("XDG_STATE_HOME".into(), "/s".into());
+        assert_eq!(
+            Some("/home/u/.local/state/aish".into()),
+            around.state_directory()
+        );
+        around
+            .variables
+            .insert("XDG_STATE_HOME".into(), "relative".into());
+        assert_eq!(
+            Some("/home/u/.local/state/aish".into()),
+            around.state_directory()
+        );
+        around
+            .variables
+            .insert("XDG_STATE_HOME".into(), "/s".into());
         assert_eq!(Some("/s/aish".into()), around.state_directory());
     }
 }

@@ -8,10 +8,19 @@ use crate::safe;
 #[must_use]
 pub fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> = std::iter::once(head.iter().map(|it| (*it).to_owned()).collect())
-        .chain(rows.iter().map(|row| row.iter().map(|it| safe::one_line(it)).collect()))
+        .chain(
+            rows.iter()
+                .map(|row| row.iter().map(|it| safe::one_line(it)).collect()),
+        )
         .collect();
     let widths: Vec<usize> = (0..head.len())
-        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(|it| it.width()).max().unwrap_or(0))
+        .map(|at| {
+            rows.iter()
+                .filter_map(|row| row.get(at))
+                .map(|it| it.width())
+                .max()
+                .unwrap_or(0)
+        })
         .collect();
     let mut text = String::new();
     for row in &rows {
@@ -55,7 +64,10 @@ mod tests {
             vec!["日本".to_owned(), "1".to_owned()],
             vec!["a\u{1b}\nb".to_owned(), "22".to_owned()],
         ];
-        assert_eq!("title  n\n日本   1\na b    22\n", columns(&["title", "n"], &rows));
+        assert_eq!(
+            "title  n\n日本   1\na b    22\n",
+            columns(&["title", "n"], &rows)
+        );
     }
 
     #[test]

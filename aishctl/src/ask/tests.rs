@@ -19,7 +19,11 @@ struct Stderr(Arc<Mutex<Vec<u8>>>);
 
 impl std::io::Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        let mut held = self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        held.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -32,10 +36,19 @@ impl std::io::Write for Stderr {
 struct Stdout {
     written: Vec<u8>,
     reader_takes: usize,
+    /// The reader neither reads nor goes.
+    stuck: bool,
 }
 
 impl AsyncWrite for Stdout {
-    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        if self.stuck {
+            return Poll::Pending;
+        }
         if self.written.len() >= self.reader_takes {
             return Poll::Ready(Err(std::io::ErrorKind::BrokenPipe.into()));
         }
@@ -60,6 +73,7 @@ struct World {
     form: Form,
     terminal: bool,
     reader_takes: usize,
+    stuck: bool,
     signals: Signals,
     press: mpsc::Sender<Signal>,
 }
@@ -77,11 +91,15 @@ impl World {
         Self {
             peer: Peer::new(),
             global: Global::default(),
-            args: AskArgs { text: vec!["why".into()], ..AskArgs::default() },
+            args: AskArgs {
+                text: vec!["why".into()],
+                ..AskArgs::default()
+            },
             stdin: Vec::new(),
             form: Form::Text,
             terminal: false,
             reader_takes: usize::MAX,
+            stuck: false,
             signals,
             press,
         }
@@ -92,8 +110,18 @@ impl World {
         let reach = reach(&self.peer.socket);
         let stderr = Stderr::default();
         let mut notices = Notices::new(Box::new(stderr.clone()), &self.global, false);
-        let to = Stdout { written: Vec::new(), reader_takes: self.reader_takes };
-        let mut output = Output { to, form: self.form, terminal: self.terminal, open_line: false, reported: false };
+        let to = Stdout {
+            written: Vec::new(),
+            reader_takes: self.reader_takes,
+            stuck: self.stuck,
+        };
+        let mut output = Output {
+            to,
+            form: self.form,
+            terminal: self.terminal,
+            open_line: false,
+            reported: false,
+        };
         let asker = Asker {
             reach: &reach,
             global: &self.global,
@@ -103,14 +131,27 @@ impl World {
             began: Instant::now(),
         };
         let mut stdin = &self.stdin[..];
-        let (done, ()) = tokio::join!(run(asker, &self.args, &mut stdin), script(&self.peer, &self.press));
+        let (done, ()) = tokio::join!(
+            run(asker, &self.args, &mut stdin),
+            script(&self.peer, &self.press)
+        );
         let (code, failure) = match done {
             Ok(exit) => (exit.code(), None),
             Err(failure) => (failure.exit.code(), Some(failure)),
         };
         let mut err = String::from_utf8(stderr.0.lock().unwrap().clone()).unwrap();
-        err.push_str(&failure.as_ref().map(|it| it.message.clone()).unwrap_or_default());
-        Got { code, out: String::from_utf8(output.to.written).unwrap(), err, hint: failure.and_then(|it| it.hint).unwrap_or_default() }
+        err.push_str(
+            &failure
+                .as_ref()
+                .map(|it| it.message.clone())
+                .unwrap_or_default(),
+        );
+        Got {
+            code,
+            out: String::from_utf8(output.to.written).unwrap(),
+            err,
+            hint: failure.and_then(|it| it.hint).unwrap_or_default(),
+        }
     }
 }
 
@@ -118,24 +159,47 @@ impl World {
 async fn begin(peer: &Peer) -> Link {
     let mut link = peer.greet().await;
     let call = link.expect("conversation/create").await;
-    link.reply(&call, json!({"id": peer::conversation(), "seq": 1})).await;
+    link.reply(&call, json!({"id": peer::conversation(), "seq": 1}))
+        .await;
     link.sent(2, 0).await;
     let since = link.attach(3, Value::Null).await;
     assert_eq!(json!({"epoch": peer::epoch(), "seq": 1}), since);
-    link.event(Some(2), "userMessage", json!({"text": "why"})).await;
-    link.event(Some(3), "turnStarted", json!({"model": "fast", "modelId": "m", "source": "configured"})).await;
-    link.event(None, "replayComplete", json!({"through": 3})).await;
+    link.event(Some(2), "userMessage", json!({"text": "why"}))
+        .await;
+    link.event(
+        Some(3),
+        "turnStarted",
+        json!({"model": "fast", "modelId": "m", "source": "configured"}),
+    )
+    .await;
+    link.event(None, "replayComplete", json!({"through": 3}))
+        .await;
     link
 }
 
 async fn delta(link: &mut Link, offset: u64, text: &str) {
-    link.event(None, "textDelta", json!({"item": 0, "offset": offset, "text": text})).await;
+    link.event(
+        None,
+        "textDelta",
+        json!({"item": 0, "offset": offset, "text": text}),
+    )
+    .await;
 }
 
 async fn finish(link: &mut Link, text: &str, reason: &str, error: Value) {
-    link.event(Some(4), "assistantMessage", json!({"item": 0, "text": text, "complete": reason == "end", "usage": null})).await;
+    link.event(
+        Some(4),
+        "assistantMessage",
+        json!({"item": 0, "text": text, "complete": reason == "end", "usage": null}),
+    )
+    .await;
     let usage = json!({"inputTokens": 5, "outputTokens": null});
-    link.event(Some(5), "turnFinished", json!({"stopReason": reason, "text": text, "usage": usage, "error": error})).await;
+    link.event(
+        Some(5),
+        "turnFinished",
+        json!({"stopReason": reason, "text": text, "usage": usage, "error": error}),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -149,18 +213,24 @@ async fn the_answer_is_on_stdout_with_a_final_newline_and_nothing_else() {
             link.expect_end().await;
         })
         .await;
-    assert_eq!((0, "because so\n", ""), (got.code, got.out.as_str(), got.err.as_str()));
+    assert_eq!(
+        (0, "because so\n", ""),
+        (got.code, got.out.as_str(), got.err.as_str())
+    );
 }
 
 #[tokio::test]
 async fn json_is_one_object_with_the_exact_text() {
-    let got = World { form: Form::Json, ..World::new() }
-        .ask(async |peer, _| {
-            let mut link = begin(peer).await;
-            delta(&mut link, 0, "a\u{1b}").await;
-            finish(&mut link, "a\u{1b}b", "end", Value::Null).await;
-        })
-        .await;
+    let got = World {
+        form: Form::Json,
+        ..World::new()
+    }
+    .ask(async |peer, _| {
+        let mut link = begin(peer).await;
+        delta(&mut link, 0, "a\u{1b}").await;
+        finish(&mut link, "a\u{1b}b", "end", Value::Null).await;
+    })
+    .await;
     let mut report: Value = serde_json::from_str(&got.out).unwrap();
     assert!(report["ms"].take().is_u64());
     let usage = json!({"input_tokens": 5, "output_tokens": null, "cached_input_tokens": null, "reasoning_tokens": null});
@@ -172,36 +242,65 @@ async fn json_is_one_object_with_the_exact_text() {
 
 #[tokio::test]
 async fn jsonl_is_the_events_unchanged() {
-    let got = World { form: Form::Events, ..World::new() }
-        .ask(async |peer, _| {
-            let mut link = begin(peer).await;
-            link.event(None, "laterKind", json!({"new": 1})).await;
-            finish(&mut link, "x", "end", Value::Null).await;
-        })
-        .await;
-    let events: Vec<Value> = got.out.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
-    let kinds: Vec<&str> = events.iter().map(|it| it["kind"].as_str().unwrap()).collect();
+    let got = World {
+        form: Form::Events,
+        ..World::new()
+    }
+    .ask(async |peer, _| {
+        let mut link = begin(peer).await;
+        link.event(None, "laterKind", json!({"new": 1})).await;
+        finish(&mut link, "x", "end", Value::Null).await;
+    })
+    .await;
+    let events: Vec<Value> = got
+        .out
+        .lines()
+        .map(|it| serde_json::from_str(it).unwrap())
+        .collect();
+    let kinds: Vec<&str> = events
+        .iter()
+        .map(|it| it["kind"].as_str().unwrap())
+        .collect();
     assert_eq!(
-        vec!["snapshot", "userMessage", "turnStarted", "replayComplete", "laterKind", "assistantMessage", "turnFinished"],
+        vec![
+            "snapshot",
+            "userMessage",
+            "turnStarted",
+            "replayComplete",
+            "laterKind",
+            "assistantMessage",
+            "turnFinished"
+        ],
         kinds
     );
-    assert_eq!(peer::envelope(None, "laterKind", json!({"new": 1})), events[4]);
+    assert_eq!(
+        peer::envelope(None, "laterKind", json!({"new": 1})),
+        events[4]
+    );
 }
 
 #[tokio::test]
 async fn a_refused_key_is_4_and_is_json_too() {
     let error = json!({"class": "unauthorized", "message": "api: 401"});
-    let got = World { form: Form::Json, ..World::new() }
-        .ask(async |peer, _| finish(&mut begin(peer).await, "", "upstream", error).await)
-        .await;
+    let got = World {
+        form: Form::Json,
+        ..World::new()
+    }
+    .ask(async |peer, _| finish(&mut begin(peer).await, "", "upstream", error).await)
+    .await;
     let report: Value = serde_json::from_str(&got.out).unwrap();
     assert_eq!((4, "api: 401"), (got.code, got.err.as_str()));
-    assert_eq!(json!({"class": "unauthorized", "message": "api: 401"}), report["error"]);
+    assert_eq!(
+        json!({"class": "unauthorized", "message": "api: 401"}),
+        report["error"]
+    );
 }
 
 #[tokio::test]
 async fn an_answer_without_text_is_no_success() {
-    let got = World::new().ask(async |peer, _| finish(&mut begin(peer).await, "", "end", Value::Null).await).await;
+    let got = World::new()
+        .ask(async |peer, _| finish(&mut begin(peer).await, "", "end", Value::Null).await)
+        .await;
     assert_eq!((1, ""), (got.code, got.out.as_str()));
     assert!(got.err.contains("nothing") && got.hint.contains("retry"));
 }
@@ -215,18 +314,23 @@ async fn stdin_goes_along_and_what_is_too_large_for_a_line_goes_ahead_in_pieces(
         .ask(async |peer, _| {
             let mut link = peer.greet().await;
             let call = link.expect("conversation/create").await;
-            link.reply(&call, json!({"id": peer::conversation(), "seq": 1})).await;
+            link.reply(&call, json!({"id": peer::conversation(), "seq": 1}))
+                .await;
             let mut whole = String::new();
             let blob = BlobId::from_bytes([8; 16]);
             while whole.len() < expected.len() {
                 let call = link.expect("blob/put").await;
                 assert_eq!(whole.is_empty(), call.params.get("blob").is_none());
                 whole.push_str(call.params["text"].as_str().unwrap());
-                link.reply(&call, json!({"blob": blob, "bytes": whole.len()})).await;
+                link.reply(&call, json!({"blob": blob, "bytes": whole.len()}))
+                    .await;
             }
             assert!(whole == expected);
             let params = link.sent(2, 0).await;
-            assert_eq!((json!("why"), json!([{"name": "stdin", "blob": blob}])), (params["text"].clone(), params["attachments"].clone()));
+            assert_eq!(
+                (json!("why"), json!([{"name": "stdin", "blob": blob}])),
+                (params["text"].clone(), params["attachments"].clone())
+            );
             link.attach(3, Value::Null).await;
             finish(&mut link, "x", "end", Value::Null).await;
         })
@@ -242,10 +346,12 @@ async fn a_daemon_that_was_killed_is_waited_for_and_the_answer_goes_on_from_the_
             delta(&mut link, 0, "half ").await;
             drop(link);
             let mut link = peer.greet().await;
-            let running = json!({"turn": peer::turn(), "item": 0, "offset": 0, "text": "half of it"});
+            let running =
+                json!({"turn": peer::turn(), "item": 0, "offset": 0, "text": "half of it"});
             let since = link.attach(3, running).await;
             assert_eq!(json!({"epoch": peer::epoch(), "seq": 3}), since);
-            link.event(None, "replayComplete", json!({"through": 3})).await;
+            link.event(None, "replayComplete", json!({"through": 3}))
+                .await;
             finish(&mut link, "half of it is done", "end", Value::Null).await;
         })
         .await;
@@ -274,7 +380,8 @@ async fn a_send_whose_reply_was_lost_is_the_same_question_again() {
         .ask(async |peer, _| {
             let mut link = peer.greet().await;
             let call = link.expect("conversation/create").await;
-            link.reply(&call, json!({"id": peer::conversation(), "seq": 1})).await;
+            link.reply(&call, json!({"id": peer::conversation(), "seq": 1}))
+                .await;
             let first = link.expect("turn/send").await.params;
             drop(link);
             let mut link = peer.greet().await;
@@ -364,18 +471,24 @@ async fn timeout_cancels_and_exits_124() {
 
 #[tokio::test]
 async fn a_reader_that_goes_away_cancels_the_turn_and_exits_141() {
-    let got = World { reader_takes: 4, ..World::new() }
-        .ask(async |peer, _| {
-            let mut link = begin(peer).await;
-            delta(&mut link, 0, "line\n").await;
-            delta(&mut link, 5, "more\n").await;
-            let call = link.expect("turn/cancel").await;
-            assert_eq!(json!(peer::turn()), call.params["turn"]);
-            link.reply(&call, json!({"cancelled": true})).await;
-            link.expect_end().await;
-        })
-        .await;
-    assert_eq!((141, "line\n", ""), (got.code, got.out.as_str(), got.err.as_str()));
+    let got = World {
+        reader_takes: 4,
+        ..World::new()
+    }
+    .ask(async |peer, _| {
+        let mut link = begin(peer).await;
+        delta(&mut link, 0, "line\n").await;
+        delta(&mut link, 5, "more\n").await;
+        let call = link.expect("turn/cancel").await;
+        assert_eq!(json!(peer::turn()), call.params["turn"]);
+        link.reply(&call, json!({"cancelled": true})).await;
+        link.expect_end().await;
+    })
+    .await;
+    assert_eq!(
+        (141, "line\n", ""),
+        (got.code, got.out.as_str(), got.err.as_str())
+    );
 }
 
 #[tokio::test]
@@ -386,7 +499,8 @@ async fn detach_prints_the_turn_and_leaves() {
         .ask(async |peer, _| {
             let mut link = peer.greet().await;
             let call = link.expect("conversation/create").await;
-            link.reply(&call, json!({"id": peer::conversation(), "seq": 1})).await;
+            link.reply(&call, json!({"id": peer::conversation(), "seq": 1}))
+                .await;
             link.sent(2, 0).await;
             link.expect_end().await;
         })
@@ -402,39 +516,104 @@ async fn notices_are_on_stderr_and_quiet_silences_them() {
         let got = world
             .ask(async |peer, _| {
                 let mut link = begin(peer).await;
-                link.event(Some(4), "status", json!({"level": "info", "text": "no config\u{7}"})).await;
-                link.event(Some(5), "status", json!({"level": "debug", "text": "detail"})).await;
+                link.event(
+                    Some(4),
+                    "status",
+                    json!({"level": "info", "text": "no config\u{7}"}),
+                )
+                .await;
+                link.event(
+                    Some(5),
+                    "status",
+                    json!({"level": "debug", "text": "detail"}),
+                )
+                .await;
                 let text = json!({"stopReason": "end", "text": "x", "usage": null});
                 link.event(Some(6), "turnFinished", text).await;
             })
             .await;
         let expected = if quiet { "" } else { "[aish] no config\n" };
-        assert_eq!((0, "x\n", expected), (got.code, got.out.as_str(), got.err.as_str()));
+        assert_eq!(
+            (0, "x\n", expected),
+            (got.code, got.out.as_str(), got.err.as_str())
+        );
     }
 }
 
 #[tokio::test]
 async fn a_full_queue_is_7_and_a_missing_model_8() {
-    for (kind, code) in [(ErrorKind::Overloaded, 7), (ErrorKind::NotFound, 8), (ErrorKind::Busy, 1)] {
+    for (kind, code) in [
+        (ErrorKind::Overloaded, 7),
+        (ErrorKind::NotFound, 8),
+        (ErrorKind::Busy, 1),
+    ] {
         let got = World::new()
             .ask(async |peer, _| {
                 let mut link = peer.greet().await;
                 let call = link.expect("conversation/create").await;
-                link.reply(&call, json!({"id": peer::conversation(), "seq": 1})).await;
+                link.reply(&call, json!({"id": peer::conversation(), "seq": 1}))
+                    .await;
                 let call = link.expect("turn/send").await;
                 link.refuse(&call, kind, "no", Some("do this")).await;
             })
             .await;
-        assert_eq!((code, "no", "do this"), (got.code, got.err.as_str(), got.hint.as_str()));
+        assert_eq!(
+            (code, "no", "do this"),
+            (got.code, got.err.as_str(), got.hint.as_str())
+        );
     }
 }
 
 #[tokio::test]
 async fn code_alone_is_printed_and_none_is_no_success() {
     for (answer, code, out) in [("a\n```\nx\n```\n", 0, "x\n"), ("only words", 1, "")] {
-        let got = World { form: Form::Code, ..World::new() }
-            .ask(async |peer, _| finish(&mut begin(peer).await, answer, "end", Value::Null).await)
-            .await;
+        let got = World {
+            form: Form::Code,
+            ..World::new()
+        }
+        .ask(async |peer, _| finish(&mut begin(peer).await, answer, "end", Value::Null).await)
+        .await;
         assert_eq!((code, out), (got.code, got.out.as_str()));
     }
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_read_does_not_hold_ctrl_c_up() {
+    let got = World {
+        stuck: true,
+        ..World::new()
+    }
+    .ask(async |peer, press| {
+        let mut link = begin(peer).await;
+        delta(&mut link, 0, "stuck").await;
+        press.send(Signal::Interrupt).await.unwrap();
+        link.expect("turn/cancel").await;
+        press.send(Signal::Interrupt).await.unwrap();
+        link.expect_end().await;
+    })
+    .await;
+    assert_eq!((130, ""), (got.code, got.out.as_str()));
+}
+
+#[tokio::test]
+async fn a_hung_daemon_does_not_hold_timeout_or_ctrl_c_up() {
+    let mut world = World::new();
+    world.global.timeout = Some(Duration::from_millis(20));
+    let got = world
+        .ask(async |peer, _| {
+            let mut link = peer.accept().await;
+            link.expect("daemon/hello").await;
+            link.expect_end().await;
+        })
+        .await;
+    assert_eq!(124, got.code);
+    let got = World::new()
+        .ask(async |peer, press| {
+            let mut link = peer.accept().await;
+            link.expect("daemon/hello").await;
+            press.send(Signal::Interrupt).await.unwrap();
+            link.expect_end().await;
+        })
+        .await;
+    assert_eq!(130, got.code);
 }
