@@ -65,7 +65,7 @@ pub struct DetachParams {
 /// `"start"`, `"now"`, `{"tail": n}` or `{"epoch": …, "seq": …}`, as spec 10 writes it.
 mod since_form {
     use serde::de::Error as _;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
     use serde_json::Value;
 
     use super::{Cursor, Since};

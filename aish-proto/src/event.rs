@@ -98,6 +98,12 @@ events! {
         text: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<AttachedText>,
+        /// The turn whose question is asked again; its answer left the context.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_of: Option<TurnId>,
+        /// The turn whose answer is continued.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        continues: Option<TurnId>,
     }
     /// The turn waits, at this position; said again when it is moved.
     TurnQueued: "turnQueued", true, { position: u32 }
@@ -107,12 +113,6 @@ events! {
         /// What the server is asked for.
         model_id: String,
         source: ModelSource,
-        /// The turn whose question is asked again; its answer left the context.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        retry_of: Option<TurnId>,
-        /// The turn whose answer is continued.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        continues: Option<TurnId>,
     }
     /// One finished answer of the model; the truth about its item.
     AssistantMessage: "assistantMessage", true, {

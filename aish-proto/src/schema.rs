@@ -1,7 +1,7 @@
 //! The JSON schema of the whole wire, made from the types (PRO-4).
 
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema as _, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::event::{self, Envelope};

@@ -1,1 +1,37 @@
+//! The thin clients of `aishd`: `aishctl` for scripts, `aish` for people. They know the wire and
+//! nothing of models, keys or configuration; the conversation lives in the daemon.
 
+pub mod args;
+pub mod ask;
+pub mod attach;
+pub mod colon;
+pub mod connect;
+pub mod conversations;
+pub mod desk;
+pub mod exit;
+pub mod extract;
+pub mod failure;
+pub mod follow;
+pub mod hello;
+pub mod input;
+pub mod log;
+pub mod model;
+pub mod notice;
+pub mod output;
+#[cfg(test)]
+pub(crate) mod peer;
+pub mod queue;
+pub mod resolve;
+pub mod rows;
+pub mod rpc;
+pub mod run;
+pub mod safe;
+pub mod signals;
+pub mod span;
+pub mod spawn;
+pub mod status;
+pub mod stream;
+pub mod surroundings;
+pub mod table;
+
+pub use run::{Door, main};

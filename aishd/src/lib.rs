@@ -1,10 +1,13 @@
 //! The daemon as a library: `main` is thin, and a test can start the real thing.
 
+pub mod args;
 pub mod broker;
 pub mod clock;
 pub mod config;
 pub mod conversation;
 pub mod core;
+pub mod daemon;
 pub mod failpoint;
 pub mod rpc;
+pub mod socket;
 pub mod store;

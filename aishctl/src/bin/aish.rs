@@ -1,1 +1,5 @@
-fn main() {}
+//! `aish`: the window on a conversation.
+
+fn main() -> std::process::ExitCode {
+    aishctl::main(aishctl::Door::Line)
+}

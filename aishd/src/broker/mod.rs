@@ -1,14 +1,41 @@
 //! Talking to OpenAI-compatible servers (spec 20). The broker is a transport layer: it knows nothing of
 //! conversations, of MCP or of policy.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::core::preset::{Models, Preset};
-use crate::core::reply::{Broken, Delta, Reply};
+use crate::core::preset::{Backend, Endpoint, Models, Preset};
+use crate::core::reply::{Broken, Delta, Failure, Reply};
+
+mod answer;
+mod body;
+mod chunk;
+mod client;
+mod demo;
+mod discover;
+mod error;
+mod key;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use client::Clients;
+use key::{Environment, Secret, Secrets};
 
 /// HTTP clients and keys; cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Broker {}
+#[derive(Clone)]
+pub struct Broker {
+    inner: Arc<Inner>,
+}
+
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+struct Inner {
+    clients: Clients,
+    environment: Box<Lookup>,
+    lent: Mutex<BTreeMap<String, Secret>>,
+}
 
 /// What one server said to a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,40 +55,142 @@ pub struct Discovery {
 }
 
 impl Broker {
+    /// `environment` gives the daemon's own variables by name: keys of presets, and what a key command needs.
     #[must_use]
-    pub fn new() -> Self {
-        todo!()
+    pub fn new(environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                clients: Clients::default(),
+                environment: Box::new(environment),
+                lent: Mutex::default(),
+            }),
+        }
     }
 
-    /// Values of environment variables by name, lent by a client; in memory only.
-    pub fn lend(&self, _secrets: std::collections::BTreeMap<String, String>) {
-        todo!()
+    /// Values of environment variables by name, lent by a client; in memory only. What is lent goes before what the
+    /// daemon was started with, because it is newer.
+    pub fn lend(&self, secrets: BTreeMap<String, String>) {
+        let secrets = secrets
+            .into_iter()
+            .map(|(name, value)| (name, Secret::new(value)));
+        let mut lent = self
+            .inner
+            .lent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        lent.extend(secrets);
     }
 
-    /// Whether the preset's key is there; `None` when it needs none.
+    /// Whether the preset's key is there; `None` when it needs none. A key command is not run for this.
     #[must_use]
-    pub fn has_key(&self, _preset: &Preset) -> Option<bool> {
-        todo!()
+    pub fn has_key(&self, preset: &Preset) -> Option<bool> {
+        match &preset.backend {
+            Backend::Demo => None,
+            Backend::Http(endpoint) => key::present(&endpoint.key, &*self.inner),
+        }
     }
 
     /// Sends one request body (made by `core::request`) and streams the answer into `sink`.
     /// Dropping the future closes the connection at once (BRK-13).
     pub async fn stream(
         &self,
-        _preset: &Preset,
-        _body: String,
-        _sink: impl FnMut(Delta<'_>) + Send,
+        preset: &Preset,
+        body: String,
+        sink: impl FnMut(Delta<'_>) + Send,
     ) -> Result<Reply, Box<Broken>> {
-        todo!()
+        match &preset.backend {
+            Backend::Demo => Ok(demo::answer(&body, sink).await),
+            Backend::Http(endpoint) => {
+                Box::pin(self.stream_http(preset, endpoint, body, sink)).await
+            }
+        }
+    }
+
+    async fn stream_http(
+        &self,
+        preset: &Preset,
+        endpoint: &Endpoint,
+        body: String,
+        sink: impl FnMut(Delta<'_>) + Send,
+    ) -> Result<Reply, Box<Broken>> {
+        let unsent = |failure| {
+            Box::new(Broken {
+                failure,
+                partial: Reply::default(),
+            })
+        };
+        if preset.model.is_empty() {
+            let why = format!("the preset {} has no model", preset.name);
+            return Err(unsent(Failure::Config(why)));
+        }
+        let key = key::fetch(&endpoint.key, &*self.inner)
+            .await
+            .map_err(unsent)?;
+        let secrets = Secrets::of(endpoint, key.as_ref());
+        let opened = stream::open(&self.inner.clients, endpoint, key.as_ref(), body).await;
+        let streamed = match opened {
+            Ok((response, started)) => {
+                let limit = stream::ContentLimit::new(started, endpoint.timeouts);
+                let body = stream::timed(response, started, endpoint.timeouts);
+                stream::read(body, limit, &preset.model, sink).await
+            }
+            Err(failure) => Err(unsent(failure)),
+        };
+        streamed.map_err(|mut broken| {
+            broken.failure = presentable(broken.failure, &secrets);
+            broken
+        })
     }
 
     /// The preset for somebody who configured none: the first local server with a model that answers, else the demo.
-    pub async fn discover(&self, _models: &Models) -> Discovery {
-        todo!()
+    pub async fn discover(&self, models: &Models) -> Discovery {
+        Box::pin(discover::discover(&self.inner.clients, models)).await
     }
 
     /// Asks every preset's server and the usual local ones what they serve.
-    pub async fn probe(&self, _models: &Models) -> Vec<Probe> {
-        todo!()
+    pub async fn probe(&self, models: &Models) -> Vec<Probe> {
+        Box::pin(discover::probe(&self.inner, models)).await
+    }
+}
+
+impl fmt::Debug for Broker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Broker").finish_non_exhaustive()
+    }
+}
+
+impl Environment for Inner {
+    fn get(&self, name: &str) -> Option<String> {
+        let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        match lent.get(name) {
+            Some(secret) => Some(secret.expose().to_owned()),
+            None => (self.environment)(name),
+        }
+    }
+}
+
+/// A failure as people and logs may see it: without keys first, because a shortened key would no longer be found.
+fn presentable(failure: Failure, secrets: &Secrets) -> Failure {
+    let clean = |text: String| error::presentable(&secrets.redact(text));
+    match failure {
+        Failure::Http {
+            status,
+            message,
+            retry_after_ms,
+            detail,
+        } => Failure::Http {
+            status,
+            message: clean(message),
+            retry_after_ms,
+            detail,
+        },
+        Failure::Api { message, overflow } => Failure::Api {
+            message: clean(message),
+            overflow,
+        },
+        Failure::Transport(why) => Failure::Transport(clean(why)),
+        Failure::Config(why) => Failure::Config(clean(why)),
+        Failure::TooLarge(what) => Failure::TooLarge(clean(what)),
+        Failure::Refused | Failure::Unresolved | Failure::TimedOut(_) | Failure::Cut => failure,
     }
 }

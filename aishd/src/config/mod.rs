@@ -1,1 +1,8 @@
+//! Settings: read raw first, then given their meaning; nothing here touches a socket or a store.
 
+pub mod env;
+pub mod file;
+pub mod paths;
+mod settings;
+
+pub use settings::Settings;

@@ -79,6 +79,46 @@ pub struct Timeouts {
     pub content_idle: Duration,
 }
 
+impl Endpoint {
+    /// What is asked: `/v1` is added when the endpoint has no path of its own (BRK-3), and the path of the chat itself
+    /// and a closing slash are taken away, since people paste those too.
+    #[must_use]
+    pub fn base(&self) -> String {
+        self.parts().0
+    }
+
+    /// The address of something below [`Endpoint::base`], with the endpoint's own query.
+    #[must_use]
+    pub fn address(&self, below: &str) -> String {
+        let (base, query) = self.parts();
+        match query {
+            None => format!("{base}/{below}"),
+            Some(query) => format!("{base}/{below}?{query}"),
+        }
+    }
+
+    fn parts(&self) -> (String, Option<&str>) {
+        let url = self.url.trim();
+        let (url, _fragment) = url.split_once('#').unwrap_or((url, ""));
+        let (url, query) = match url.split_once('?') {
+            None => (url, None),
+            Some((url, query)) => (url, Some(query)),
+        };
+        let url = url.trim_end_matches('/');
+        let url = url
+            .strip_suffix("/chat/completions")
+            .unwrap_or(url)
+            .trim_end_matches('/');
+        let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let version = if after_scheme.contains('/') {
+            ""
+        } else {
+            "/v1"
+        };
+        (format!("{url}{version}"), query)
+    }
+}
+
 impl Timeouts {
     pub const LOOPBACK: Self = Self {
         connect: Duration::from_secs(5),
@@ -118,5 +158,39 @@ impl Preset {
             tools: false,
             include_usage: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, chat: &str) {
+        let endpoint = Endpoint {
+            url: url.to_owned(),
+            key: KeySource::None,
+            headers: BTreeMap::new(),
+            timeouts: Timeouts::LOOPBACK,
+        };
+        assert_eq!(chat, endpoint.address("chat/completions"));
+    }
+
+    #[test]
+    fn the_version_is_added_only_to_an_empty_path() {
+        check("http://h:1", "http://h:1/v1/chat/completions");
+        check("http://h:1/", "http://h:1/v1/chat/completions");
+        check("http://h/v1", "http://h/v1/chat/completions");
+        check(" http://h/v1/ ", "http://h/v1/chat/completions");
+        check("https://h/api/v4//", "https://h/api/v4/chat/completions");
+        check(
+            "https://h/v1/chat/completions",
+            "https://h/v1/chat/completions",
+        );
+        check(
+            "https://h/openai?api-version=1",
+            "https://h/openai/chat/completions?api-version=1",
+        );
+        check("http://[::1]:8080", "http://[::1]:8080/v1/chat/completions");
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use aish_proto::id::Seq;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -35,6 +34,14 @@ pub struct Reply {
     pub refused: bool,
     /// Oddities worth a debug status, each at most once per stream.
     pub notes: Vec<String>,
+}
+
+impl Reply {
+    /// Nothing of it has reached anybody yet, so that another try shows nothing twice (FBK-3).
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty()
+    }
 }
 
 /// A complete call as the model wrote it.
@@ -228,6 +235,3 @@ pub struct Broken {
     pub failure: Failure,
     pub partial: Reply,
 }
-
-/// Position up to which the transcript could be evicted, when there is anything to evict.
-pub type Evictable = Option<Seq>;

@@ -1,1 +1,233 @@
+//! The body of one model request, made from a preset and a transcript (BRK-3, BRK-4, BRK-12, MSG-1 to
+//! MSG-5). The same function serves the real call and every preview of it.
 
+use serde::ser::{SerializeMap as _, SerializeSeq as _};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::preset::Preset;
+use super::reply::ToolCall;
+use super::transcript::{Message, Transcript};
+
+/// What the system message always begins with.
+const BASE_PROMPT: &str = "You are aish, an assistant in a terminal. Answer exactly and briefly, in Markdown. \
+Say so when you do not know.";
+
+/// Used when a preset names no temperature (BRK-1).
+const TEMPERATURE: f64 = 0.2;
+
+/// Stands in for a reply that is missing, so that strict templates never see an orphaned call (MSG-1).
+const NO_RESULT: &str = "[aish] no result";
+
+/// The request body as it goes out, byte for byte.
+#[must_use]
+pub fn body(preset: &Preset, transcript: &Transcript) -> String {
+    let messages = if preset.use_tool_role {
+        with_tool_role(transcript, preset)
+    } else {
+        without_tool_role(transcript)
+    };
+    let body = Body {
+        preset,
+        messages: &messages,
+    };
+    serde_json::to_string(&body).unwrap_or_default()
+}
+
+struct Body<'a> {
+    preset: &'a Preset,
+    messages: &'a [Out<'a>],
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let preset = self.preset;
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("model", &preset.model)?;
+        map.serialize_entry("stream", &true)?;
+        if preset.include_usage {
+            map.serialize_entry(
+                "stream_options",
+                &serde_json::json!({"include_usage": true}),
+            )?;
+        }
+        map.serialize_entry("temperature", &preset.temperature.unwrap_or(TEMPERATURE))?;
+        if let Some(max_tokens) = preset.max_tokens {
+            map.serialize_entry("max_tokens", &max_tokens)?;
+        }
+        map.serialize_entry("messages", self.messages)?;
+        map.end()
+    }
+}
+
+/// One message on its way out; `text` is joined from several where roles would stand side by side.
+#[derive(Debug)]
+enum Out<'a> {
+    System(&'a str),
+    User(Text<'a>),
+    Assistant {
+        text: Text<'a>,
+        calls: &'a [ToolCall],
+        /// Present when the model that wrote it is the one asked.
+        extra: Option<&'a serde_json::Map<String, Value>>,
+    },
+    Tool {
+        call: &'a str,
+        content: &'a str,
+    },
+}
+
+/// A text that is only copied when something is joined to it.
+type Text<'a> = std::borrow::Cow<'a, str>;
+
+fn with_tool_role<'a>(transcript: &'a Transcript, preset: &Preset) -> Vec<Out<'a>> {
+    let mut out = vec![Out::System(BASE_PROMPT)];
+    let mut owed: Vec<&str> = vec![];
+    for message in transcript.messages() {
+        if !matches!(message, Message::Tool { .. }) {
+            settle(&mut out, &mut owed);
+        }
+        match message {
+            Message::User { text } => push_user(&mut out, text.into()),
+            Message::Assistant {
+                text,
+                calls,
+                extra,
+                model_id,
+            } => {
+                if text.is_empty() && calls.is_empty() {
+                    continue;
+                }
+                owed.extend(calls.iter().map(|it| it.id.as_str()));
+                out.push(Out::Assistant {
+                    text: text.into(),
+                    calls,
+                    extra: (*model_id == preset.model).then_some(extra),
+                });
+            }
+            Message::Tool { call, content, .. } => {
+                if let Some(at) = owed.iter().position(|it| it == call) {
+                    owed.remove(at);
+                    out.push(Out::Tool { call, content });
+                }
+            }
+        }
+    }
+    settle(&mut out, &mut owed);
+    out
+}
+
+fn settle<'a>(out: &mut Vec<Out<'a>>, owed: &mut Vec<&'a str>) {
+    let content = NO_RESULT;
+    out.extend(owed.drain(..).map(|call| Out::Tool { call, content }));
+}
+
+/// Only user and assistant, strictly taking turns; results go in front of the next user text.
+fn without_tool_role(transcript: &Transcript) -> Vec<Out<'_>> {
+    let mut out = vec![Out::System(BASE_PROMPT)];
+    for message in transcript.messages() {
+        match message {
+            Message::User { text } => push_user(&mut out, text.into()),
+            Message::Assistant { text, .. } => {
+                if text.is_empty() {
+                    continue;
+                }
+                if let Some(Out::Assistant { text: before, .. }) = out.last_mut() {
+                    join(before, text);
+                } else {
+                    out.push(Out::Assistant {
+                        text: text.into(),
+                        calls: &[],
+                        extra: None,
+                    });
+                }
+            }
+            Message::Tool { name, content, .. } => {
+                push_user(&mut out, format!("[tool: {name}]\n{content}").into());
+            }
+        }
+    }
+    out
+}
+
+/// Two user messages never stand side by side (MSG-5).
+fn push_user<'a>(out: &mut Vec<Out<'a>>, text: Text<'a>) {
+    if let Some(Out::User(before)) = out.last_mut() {
+        join(before, &text);
+    } else {
+        out.push(Out::User(text));
+    }
+}
+
+fn join(before: &mut Text<'_>, text: &str) {
+    let joined = before.to_mut();
+    joined.push_str("\n\n");
+    joined.push_str(text);
+}
+
+impl Serialize for Out<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        match self {
+            Self::System(text) => {
+                map.serialize_entry("role", "system")?;
+                map.serialize_entry("content", text)?;
+            }
+            Self::User(text) => {
+                map.serialize_entry("role", "user")?;
+                map.serialize_entry("content", text)?;
+            }
+            Self::Assistant { text, calls, extra } => {
+                map.serialize_entry("role", "assistant")?;
+                map.serialize_entry("content", text)?;
+                if !calls.is_empty() {
+                    map.serialize_entry("tool_calls", &Calls(calls, extra.is_some()))?;
+                }
+                for (name, value) in extra.iter().copied().flatten() {
+                    map.serialize_entry(name, value)?;
+                }
+            }
+            Self::Tool { call, content } => {
+                map.serialize_entry("role", "tool")?;
+                map.serialize_entry("tool_call_id", call)?;
+                map.serialize_entry("content", content)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// The calls of one message, and whether their own unknown fields go along.
+struct Calls<'a>(&'a [ToolCall], bool);
+
+impl Serialize for Calls<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut seq = to.serialize_seq(Some(self.0.len()))?;
+        for call in self.0 {
+            seq.serialize_element(&OneCall(call, self.1))?;
+        }
+        seq.end()
+    }
+}
+
+struct OneCall<'a>(&'a ToolCall, bool);
+
+impl Serialize for OneCall<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(call, with_extra) = self;
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("id", &call.id)?;
+        map.serialize_entry("type", "function")?;
+        let function = serde_json::json!({"name": call.name, "arguments": call.arguments});
+        map.serialize_entry("function", &function)?;
+        if *with_extra {
+            for (name, value) in &call.extra {
+                map.serialize_entry(name, value)?;
+            }
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests;

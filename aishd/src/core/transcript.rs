@@ -1,1 +1,184 @@
+//! What the model is shown of a conversation: messages in the order in which turns ran, folded from the log.
 
+use std::collections::{HashMap, VecDeque};
+
+use aish_proto::id::{Seq, TurnId};
+use serde_json::{Map, Value};
+
+use super::event::{Attachment, Event, Origin, Record};
+use super::reply::ToolCall;
+
+/// What a continued turn says to a model that has already written something.
+const CONTINUE: &str = "[aish] Your last answer was interrupted. Continue exactly where it ended.";
+
+/// One turn of spec 20, MSG-1.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    User {
+        text: String,
+    },
+    Assistant {
+        text: String,
+        calls: Vec<ToolCall>,
+        extra: Map<String, Value>,
+        /// The model that wrote it: only that one gets `extra` back.
+        model_id: String,
+    },
+    Tool {
+        call: String,
+        name: String,
+        content: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Entry {
+    /// The record that put it here; eviction goes by this position.
+    at: Seq,
+    turn: Option<TurnId>,
+    message: Message,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Waiting {
+    text: String,
+    origin: Origin,
+}
+
+/// The messages that are in the context, and the questions that wait for their turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transcript {
+    entries: VecDeque<Entry>,
+    waiting: HashMap<TurnId, Waiting>,
+    model_id: String,
+}
+
+impl Transcript {
+    /// Takes the next record in; the same function live and on load.
+    pub fn apply(&mut self, record: &Record) {
+        match &record.event {
+            Event::UserMessage {
+                text,
+                attachments,
+                origin,
+                ..
+            } => {
+                if let Some(turn) = record.turn {
+                    let text = with_attachments(text, attachments);
+                    let origin = *origin;
+                    self.waiting.insert(turn, Waiting { text, origin });
+                }
+            }
+            Event::TurnStarted { model_id, .. } => {
+                self.model_id.clone_from(model_id);
+                self.place(record, record.turn);
+            }
+            Event::AssistantMessage {
+                text, calls, extra, ..
+            } => self.push(
+                record,
+                Message::Assistant {
+                    text: text.clone(),
+                    calls: calls.clone(),
+                    extra: extra.clone(),
+                    model_id: self.model_id.clone(),
+                },
+            ),
+            Event::ToolResult {
+                call,
+                name,
+                content,
+                ..
+            } => self.push(
+                record,
+                Message::Tool {
+                    call: call.clone(),
+                    name: name.clone(),
+                    content: content.clone(),
+                },
+            ),
+            Event::Evicted { through } => self.entries.retain(|it| it.at > *through),
+            Event::TurnFinished { merged_into, .. } => {
+                if merged_into.is_some() {
+                    self.place(record, record.turn);
+                } else if let Some(turn) = record.turn {
+                    // A waiting turn that was taken out says nothing to the model.
+                    self.waiting.remove(&turn);
+                }
+            }
+            Event::Created { .. }
+            | Event::TurnQueued { .. }
+            | Event::ModelChanged { .. }
+            | Event::Renamed { .. }
+            | Event::ArchivedChanged { .. }
+            | Event::Status { .. } => {}
+        }
+    }
+
+    pub fn messages(&self) -> impl ExactSizeIterator<Item = &Message> {
+        self.entries.iter().map(|it| &it.message)
+    }
+
+    /// The position up to which the older half of the exchanges can leave, the last exchange never (CTX-2).
+    #[must_use]
+    pub fn evictable(&self) -> Option<Seq> {
+        let starts: Vec<usize> = (0..self.entries.len())
+            .filter(|&index| matches!(self.entries[index].message, Message::User { .. }))
+            .collect();
+        let keep_from = *starts.get(starts.len().div_ceil(2).max(1))?;
+        keep_from
+            .checked_sub(1)
+            .and_then(|last_out| self.entries.get(last_out))
+            .map(|it| it.at)
+    }
+
+    fn push(&mut self, record: &Record, message: Message) {
+        self.entries.push_back(Entry {
+            at: record.seq,
+            turn: record.turn,
+            message,
+        });
+    }
+
+    fn place(&mut self, record: &Record, turn: Option<TurnId>) {
+        let Some(waiting) = turn.and_then(|it| self.waiting.remove(&it)) else {
+            return;
+        };
+        let text = match waiting.origin {
+            Origin::Asked => waiting.text,
+            Origin::Retry(old) => {
+                self.entries.retain(|it| it.turn != Some(old));
+                waiting.text
+            }
+            Origin::Continue(_) => match self.entries.back().map(|it| &it.message) {
+                // Nothing was written yet, or results wait: the same request says it all.
+                Some(Message::User { .. } | Message::Tool { .. }) => return,
+                Some(Message::Assistant { .. }) | None => CONTINUE.to_owned(),
+            },
+        };
+        self.push(record, Message::User { text });
+    }
+}
+
+/// The question, and what came with it, as one text.
+fn with_attachments(text: &str, attachments: &[Attachment]) -> String {
+    let mut whole = text.to_owned();
+    for attachment in attachments {
+        let name = attachment.name.replace(['"', '\n'], "_");
+        let newline = if attachment.text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        whole.push_str("\n\n<attachment name=\"");
+        whole.push_str(&name);
+        whole.push_str("\">\n");
+        whole.push_str(&attachment.text);
+        whole.push_str(newline);
+        whole.push_str("</attachment>");
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests;

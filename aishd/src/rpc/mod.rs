@@ -1,1 +1,199 @@
+//! The wire's server side: the socket, the lines, the methods, the subscriptions. Methods and params are
+//! jsonrpsee's; lines, batches, limits and subscriptions are ours (spec 00, Wire).
 
+mod attach;
+mod blob;
+mod connection;
+mod conversation;
+mod convert;
+mod daemon;
+mod encoded;
+mod envelope;
+pub mod listen;
+mod metrics;
+mod model;
+mod outbox;
+mod refusal;
+mod room;
+mod turn;
+
+pub(crate) use self::daemon::GRACE_MS;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use aish_proto::id::Epoch;
+use aish_proto::limits::Limits;
+use aish_proto::method::Method;
+use jsonrpsee::types::Params;
+use jsonrpsee::{Extensions, RpcModule};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use self::connection::{AfterReply, Connection};
+use self::refusal::Refusal;
+use self::room::Rooms;
+use crate::conversation::directory::Directory;
+use crate::core::event::At;
+
+/// What every method is given.
+pub struct Server {
+    pub directory: Directory,
+    pub about: About,
+    pub limits: Limits,
+    /// Begins the ordered stop, with the time that running turns get.
+    pub stop: watch::Sender<Option<Stopping>>,
+    /// Cancelled when no connection may live any longer.
+    pub closing: CancellationToken,
+    /// Reads the configuration again: what changed, or why not.
+    pub reload: Box<dyn Fn() -> Reloaded + Send + Sync>,
+    rooms: Rooms,
+    counters: Counters,
+    /// Why a client was cut, by its process id, until it is told.
+    cut: Mutex<HashMap<u32, String>>,
+}
+
+/// What does not change while the daemon runs.
+#[derive(Clone, Debug)]
+pub struct About {
+    pub epoch: Epoch,
+    pub started_at: At,
+    pub socket: PathBuf,
+    pub state_dir: PathBuf,
+    /// The configuration file, if one was there.
+    pub config: Option<PathBuf>,
+    pub repairs: Vec<String>,
+}
+
+/// The ordered stop, as asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopping {
+    pub reason: String,
+    pub deadline_ms: u64,
+    pub deadline_at: At,
+}
+
+/// What reading the configuration again came to.
+#[derive(Clone, Debug, Default)]
+pub struct Reloaded {
+    pub changed: Vec<String>,
+    pub errors: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    connections: AtomicU64,
+    connected: AtomicU64,
+    calls: AtomicU64,
+    events: AtomicU64,
+    cut: AtomicU64,
+}
+
+/// The parts that a server is made of.
+pub struct Parts {
+    pub directory: Directory,
+    pub about: About,
+    pub limits: Limits,
+    pub stop: watch::Sender<Option<Stopping>>,
+    pub closing: CancellationToken,
+    pub reload: Box<dyn Fn() -> Reloaded + Send + Sync>,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts")
+            .field("about", &self.about)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("about", &self.about)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            directory: parts.directory,
+            about: parts.about,
+            limits: parts.limits,
+            stop: parts.stop,
+            closing: parts.closing,
+            reload: parts.reload,
+            rooms: Rooms::default(),
+            counters: Counters::default(),
+            cut: Mutex::default(),
+        }
+    }
+}
+
+/// One call of a method: its params are parsed, and its client is allowed to make it.
+struct Call<M: Method> {
+    server: Arc<Server>,
+    connection: Arc<Connection>,
+    after_reply: AfterReply,
+    params: M::Params,
+}
+
+/// All methods of this build; what is not here is an unknown method.
+fn methods(server: Arc<Server>) -> RpcModule<Server> {
+    let mut module = RpcModule::from_arc(server);
+    daemon::register_all(&mut module);
+    conversation::register_all(&mut module);
+    attach::register_all(&mut module);
+    turn::register_all(&mut module);
+    model::register_all(&mut module);
+    blob::register_all(&mut module);
+    module
+}
+
+/// Adds one method: role, params and errors are handled here, once.
+fn register<M, H, F>(module: &mut RpcModule<Server>, handler: H)
+where
+    M: Method,
+    H: Fn(Call<M>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<M::Result, Refusal>> + Send,
+    M::Result: Clone,
+{
+    let added = module.register_async_method(M::NAME, move |params, server, extensions| {
+        let handler = handler.clone();
+        async move {
+            let call = prepare::<M>(&params, server, &extensions)?;
+            handler(call).await.map_err(Refusal::into_error)
+        }
+    });
+    debug_assert!(added.is_ok(), "{} is registered twice", M::NAME);
+}
+
+fn prepare<M: Method>(
+    params: &Params<'_>,
+    server: Arc<Server>,
+    extensions: &Extensions,
+) -> Result<Call<M>, jsonrpsee::types::ErrorObjectOwned> {
+    let connection = extensions
+        .get::<Arc<Connection>>()
+        .cloned()
+        .ok_or_else(|| Refusal::internal("the call has no connection").into_error())?;
+    connection
+        .may_call(M::NAME, M::ROLE)
+        .map_err(Refusal::into_error)?;
+    let text = params.as_str().unwrap_or("{}").trim_start();
+    if text.starts_with('[') {
+        return Err(Refusal::params("positional params are refused; send an object").into_error());
+    }
+    let params = serde_json::from_str(text)
+        .map_err(|error| Refusal::params(&error.to_string()).into_error())?;
+    Ok(Call {
+        server,
+        connection,
+        after_reply: extensions.get::<AfterReply>().cloned().unwrap_or_default(),
+        params,
+    })
+}

@@ -1,16 +1,51 @@
 //! Where conversations last: a journal that is written and synced first, and sled with the working state
 //! and the indexes behind it (spec 00, Store). No other module knows sled.
 
+mod change;
+mod compact;
+mod disk;
+mod index;
+mod journal;
+mod line;
+mod lock;
+mod recover;
+mod requests;
+mod reserve;
+mod scan;
+mod segment;
+mod shared;
+mod upkeep;
+mod values;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
+use std::sync::Arc;
 
 use aish_proto::id::{ConversationId, Epoch, Seq, TurnId};
+use sled::Db;
+use tokio::sync::{mpsc, oneshot};
 
+use self::index::Fault;
+use self::requests::{Ack, Prepared, Request};
+use self::shared::{Handle, Shared};
+use self::writer::Writer;
 use crate::core::event::{At, Record};
 use crate::core::state::State;
 
+/// As many requests as one group may have; who finds it full waits (commits) or is told (text).
+const MAILBOX: usize = 512;
+
 /// A handle; cheap to clone. Reads go to sled directly, writes to the one writer thread.
 #[derive(Clone, Debug)]
-pub struct Store {}
+pub struct Store {
+    requests: mpsc::Sender<Request>,
+    shared: Arc<Shared>,
+    /// Ends the writer when the last handle goes.
+    _handle: Arc<Handle>,
+}
 
 /// What becomes durable together, or not at all.
 #[derive(Clone, Debug)]
@@ -108,100 +143,146 @@ pub enum OpenError {
 
 impl Store {
     /// Opens the store in `dir`, which is made if it is not there. Blocks.
-    pub fn open(_dir: &Path) -> Result<Self, OpenError> {
-        todo!()
+    pub fn open(dir: &Path) -> Result<Self, OpenError> {
+        let opened = recover::open(dir)?;
+        let (requests, mailbox) = mpsc::channel(MAILBOX);
+        let shared = Arc::new(Shared::new(&opened));
+        let thread = Writer::start(dir, opened, mailbox, Arc::clone(&shared));
+        thread.map_err(|source| OpenError::Io {
+            path: dir.display().to_string(),
+            source,
+        })?;
+        let handle = Handle::new(Arc::clone(&shared));
+        Ok(Self {
+            requests,
+            shared,
+            _handle: Arc::new(handle),
+        })
     }
 
     #[must_use]
     pub fn epoch(&self) -> Epoch {
-        todo!()
+        self.shared.epoch
     }
 
-    /// What start-up found and repaired, in words.
+    /// What was found damaged and repaired, at start-up and since, in words.
     #[must_use]
     pub fn repairs(&self) -> Vec<String> {
-        todo!()
+        self.shared.status().repairs.clone()
     }
 
     #[must_use]
     pub fn health(&self) -> Health {
-        todo!()
+        let status = self.shared.status();
+        Health {
+            problem: status.problem.clone(),
+            journal_bytes: status.journal_bytes,
+        }
     }
 
     /// Returns once the records would survive a power cut.
-    pub async fn commit(&self, _commit: Commit) -> Result<(), CommitError> {
-        todo!()
+    pub async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
+        let prepared = Prepared::new(commit)?;
+        self.request(|ack| Request::Commit(Box::new(prepared), ack))
+            .await
     }
 
     /// Never waits; a piece that the writer has no room for is dropped, and the next one repeats it
     /// because the caller only moves on from what was taken. Returns whether it was taken.
-    pub fn keep_partial(&self, _partial: Partial) -> bool {
-        todo!()
+    #[must_use]
+    pub fn keep_partial(&self, partial: Partial) -> bool {
+        self.requests.try_send(Request::Partial(partial)).is_ok()
     }
 
     /// Removes a conversation from sled at once and from the journal at the next compaction.
-    pub async fn delete(&self, _conversation: ConversationId) -> Result<(), CommitError> {
-        todo!()
+    pub async fn delete(&self, conversation: ConversationId) -> Result<(), CommitError> {
+        self.request(|ack| Request::Delete(conversation, ack)).await
     }
 
-    pub fn load(&self, _conversation: ConversationId) -> Result<Option<Loaded>, ReadError> {
-        todo!()
+    async fn request(&self, request: impl FnOnce(Ack) -> Request) -> Result<(), CommitError> {
+        let (ack, outcome) = oneshot::channel();
+        let sent = self.requests.send(request(ack)).await;
+        sent.map_err(|_closed| CommitError::Closed)?;
+        outcome.await.unwrap_or(Err(CommitError::Closed))
+    }
+
+    pub fn load(&self, conversation: ConversationId) -> Result<Option<Loaded>, ReadError> {
+        self.read(|db| index::load(db, conversation))
     }
 
     /// Records with seq > `after`, oldest first: as many as fit in about `max_bytes` of stored form, at least one if any.
     pub fn records_after(
         &self,
-        _conversation: ConversationId,
-        _after: Seq,
-        _max_bytes: usize,
+        conversation: ConversationId,
+        after: Seq,
+        max_bytes: usize,
     ) -> Result<Vec<Record>, ReadError> {
-        todo!()
+        self.read(|db| index::records_after(db, conversation, after, max_bytes))
     }
 
     /// The last records with seq < `before`, oldest first: at most `limit`, as many as fit in about `max_bytes`.
     pub fn records_before(
         &self,
-        _conversation: ConversationId,
-        _before: Seq,
-        _limit: usize,
-        _max_bytes: usize,
+        conversation: ConversationId,
+        before: Seq,
+        limit: usize,
+        max_bytes: usize,
     ) -> Result<Vec<Record>, ReadError> {
-        todo!()
+        self.read(|db| index::records_before(db, conversation, before, limit, max_bytes))
     }
 
     /// The record with exactly this seq.
     pub fn record(
         &self,
-        _conversation: ConversationId,
-        _seq: Seq,
+        conversation: ConversationId,
+        seq: Seq,
     ) -> Result<Option<Record>, ReadError> {
-        todo!()
+        self.read(|db| index::record(db, conversation, seq))
     }
 
+    /// What was asked with this key in the last 24 hours.
     pub fn find_key(
         &self,
-        _conversation: ConversationId,
-        _key: &str,
+        conversation: ConversationId,
+        key: &str,
     ) -> Result<Option<KeyUse>, ReadError> {
-        todo!()
+        self.read(|db| index::find_key(db, conversation, key))
     }
 
-    pub fn find_turn(&self, _turn: TurnId) -> Result<Option<TurnPlace>, ReadError> {
-        todo!()
+    pub fn find_turn(&self, turn: TurnId) -> Result<Option<TurnPlace>, ReadError> {
+        self.read(|db| index::find_turn(db, turn))
     }
 
     /// Every conversation with its state, in the order of their ids.
     pub fn states(&self) -> Result<Vec<(ConversationId, State)>, ReadError> {
-        todo!()
+        self.read(index::states)
     }
 
     /// Conversations whose state is unsettled (a running or waiting turn), without reading the others.
     pub fn unsettled(&self) -> Result<Vec<ConversationId>, ReadError> {
-        todo!()
+        self.read(index::unsettled)
     }
 
     /// Writes down everything, closes sled and ends the writer. Blocks.
     pub fn close(&self) {
-        todo!()
+        self.shared.end_writer();
+    }
+
+    /// Reads, and where the index turns out to be damaged waits for the writer to build it anew and reads again.
+    fn read<T>(&self, work: impl Fn(&Db) -> Result<T, Fault>) -> Result<T, ReadError> {
+        let (first, _) = self.shared.try_read(&work)?;
+        if let Ok(value) = first {
+            return Ok(value);
+        }
+        // A conversation that is deleted while it is read looks like a damaged one, once.
+        let (second, generation) = self.shared.try_read(&work)?;
+        let fault = match second {
+            Ok(value) => return Ok(value),
+            Err(fault) => fault,
+        };
+        tracing::warn!(%fault, "the index cannot be read: asking for a new one");
+        self.shared.wait_for_rebuild(generation, &fault);
+        let (third, _) = self.shared.try_read(&work)?;
+        Ok(third?)
     }
 }

@@ -1,0 +1,362 @@
+//! The one grammar (spec 80, 2.2): the command line has it, and `:` lines in attach have it too.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aish_proto::turn::SendMode;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::span;
+
+/// Ask models through a daemon that keeps the conversations.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "aishctl", version, disable_help_subcommand = true, infer_long_args = false)]
+#[command(after_help = "Exit codes: aishctl help exit-codes")]
+pub struct Ctl {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Be a window on a conversation: lines in, answers out.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "aish", version)]
+pub struct Line {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(flatten)]
+    pub attach: AttachArgs,
+}
+
+/// Options that every command takes.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Global {
+    /// The conversation, by title or id (else AISH_CONVERSATION)
+    #[arg(id = "in-conversation", short = 'C', long = "conversation", global = true, value_name = "NAME|ID")]
+    pub conversation: Option<String>,
+    /// The model preset, by name
+    #[arg(short, long, global = true)]
+    pub model: Option<String>,
+    /// The daemon's socket; none is started there
+    #[arg(long, global = true, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// One JSON object at the end
+    #[arg(long, global = true, conflicts_with = "jsonl")]
+    pub json: bool,
+    /// Events as JSON, one a line
+    #[arg(long, global = true)]
+    pub jsonl: bool,
+    /// No status lines on stderr
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Debug lines too
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: Color,
+    /// Never ask a person
+    #[arg(long, global = true)]
+    pub no_input: bool,
+    /// Give up after this long, e.g. 30s, 5m, 500ms
+    #[arg(long, global = true, value_parser = span::parse, value_name = "DURATION")]
+    pub timeout: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// One question; the answer on stdout
+    Ask(AskArgs),
+    /// Be a window on a conversation
+    Attach(AttachArgs),
+    /// Conversations: list, make, name, put away
+    #[command(alias = "conversation")]
+    Conv {
+        #[command(subcommand)]
+        command: Conversation,
+    },
+    /// The daemon at a glance
+    Status {
+        #[arg(long, value_enum)]
+        format: Option<StatusFormat>,
+    },
+    /// The model presets, or the one that this conversation uses
+    #[command(alias = "models")]
+    Model {
+        #[command(subcommand)]
+        command: Option<Model>,
+    },
+    /// Turns that wait
+    Queue {
+        #[command(subcommand)]
+        command: Option<Queue>,
+    },
+    /// Ask the last question again
+    Retry(AgainArgs),
+    /// Go on from what an interrupted or failed turn has written
+    Continue(AgainArgs),
+    /// Stop the running turn
+    Cancel { conversation: Option<String> },
+    /// The transcript on stdout
+    Log(LogArgs),
+    /// Messages that contain a text
+    Search(SearchArgs),
+    /// Copy a conversation up to a position
+    Fork(ForkArgs),
+    /// Read the configuration again
+    Reload,
+    /// One raw call
+    Rpc(RpcArgs),
+    /// Help on a command, or on exit-codes
+    Help { topic: Vec<String> },
+}
+
+#[derive(Args, Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+pub struct AskArgs {
+    /// The question; `-` or nothing reads it from stdin
+    pub text: Vec<String>,
+    /// A file to go along; `-` is stdin
+    #[arg(short, long = "file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Leave stdin alone (in `while read` loops)
+    #[arg(long)]
+    pub no_stdin: bool,
+    /// Fail when the input is too large, instead of leaving out its middle
+    #[arg(long)]
+    pub strict: bool,
+    /// Go on in the conversation used last
+    #[arg(long, conflicts_with = "in-conversation")]
+    pub last: bool,
+    /// Print only fenced code
+    #[arg(long, conflicts_with_all = ["json", "jsonl", "cmd"])]
+    pub code: bool,
+    /// Print only the commands of CMD: lines
+    #[arg(long, conflicts_with_all = ["json", "jsonl"])]
+    pub cmd: bool,
+    /// Print the turn's id and leave; the answer is kept
+    #[arg(long)]
+    pub detach: bool,
+    /// When another turn runs: wait, fail, or join it
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    pub mode: Mode,
+    /// How confirms are answered: ask, deny, or allow:NAME
+    #[arg(long, value_name = "HOW", value_parser = confirm)]
+    pub confirm: Vec<String>,
+    /// How long a confirm may wait
+    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
+    pub confirm_timeout: Option<Duration>,
+}
+
+fn confirm(text: &str) -> Result<String, String> {
+    let named = text.strip_prefix("allow:").is_some_and(|it| !it.is_empty());
+    if named || matches!(text, "ask" | "deny") {
+        return Ok(text.to_owned());
+    }
+    Err("it is ask, deny or allow:NAME".to_owned())
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    #[default]
+    Queue,
+    Reject,
+    Steer,
+}
+
+impl From<Mode> for SendMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Queue => Self::Queue,
+            Mode::Reject => Self::Reject,
+            Mode::Steer => Self::Steer,
+        }
+    }
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct AttachArgs {
+    /// The conversation, by title or id; absent: the last one used in this project
+    pub conversation: Option<String>,
+    /// Only look
+    #[arg(long)]
+    pub read_only: bool,
+    /// Rows of the past to show
+    #[arg(long, default_value_t = 40, value_name = "ROWS")]
+    pub tail: u32,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Conversation {
+    /// The conversations, last used first
+    #[command(alias = "list")]
+    Ls {
+        /// The archived ones
+        #[arg(long)]
+        archived: bool,
+        /// Archived or not
+        #[arg(long, conflicts_with = "archived")]
+        all: bool,
+    },
+    /// Make one
+    New { title: Option<String> },
+    /// One conversation as it is now
+    Status { conversation: Option<String> },
+    /// Use another one (in attach; elsewhere it says how)
+    Switch { conversation: String },
+    Rename { conversation: String, title: String },
+    /// Take it out of the list; nothing is lost
+    Archive { conversation: String },
+    Unarchive { conversation: String },
+    /// Delete it for good
+    #[command(alias = "delete")]
+    Rm {
+        conversation: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        /// Its title, as a confirmation
+        #[arg(long, value_name = "TITLE")]
+        title: Option<String>,
+    },
+    /// Return once nothing runs or waits there
+    Wait { conversation: Option<String> },
+    Fork(ForkArgs),
+    Search(SearchArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ForkArgs {
+    pub conversation: Option<String>,
+    /// The last event to take along
+    #[arg(long, value_name = "SEQ")]
+    pub at: Option<u64>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct SearchArgs {
+    #[arg(required = true)]
+    pub query: Vec<String>,
+    /// Archived conversations too
+    #[arg(long)]
+    pub archived: bool,
+    /// At most this many
+    #[arg(short = 'n', long)]
+    pub limit: Option<u32>,
+}
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct LogArgs {
+    pub conversation: Option<String>,
+    /// Go on as events come
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only the last turns
+    #[arg(short = 'n', long, value_name = "TURNS")]
+    pub turns: Option<usize>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct AgainArgs {
+    pub conversation: Option<String>,
+    /// The turn; absent: the last one that finished
+    #[arg(long)]
+    pub turn: Option<String>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Model {
+    /// The presets
+    #[command(alias = "ls")]
+    List,
+    /// Ask the servers what they serve
+    Probe,
+    /// NAME: the preset that this conversation uses from its next turn on
+    #[command(external_subcommand)]
+    Use(Vec<String>),
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Queue {
+    #[command(alias = "ls")]
+    List { conversation: Option<String> },
+    /// Take a waiting turn out, by position or id
+    #[command(alias = "drop", alias = "rm")]
+    Remove { turn: String },
+    /// Move a waiting turn
+    Move { turn: String, position: u32 },
+    /// Start the next one after an interruption held the queue
+    Resume { conversation: Option<String> },
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct RpcArgs {
+    /// For example daemon/status
+    #[arg(required_unless_present = "schema")]
+    pub method: Option<String>,
+    /// One JSON object; `-` reads it from stdin
+    pub params: Option<String>,
+    /// Print the schema of the whole wire; needs no daemon
+    #[arg(long, conflicts_with = "method")]
+    pub schema: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StatusFormat {
+    Tmux,
+    Prometheus,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_grammar_holds_together() {
+        Ctl::command().debug_assert();
+        Line::command().debug_assert();
+    }
+
+    #[track_caller]
+    fn check(line: &str, is: bool) {
+        let words = line.split(' ').filter(|it| !it.is_empty());
+        let parsed = Ctl::try_parse_from(std::iter::once("aishctl").chain(words));
+        assert_eq!(is, parsed.is_ok(), "{line}: {parsed:?}");
+    }
+
+    #[test]
+    fn what_the_spec_types_is_understood() {
+        check("", true);
+        check("ask why does it fail", true);
+        check("ask -q -C proj --mode steer --timeout 5m -f a -f - why", true);
+        check("ask --confirm=deny --confirm-timeout 30s --no-input tidy", true);
+        check("ask --confirm=allow:fs__read x", true);
+        check("ask --confirm=allow: x", false);
+        check("ask --json --jsonl x", false);
+        check("--json ask x", true);
+        check("ask --last -C a x", false);
+        check("models ls", true);
+        check("model deep", true);
+        check("model", true);
+        check("queue drop 1", true);
+        check("conv ls --all", true);
+        check("log proj -f -n 3 --jsonl", true);
+        check("rpc --schema", true);
+        check("rpc", false);
+        check("help exit-codes", true);
+        check("cancel -C proj", true);
+        check("conv wait proj -C other", true);
+        check("ask --timeout soon x", false);
+        check("nonsense", false);
+    }
+}

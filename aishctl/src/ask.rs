@@ -1,0 +1,320 @@
+//! `ask`: one question, its answer on stdout (spec 80, 2.3-2.5).
+
+use std::io::Read;
+use std::time::Duration;
+
+use aish_proto::attach::Cursor;
+use aish_proto::conversation::{Create, CreateParams};
+use aish_proto::daemon::{BlobPut, BlobPutParams};
+use aish_proto::event::CalledTool;
+use aish_proto::id::{BlobId, ConversationId, Seq};
+use aish_proto::limits::INPUT_BYTES;
+use aish_proto::turn::{Attachment, Send, SendParams, SendResult, StopReason, TurnError};
+use tokio::io::AsyncWrite;
+use tokio::time::Instant;
+use ulid::Ulid;
+
+use crate::args::{AskArgs, Global};
+use crate::connect::{CallError, Caller};
+use crate::exit::{self, Exit};
+use crate::failure::Failure;
+use crate::follow::{Follow, Followed, Target};
+use crate::hello::{Reach, Session, Wait};
+use crate::input::{self, Input};
+use crate::notice::Notices;
+use crate::output::{Form, Output, Report, ReportedError};
+use crate::resolve;
+use crate::signals::Signals;
+
+/// What `ask`, `retry` and `continue` work with.
+#[derive(Debug)]
+pub struct Asker<'a, O> {
+    pub reach: &'a Reach,
+    pub global: &'a Global,
+    pub notices: &'a mut Notices,
+    pub output: &'a mut Output<O>,
+    pub signals: &'a mut Signals,
+    pub began: Instant,
+}
+
+/// Asks and prints the answer.
+pub async fn run<O: AsyncWrite + Unpin>(mut asker: Asker<'_, O>, args: &AskArgs, stdin: &mut dyn Read) -> Result<Exit, Failure> {
+    let done = asker.ask(args, stdin).await;
+    asker.report_failure(&done).await;
+    done
+}
+
+impl<O: AsyncWrite + Unpin> Asker<'_, O> {
+    async fn ask(&mut self, args: &AskArgs, stdin: &mut dyn Read) -> Result<Exit, Failure> {
+        let given = input::read(args, stdin, self.reach.around.stdin_terminal)?;
+        let mut session = self.reach.open(Wait::No).await?;
+        if session.started {
+            self.notices.say(&format!("started aishd {}", session.hello.server.version));
+        }
+        let limit = session.hello.limits.input_bytes.min(INPUT_BYTES);
+        let (input, notes) = given.fit(limit, args.strict)?;
+        for note in notes {
+            self.notices.say(&note);
+        }
+        let conversation = self.conversation(&session.caller, args).await?;
+        self.listen()?;
+        let key = Ulid::new().to_string();
+        let sent = loop {
+            let question = Question { conversation, input: &input, key: &key, args, model: self.global.model.as_deref() };
+            match send(&session.caller, &question).await {
+                Ok(sent) => break sent,
+                // The key makes it the same question, whether or not it had arrived.
+                Err(error) if error.is_transient() => session = self.reach.open(Wait::UntilBack).await?,
+                Err(error) => return Err(error.into()),
+            }
+        };
+        if args.detach {
+            return self.detached(conversation, &sent).await;
+        }
+        self.answer(session, conversation, &sent).await
+    }
+
+    /// From here on a signal cancels the turn instead of ending the process.
+    pub fn listen(&mut self) -> Result<(), Failure> {
+        let failed = |error| Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}"));
+        self.signals.listen().map_err(failed)
+    }
+
+    async fn conversation(&self, caller: &Caller, args: &AskArgs) -> Result<ConversationId, Failure> {
+        if args.last {
+            return Ok(resolve::last(caller).await?.id);
+        }
+        let around = &self.reach.around;
+        if let Some(name) = self.global.conversation.as_deref().or_else(|| around.variable("AISH_CONVERSATION")) {
+            return Ok(resolve::named(caller, name).await?.id);
+        }
+        let params = CreateParams { title: None, model: None, cwd: around.cwd_text() };
+        Ok(caller.call::<Create>(params).await?.id)
+    }
+
+    async fn detached(&mut self, conversation: ConversationId, sent: &SendResult) -> Result<Exit, Failure> {
+        let turn = sent.turn;
+        let line = match self.output.form {
+            Form::Json | Form::Events => {
+                serde_json::json!({"v": 1, "conversation": conversation, "turn": turn, "position": sent.position}).to_string()
+            }
+            Form::Text | Form::Code | Form::Commands => turn.to_string(),
+        };
+        self.output.json_line(&line).await.map_err(|it| Failure::output(&it))?;
+        self.notices.say(&format!("the answer: aishctl log {conversation}"));
+        Ok(Exit::DONE)
+    }
+
+    /// Follows a turn that was sent and prints its answer.
+    pub async fn answer(&mut self, session: Session, conversation: ConversationId, sent: &SendResult) -> Result<Exit, Failure> {
+        let before = Seq(sent.seq.0.saturating_sub(1));
+        let target = Target {
+            conversation,
+            turn: sent.turn,
+            cursor: Cursor { epoch: session.hello.epoch, seq: before },
+        };
+        let follow = Follow {
+            reach: self.reach,
+            signals: self.signals,
+            notices: self.notices,
+            output: self.output,
+            give_up: self.global.timeout.map(|it| self.began + it),
+        };
+        let followed = follow.run(session, target).await?;
+        self.finish(conversation, followed).await
+    }
+
+    async fn finish(&mut self, conversation: ConversationId, followed: Followed) -> Result<Exit, Failure> {
+        let Followed { answer, stopped } = followed;
+        let ended = answer.ended.as_ref();
+        let error = ended.and_then(|it| it.error.as_ref());
+        let done = match (stopped, ended) {
+            (Some(exit), _) => stopped_by(exit),
+            (None, Some(ended)) => outcome(conversation, ended.stop_reason, error, answer.text()),
+            (None, None) => Err(Failure::new(Exit::FAILED, "the answer did not end")),
+        };
+        let written = match self.output.form {
+            Form::Text => self.output.end_line().await.map(|()| true),
+            Form::Json => {
+                let report = Report {
+                    conversation: Some(conversation),
+                    turn: Some(answer.turn),
+                    model: answer.model.as_deref(),
+                    text: answer.text(),
+                    tool_calls: &answer.tool_calls,
+                    usage: ended.and_then(|it| it.usage).map(Into::into),
+                    stop_reason: ended.map(|it| it.stop_reason),
+                    error: error.map(reported).or_else(|| done.as_ref().err().map(failed)),
+                    ..self.blank(&[])
+                };
+                self.print(&report).await.map(|()| true)
+            }
+            Form::Events => Ok(true),
+            Form::Code | Form::Commands => self.output.extracted(answer.text()).await,
+        };
+        match written {
+            Ok(false) if done.is_ok() => {
+                let (what, flag) = if self.output.form == Form::Code { ("code block", "--code") } else { ("CMD: line", "--cmd") };
+                Err(Failure::new(Exit::FAILED, format!("the answer has no {what}"))
+                    .hint(format!("aishctl log {conversation} shows it; ask again without {flag}")))
+            }
+            Ok(_) => done,
+            Err(error) => Err(Failure::output(&error)),
+        }
+    }
+
+    /// A script that asked for JSON gets JSON, also where no turn came to be.
+    async fn report_failure(&mut self, done: &Result<Exit, Failure>) {
+        let Err(failure) = done else { return };
+        if self.output.form != Form::Json || self.output.open_line || failure.message.is_empty() {
+            return;
+        }
+        if self.output.reported {
+            return;
+        }
+        let report = Report { error: Some(failed(failure)), ..self.blank(&[]) };
+        drop(self.print(&report).await);
+    }
+
+    async fn print(&mut self, report: &Report<'_>) -> std::io::Result<()> {
+        self.output.reported = true;
+        let line = serde_json::to_string(report)?;
+        self.output.json_line(&line).await
+    }
+
+    fn blank<'a>(&self, tool_calls: &'a [CalledTool]) -> Report<'a> {
+        Report {
+            v: 1,
+            conversation: None,
+            turn: None,
+            model: None,
+            routed: None,
+            text: "",
+            tool_calls,
+            denied: 0,
+            usage: None,
+            cost_usd: None,
+            ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            stop_reason: None,
+            error: None,
+        }
+    }
+}
+
+/// A question with all that belongs to it.
+struct Question<'a> {
+    conversation: ConversationId,
+    input: &'a Input,
+    key: &'a str,
+    args: &'a AskArgs,
+    model: Option<&'a str>,
+}
+
+/// Sends a question; what is too large for one line goes ahead in pieces.
+async fn send(caller: &Caller, question: &Question<'_>) -> Result<SendResult, CallError> {
+    // Six bytes is the longest that JSON makes of one; a control character, say.
+    let line = caller.line_bytes().saturating_sub(16 << 10) / 2;
+    let escaped = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |it| it.len());
+    let input = question.input;
+    let mut room = line;
+    let mut attachments = Vec::new();
+    let mut text = input.question.clone();
+    if escaped(&text) > line {
+        let blob = put(caller, &text).await?;
+        attachments.push(Attachment { name: "question".to_owned(), text: None, blob: Some(blob) });
+        text = "The request is the attached text \"question\".".to_owned();
+    }
+    for (name, content) in &input.attachments {
+        let size = escaped(content);
+        let inline = size <= room;
+        let blob = if inline { None } else { Some(put(caller, content).await?) };
+        room -= if inline { size } else { 0 };
+        attachments.push(Attachment { name: name.clone(), text: inline.then(|| content.clone()), blob });
+    }
+    let params = SendParams {
+        conversation: question.conversation,
+        text,
+        idempotency_key: question.key.to_owned(),
+        mode: question.args.mode.into(),
+        expected_turn: None,
+        model: question.model.map(str::to_owned),
+        attachments,
+    };
+    caller.call_within::<Send>(params, Some(caller.deadline().max(Duration::from_secs(10)))).await
+}
+
+async fn put(caller: &Caller, text: &str) -> Result<BlobId, CallError> {
+    let piece_bytes = caller.line_bytes() / 8;
+    let mut blob = None;
+    let mut rest = text;
+    loop {
+        let at = rest.floor_char_boundary(piece_bytes.min(rest.len()));
+        let (piece, more) = rest.split_at(at);
+        let result = caller.call::<BlobPut>(BlobPutParams { blob, text: piece.to_owned() }).await?;
+        if more.is_empty() {
+            return Ok(result.blob);
+        }
+        (blob, rest) = (Some(result.blob), more);
+    }
+}
+
+fn stopped_by(exit: Exit) -> Result<Exit, Failure> {
+    if exit == Exit::TIMEOUT {
+        return Err(Failure::new(exit, "the time is over; the answer was stopped where it was").hint("give it longer with --timeout"));
+    }
+    Ok(exit)
+}
+
+/// How the program ends, and what it says, after the turn ended like this.
+fn outcome(conversation: ConversationId, reason: StopReason, error: Option<&TurnError>, text: &str) -> Result<Exit, Failure> {
+    let exit = exit::of_turn(reason, error);
+    let again = format!("aishctl retry {conversation}   or   aishctl continue {conversation}");
+    let (what, hint) = match reason {
+        StopReason::End if text.is_empty() => {
+            return Err(Failure::new(Exit::FAILED, "the model answered with nothing").hint(format!("aishctl retry {conversation}")));
+        }
+        StopReason::End => return Ok(exit),
+        StopReason::ToolDepth => ("the limit of tool calls in a row is reached", again),
+        StopReason::MaxTokens => ("the answer was cut at the model's limit of tokens", format!("aishctl continue {conversation}")),
+        StopReason::Refusal => ("the model refused", String::new()),
+        StopReason::Cancelled => ("the turn was cancelled elsewhere", again),
+        StopReason::Denied => ("an action was not permitted", String::new()),
+        StopReason::NoApprover => ("an action needed approval and nobody was there to give it", String::new()),
+        StopReason::Budget => ("the budget is used up", String::new()),
+        StopReason::Upstream => ("the model's server failed", upstream_hint(exit, &again)),
+        StopReason::Interrupted => ("the answer was interrupted: aishd ended while it was being written", again),
+    };
+    let message = error.map_or_else(|| what.to_owned(), |it| it.message.clone());
+    let failure = Failure::new(exit, message);
+    Err(if hint.is_empty() { failure } else { failure.hint(hint) })
+}
+
+fn upstream_hint(exit: Exit, again: &str) -> String {
+    match exit {
+        Exit::KEY => "set the key's variable in this shell (aishctl lends it to aishd), then ask again".to_owned(),
+        Exit::UNREACHABLE => "aishctl model probe shows what answers; or use another with -m".to_owned(),
+        _ => again.to_owned(),
+    }
+}
+
+fn reported(error: &TurnError) -> ReportedError {
+    let class = serde_json::to_value(error.class).ok().and_then(|it| it.as_str().map(str::to_owned));
+    ReportedError { class: class.unwrap_or_default(), message: error.message.clone() }
+}
+
+fn failed(failure: &Failure) -> ReportedError {
+    let class = match failure.exit {
+        Exit::USAGE => "usage",
+        Exit::NO_DAEMON => "noDaemon",
+        Exit::LIMIT => "limit",
+        Exit::UNKNOWN => "notFound",
+        Exit::BUDGET => "budget",
+        Exit::CONFIG => "invalidConfig",
+        Exit::TIMEOUT => "timeout",
+        _ => "failed",
+    };
+    ReportedError { class: class.to_owned(), message: failure.message.clone() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! What a line typed in attach means: a question, or after a colon a command of the one grammar.
+
+use aish_proto::id::ConversationId;
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use crate::args::{Command, Conversation, Ctl, Global};
+
+/// A line, understood.
+#[derive(Debug)]
+pub enum Said {
+    Nothing,
+    Question(String),
+    /// Cancel what runs, then ask.
+    Now(String),
+    Leave,
+    /// Be a window on another conversation.
+    Switch(String),
+    Command(Box<(Global, Command)>),
+    /// It cannot be done; this is why, or it is the help that was asked for.
+    Told(String),
+}
+
+const HELP: &str = "a plain line is a question; in front of a colon:
+:help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue   :log
+:now TEXT cancels and asks   :ask TEXT asks what begins with a colon
+:conv ls   :switch NAME   :model NAME   :status   :quit (or Ctrl-D); Ctrl-C cancels
+every other aishctl command too, e.g. :search TEXT";
+
+/// Reads a line; commands mean this conversation unless they name another.
+#[must_use]
+pub fn read(line: &str, here: ConversationId) -> Said {
+    let line = line.trim();
+    if line.starts_with('!') {
+        return Said::Told("running commands (`!`) is not built yet; :ask !… asks a question that begins so".to_owned());
+    }
+    let Some(command) = line.strip_prefix(':') else {
+        return if line.is_empty() { Said::Nothing } else { Said::Question(line.to_owned()) };
+    };
+    let (verb, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    let rest = rest.trim();
+    match verb {
+        "" => Said::Nothing,
+        "quit" | "q" | "exit" | "detach" => Said::Leave,
+        "help" | "h" | "?" if rest.is_empty() => Said::Told(HELP.to_owned()),
+        "ask" | "now" if rest.is_empty() => Said::Told(format!("what? (:{verb} TEXT)")),
+        "ask" => Said::Question(rest.to_owned()),
+        "now" => Said::Now(rest.to_owned()),
+        "switch" if rest.is_empty() => Said::Told("where? (:switch NAME, :conv ls)".to_owned()),
+        "switch" => Said::Switch(rest.to_owned()),
+        _ => parse(command, here),
+    }
+}
+
+fn parse(command: &str, here: ConversationId) -> Said {
+    let Some(words) = shlex::split(command) else {
+        return Said::Told("a quote is not closed".to_owned());
+    };
+    let matches = Ctl::command().no_binary_name(true).try_get_matches_from(words);
+    let parsed = matches.and_then(|mut it| Ctl::from_arg_matches_mut(&mut it));
+    let Ctl { mut global, command } = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return Said::Told(error.render().to_string().trim_end().to_owned()),
+    };
+    match command {
+        None => Said::Nothing,
+        Some(Command::Attach(args)) => args.conversation.map_or(Said::Nothing, Said::Switch),
+        Some(Command::Conv { command: Conversation::Switch { conversation } }) => Said::Switch(conversation),
+        Some(command) => {
+            global.conversation.get_or_insert_with(|| here.to_string());
+            Said::Command(Box::new((global, command)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer;
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let said = match read(line, peer::conversation()) {
+            Said::Nothing => "nothing".to_owned(),
+            Said::Question(text) => format!("ask {text}"),
+            Said::Now(text) => format!("now {text}"),
+            Said::Leave => "leave".to_owned(),
+            Said::Switch(name) => format!("switch {name}"),
+            Said::Command(parsed) => {
+                let here = parsed.0.conversation == Some(peer::conversation().to_string());
+                format!("{} {:?}", if here { "here" } else { "there" }, parsed.1)
+            }
+            Said::Told(text) => format!("told {text}"),
+        };
+        assert!(said.starts_with(expected), "{line}: {said}");
+    }
+
+    #[test]
+    fn a_line_is_a_question_and_a_colon_is_the_grammar() {
+        check("  ", "nothing");
+        check(":", "nothing");
+        check(" why? ", "ask why?");
+        check(":ask :not a command", "ask :not a command");
+        check(":now stop that", "now stop that");
+        check("!ls", "told running commands");
+        check(":q", "leave");
+        check(":switch a b", "switch a b");
+        check(":conv switch other", "switch other");
+        check(":attach other", "switch other");
+        check(":queue drop 1", "here Queue");
+        check(":queue -C other", "there Queue");
+        check(":cancel", "here Cancel");
+        check(":search \"two words\"", "here Search(SearchArgs { query: [\"two words\"]");
+        check(":search \"open", "told a quote");
+        check(":nonsense", "told error: unrecognized subcommand");
+        check(":help", "told a plain line");
+        check(":help queue", "here Help");
+    }
+}

@@ -1,0 +1,397 @@
+//! One connection: lines over the Unix socket, calls through jsonrpsee's client, events through a
+//! bounded queue beside it. jsonrpsee never sees an event: its own buffer would end the subscription
+//! where ours makes the daemon wait.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aish_proto::error::{ErrorData, ErrorKind};
+use aish_proto::event::{self, EventParams};
+use aish_proto::limits;
+use aish_proto::method::Method;
+use interprocess::local_socket::tokio::prelude::*;
+use interprocess::local_socket::GenericFilePath;
+use interprocess::local_socket::tokio::Stream;
+use jsonrpsee::core::client::async_client::{Client, ClientBuilder};
+use jsonrpsee::core::client::{
+    ClientT as _, Error, ReceivedMessage, TransportReceiverT, TransportSenderT,
+};
+use jsonrpsee::core::traits::ToRpcParams;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+
+/// How long a call may take when nobody said otherwise.
+pub const CALL_DEADLINE: Duration = Duration::from_secs(10);
+/// Events read ahead of what shows them. Few: the daemon holds the rest and makes larger pieces of it.
+const EVENTS_AHEAD: usize = 64;
+/// What stands around the params of a request line, at most.
+const ENVELOPE_BYTES: usize = 256;
+
+/// One event, and its envelope as the daemon wrote it.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub params: EventParams,
+    /// The envelope unchanged, with fields that this build does not know.
+    pub raw: Box<RawValue>,
+}
+
+/// Events in the order of the wire; `None` means that the connection is gone.
+pub type Events = mpsc::Receiver<Event>;
+
+/// Why a call gave no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallFailure {
+    /// The daemon answered with an error of ours.
+    Refused(ErrorKind),
+    /// The daemon answered with an error of JSON-RPC, or with what we do not understand.
+    Protocol(i32),
+    /// No answer in time; the daemon may be hung.
+    Deadline,
+    /// The connection ended before the answer.
+    Lost,
+    /// The request is over the line limit and was not sent.
+    TooLarge,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct CallError {
+    pub kind: CallFailure,
+    pub message: String,
+    pub hint: Option<String>,
+    pub retryable: bool,
+}
+
+impl CallError {
+    fn ours(kind: CallFailure, message: String, hint: &str) -> Self {
+        let hint = Some(hint.to_owned()).filter(|it| !it.is_empty());
+        let retryable = matches!(kind, CallFailure::Lost | CallFailure::Deadline);
+        Self { kind, message, hint, retryable }
+    }
+
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.kind == CallFailure::Refused(ErrorKind::NotFound)
+    }
+
+    /// The daemon is going or gone: the same call may succeed on the next connection.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self.kind, CallFailure::Lost | CallFailure::Refused(ErrorKind::Draining))
+    }
+}
+
+/// Makes calls; cheap to clone. Calls of one connection may overtake each other.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    client: Arc<Client>,
+    line_bytes: usize,
+    deadline: Duration,
+}
+
+/// Connects without saying hello.
+pub async fn connect(socket: &Path, deadline: Duration) -> io::Result<(Caller, Events)> {
+    let stream = Stream::connect(socket.to_fs_name::<GenericFilePath>()?).await?;
+    let stream = Arc::new(stream);
+    let (into_events, events) = mpsc::channel(EVENTS_AHEAD);
+    let receiver = LineReceiver {
+        stream: Arc::clone(&stream),
+        page: vec![0; 32 << 10].into(),
+        unread: 0..0,
+        line: Vec::new(),
+        events: into_events,
+    };
+    // Deadlines are ours, one for each call; jsonrpsee's would be one for all.
+    let client = ClientBuilder::default()
+        .request_timeout(Duration::from_secs(365 * 86_400))
+        .max_concurrent_requests(limits::CALLS_IN_FLIGHT)
+        .build_with_tokio(LineSender(stream), receiver);
+    let caller = Caller {
+        client: Arc::new(client),
+        line_bytes: limits::LINE_TO_DAEMON_BYTES,
+        deadline,
+    };
+    Ok((caller, events))
+}
+
+impl Caller {
+    /// Calls with this connection's deadline.
+    pub async fn call<M: Method>(&self, params: M::Params) -> Result<M::Result, CallError> {
+        self.call_within::<M>(params, Some(self.deadline)).await
+    }
+
+    /// Calls with a deadline of its own, or none.
+    pub async fn call_within<M: Method>(
+        &self,
+        params: M::Params,
+        deadline: Option<Duration>,
+    ) -> Result<M::Result, CallError> {
+        let params = serde_json::value::to_raw_value(&params).map_err(|it| unreadable(&it))?;
+        let result = self.raw(M::NAME, params, deadline).await?;
+        serde_json::from_str(result.get()).map_err(|it| unreadable(&it))
+    }
+
+    /// Calls a method by its name, for `aishctl rpc`.
+    pub async fn raw(
+        &self,
+        method: &str,
+        params: Box<RawValue>,
+        deadline: Option<Duration>,
+    ) -> Result<Box<RawValue>, CallError> {
+        let bytes = params.get().len() + method.len() + ENVELOPE_BYTES;
+        if bytes > self.line_bytes {
+            let message = format!("the request is {bytes} bytes, the daemon takes {}", self.line_bytes);
+            return Err(CallError::ours(CallFailure::TooLarge, message, ""));
+        }
+        let call = self.client.request::<Box<RawValue>, _>(method, Params(params));
+        let answer = match deadline {
+            None => call.await,
+            Some(deadline) => tokio::time::timeout(deadline, call).await.map_err(|_| {
+                let message = format!("aishd does not answer {method} within {deadline:?}");
+                CallError::ours(CallFailure::Deadline, message, "aishctl status")
+            })?,
+        };
+        answer.map_err(translate)
+    }
+
+    /// Longest request line that the daemon takes.
+    #[must_use]
+    pub fn line_bytes(&self) -> usize {
+        self.line_bytes
+    }
+
+    /// What the daemon said at hello.
+    pub(crate) fn set_line_bytes(&mut self, bytes: usize) {
+        self.line_bytes = bytes;
+    }
+
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.deadline
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> CallError {
+    let message = format!("aishd and this program do not understand each other: {error}");
+    CallError::ours(CallFailure::Protocol(-32603), message, "restart aishd after an upgrade")
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "every other error of jsonrpsee ends its client")]
+fn translate(error: Error) -> CallError {
+    match error {
+        Error::Call(error) => {
+            let data = error
+                .data()
+                .and_then(|it| serde_json::from_str::<ErrorData>(it.get()).ok());
+            let message = error.message().to_owned();
+            match data {
+                Some(data) => CallError {
+                    kind: CallFailure::Refused(data.kind),
+                    message,
+                    hint: data.hint,
+                    retryable: data.retryable,
+                },
+                None => CallError::ours(CallFailure::Protocol(error.code()), message, ""),
+            }
+        }
+        Error::ParseError(error) => unreadable(&error),
+        _ => CallError::ours(
+            CallFailure::Lost,
+            "lost the connection to aishd".to_owned(),
+            "aishctl status",
+        ),
+    }
+}
+
+struct Params(Box<RawValue>);
+
+impl ToRpcParams for Params {
+    fn to_rpc_params(self) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+        Ok(Some(self.0))
+    }
+}
+
+struct LineSender(Arc<Stream>);
+
+impl TransportSenderT for LineSender {
+    type Error = io::Error;
+
+    async fn send(&mut self, mut message: String) -> io::Result<()> {
+        message.push('\n');
+        (&*self.0).write_all(message.as_bytes()).await
+    }
+}
+
+struct LineReceiver {
+    stream: Arc<Stream>,
+    page: Box<[u8]>,
+    /// What of the page belongs to no line yet.
+    unread: std::ops::Range<usize>,
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+    events: mpsc::Sender<Event>,
+}
+
+impl TransportReceiverT for LineReceiver {
+    type Error = io::Error;
+
+    async fn receive(&mut self) -> io::Result<ReceivedMessage> {
+        loop {
+            let line = self.next_line().await?;
+            match sort(&line) {
+                Line::Reply => return Ok(ReceivedMessage::Bytes(line)),
+                // Waiting here is the back-pressure: the socket fills, and the daemon sends less often.
+                Line::Event(event) => self
+                    .events
+                    .send(*event)
+                    .await
+                    .map_err(|_| io::Error::from(io::ErrorKind::ConnectionAborted))?,
+                Line::Unknown => {}
+            }
+        }
+    }
+}
+
+impl LineReceiver {
+    async fn next_line(&mut self) -> io::Result<Vec<u8>> {
+        loop {
+            if self.unread.is_empty() {
+                let read = (&*self.stream).read(&mut self.page).await?;
+                if read == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                self.unread = 0..read;
+            }
+            let bytes = self.page.get(self.unread.clone()).unwrap_or_default();
+            let end = bytes.iter().position(|it| *it == b'\n');
+            let taken = end.unwrap_or(bytes.len());
+            if self.line.len() + taken >= limits::LINE_FROM_DAEMON_BYTES {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "line over the limit"));
+            }
+            self.line.extend_from_slice(bytes.get(..taken).unwrap_or_default());
+            self.unread.start += taken + usize::from(end.is_some());
+            if end.is_some() && !self.line.is_empty() {
+                return Ok(std::mem::take(&mut self.line));
+            }
+        }
+    }
+}
+
+enum Line {
+    Reply,
+    Event(Box<Event>),
+    /// A notification of a later protocol, or an event in a form we cannot read.
+    Unknown,
+}
+
+fn sort(line: &[u8]) -> Line {
+    #[derive(Deserialize)]
+    struct Peek<'a> {
+        #[serde(borrow)]
+        method: Option<std::borrow::Cow<'a, str>>,
+        #[serde(borrow)]
+        params: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct RawEvent<'a> {
+        #[serde(borrow)]
+        event: &'a RawValue,
+    }
+    let Ok(Peek { method: Some(method), params }) = serde_json::from_slice::<Peek<'_>>(line) else {
+        return Line::Reply;
+    };
+    if method != event::NOTIFICATION {
+        return Line::Unknown;
+    }
+    let read = params.and_then(|it| {
+        let params = serde_json::from_str::<EventParams>(it.get()).ok()?;
+        let raw = serde_json::from_str::<RawEvent<'_>>(it.get()).ok()?.event.to_owned();
+        Some(Event { params, raw })
+    });
+    read.map_or(Line::Unknown, |it| Line::Event(Box::new(it)))
+}
+
+#[cfg(test)]
+mod tests {
+    use aish_proto::conversation::{ListParams, self as conversation};
+    use aish_proto::daemon::Ping;
+    use aish_proto::method::Empty;
+    use serde_json::json;
+
+    use super::*;
+    use crate::peer::Peer;
+
+    #[tokio::test]
+    async fn events_do_not_reach_jsonrpsee_and_keep_their_order_and_unknown_fields() {
+        let peer = Peer::new();
+        let (mut link, connected) =
+            tokio::join!(peer.accept(), connect(&peer.socket, CALL_DEADLINE));
+        let (caller, mut events) = connected.unwrap();
+        let script = async {
+            let call = link.expect("daemon/ping").await;
+            for n in 1..=40u64 {
+                link.event(Some(n), "madeUp", json!({"n": n, "later": true})).await;
+            }
+            link.line(&json!({"jsonrpc": "2.0", "method": "laterThing", "params": {}})).await;
+            link.reply(&call, json!({})).await;
+        };
+        let (answer, ()) = tokio::join!(caller.call::<Ping>(Empty {}), script);
+        answer.unwrap();
+        for n in 1..=40u64 {
+            let event = events.recv().await.unwrap();
+            assert_eq!(n, event.params.event.seq.unwrap().0);
+            assert!(event.raw.get().contains("\"later\":true"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_keeps_kind_hint_and_retryable() {
+        let peer = Peer::new();
+        let (mut link, connected) =
+            tokio::join!(peer.accept(), connect(&peer.socket, CALL_DEADLINE));
+        let (caller, _events) = connected.unwrap();
+        let script = async {
+            let call = link.expect("conversation/list").await;
+            link.refuse(&call, ErrorKind::Overloaded, "queue is full", Some("wait")).await;
+        };
+        let (answer, ()) = tokio::join!(caller.call::<conversation::List>(ListParams::default()), script);
+        let error = answer.unwrap_err();
+        assert_eq!(CallFailure::Refused(ErrorKind::Overloaded), error.kind);
+        assert_eq!(("queue is full", Some("wait")), (error.message.as_str(), error.hint.as_deref()));
+        assert!(error.retryable);
+    }
+
+    #[tokio::test]
+    async fn a_silent_daemon_is_a_deadline_a_gone_one_is_lost_and_a_huge_request_is_not_sent() {
+        let peer = Peer::new();
+        let (mut link, connected) =
+            tokio::join!(peer.accept(), connect(&peer.socket, Duration::from_millis(20)));
+        let (caller, _events) = connected.unwrap();
+        let error = caller.call::<Ping>(Empty {}).await.unwrap_err();
+        assert_eq!(CallFailure::Deadline, error.kind);
+
+        let huge = ListParams { title: Some("x".repeat(2 << 20)), ..ListParams::default() };
+        let error = caller.call::<conversation::List>(huge).await.unwrap_err();
+        assert_eq!(CallFailure::TooLarge, error.kind);
+
+        link.expect("daemon/ping").await;
+        drop(link);
+        let error = caller.call_within::<Ping>(Empty {}, None).await.unwrap_err();
+        assert_eq!(CallFailure::Lost, error.kind);
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_limit_ends_the_connection_and_not_the_memory() {
+        let peer = Peer::new();
+        let (mut link, connected) =
+            tokio::join!(peer.accept(), connect(&peer.socket, CALL_DEADLINE));
+        let (_caller, mut events) = connected.unwrap();
+        let script = async { link.flood(limits::LINE_FROM_DAEMON_BYTES + 1).await };
+        let (event, ()) = tokio::join!(events.recv(), script);
+        assert!(event.is_none());
+    }
+}

@@ -1,0 +1,213 @@
+//! `conv`: list, make, name and put away conversations.
+
+use std::io::{BufRead as _, Write as _};
+
+use aish_proto::conversation::{
+    Activity, Archive, ConversationParams, ConversationStatus, Create, CreateParams, Delete, DeleteParams, Fork,
+    ForkParams, ListState, Rename, RenameParams, Search, SearchParams, StatusOf, Unarchive,
+};
+use aish_proto::id::Seq;
+use aish_proto::turn::{Wait, WaitParams};
+use serde_json::json;
+
+use crate::args::{Conversation, ForkArgs, SearchArgs};
+use crate::desk::{Desk, Printed};
+use crate::exit::{self, Exit};
+use crate::failure::Failure;
+use crate::{resolve, table};
+
+const TITLE_WIDTH: usize = 40;
+const EXCERPT_WIDTH: usize = 80;
+
+pub async fn run(desk: &Desk, command: &Conversation) -> Result<Printed, Failure> {
+    match command {
+        Conversation::Ls { archived, all } => list(desk, *archived, *all).await,
+        Conversation::New { title } => new(desk, title.as_deref()).await,
+        Conversation::Status { conversation } => status(desk, conversation.as_deref()).await,
+        Conversation::Switch { conversation } => {
+            let found = resolve::named(&desk.caller, conversation).await?;
+            desk.print(&json!({"conversation": found.id, "title": found.title}), || {
+                format!(
+                    "which conversation is used belongs to each client; for this shell:\n  export AISH_CONVERSATION={}\nor: aishctl attach {}\n",
+                    found.id, found.id
+                )
+            })
+        }
+        Conversation::Rename { conversation, title } => {
+            let found = resolve::named(&desk.caller, conversation).await?;
+            let params = RenameParams { id: found.id, title: title.clone() };
+            let result = desk.caller.call::<Rename>(params).await?;
+            desk.print(&result, || format!("{} is called {title} now\n", found.title))
+        }
+        Conversation::Archive { conversation } => {
+            let found = resolve::named(&desk.caller, conversation).await?;
+            let result = desk.caller.call::<Archive>(ConversationParams { id: found.id }).await?;
+            desk.print(&result, || format!("{} is archived; aishctl conv unarchive {} brings it back\n", found.title, found.id))
+        }
+        Conversation::Unarchive { conversation } => {
+            let found = resolve::named(&desk.caller, conversation).await?;
+            let result = desk.caller.call::<Unarchive>(ConversationParams { id: found.id }).await?;
+            desk.print(&result, || format!("{} is back\n", found.title))
+        }
+        Conversation::Rm { conversation, yes, title } => remove(desk, conversation, *yes, title.as_deref()).await,
+        Conversation::Wait { conversation } => wait(desk, conversation.as_deref()).await,
+        Conversation::Fork(args) => fork(desk, args).await,
+        Conversation::Search(args) => search(desk, args).await,
+    }
+}
+
+async fn list(desk: &Desk, archived: bool, all: bool) -> Result<Printed, Failure> {
+    let state = match (archived, all) {
+        (true, _) => ListState::Archived,
+        (_, true) => ListState::All,
+        (false, false) => ListState::Open,
+    };
+    let found = resolve::list(&desk.caller, state, None).await?;
+    desk.print(&json!({"v": 1, "conversations": found}), || {
+        let rows: Vec<Vec<String>> = found.iter().map(row).collect();
+        table::columns(&["", "title", "turns", "model", "updated", "id"], &rows)
+    })
+}
+
+fn row(it: &ConversationStatus) -> Vec<String> {
+    vec![
+        glyph(it.state).to_owned(),
+        table::cut(&it.title, TITLE_WIDTH),
+        it.turns.to_string(),
+        it.model.clone().unwrap_or_else(|| "–".to_owned()),
+        minute(&it.updated_at),
+        it.id.to_string(),
+    ]
+}
+
+/// One column that says what a conversation is doing (spec 80, 3.3).
+fn glyph(state: Activity) -> &'static str {
+    match state {
+        Activity::Idle => "○",
+        Activity::Running => "●",
+        Activity::RequiresAction => "?",
+        Activity::Queued => "!",
+    }
+}
+
+/// RFC 3339 to the minute.
+fn minute(time: &str) -> String {
+    time.get(..16).map_or_else(|| time.to_owned(), |it| it.replace('T', " "))
+}
+
+async fn new(desk: &Desk, title: Option<&str>) -> Result<Printed, Failure> {
+    let params = CreateParams {
+        title: title.map(str::to_owned),
+        model: desk.global.model.clone(),
+        cwd: desk.around.cwd_text(),
+    };
+    let made = desk.caller.call::<Create>(params).await?;
+    desk.print(&made, || format!("{}\n", made.id))
+}
+
+async fn status(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
+    let it = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?;
+    desk.print(&it, || {
+        let state = match it.state {
+            Activity::Idle => "idle",
+            Activity::Running => "running",
+            Activity::RequiresAction => "waits for a person",
+            Activity::Queued => "held: a turn was interrupted (aishctl continue, aishctl queue resume)",
+        };
+        format!(
+            "{} {}\n  id        {}\n  state     {state}{}\n  model     {}\n  cwd       {}\n  turns     {} · last event {} · {} attached\n  updated   {}{}\n",
+            glyph(it.state),
+            it.title,
+            it.id,
+            if it.queued > 0 { format!(" · {} waiting", it.queued) } else { String::new() },
+            it.model.as_deref().unwrap_or("the default"),
+            it.cwd,
+            it.turns,
+            it.last_seq,
+            it.attached,
+            it.updated_at,
+            if it.archived { "\n  archived" } else { "" },
+        )
+    })
+}
+
+async fn remove(desk: &Desk, name: &str, yes: bool, title: Option<&str>) -> Result<Printed, Failure> {
+    let found = resolve::named(&desk.caller, name).await?;
+    let confirm_title = match title {
+        Some(title) => title.to_owned(),
+        None if yes => found.title.clone(),
+        None if desk.may_prompt => typed(&found.title)?,
+        None => {
+            return Err(Failure::new(Exit::USAGE, format!("deleting \"{}\" cannot be undone", found.title))
+                .hint(format!("aishctl conv rm {} --yes   (or keep it: aishctl conv archive {})", found.id, found.id)));
+        }
+    };
+    if confirm_title != found.title {
+        return Err(Failure::new(Exit::USAGE, format!("it is called \"{}\"; nothing was deleted", found.title)));
+    }
+    desk.caller.call::<Delete>(DeleteParams { id: found.id, confirm_title }).await?;
+    desk.print(&json!({"deleted": found.id}), || {
+        format!("deleted {}; its bytes leave the journal at the next compaction\n", found.title)
+    })
+}
+
+fn typed(title: &str) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
+    let mut line = String::new();
+    let mut stderr = std::io::stderr();
+    write!(stderr, "type the title to delete it for good ({}): ", crate::safe::one_line(title)).map_err(failed)?;
+    std::io::stdin().lock().read_line(&mut line).map_err(failed)?;
+    Ok(line.trim_end_matches('\n').to_owned())
+}
+
+async fn wait(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
+    let waiting = async {
+        let mut exit = Exit::DONE;
+        let mut now = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?;
+        while let Some(turn) = now.turn {
+            let record = desk.caller.call_within::<Wait>(WaitParams { turn, timeout_ms: None }, None).await?;
+            exit = record.stop_reason.map_or(Exit::DONE, |it| exit::of_turn(it, record.error.as_ref()));
+            now = desk.caller.call::<StatusOf>(ConversationParams { id: now.id }).await?;
+        }
+        let printed = desk.print(&now, String::new)?;
+        Ok(Printed { exit, ..printed })
+    };
+    match desk.global.timeout {
+        None => waiting.await,
+        Some(limit) => tokio::time::timeout(limit, waiting)
+            .await
+            .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "it still runs; the time is over"))),
+    }
+}
+
+pub async fn fork(desk: &Desk, args: &ForkArgs) -> Result<Printed, Failure> {
+    let found = resolve::meant(&desk.caller, &desk.around, desk.name(args.conversation.as_deref())).await?;
+    let made = desk.caller.call::<Fork>(ForkParams { id: found.id, at_seq: args.at.map(Seq) }).await?;
+    desk.print(&made, || format!("{}\n", made.id))
+}
+
+pub async fn search(desk: &Desk, args: &SearchArgs) -> Result<Printed, Failure> {
+    let id = match desk.global.conversation.as_deref() {
+        Some(name) => Some(resolve::named(&desk.caller, name).await?.id),
+        None => None,
+    };
+    let params = SearchParams {
+        query: args.query.join(" "),
+        id,
+        include_archived: args.archived,
+        limit: args.limit,
+    };
+    let result = desk.caller.call::<Search>(params).await?;
+    desk.print(&result, || {
+        let rows: Vec<Vec<String>> = result
+            .hits
+            .iter()
+            .map(|it| vec![table::cut(&it.title, TITLE_WIDTH), it.seq.to_string(), table::cut(&it.excerpt, EXCERPT_WIDTH)])
+            .collect();
+        let mut text = table::columns(&["title", "event", "text"], &rows);
+        if result.more {
+            text.push_str("… and more (-n)\n");
+        }
+        text
+    })
+}

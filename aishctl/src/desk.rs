@@ -1,0 +1,90 @@
+//! Commands that make calls and print once: the same on the command line and behind `:` in attach.
+
+use serde::Serialize;
+
+use crate::args::{Command, Global, StatusFormat};
+use crate::connect::Caller;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::surroundings::Surroundings;
+use crate::{conversations, log, model, queue, rpc, run, safe, status};
+
+/// What such a command works with.
+#[derive(Clone, Debug)]
+pub struct Desk {
+    pub caller: Caller,
+    pub around: Surroundings,
+    pub global: Global,
+    /// A person can be asked on this terminal.
+    pub may_prompt: bool,
+}
+
+/// What a command has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printed {
+    pub text: String,
+    pub json: bool,
+    pub exit: Exit,
+}
+
+impl Printed {
+    #[must_use]
+    pub fn text(text: String) -> Self {
+        Self { text, json: false, exit: Exit::DONE }
+    }
+
+    /// The text as it may reach stdout.
+    #[must_use]
+    pub fn shown(&self, terminal: bool) -> String {
+        match (self.json, terminal) {
+            (true, true) => safe::json(&self.text),
+            (true, false) => self.text.clone(),
+            (false, _) => safe::screen(&self.text),
+        }
+    }
+}
+
+impl Desk {
+    /// JSON where it was asked for, else what people read.
+    pub fn print<T: Serialize>(&self, value: &T, human: impl FnOnce() -> String) -> Result<Printed, Failure> {
+        if !self.global.json && !self.global.jsonl {
+            return Ok(Printed::text(human()));
+        }
+        let mut text = serde_json::to_string(value)
+            .map_err(|error| Failure::new(Exit::FAILED, format!("cannot print the result: {error}")))?;
+        text.push('\n');
+        Ok(Printed { text, json: true, exit: Exit::DONE })
+    }
+
+    /// The conversation of a command: its argument, then `-C`.
+    #[must_use]
+    pub fn name<'a>(&'a self, argument: Option<&'a str>) -> Option<&'a str> {
+        argument.or(self.global.conversation.as_deref())
+    }
+
+    /// Runs a command that prints once.
+    pub async fn run(&self, command: &Command) -> Result<Printed, Failure> {
+        match command {
+            Command::Conv { command } => conversations::run(self, command).await,
+            Command::Fork(args) => conversations::fork(self, args).await,
+            Command::Search(args) => conversations::search(self, args).await,
+            Command::Status { format } => status::run(self, *format).await,
+            Command::Reload => status::reload(self).await,
+            Command::Model { command } => model::run(self, command.as_ref()).await,
+            Command::Queue { command } => queue::run(self, command.as_ref()).await,
+            Command::Cancel { conversation } => queue::cancel(self, conversation.as_deref()).await,
+            Command::Rpc(args) => rpc::run(self, args).await,
+            Command::Log(args) => log::page(self, args).await,
+            Command::Help { topic } => run::help(topic).map(Printed::text),
+            Command::Ask(_) | Command::Attach(_) | Command::Retry(_) | Command::Continue(_) => {
+                Err(Failure::new(Exit::USAGE, "that command has its own output"))
+            }
+        }
+    }
+}
+
+/// A command that a status bar runs again and again.
+#[must_use]
+pub fn is_status_bar(command: &Command) -> bool {
+    matches!(command, Command::Status { format: Some(StatusFormat::Tmux) })
+}

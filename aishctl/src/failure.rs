@@ -1,0 +1,68 @@
+//! What ends a command early: the exit code, what happened, and what to type next (spec 80, 8.8).
+
+use crate::connect::{CallError, CallFailure};
+use crate::exit::{self, Exit};
+use crate::safe;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub exit: Exit,
+    /// A lowercase fragment; empty when there is nothing to say (a reader that went away).
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Writing the output failed. A reader that went away is told by the exit code alone.
+    #[must_use]
+    pub fn output(error: &std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            Self::new(Exit::BROKEN_PIPE, "")
+        } else {
+            Self::new(Exit::FAILED, format!("cannot write the output: {error}"))
+        }
+    }
+
+    /// The lines for stderr, safe to show.
+    #[must_use]
+    pub fn render(&self, program: &str) -> String {
+        if self.message.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("{program}: {}\n", safe::screen(&self.message));
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("hint: {}\n", safe::screen(hint)));
+        }
+        text
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        let exit = match error.kind {
+            CallFailure::Refused(kind) => exit::of_refusal(kind),
+            CallFailure::Protocol(_) => Exit::FAILED,
+            CallFailure::Deadline | CallFailure::Lost => Exit::NO_DAEMON,
+            CallFailure::TooLarge => Exit::LIMIT,
+        };
+        Self {
+            exit,
+            message: error.message,
+            hint: error.hint,
+        }
+    }
+}

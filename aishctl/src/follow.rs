@@ -1,0 +1,339 @@
+//! From a turn's id to its end: the answer's text, cancelling, `--timeout`, and a daemon that comes back.
+
+use std::io;
+use std::time::Duration;
+
+use aish_proto::attach::{Attach, AttachParams, Cursor, Since};
+use aish_proto::event::StatusLevel;
+use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::turn::{Cancel, Get, TurnParams, TurnRecord};
+use tokio::io::AsyncWrite;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::connect::{CallError, Caller, Event};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::hello::{Reach, Session, Wait};
+use crate::notice::Notices;
+use crate::output::Output;
+use crate::signals::{Signal, Signals};
+use crate::stream::{Answer, Step};
+
+/// How long a cancelled turn may take to end; what has been written is printed by then.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
+/// The same where nobody reads what would be printed.
+const UNREAD_CANCEL_WITHIN: Duration = Duration::from_secs(2);
+
+/// A turn, and where its question stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    pub conversation: ConversationId,
+    pub turn: TurnId,
+    /// Where to begin reading: just before the question.
+    pub cursor: Cursor,
+}
+
+/// Who follows, and with what.
+#[derive(Debug)]
+pub struct Follow<'a, O> {
+    pub reach: &'a Reach,
+    pub signals: &'a mut Signals,
+    pub notices: &'a mut Notices,
+    pub output: &'a mut Output<O>,
+    /// When `--timeout` is over.
+    pub give_up: Option<Instant>,
+}
+
+/// How the following ended.
+#[derive(Debug)]
+pub struct Followed {
+    pub answer: Answer,
+    /// We stopped it, and are to exit like this.
+    pub stopped: Option<Exit>,
+}
+
+/// Everything that may end the waiting.
+enum Wake {
+    Event(Option<Event>),
+    Record(Box<Result<TurnRecord, CallError>>),
+    Signal(Signal),
+    /// `--timeout`, or the time that a cancelled turn gets.
+    Over,
+}
+
+/// The part that works while a write waits for a slow reader.
+struct Control<'a> {
+    signals: &'a mut Signals,
+    caller: Caller,
+    turn: TurnId,
+    until: Option<Instant>,
+    stopped: Option<Exit>,
+    /// A record that came while a write waited.
+    record: Option<Box<Result<TurnRecord, CallError>>>,
+    /// Calls on their way; none of them is waited for before the events are read.
+    calls: JoinSet<Option<Result<TurnRecord, CallError>>>,
+}
+
+impl<O: AsyncWrite + Unpin> Follow<'_, O> {
+    /// Follows the turn to its end.
+    pub async fn run(self, session: Session, target: Target) -> Result<Followed, Failure> {
+        let Self { reach, signals, notices, output, give_up } = self;
+        let mut control = Control {
+            signals,
+            caller: session.caller.clone(),
+            turn: target.turn,
+            until: give_up,
+            stopped: None,
+            record: None,
+            calls: JoinSet::new(),
+        };
+        let mut following = Following { reach, notices, output, target, session, answer: Answer::new(target.turn), resync: false };
+        following.attach().await?;
+        loop {
+            let wake = tokio::select! {
+                event = following.session.events.recv() => Wake::Event(event),
+                wake = control.wake() => wake,
+            };
+            match wake {
+                Wake::Event(Some(event)) => following.event(&mut control, &event).await?,
+                Wake::Event(None) => following.reconnect(&mut control).await?,
+                Wake::Record(record) => following.record(&mut control, *record).await?,
+                Wake::Signal(signal) => control.signal(signal),
+                Wake::Over => control.over(),
+            }
+            if following.answer.ended.is_some() || control.left() {
+                break;
+            }
+        }
+        if control.stopped.is_some() {
+            control.settle().await;
+        }
+        Ok(Followed { answer: following.answer, stopped: control.stopped })
+    }
+}
+
+struct Following<'a, O> {
+    reach: &'a Reach,
+    notices: &'a mut Notices,
+    output: &'a mut Output<O>,
+    target: Target,
+    session: Session,
+    answer: Answer,
+    /// The replay does not begin where we left; the record will say how the turn stands.
+    resync: bool,
+}
+
+impl<O: AsyncWrite + Unpin> Following<'_, O> {
+    async fn attach(&mut self) -> Result<(), CallError> {
+        let params = AttachParams {
+            id: self.target.conversation,
+            since: Since::Cursor(self.target.cursor),
+            deltas: true,
+        };
+        self.session.caller.call::<Attach>(params).await.map(drop)
+    }
+
+    async fn event(&mut self, control: &mut Control<'_>, event: &Event) -> Result<(), Failure> {
+        let envelope = &event.params.event;
+        if let Some(seq) = envelope.seq {
+            if envelope.epoch == self.target.cursor.epoch && seq <= self.target.cursor.seq {
+                return Ok(());
+            }
+            self.target.cursor = Cursor { epoch: envelope.epoch, seq };
+        }
+        if envelope.turn.is_none_or(|it| it == self.answer.turn) {
+            let written = control.guard(self.output.event(event.raw.get())).await;
+            self.written(control, written).await?;
+        }
+        let steps = self.answer.take(envelope);
+        control.turn = self.answer.turn;
+        self.show(control, steps).await
+    }
+
+    async fn show(&mut self, control: &mut Control<'_>, steps: Vec<Step>) -> Result<(), Failure> {
+        for step in steps {
+            match step {
+                Step::Text(text) => {
+                    let written = control.guard(self.output.text(&text)).await;
+                    self.written(control, written).await?;
+                }
+                Step::Notice(StatusLevel::Debug, text) => self.notices.debug(&text),
+                Step::Notice(StatusLevel::Info | StatusLevel::Warning, text) => self.notices.say(&text),
+                Step::Rewritten => self.notices.say("the answer ended otherwise than it was shown; all of it follows"),
+                Step::Resync => self.resync = true,
+                Step::ReplayComplete if self.resync => {
+                    self.resync = false;
+                    control.ask_record();
+                }
+                Step::ReplayComplete => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody reads on: stop paying for tokens, then say so by the exit code.
+    async fn written(&mut self, control: &mut Control<'_>, written: Option<io::Result<()>>) -> Result<(), Failure> {
+        match written {
+            Some(Err(error)) => {
+                control.cancel();
+                let settled = control.settle();
+                drop(tokio::time::timeout(UNREAD_CANCEL_WITHIN, settled).await);
+                Err(Failure::output(&error))
+            }
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+
+    async fn record(&mut self, control: &mut Control<'_>, record: Result<TurnRecord, CallError>) -> Result<(), Failure> {
+        match record {
+            Ok(record) => {
+                let steps = self.answer.settle(record);
+                self.show(control, steps).await
+            }
+            // The next connection asks again.
+            Err(error) if error.is_transient() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn reconnect(&mut self, control: &mut Control<'_>) -> Result<(), Failure> {
+        self.notices.say("lost the connection to aishd; trying again");
+        loop {
+            let opened = tokio::select! {
+                opened = self.reach.open(Wait::UntilBack) => opened.map_err(|failure| {
+                    let again = format!("aishctl log {}", self.target.conversation);
+                    Failure { hint: Some(again), ..failure }
+                })?,
+                wake = control.wake() => {
+                    match wake {
+                        Wake::Signal(signal) => control.signal(signal),
+                        Wake::Over => control.over(),
+                        Wake::Record(record) => self.record(control, *record).await?,
+                        Wake::Event(_) => {}
+                    }
+                    if self.answer.ended.is_some() {
+                        return Ok(());
+                    }
+                    // Nothing can be cancelled where nobody listens.
+                    if control.stopped.is_some() {
+                        control.until = None;
+                        control.leave();
+                        return Ok(());
+                    }
+                    continue;
+                }
+            };
+            self.session = opened;
+            control.caller = self.session.caller.clone();
+            match self.attach().await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is_transient() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Control<'_> {
+    async fn wake(&mut self) -> Wake {
+        if let Some(record) = self.record.take() {
+            return Wake::Record(record);
+        }
+        let until = self.until;
+        let over = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                signal = self.signals.next() => return Wake::Signal(signal),
+                Some(done) = self.calls.join_next() => {
+                    if let Ok(Some(record)) = done {
+                        return Wake::Record(Box::new(record));
+                    }
+                }
+                () = &mut over => return Wake::Over,
+            }
+        }
+    }
+
+    /// Runs a write to its end, or until we are to leave: `None`.
+    async fn guard(&mut self, write: impl Future<Output = io::Result<()>>) -> Option<io::Result<()>> {
+        tokio::pin!(write);
+        let mut record = None;
+        while !self.left() {
+            tokio::select! {
+                biased;
+                written = &mut write => {
+                    self.record = self.record.take().or(record);
+                    return Some(written);
+                }
+                wake = self.wake() => match wake {
+                    Wake::Signal(signal) => self.signal(signal),
+                    Wake::Over => self.over(),
+                    Wake::Record(came) => record = Some(came),
+                    Wake::Event(_) => {}
+                },
+            }
+        }
+        None
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        let exit = match signal {
+            Signal::Interrupt => Exit::INTERRUPTED,
+            Signal::Terminate => Exit::TERMINATED,
+        };
+        if self.stopped == Some(Exit::INTERRUPTED) || self.stopped == Some(Exit::TERMINATED) {
+            self.leave();
+        } else {
+            self.stop(exit);
+        }
+    }
+
+    fn over(&mut self) {
+        if self.stopped.is_some() {
+            self.leave();
+        } else {
+            self.stop(Exit::TIMEOUT);
+        }
+    }
+
+    fn stop(&mut self, exit: Exit) {
+        self.stopped = Some(exit);
+        self.until = Some(Instant::now() + CANCELLED_WITHIN);
+        self.cancel();
+    }
+
+    /// Nothing is waited for any more.
+    fn leave(&mut self) {
+        self.until = None;
+        self.calls.abort_all();
+    }
+
+    fn left(&self) -> bool {
+        self.stopped.is_some() && self.until.is_none()
+    }
+
+    fn cancel(&mut self) {
+        let (caller, turn) = (self.caller.clone(), self.turn);
+        self.calls.spawn(async move {
+            drop(caller.call::<Cancel>(TurnParams { turn }).await);
+            None
+        });
+    }
+
+    fn ask_record(&mut self) {
+        let (caller, turn) = (self.caller.clone(), self.turn);
+        self.calls.spawn(async move { Some(caller.call::<Get>(TurnParams { turn }).await) });
+    }
+
+    /// Waits for the calls that are on their way.
+    async fn settle(&mut self) {
+        while self.calls.join_next().await.is_some() {}
+    }
+}

@@ -1,0 +1,257 @@
+//! Reaching the daemon: connect, start one where that is allowed, say hello, lend keys.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use aish_proto::daemon::{ClientInfo, ClientKind, Hello, HelloParams, HelloResult};
+use aish_proto::error::ErrorKind;
+use aish_proto::method::Role;
+use aish_proto::version::{PROGRAM, ProtocolRange};
+use tokio::time::Instant;
+
+use crate::connect::{self, CallFailure, Caller, Events};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::spawn::{self, Started};
+use crate::surroundings::Surroundings;
+
+/// How long a daemon that was started or that is coming back is waited for.
+pub const BACK_WITHIN: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Whether a missing daemon may be started (OPS-2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    Allowed,
+    Forbidden,
+}
+
+/// Whether a missing daemon is worth waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It is there or it is not.
+    No,
+    /// It was there a moment ago.
+    UntilBack,
+}
+
+/// Everything that is needed to reach the daemon, also a second time.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    pub around: Surroundings,
+    pub socket: PathBuf,
+    pub start: Start,
+    pub kind: ClientKind,
+    pub role: Role,
+    pub deadline: Duration,
+}
+
+/// A connection that has said hello.
+#[derive(Debug)]
+pub struct Session {
+    pub caller: Caller,
+    pub events: Events,
+    pub hello: HelloResult,
+    /// This connection's daemon was started by us.
+    pub started: bool,
+}
+
+impl Reach {
+    /// Connects and says hello, starting the daemon where that is allowed.
+    pub async fn open(&self, wait: Wait) -> Result<Session, Failure> {
+        let give_up = Instant::now() + BACK_WITHIN;
+        let mut pause = FIRST_PAUSE;
+        let mut tried = false;
+        let mut started = false;
+        loop {
+            let problem = match connect::connect(&self.socket, self.deadline).await {
+                Ok((caller, events)) => match self.greet(caller, events).await {
+                    Ok(session) => return Ok(Session { started, ..session }),
+                    Err(Refused { transient: true, failure }) => failure,
+                    Err(Refused { transient: false, failure }) => return Err(failure),
+                },
+                Err(error) if is_absent(&error) => {
+                    if self.start == Start::Allowed && !tried {
+                        tried = true;
+                        started = spawn::start(&self.around, &self.socket).await? == Started::ByUs;
+                        continue;
+                    }
+                    if wait == Wait::No && !tried {
+                        return Err(self.unreachable(&error));
+                    }
+                    self.unreachable(&error)
+                }
+                // The listener's backlog is full for a moment.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.unreachable(&error),
+                Err(error) => return Err(self.unreachable(&error)),
+            };
+            if Instant::now() + pause > give_up {
+                return Err(problem);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn greet(&self, mut caller: Caller, events: Events) -> Result<Session, Refused> {
+        let mut hello = self.say_hello(&caller, BTreeMap::new()).await?;
+        let secrets = lent(&self.around, &hello.wanted_secrets);
+        if !secrets.is_empty() {
+            hello = self.say_hello(&caller, secrets).await?;
+        }
+        caller.set_line_bytes(hello.limits.line_bytes);
+        Ok(Session { caller, events, hello, started: false })
+    }
+
+    async fn say_hello(&self, caller: &Caller, secrets: BTreeMap<String, String>) -> Result<HelloResult, Refused> {
+        let params = HelloParams {
+            protocol: ProtocolRange::OURS,
+            client: ClientInfo {
+                name: if self.kind == ClientKind::Line { "aish" } else { "aishctl" }.to_owned(),
+                version: PROGRAM.to_owned(),
+                kind: self.kind,
+                tty: self.around.tty.clone(),
+            },
+            role: self.role,
+            secrets,
+        };
+        caller.call::<Hello>(params).await.map_err(|error| {
+            let transient = error.is_transient();
+            let mismatch = error.kind == CallFailure::Refused(ErrorKind::VersionMismatch);
+            let mut failure = Failure::from(error);
+            if mismatch && failure.hint.is_none() {
+                failure.hint = Some(format!("aishctl is {PROGRAM}; restart aishd after an upgrade"));
+            }
+            Refused { transient, failure }
+        })
+    }
+
+    fn unreachable(&self, error: &io::Error) -> Failure {
+        let reason = match error.kind() {
+            io::ErrorKind::NotFound => "no such file".to_owned(),
+            io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
+            io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+            _ => error.to_string(),
+        };
+        let socket = self.socket.display();
+        let hint = match self.start {
+            Start::Allowed => "aishd --foreground shows why it does not start".to_owned(),
+            Start::Forbidden => start_hint(&self.around, &self.socket),
+        };
+        Failure::new(Exit::NO_DAEMON, format!("cannot reach aishd at {socket} ({reason})")).hint(hint)
+    }
+}
+
+fn start_hint(around: &Surroundings, socket: &Path) -> String {
+    if around.has_socket_unit() {
+        "systemctl --user start aishd".to_owned()
+    } else if around.socket(None) == socket {
+        "aishd --detach starts it, and so does any aishctl ask".to_owned()
+    } else {
+        format!("start it there: aishd --socket {}", socket.display())
+    }
+}
+
+struct Refused {
+    /// The daemon is on its way out; the next one may answer.
+    transient: bool,
+    failure: Failure,
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+/// The values of the variables that the daemon asked for and this process has.
+fn lent(around: &Surroundings, wanted: &[String]) -> BTreeMap<String, String> {
+    wanted
+        .iter()
+        .filter_map(|name| {
+            let value = around.variables.get(OsStr::new(name))?.to_str()?;
+            (!value.is_empty()).then(|| (name.clone(), value.to_owned()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::peer::{self, Peer};
+
+    pub(crate) fn reach(socket: &Path) -> Reach {
+        Reach {
+            around: Surroundings { cwd: "/".into(), ..Surroundings::default() },
+            socket: socket.to_owned(),
+            start: Start::Forbidden,
+            kind: ClientKind::Script,
+            role: Role::Driver,
+            deadline: connect::CALL_DEADLINE,
+        }
+    }
+
+    #[tokio::test]
+    async fn keys_that_presets_name_are_lent_and_no_others() {
+        let peer = Peer::new();
+        let mut reach = reach(&peer.socket);
+        for (name, value) in [("A_KEY", "a"), ("EMPTY_KEY", ""), ("OTHER_KEY", "o")] {
+            reach.around.variables.insert(name.into(), value.into());
+        }
+        let script = async {
+            let mut link = peer.accept().await;
+            let call = link.expect("daemon/hello").await;
+            assert!(call.params.get("secrets").is_none());
+            link.reply(&call, peer::hello(&["A_KEY", "EMPTY_KEY", "ABSENT_KEY"])).await;
+            let call = link.expect("daemon/hello").await;
+            assert_eq!(json!({"A_KEY": "a"}), call.params["secrets"]);
+            link.reply(&call, peer::hello(&["ABSENT_KEY"])).await;
+            link
+        };
+        let (session, _link) = tokio::join!(reach.open(Wait::No), script);
+        assert_eq!("9.9.9", session.unwrap().hello.server.version);
+    }
+
+    #[tokio::test]
+    async fn a_missing_daemon_is_said_at_once_with_the_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("none.sock");
+        let failure = reach(&socket).open(Wait::No).await.unwrap_err();
+        assert_eq!(Exit::NO_DAEMON, failure.exit);
+        assert!(failure.message.contains(&socket.display().to_string()), "{failure:?}");
+        assert!(failure.message.contains("no such file"), "{failure:?}");
+    }
+
+    #[tokio::test]
+    async fn a_daemon_that_is_leaving_is_waited_for() {
+        let peer = Peer::new();
+        let script = async {
+            let mut link = peer.accept().await;
+            let call = link.expect("daemon/hello").await;
+            link.refuse(&call, ErrorKind::Draining, "going", None).await;
+            peer.greet().await
+        };
+        let reach = reach(&peer.socket);
+        let (session, _link) = tokio::join!(reach.open(Wait::No), script);
+        session.unwrap();
+    }
+
+    #[tokio::test]
+    async fn another_protocol_is_told_with_what_to_do() {
+        let peer = Peer::new();
+        let script = async {
+            let mut link = peer.accept().await;
+            let call = link.expect("daemon/hello").await;
+            link.refuse(&call, ErrorKind::VersionMismatch, "aishd speaks 7", None).await;
+        };
+        let reach = reach(&peer.socket);
+        let (session, ()) = tokio::join!(reach.open(Wait::No), script);
+        let failure = session.unwrap_err();
+        assert_eq!(Exit::NO_DAEMON, failure.exit);
+        assert!(failure.hint.unwrap().contains("restart"));
+    }
+}

@@ -1,0 +1,202 @@
+//! `log`: the transcript on stdout, streamed from the daemon so that its length does not matter.
+
+use aish_proto::attach::{Attach, AttachParams, Cursor, Since};
+use aish_proto::conversation::{History, HistoryParams};
+use aish_proto::event::{Envelope, EventData as _, ReplayComplete, UserMessage};
+use aish_proto::id::{ConversationId, Seq};
+use serde_json::json;
+use tokio::io::AsyncWrite;
+
+use crate::args::{Global, LogArgs};
+use crate::connect::Caller;
+use crate::desk::{Desk, Printed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::hello::{Reach, Session, Wait};
+use crate::output::{Form, Output};
+use crate::rows::{Row, Rows};
+use crate::{notice, resolve};
+
+const PAGE_EVENTS: u32 = 500;
+/// What `:log` shows in attach without `-n`.
+const TURNS_IN_ATTACH: usize = 10;
+
+pub async fn run<O: AsyncWrite + Unpin>(reach: &Reach, global: &Global, args: &LogArgs, output: &mut Output<O>) -> Result<Exit, Failure> {
+    let mut session = reach.open(Wait::No).await?;
+    let name = args.conversation.as_deref().or(global.conversation.as_deref());
+    let conversation = resolve::meant(&session.caller, &reach.around, name).await?.id;
+    let mut since = match args.turns {
+        None => Since::Start,
+        Some(turns) => {
+            let seq = start_of(&session.caller, conversation, turns).await?;
+            Since::Cursor(Cursor { epoch: session.hello.epoch, seq })
+        }
+    };
+    let mut rows = Rows::new(None, global.verbose);
+    let mut whole = Vec::new();
+    loop {
+        let params = AttachParams { id: conversation, since, deltas: false };
+        session.caller.call::<Attach>(params).await?;
+        if read(&mut session, args.follow, &mut since, &mut rows, &mut whole, output).await? {
+            break;
+        }
+        // It ended before the replay did, or while we followed: go on from where we are.
+        session = reach.open(Wait::UntilBack).await?;
+    }
+    if output.form == Form::Json {
+        let events: Vec<_> = whole.iter().map(|it| &**it).collect();
+        let document = json!({"v": 1, "conversation": conversation, "events": events});
+        output.json_line(&document.to_string()).await.map_err(|it| Failure::output(&it))?;
+    }
+    Ok(Exit::DONE)
+}
+
+/// Prints what comes; true once all has been printed, false when the connection ended before.
+async fn read<O: AsyncWrite + Unpin>(
+    session: &mut Session,
+    follow: bool,
+    since: &mut Since,
+    rows: &mut Rows,
+    whole: &mut Vec<Box<serde_json::value::RawValue>>,
+    output: &mut Output<O>,
+) -> Result<bool, Failure> {
+    while let Some(event) = session.events.recv().await {
+        let envelope = &event.params.event;
+        let shown = match output.form {
+            Form::Json => {
+                if envelope.seq.is_some() {
+                    whole.push(event.raw);
+                }
+                Ok(())
+            }
+            Form::Events if envelope.seq.is_some() || follow => output.event(event.raw.get()).await,
+            Form::Events | Form::Code | Form::Commands => Ok(()),
+            Form::Text => output.text(&text(&transcript(rows, envelope))).await,
+        };
+        shown.map_err(|it| Failure::output(&it))?;
+        if let Some(seq) = envelope.seq {
+            *since = Since::Cursor(Cursor { epoch: envelope.epoch, seq });
+        }
+        if envelope.kind == ReplayComplete::KIND && !follow {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The rows of an event in a transcript: what stands in the log, not who came and went meanwhile.
+fn transcript(rows: &mut Rows, envelope: &Envelope) -> Vec<Row> {
+    if envelope.seq.is_none() {
+        rows.learn_names(envelope);
+        return Vec::new();
+    }
+    rows.take(envelope)
+}
+
+fn text(rows: &[Row]) -> String {
+    rows.iter()
+        .map(|row| match row {
+            Row::Text(text) => format!("{text}\n"),
+            Row::Notice(text) => notice::line(text, false),
+        })
+        .collect()
+}
+
+/// The position before the question of the `turns`th turn from the end.
+async fn start_of(caller: &Caller, id: ConversationId, turns: usize) -> Result<Seq, Failure> {
+    let mut before_seq = None;
+    let mut found = 0;
+    loop {
+        let page = caller.call::<History>(HistoryParams { id, before_seq, limit: PAGE_EVENTS }).await?;
+        for event in page.events.iter().rev() {
+            let Some(seq) = event.seq else { continue };
+            if found == turns {
+                return Ok(seq);
+            }
+            if event.kind == UserMessage::KIND {
+                found += 1;
+            }
+            before_seq = Some(seq);
+        }
+        if !page.more || page.events.is_empty() {
+            return Ok(Seq(before_seq.map_or(0, |it| it.0.saturating_sub(1))));
+        }
+    }
+}
+
+/// `:log` in attach: the last turns as one text.
+pub async fn page(desk: &Desk, args: &LogArgs) -> Result<Printed, Failure> {
+    let name = desk.name(args.conversation.as_deref());
+    let id = resolve::meant(&desk.caller, &desk.around, name).await?.id;
+    let from = start_of(&desk.caller, id, args.turns.unwrap_or(TURNS_IN_ATTACH)).await?;
+    let mut before_seq = None;
+    let mut pages = Vec::new();
+    loop {
+        let page = desk.caller.call::<History>(HistoryParams { id, before_seq, limit: PAGE_EVENTS }).await?;
+        before_seq = page.events.first().and_then(|it| it.seq);
+        let done = !page.more || page.events.is_empty() || before_seq.is_none_or(|it| it <= from);
+        pages.push(page.events);
+        if done {
+            break;
+        }
+    }
+    let mut rows = Rows::new(None, false);
+    let events = pages.into_iter().rev().flatten().filter(|it| it.seq > Some(from));
+    let shown: Vec<Row> = events.flat_map(|it| rows.take(&it)).collect();
+    Ok(Printed::text(text(&shown)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::hello::tests::reach;
+    use crate::peer::{self, Peer};
+
+    /// What `log` prints of these stored events.
+    async fn printed(form: Form, events: &[(&str, Value)]) -> String {
+        let peer = Peer::new();
+        let reach = reach(&peer.socket);
+        let script = async {
+            let mut link = peer.greet().await;
+            let call = link.expect("conversation/status").await;
+            link.reply(&call, peer::status("t", 2)).await;
+            assert_eq!(json!("start"), link.attach(events.len() as u64, Value::Null).await);
+            for (seq, (kind, data)) in (1..).zip(events) {
+                link.event(Some(seq), kind, data.clone()).await;
+            }
+            link.event(None, "replayComplete", json!({"through": events.len()})).await;
+            link
+        };
+        let args = LogArgs { conversation: Some(peer::conversation().to_string()), ..LogArgs::default() };
+        let mut output = Output { to: Vec::new(), form, terminal: false, open_line: false, reported: false };
+        let global = Global::default();
+        let (done, _link) = tokio::join!(run(&reach, &global, &args, &mut output), script);
+        assert_eq!(Exit::DONE, done.unwrap());
+        String::from_utf8(output.to).unwrap()
+    }
+
+    fn events() -> Vec<(&'static str, Value)> {
+        vec![
+            ("userMessage", json!({"text": "hi\u{1b}[2J"})),
+            ("assistantMessage", json!({"item": 0, "text": "\u{9b}yes\u{202e}\r", "complete": true, "usage": null})),
+            ("turnFinished", json!({"stopReason": "end", "text": "\u{9b}yes\u{202e}\r", "usage": null})),
+        ]
+    }
+
+    #[tokio::test]
+    async fn the_transcript_has_the_text_and_never_a_control() {
+        assert_eq!("› hi[2J\nyes\n", printed(Form::Text, &events()).await);
+    }
+
+    #[tokio::test]
+    async fn as_lines_it_is_the_stored_events_and_as_json_one_object() {
+        let lines = printed(Form::Events, &events()).await;
+        let kinds: Vec<Value> = lines.lines().map(|it| serde_json::from_str::<Value>(it).unwrap()["kind"].clone()).collect();
+        assert_eq!(vec!["userMessage", "assistantMessage", "turnFinished"], kinds);
+        let whole: Value = serde_json::from_str(&printed(Form::Json, &events()).await).unwrap();
+        assert_eq!(3, whole["events"].as_array().unwrap().len());
+        assert!(!lines.contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,101 @@
+//! Lines for people on stderr, or in attach among the rows: `[aish] …`, dim where colour is wanted.
+
+use std::io::Write;
+
+use crate::args::{Color, Global};
+use crate::safe;
+use crate::surroundings::Surroundings;
+
+/// Where notices go, and which.
+pub struct Notices {
+    to: Box<dyn Write + Send>,
+    quiet: bool,
+    verbose: bool,
+    dim: bool,
+}
+
+impl std::fmt::Debug for Notices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Notices").field("quiet", &self.quiet).finish_non_exhaustive()
+    }
+}
+
+impl Notices {
+    #[must_use]
+    pub fn new(to: Box<dyn Write + Send>, global: &Global, dim: bool) -> Self {
+        Self { to, quiet: global.quiet, verbose: global.verbose, dim }
+    }
+
+    /// One line, unless `-q`. That stderr is gone is no reason to stop.
+    pub fn say(&mut self, text: &str) {
+        if !self.quiet {
+            drop(self.to.write_all(line(text, self.dim).as_bytes()));
+        }
+    }
+
+    /// A line that only `-v` shows.
+    pub fn debug(&mut self, text: &str) {
+        if self.verbose {
+            self.say(text);
+        }
+    }
+}
+
+/// The text as a notice; each of its lines gets the prefix.
+#[must_use]
+pub fn line(text: &str, dim: bool) -> String {
+    let (on, off) = if dim { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
+    safe::screen(text)
+        .lines()
+        .map(|it| format!("{on}[aish] {it}{off}\n"))
+        .collect()
+}
+
+/// Whether a stream is coloured: `--color`, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then
+/// whether it is a terminal that can (spec 80, 2.6).
+#[must_use]
+pub fn is_coloured(color: Color, around: &Surroundings, terminal: bool) -> bool {
+    let forced = |name| around.variable(name).is_some_and(|it| it != "0");
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto if around.variable("NO_COLOR").is_some() => false,
+        Color::Auto if forced("FORCE_COLOR") || forced("CLICOLOR_FORCE") => true,
+        Color::Auto => {
+            terminal && around.variable("TERM") != Some("dumb") && around.variable("CLICOLOR") != Some("0")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(color: Color, variables: &[(&str, &str)], terminal: bool, expected: bool) {
+        let mut around = Surroundings::default();
+        for (name, value) in variables {
+            around.variables.insert(name.into(), value.into());
+        }
+        assert_eq!(expected, is_coloured(color, &around, terminal), "{color:?} {variables:?}");
+    }
+
+    #[test]
+    fn the_flag_beats_the_environment_which_beats_the_terminal() {
+        check(Color::Auto, &[], true, true);
+        check(Color::Auto, &[], false, false);
+        check(Color::Never, &[("FORCE_COLOR", "1")], true, false);
+        check(Color::Always, &[("NO_COLOR", "1")], false, true);
+        check(Color::Auto, &[("NO_COLOR", "1"), ("FORCE_COLOR", "1")], true, false);
+        check(Color::Auto, &[("NO_COLOR", "")], true, true);
+        check(Color::Auto, &[("FORCE_COLOR", "1")], false, true);
+        check(Color::Auto, &[("CLICOLOR_FORCE", "1")], false, true);
+        check(Color::Auto, &[("CLICOLOR_FORCE", "0")], false, false);
+        check(Color::Auto, &[("TERM", "dumb")], true, false);
+    }
+
+    #[test]
+    fn every_line_of_a_notice_has_the_prefix_and_no_escape() {
+        assert_eq!("[aish] a\n[aish] b[2J\n", line("a\nb\u{1b}[2J", false));
+    }
+}

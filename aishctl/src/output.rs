@@ -1,0 +1,151 @@
+//! What `ask` writes to stdout, in each of its forms (spec 80, 2.3).
+
+use std::io;
+
+use aish_proto::event::CalledTool;
+use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::turn::{StopReason, Usage};
+use serde::Serialize;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+
+use crate::args::{AskArgs, Global};
+use crate::extract;
+use crate::safe;
+
+/// What the output is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The text as it comes.
+    Text,
+    /// One object at the end.
+    Json,
+    /// The events, one a line.
+    Events,
+    /// Fenced code at the end.
+    Code,
+    /// The commands of `CMD:` lines at the end.
+    Commands,
+}
+
+impl Form {
+    #[must_use]
+    pub fn of(args: &AskArgs, global: &Global) -> Self {
+        match () {
+            () if args.code => Self::Code,
+            () if args.cmd => Self::Commands,
+            () if global.json => Self::Json,
+            () if global.jsonl => Self::Events,
+            () => Self::Text,
+        }
+    }
+}
+
+/// Stdout, and whether a person looks at it.
+#[derive(Debug)]
+pub struct Output<O> {
+    pub to: O,
+    pub form: Form,
+    pub terminal: bool,
+    /// The last text that was written did not end its line.
+    pub open_line: bool,
+    /// The object of `--json` has been written.
+    pub reported: bool,
+}
+
+/// The object of `ask --json`. Unknown is null, never 0.
+#[derive(Debug, Serialize)]
+pub struct Report<'a> {
+    pub v: u32,
+    pub conversation: Option<ConversationId>,
+    pub turn: Option<TurnId>,
+    pub model: Option<&'a str>,
+    pub routed: Option<&'a str>,
+    pub text: &'a str,
+    pub tool_calls: &'a [CalledTool],
+    pub denied: u32,
+    pub usage: Option<ReportedUsage>,
+    pub cost_usd: Option<f64>,
+    pub ms: u64,
+    pub stop_reason: Option<StopReason>,
+    pub error: Option<ReportedError>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReportedUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cached_input_tokens: Option<u64>,
+    reasoning_tokens: Option<u64>,
+}
+
+impl From<Usage> for ReportedUsage {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cached_input_tokens: usage.cached_input_tokens,
+            reasoning_tokens: usage.reasoning_tokens,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReportedError {
+    pub class: String,
+    pub message: String,
+}
+
+impl<O: AsyncWrite + Unpin> Output<O> {
+    /// A piece of the answer, where the form shows it as it comes.
+    pub async fn text(&mut self, text: &str) -> io::Result<()> {
+        if self.form != Form::Text {
+            return Ok(());
+        }
+        let text = if self.terminal { safe::screen(text) } else { safe::pipe(text) };
+        if let Some(last) = text.chars().last() {
+            self.open_line = last != '\n';
+        }
+        self.write(&text).await
+    }
+
+    /// An event, where the form shows events.
+    pub async fn event(&mut self, raw: &str) -> io::Result<()> {
+        if self.form != Form::Events {
+            return Ok(());
+        }
+        self.json_line(raw).await
+    }
+
+    pub async fn json_line(&mut self, raw: &str) -> io::Result<()> {
+        let line = if self.terminal { safe::json(raw) } else { raw.to_owned() };
+        self.write(&(line + "\n")).await
+    }
+
+    /// Ends the line of an answer that did not.
+    pub async fn end_line(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.open_line) {
+            self.write("\n").await?;
+        }
+        Ok(())
+    }
+
+    /// What the forms that wait for the end show of the answer; false: there is nothing of that kind in it.
+    pub async fn extracted(&mut self, text: &str) -> io::Result<bool> {
+        let part = match self.form {
+            Form::Code => extract::code(text),
+            Form::Commands => extract::commands(text),
+            Form::Text | Form::Json | Form::Events => return Ok(true),
+        };
+        let part = if self.terminal { safe::screen(&part) } else { safe::pipe(&part) };
+        self.write(&part).await?;
+        Ok(!part.is_empty())
+    }
+
+    async fn write(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.to.write_all(text.as_bytes()).await?;
+        self.to.flush().await
+    }
+}

@@ -1,0 +1,116 @@
+//! Turns after they were sent: `queue`, `cancel`, `retry`, `continue`.
+
+use aish_proto::id::TurnId;
+use aish_proto::turn::{
+    AgainParams, Cancel, Continue, QueueList, QueueListResult, QueueMove, QueueMoveParams, QueueParams, QueueRemove,
+    QueueResume, QueueTurnParams, Retry, TurnParams,
+};
+use serde_json::json;
+use tokio::io::AsyncWrite;
+use ulid::Ulid;
+
+use crate::args::{AgainArgs, Queue};
+use crate::ask::Asker;
+use crate::connect::Caller;
+use crate::desk::{Desk, Printed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::hello::Wait;
+use crate::{resolve, table};
+
+const TEXT_WIDTH: usize = 60;
+
+pub async fn run(desk: &Desk, command: Option<&Queue>) -> Result<Printed, Failure> {
+    let name = match command {
+        Some(Queue::List { conversation } | Queue::Resume { conversation }) => conversation.as_deref(),
+        Some(Queue::Remove { .. } | Queue::Move { .. }) | None => None,
+    };
+    let conversation = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?.id;
+    let caller = &desk.caller;
+    let list = || caller.call::<QueueList>(QueueParams { conversation });
+    let result = match command {
+        None | Some(Queue::List { .. }) => list().await?,
+        Some(Queue::Remove { turn }) => {
+            let turn = waiting(&list().await?, turn)?;
+            caller.call::<QueueRemove>(QueueTurnParams { conversation, turn }).await?
+        }
+        Some(Queue::Move { turn, position }) => {
+            let turn = waiting(&list().await?, turn)?;
+            caller.call::<QueueMove>(QueueMoveParams { conversation, turn, position: *position }).await?
+        }
+        Some(Queue::Resume { .. }) => caller.call::<QueueResume>(QueueParams { conversation }).await?,
+    };
+    desk.print(&result, || shown(&result))
+}
+
+fn shown(result: &QueueListResult) -> String {
+    let mut text = if result.queue.is_empty() {
+        "nothing waits\n".to_owned()
+    } else {
+        let rows: Vec<Vec<String>> = result
+            .queue
+            .iter()
+            .map(|it| vec![it.position.to_string(), table::cut(&it.text, TEXT_WIDTH), it.turn.to_string()])
+            .collect();
+        table::columns(&["#", "question", "turn"], &rows)
+    };
+    if result.held {
+        text.push_str("held: a turn before them was interrupted (aishctl continue, aishctl queue resume)\n");
+    }
+    text
+}
+
+/// A waiting turn by its position or id.
+fn waiting(list: &QueueListResult, name: &str) -> Result<TurnId, Failure> {
+    let position = name.trim_start_matches('#').parse::<u32>().ok();
+    list.queue
+        .iter()
+        .find(|it| Some(it.position) == position || it.turn.to_string() == name)
+        .map(|it| it.turn)
+        .ok_or_else(|| Failure::new(Exit::UNKNOWN, format!("no waiting turn {name}")).hint("aishctl queue list"))
+}
+
+pub async fn cancel(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
+    let found = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?;
+    let cancelled = match found.turn {
+        Some(turn) => desk.caller.call::<Cancel>(TurnParams { turn }).await?.cancelled,
+        None => false,
+    };
+    desk.print(&json!({"conversation": found.id, "turn": found.turn, "cancelled": cancelled}), || {
+        if cancelled { format!("cancelled in {}\n", found.title) } else { format!("nothing runs in {}\n", found.title) }
+    })
+}
+
+/// Which of the two ways to ask again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    Retry,
+    Continue,
+}
+
+/// Asks again and prints the answer.
+pub async fn again<O: AsyncWrite + Unpin>(mut asker: Asker<'_, O>, again: Again, args: &AgainArgs) -> Result<Exit, Failure> {
+    let session = asker.reach.open(Wait::No).await?;
+    let name = args.conversation.as_deref().or(asker.global.conversation.as_deref());
+    let conversation = resolve::meant(&session.caller, &asker.reach.around, name).await?.id;
+    let turn = args.turn.as_deref().map(str::parse::<TurnId>).transpose().map_err(|_| {
+        Failure::new(Exit::USAGE, "that is no turn's id").hint("aishctl log --jsonl shows them")
+    })?;
+    let params = AgainParams {
+        conversation,
+        turn,
+        idempotency_key: Ulid::new().to_string(),
+        model: asker.global.model.clone(),
+    };
+    asker.listen()?;
+    let sent = send(&session.caller, again, params).await?;
+    asker.answer(session, conversation, &sent).await
+}
+
+/// The call itself, for attach too.
+pub async fn send(caller: &Caller, again: Again, params: AgainParams) -> Result<aish_proto::turn::SendResult, Failure> {
+    Ok(match again {
+        Again::Retry => caller.call::<Retry>(params).await?,
+        Again::Continue => caller.call::<Continue>(params).await?,
+    })
+}

@@ -1,0 +1,321 @@
+//! From events to rows of a screen or transcript: who asked, what was answered, what aish has to say.
+//! A fold without IO; a row is a whole line, so that rows never mix.
+
+use std::collections::BTreeMap;
+
+use aish_proto::event::{
+    ArchivedChanged, AssistantMessage, Envelope, EventData as _, Evicted, ModelChanged, Presence, PresentClient,
+    Renamed, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel, TextDelta, ToolResult, TurnFinished,
+    TurnQueued, TurnStarted, UserMessage,
+};
+use aish_proto::id::{ClientId, TurnId};
+use aish_proto::turn::StopReason;
+
+use crate::safe;
+use crate::stream::{Answer, Step};
+
+/// One line, safe to show, without its line feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// A question or a piece of an answer.
+    Text(String),
+    /// Shown as `[aish] …`.
+    Notice(String),
+}
+
+/// The conversation as far as it has been seen.
+#[derive(Debug, Default)]
+pub struct Rows {
+    us: Option<ClientId>,
+    verbose: bool,
+    /// Who is or was here, by the name that people know.
+    names: BTreeMap<ClientId, String>,
+    here: Vec<ClientId>,
+    answer: Option<Answer>,
+    /// The beginning of a line whose end has not come.
+    open: String,
+}
+
+impl Rows {
+    #[must_use]
+    pub fn new(us: Option<ClientId>, verbose: bool) -> Self {
+        Self { us, verbose, ..Self::default() }
+    }
+
+    /// The rows that an event adds. The same stored event must not come twice.
+    pub fn take(&mut self, event: &Envelope) -> Vec<Row> {
+        let mut rows = Vec::new();
+        if let Some(message) = event.read::<UserMessage>() {
+            self.close(&mut rows);
+            self.question(event, &message, &mut rows);
+        } else if let Some(presence) = event.read::<Presence>() {
+            self.presence(presence.clients, &mut rows);
+        } else if let Some(snapshot) = event.read::<Snapshot>() {
+            self.remember(&snapshot.presence);
+            rows.extend(snapshot.notice.iter().map(|it| notice(it)));
+            if let Some(turn) = snapshot.running.as_ref().map(|it| it.turn) {
+                self.write(turn, event, &mut rows);
+            }
+        } else if event.kind == aish_proto::event::ReplayComplete::KIND {
+            if let Some(turn) = self.answer.as_ref().map(|it| it.turn) {
+                self.write(turn, event, &mut rows);
+            }
+        } else if let Some(text) = self.told(event) {
+            self.close(&mut rows);
+            rows.push(notice(&text));
+        } else if let Some(turn) = event.turn {
+            let kinds = [TextDelta::KIND, AssistantMessage::KIND, TurnFinished::KIND, TurnStarted::KIND];
+            if kinds.contains(&event.kind.as_str()) {
+                self.write(turn, event, &mut rows);
+            }
+            if let Some(finished) = event.read::<TurnFinished>() {
+                self.finish(event, &finished, &mut rows);
+            }
+        }
+        rows
+    }
+
+    /// A new connection gave us a new id.
+    pub fn we_are(&mut self, us: ClientId) {
+        self.us = Some(us);
+    }
+
+    /// Takes from an event only who is here.
+    pub fn learn_names(&mut self, event: &Envelope) {
+        if let Some(snapshot) = event.read::<Snapshot>() {
+            self.remember(&snapshot.presence);
+        } else if let Some(presence) = event.read::<Presence>() {
+            self.remember(&presence.clients);
+        }
+    }
+
+    /// Who is here, for the line that greets: `2 here: pts/3 you, pts/5`.
+    #[must_use]
+    pub fn here(&self) -> String {
+        let names: Vec<String> = self
+            .here
+            .iter()
+            .map(|it| {
+                let name = self.name(Some(*it));
+                if Some(*it) == self.us { format!("{name} you") } else { name }
+            })
+            .collect();
+        format!("{} here: {}", names.len(), names.join(", "))
+    }
+
+    fn question(&self, event: &Envelope, message: &UserMessage, rows: &mut Vec<Row>) {
+        let text = safe::screen(&message.text);
+        let mut lines = text.lines();
+        let name = self.name(event.client);
+        rows.push(Row::Text(format!("{name} › {}", lines.next().unwrap_or_default()).trim_start().to_owned()));
+        rows.extend(lines.map(|it| Row::Text(format!("  {it}"))));
+        for attached in &message.attachments {
+            let size = attached.text.len();
+            rows.push(Row::Text(format!("  + {} ({size} bytes)", safe::one_line(&attached.name))));
+        }
+    }
+
+    /// Facts that are one line for people.
+    fn told(&self, event: &Envelope) -> Option<String> {
+        if let Some(Status { level, text }) = event.read() {
+            return (level != StatusLevel::Debug || self.verbose).then_some(text);
+        }
+        if let Some(TurnQueued { position }) = event.read() {
+            let who = event.client.map(|it| format!(" from {}", self.you(it))).unwrap_or_default();
+            return Some(format!("queued #{position}{who}"));
+        }
+        if let Some(ToolResult { name, ok, .. }) = event.read() {
+            return Some(format!("{name}: {}", if ok { "ok" } else { "failed" }));
+        }
+        if let Some(Renamed { title }) = event.read() {
+            return Some(format!("this conversation is called {title} now"));
+        }
+        if let Some(ModelChanged { model }) = event.read() {
+            return Some(format!("model: {}", model.as_deref().unwrap_or("the default")));
+        }
+        if let Some(ArchivedChanged { archived }) = event.read() {
+            return Some(if archived { "archived" } else { "no longer archived" }.to_owned());
+        }
+        if event.kind == Evicted::KIND {
+            return Some("older turns left the model's context; they stay in the log".to_owned());
+        }
+        if let Some(ResyncRequired { reason }) = event.read() {
+            return Some(format!("what was missed cannot be shown here ({reason}); :log has it"));
+        }
+        event.read().map(|Shutdown { reason, .. }| format!("aishd is going ({reason})"))
+    }
+
+    fn write(&mut self, turn: TurnId, event: &Envelope, rows: &mut Vec<Row>) {
+        if self.answer.as_ref().is_none_or(|it| it.turn != turn) {
+            self.close(rows);
+            self.answer = Some(Answer::new(turn));
+        }
+        let steps = self.answer.as_mut().map(|it| it.take(event)).unwrap_or_default();
+        for step in steps {
+            match step {
+                Step::Text(text) => self.text(&text, rows),
+                Step::Rewritten => {
+                    self.close(rows);
+                    rows.push(notice("the answer ended otherwise than it was shown; all of it follows"));
+                }
+                Step::Notice(level, text) => {
+                    if level != StatusLevel::Debug {
+                        rows.push(notice(&text));
+                    }
+                }
+                Step::Resync | Step::ReplayComplete => {}
+            }
+        }
+        if event.kind == AssistantMessage::KIND || event.kind == TurnFinished::KIND {
+            self.close(rows);
+        }
+    }
+
+    fn text(&mut self, text: &str, rows: &mut Vec<Row>) {
+        self.open.push_str(&safe::screen(text));
+        while let Some((line, rest)) = self.open.split_once('\n') {
+            rows.push(Row::Text(line.to_owned()));
+            self.open = rest.to_owned();
+        }
+    }
+
+    /// Shows the beginning of a line that will not go on here.
+    fn close(&mut self, rows: &mut Vec<Row>) {
+        if !self.open.is_empty() {
+            rows.push(Row::Text(std::mem::take(&mut self.open)));
+        }
+    }
+
+    fn finish(&mut self, event: &Envelope, finished: &TurnFinished, rows: &mut Vec<Row>) {
+        if finished.merged_into.is_some() {
+            return;
+        }
+        let why = match finished.stop_reason {
+            StopReason::End => return,
+            StopReason::Cancelled => match event.client {
+                Some(client) => format!("cancelled by {}", self.you(client)),
+                None => "cancelled".to_owned(),
+            },
+            StopReason::Interrupted => "interrupted: aishd ended while this was being written; :continue goes on, :retry asks again".to_owned(),
+            StopReason::MaxTokens => "cut at the model's limit of tokens; :continue goes on".to_owned(),
+            StopReason::ToolDepth => "tool-call depth limit reached".to_owned(),
+            StopReason::Refusal => "the model refused".to_owned(),
+            StopReason::Denied => "an action was not permitted".to_owned(),
+            StopReason::NoApprover => "an action needed approval and nobody was there".to_owned(),
+            StopReason::Budget => "the budget is used up".to_owned(),
+            StopReason::Upstream => "the model's server failed; :retry asks again".to_owned(),
+        };
+        let detail = finished.error.as_ref().map(|it| format!(": {}", it.message)).unwrap_or_default();
+        rows.push(notice(&(why + &detail)));
+    }
+
+    fn presence(&mut self, clients: Vec<PresentClient>, rows: &mut Vec<Row>) {
+        let before = std::mem::take(&mut self.here);
+        self.remember(&clients);
+        let count = self.here.len();
+        for joined in self.here.iter().filter(|it| !before.contains(it) && Some(**it) != self.us) {
+            rows.push(notice(&format!("{} attached ({count} here)", self.name(Some(*joined)))));
+        }
+        for left in before.iter().filter(|it| !self.here.contains(it)) {
+            rows.push(notice(&format!("{} left ({count} here)", self.name(Some(*left)))));
+        }
+    }
+
+    fn remember(&mut self, clients: &[PresentClient]) {
+        self.here = clients.iter().map(|it| it.client_id).collect();
+        for client in clients {
+            let name = client.tty.clone().unwrap_or_else(|| client.name.clone());
+            self.names.insert(client.client_id, safe::one_line(&name));
+        }
+    }
+
+    fn name(&self, client: Option<ClientId>) -> String {
+        client.and_then(|it| self.names.get(&it)).cloned().unwrap_or_default()
+    }
+
+    fn you(&self, client: ClientId) -> String {
+        match self.name(Some(client)) {
+            _ if Some(client) == self.us => "you".to_owned(),
+            name if name.is_empty() => "somebody".to_owned(),
+            name => name,
+        }
+    }
+}
+
+fn notice(text: &str) -> Row {
+    Row::Notice(safe::one_line(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::peer;
+
+    /// The rows after a snapshot in which we are `pts/3`.
+    #[track_caller]
+    fn check(events: &[(&str, Value)], expected: &[&str]) {
+        let us = ClientId::from_bytes([5; 16]);
+        let mut rows = Rows::new(Some(us), false);
+        rows.take(&serde_json::from_value(peer::envelope(None, "snapshot", peer::snapshot(0, Value::Null))).unwrap());
+        let mut shown = Vec::new();
+        for (kind, data) in events {
+            let mut event = peer::envelope(None, kind, data.clone());
+            event["client"] = json!(us);
+            for row in rows.take(&serde_json::from_value(event).unwrap()) {
+                shown.push(match row {
+                    Row::Text(text) => text,
+                    Row::Notice(text) => format!("[aish] {text}"),
+                });
+            }
+        }
+        assert_eq!(expected, shown);
+    }
+
+    fn client(byte: u8, tty: &str) -> Value {
+        json!({"clientId": ClientId::from_bytes([byte; 16]), "name": "aish", "tty": tty, "pid": 1, "role": "driver"})
+    }
+
+    #[test]
+    fn questions_and_answers_stand_on_whole_lines() {
+        check(
+            &[
+                ("userMessage", json!({"text": "why\nso", "attachments": [{"name": "a\u{1b}", "text": "abc"}]})),
+                ("textDelta", json!({"item": 0, "offset": 0, "text": "one\ntw"})),
+                ("status", json!({"level": "info", "text": "between\u{7}"})),
+                ("textDelta", json!({"item": 0, "offset": 6, "text": "o\u{1b}[2J\n"})),
+                ("assistantMessage", json!({"item": 0, "text": "one\ntwo\u{1b}[2J\nend", "complete": true, "usage": null})),
+                ("turnFinished", json!({"stopReason": "end", "text": "one\ntwo\u{1b}[2J\nend", "usage": null})),
+            ],
+            &["pts/3 › why", "  so", "  + a (3 bytes)", "one", "tw", "[aish] between", "o[2J", "end"],
+        );
+    }
+
+    #[test]
+    fn an_end_that_is_no_answer_says_what_to_do() {
+        check(
+            &[("turnFinished", json!({"stopReason": "cancelled", "text": "", "usage": null}))],
+            &["[aish] cancelled by you"],
+        );
+        check(
+            &[
+                ("textDelta", json!({"item": 0, "offset": 0, "text": "half"})),
+                ("turnFinished", json!({"stopReason": "upstream", "text": "half", "usage": null, "error": {"class": "cut", "message": "transport: cut"}})),
+            ],
+            &["half", "[aish] the model's server failed; :retry asks again: transport: cut"],
+        );
+    }
+
+    #[test]
+    fn who_comes_and_goes_is_told() {
+        check(
+            &[
+                ("presence", json!({"clients": [client(5, "pts/3"), client(6, "pts/5")]})),
+                ("presence", json!({"clients": [client(5, "pts/3")]})),
+                ("turnQueued", json!({"position": 2})),
+            ],
+            &["[aish] pts/5 attached (2 here)", "[aish] pts/5 left (1 here)", "[aish] queued #2 from you"],
+        );
+    }
+}

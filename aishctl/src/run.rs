@@ -1,0 +1,246 @@
+//! From the command line to an exit code: parse, reach the daemon, run the command, say what failed.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use aish_proto::daemon::ClientKind;
+use aish_proto::method::Role;
+use clap::{CommandFactory as _, Parser as _};
+use tokio::time::Instant;
+
+use crate::args::{AttachArgs, Command, Conversation, Ctl, Global, Line};
+use crate::ask::{self, Asker};
+use crate::attach::{self, Window};
+use crate::connect::CALL_DEADLINE;
+use crate::desk::{self, Desk};
+use crate::exit::{self, Exit};
+use crate::failure::Failure;
+use crate::hello::{Reach, Start, Wait};
+use crate::notice::{self, Notices};
+use crate::output::{Form, Output};
+use crate::signals::Signals;
+use crate::surroundings::Surroundings;
+use crate::{log, queue, rpc};
+
+/// By which name we were started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    Ctl,
+    Line,
+}
+
+impl Door {
+    fn program(self) -> &'static str {
+        match self {
+            Self::Ctl => "aishctl",
+            Self::Line => "aish",
+        }
+    }
+}
+
+/// The whole program.
+#[must_use]
+pub fn main(door: Door) -> ExitCode {
+    let began = Instant::now();
+    let around = Surroundings::ours();
+    let (global, command) = match parse(door, std::env::args_os().collect()) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // Help that nobody reads, or stderr that is gone: there is nobody to tell.
+            drop(error.print());
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let program = Program { around, global, began };
+    match program.run(command) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            drop(io::stderr().write_all(failure.render(door.program()).as_bytes()));
+            failure.exit.into()
+        }
+    }
+}
+
+fn parse(door: Door, args: Vec<OsString>) -> Result<(Global, Option<Command>), clap::Error> {
+    match door {
+        Door::Ctl => Ctl::try_parse_from(args).map(|it| (it.global, it.command)),
+        Door::Line => Line::try_parse_from(args).map(|it| (it.global, Some(Command::Attach(it.attach)))),
+    }
+}
+
+struct Program {
+    around: Surroundings,
+    global: Global,
+    began: Instant,
+}
+
+impl Program {
+    fn run(&self, command: Option<Command>) -> Result<Exit, Failure> {
+        let command = match command {
+            Some(Command::Help { topic }) => return print(&help(&topic)?),
+            Some(Command::Rpc(args)) if args.schema => {
+                return print(&rpc::schema(self.around.stdout_terminal));
+            }
+            Some(command) => command,
+            None if self.around.stdin_terminal && self.around.stdout_terminal => {
+                Command::Attach(AttachArgs { conversation: None, read_only: false, tail: 40 })
+            }
+            None => return print(&Ctl::command().render_help().to_string()),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::new(Exit::FAILED, format!("cannot start: {error}")))?;
+        let done = runtime.block_on(self.serve(command));
+        // A read of stdin or a write to a full pipe may still hang in its thread.
+        runtime.shutdown_background();
+        done
+    }
+
+    async fn serve(&self, command: Command) -> Result<Exit, Failure> {
+        match command {
+            Command::Ask(args) => {
+                let form = Form::of(&args, &self.global);
+                let mut parts = self.parts(form, false);
+                let kind = if self.around.stdout_terminal { ClientKind::Ctl } else { ClientKind::Script };
+                let reach = self.reach(Start::Allowed, kind, Role::Driver);
+                ask::run(parts.asker(&reach, self), &args, &mut io::stdin().lock()).await
+            }
+            Command::Retry(args) => self.again(queue::Again::Retry, &args).await,
+            Command::Continue(args) => self.again(queue::Again::Continue, &args).await,
+            Command::Attach(args) => {
+                let role = if args.read_only { Role::Observer } else { Role::Driver };
+                let window = Window {
+                    reach: self.reach(Start::Allowed, ClientKind::Line, role),
+                    global: self.global.clone(),
+                    args,
+                    dim: notice::is_coloured(self.global.color, &self.around, self.around.stdout_terminal),
+                    signals: Signals::default(),
+                };
+                let stdin = tokio::io::BufReader::new(tokio::io::stdin());
+                attach::run(window, stdin, tokio::io::stdout()).await
+            }
+            Command::Log(args) => {
+                let form = if self.global.jsonl { Form::Events } else if self.global.json { Form::Json } else { Form::Text };
+                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
+                log::run(&reach, &self.global, &args, &mut self.parts(form, false).output).await
+            }
+            command => self.at_desk(command).await,
+        }
+    }
+
+    async fn at_desk(&self, command: Command) -> Result<Exit, Failure> {
+        let makes_one = matches!(&command, Command::Conv { command: Conversation::New { .. } });
+        let start = if makes_one { Start::Allowed } else { Start::Forbidden };
+        let reach = self.reach(start, ClientKind::Ctl, Role::Driver);
+        let session = match reach.open(Wait::No).await {
+            Ok(session) => session,
+            // A status bar shows nothing where there is nothing.
+            Err(_) if desk::is_status_bar(&command) => return Ok(Exit::DONE),
+            Err(failure) => return Err(failure),
+        };
+        let desk = Desk {
+            caller: session.caller,
+            around: self.around.clone(),
+            global: self.global.clone(),
+            may_prompt: self.around.stdin_terminal && !self.global.no_input,
+        };
+        let printed = desk.run(&command).await?;
+        print(&printed.shown(self.around.stdout_terminal))?;
+        Ok(printed.exit)
+    }
+
+    async fn again(&self, again: queue::Again, args: &crate::args::AgainArgs) -> Result<Exit, Failure> {
+        let form = if self.global.jsonl { Form::Events } else if self.global.json { Form::Json } else { Form::Text };
+        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+        queue::again(self.parts(form, false).asker(&reach, self), again, args).await
+    }
+
+    fn reach(&self, start: Start, kind: ClientKind, role: Role) -> Reach {
+        let flag = self.global.socket.as_deref();
+        Reach {
+            socket: self.around.socket(flag.map(Path::new)),
+            start: if flag.is_some() { Start::Forbidden } else { start },
+            kind,
+            role,
+            deadline: self.global.timeout.map_or(CALL_DEADLINE, |it| it.min(CALL_DEADLINE)),
+            around: self.around.clone(),
+        }
+    }
+
+    fn parts(&self, form: Form, reported: bool) -> Parts {
+        let dim = notice::is_coloured(self.global.color, &self.around, self.around.stderr_terminal);
+        Parts {
+            output: Output {
+                to: tokio::io::stdout(),
+                form,
+                terminal: self.around.stdout_terminal,
+                open_line: false,
+                reported,
+            },
+            notices: Notices::new(Box::new(io::stderr()), &self.global, dim),
+            signals: Signals::default(),
+        }
+    }
+}
+
+/// What an asker borrows.
+struct Parts {
+    output: Output<tokio::io::Stdout>,
+    notices: Notices,
+    signals: Signals,
+}
+
+impl Parts {
+    fn asker<'a>(&'a mut self, reach: &'a Reach, program: &'a Program) -> Asker<'a, tokio::io::Stdout> {
+        Asker {
+            reach,
+            global: &program.global,
+            notices: &mut self.notices,
+            output: &mut self.output,
+            signals: &mut self.signals,
+            began: program.began,
+        }
+    }
+}
+
+fn print(text: &str) -> Result<Exit, Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Failure::output(&error))?;
+    Ok(Exit::DONE)
+}
+
+/// The text of `aishctl help …`.
+pub fn help(topic: &[String]) -> Result<String, Failure> {
+    if topic == ["exit-codes"] {
+        return Ok(exit::table());
+    }
+    let mut command = Ctl::command();
+    command.build();
+    let mut at = &mut command;
+    for word in topic {
+        at = at.find_subcommand_mut(word).ok_or_else(|| {
+            Failure::new(Exit::USAGE, format!("there is no command {word}")).hint("aishctl help")
+        })?;
+    }
+    Ok(at.render_long_help().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_knows_commands_and_exit_codes() {
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(Into::into).collect() };
+        assert_eq!(exit::table(), help(&words("exit-codes")).unwrap());
+        assert!(help(&words("conv ls")).unwrap().contains("--archived"));
+        assert!(help(&[]).unwrap().contains("exit-codes"));
+        assert_eq!(Exit::USAGE, help(&words("nonsense")).unwrap_err().exit);
+    }
+}

@@ -1,0 +1,121 @@
+//! What may reach a screen (spec 80, principle 5). Every function looks at one character at a time, so
+//! that the result does not depend on how a text was cut into pieces.
+
+/// The text without anything that moves the cursor, colours, rings, hides or reorders: C0 and C1 (but
+/// `\n` and `\t`), DEL, bidi controls, zero-width and other format characters, tags.
+/// The line separators of Unicode become line feeds.
+#[must_use]
+pub fn screen(text: &str) -> String {
+    text.chars()
+        .filter_map(|it| match it {
+            '\n' | '\t' => Some(it),
+            '\u{2028}' | '\u{2029}' => Some('\n'),
+            _ if it.is_control() || is_invisible(it) => None,
+            _ => Some(it),
+        })
+        .collect()
+}
+
+/// [`screen`] for a place that is one line: line feeds and tabs become spaces.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    screen(text)
+        .chars()
+        .map(|it| if it == '\n' || it == '\t' { ' ' } else { it })
+        .collect()
+}
+
+/// The text for a pipe or file: control characters are gone but `\n`, `\t` and `\r`.
+#[must_use]
+pub fn pipe(text: &str) -> String {
+    text.chars()
+        .filter(|it| matches!(it, '\n' | '\t' | '\r') || !it.is_control())
+        .collect()
+}
+
+/// JSON for a screen: what [`screen`] would take out stands as an escape, so the JSON means the same.
+#[must_use]
+pub fn json(line: &str) -> String {
+    let mut safe = String::with_capacity(line.len());
+    for it in line.chars() {
+        let layout = matches!(it, '\n' | '\t');
+        let separator = matches!(it, '\u{2028}' | '\u{2029}');
+        if !layout && (it.is_control() || is_invisible(it) || separator) {
+            for unit in it.encode_utf16(&mut [0; 2]) {
+                safe.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            safe.push(it);
+        }
+    }
+    safe
+}
+
+/// Format characters (general category Cf) and other invisible ones. Arabic and Kaithi number signs
+/// are Cf too, but visible, and stay; so do the two selectors that choose between text and emoji.
+fn is_invisible(it: char) -> bool {
+    matches!(u32::from(it),
+        0x00AD | 0x034F | 0x061C | 0x180B..=0x180F | 0x200B..=0x200F | 0x202A..=0x202E
+        | 0x2060..=0x206F | 0xFE00..=0xFE0D | 0xFEFF | 0xFFF0..=0xFFFB
+        | 0x13430..=0x1343F | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, on_screen: &str, in_pipe: &str) {
+        assert_eq!(on_screen, screen(text));
+        assert_eq!(in_pipe, pipe(text));
+    }
+
+    #[test]
+    fn nothing_reaches_the_terminal_but_text() {
+        check("plain\ttext\n", "plain\ttext\n", "plain\ttext\n");
+        check("\u{1b}[31mred\u{1b}[0m", "[31mred[0m", "[31mred[0m");
+        check("\u{1b}]0;title\u{7}x", "]0;titlex", "]0;titlex");
+        check("a\u{9b}31mb\u{7f}", "a31mb", "a31mb");
+        check("over\rwritten", "overwritten", "over\rwritten");
+        check("\u{202e}txt.exe\u{2066}", "txt.exe", "\u{202e}txt.exe\u{2066}");
+        check("a\u{200b}b\u{feff}c\u{e0041}", "abc", "a\u{200b}b\u{feff}c\u{e0041}");
+        check("one\u{2028}two", "one\ntwo", "one\u{2028}two");
+        check("日本 émoji 🙂 ❤\u{fe0f}", "日本 émoji 🙂 ❤\u{fe0f}", "日本 émoji 🙂 ❤\u{fe0f}");
+        assert_eq!("a b c", one_line("a\nb\tc"));
+    }
+
+    #[test]
+    fn json_on_a_screen_means_the_same() {
+        let value = serde_json::json!({"text": "a\u{1b}[2J\u{9b}b\u{202e}c\u{7f}\u{e0041}\u{2028}"});
+        let line = json(&value.to_string());
+        assert_eq!(screen(&line), line);
+        assert_eq!(value, serde_json::from_str::<serde_json::Value>(&line).unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn no_control_survives_and_visible_text_does(text in any::<String>(), wild in "[\\x00-\\x1f\\x7f-\\x9f\u{200b}-\u{202e}a-zé日]*") {
+            for text in [text, wild] {
+                let shown = screen(&text);
+                prop_assert!(shown.chars().all(|it| it == '\n' || it == '\t' || !it.is_control()));
+                let hidden = ['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}'];
+                prop_assert!(!shown.contains(hidden));
+                let visible = |it: &char| it.is_alphanumeric() || it.is_ascii_graphic();
+                let before: String = text.chars().filter(visible).collect();
+                let after: String = shown.chars().filter(visible).collect();
+                prop_assert_eq!(before, after);
+                prop_assert_eq!(screen(&shown), shown);
+            }
+        }
+
+        #[test]
+        fn pieces_give_what_the_whole_gives(pieces in proptest::collection::vec(any::<String>(), 0..6)) {
+            let apart: String = pieces.iter().map(|it| screen(it)).collect();
+            prop_assert_eq!(apart, screen(&pieces.concat()));
+            let apart: String = pieces.iter().map(|it| pipe(it)).collect();
+            prop_assert_eq!(apart, pipe(&pieces.concat()));
+        }
+    }
+}

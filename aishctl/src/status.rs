@@ -1,0 +1,56 @@
+//! `status` and `reload`: the daemon itself.
+
+use aish_proto::daemon::{Metrics, Reload, Status};
+use aish_proto::method::Empty;
+
+use crate::args::StatusFormat;
+use crate::desk::{Desk, Printed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, Failure> {
+    if format == Some(StatusFormat::Prometheus) {
+        return Ok(Printed::text(desk.caller.call::<Metrics>(Empty {}).await?.text));
+    }
+    let status = desk.caller.call::<Status>(Empty {}).await?;
+    if format == Some(StatusFormat::Tmux) {
+        let running = status.running_turns;
+        let text = if running > 0 { format!("aish ●{running}\n") } else { "aish ○\n".to_owned() };
+        return Ok(Printed::text(text));
+    }
+    desk.print(&status, || {
+        let store = &status.store;
+        let mut text = format!(
+            "aishd {} · pid {} · since {}{}\n  socket         {}\n  config         {}\n  default model  {}\n  conversations  {} · {} running · {} waiting · {} clients\n  store          {} · journal {} KiB{}\n",
+            status.server.version,
+            status.server.pid,
+            status.server.started_at,
+            if status.draining { " · going" } else { "" },
+            status.socket,
+            status.config.as_deref().unwrap_or("none"),
+            status.default_model,
+            status.conversations,
+            status.running_turns,
+            status.queued_turns,
+            status.clients,
+            store.path,
+            store.journal_bytes / 1024,
+            if store.writable { "" } else { " · takes nothing now" },
+        );
+        for line in store.problem.iter().chain(&store.repairs) {
+            text.push_str(&format!("  store          {line}\n"));
+        }
+        text
+    })
+}
+
+pub async fn reload(desk: &Desk) -> Result<Printed, Failure> {
+    let result = desk.caller.call::<Reload>(Empty {}).await?;
+    let printed = desk.print(&result, || match (&result.errors[..], &result.changed[..]) {
+        ([], []) => "nothing changed\n".to_owned(),
+        ([], changed) => format!("changed: {}\n", changed.join(", ")),
+        (errors, _) => format!("the old configuration stays:\n  {}\n", errors.join("\n  ")),
+    })?;
+    let exit = if result.errors.is_empty() { Exit::DONE } else { Exit::CONFIG };
+    Ok(Printed { exit, ..printed })
+}

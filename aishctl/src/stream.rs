@@ -1,0 +1,323 @@
+//! From events to the text of one turn: a fold without IO. Deltas are a courtesy; the finished item is
+//! the truth, and whatever a delta did not bring is taken from it.
+
+use aish_proto::event::{
+    AssistantMessage, CalledTool, Envelope, EventData as _, ReplayComplete, ResyncRequired, RunningTurn,
+    Snapshot, Status, StatusLevel, TextDelta, TurnFinished, TurnQueued, TurnStarted,
+};
+use aish_proto::id::TurnId;
+use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus, Usage};
+
+/// The answer of one turn as it becomes known.
+#[derive(Debug)]
+pub struct Answer {
+    pub turn: TurnId,
+    /// The preset by name.
+    pub model: Option<String>,
+    pub tool_calls: Vec<CalledTool>,
+    pub ended: Option<Ended>,
+    item: Option<u32>,
+    /// What has been shown of `item`.
+    shown: String,
+    /// A delta is missing: nothing of this item is shown until it is finished.
+    broken: bool,
+    /// The last item that is finished.
+    finished: Option<u32>,
+    /// The text that stood in the snapshot; it belongs after the stored events that follow it.
+    running: Option<RunningTurn>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub stop_reason: StopReason,
+    pub text: String,
+    pub usage: Option<Usage>,
+    pub error: Option<TurnError>,
+}
+
+/// What there is to do after an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    Text(String),
+    Notice(StatusLevel, String),
+    /// What was shown is not how the item ended; all of it follows.
+    Rewritten,
+    /// The cursor meant nothing; ask for the record once the replay is over.
+    Resync,
+    ReplayComplete,
+}
+
+impl Answer {
+    #[must_use]
+    pub fn new(turn: TurnId) -> Self {
+        Self {
+            turn,
+            model: None,
+            tool_calls: Vec::new(),
+            ended: None,
+            item: None,
+            shown: String::new(),
+            broken: false,
+            finished: None,
+            running: None,
+        }
+    }
+
+    /// What is known of the text: that of the end, or what has been shown.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.ended.as_ref().map(|it| it.text.as_str()).filter(|it| !it.is_empty()).unwrap_or(&self.shown)
+    }
+
+    /// Takes one event in. The same stored event must not come twice; deltas may.
+    pub fn take(&mut self, event: &Envelope) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if event.turn.is_none_or(|it| it == self.turn) {
+            self.fold(event, &mut steps);
+        }
+        steps
+    }
+
+    fn fold(&mut self, event: &Envelope, steps: &mut Vec<Step>) {
+        if let Some(TextDelta { item, offset, text, .. }) = event.read() {
+            self.piece(item, offset, &text, steps);
+        } else if let Some(message) = event.read::<AssistantMessage>() {
+            self.tool_calls.extend(message.tool_calls);
+            self.finish_item(message.item, &message.text, steps);
+        } else if let Some(finished) = event.read::<TurnFinished>() {
+            self.finish_turn(finished, steps);
+        } else if let Some(started) = event.read::<TurnStarted>() {
+            steps.push(Step::Notice(StatusLevel::Debug, format!("{} ({})", started.model, started.model_id)));
+            self.model = Some(started.model);
+        } else if let Some(TurnQueued { position }) = event.read() {
+            steps.push(Step::Notice(StatusLevel::Info, format!("queued #{position}")));
+        } else if let Some(Status { level, text }) = event.read() {
+            steps.push(Step::Notice(level, text));
+        } else if let Some(snapshot) = event.read::<Snapshot>() {
+            self.running = snapshot.running.filter(|it| it.turn == self.turn);
+            if let Some(notice) = snapshot.notice {
+                steps.push(Step::Notice(StatusLevel::Warning, notice));
+            }
+        } else if event.kind == ReplayComplete::KIND {
+            if let Some(RunningTurn { item, offset, text, .. }) = self.running.take() {
+                self.piece(item, offset, &text, steps);
+            }
+            steps.push(Step::ReplayComplete);
+        } else if event.kind == ResyncRequired::KIND {
+            steps.push(Step::Resync);
+        }
+    }
+
+    /// The record of the turn, where its events can no longer be had.
+    pub fn settle(&mut self, record: TurnRecord) -> Vec<Step> {
+        let mut steps = Vec::new();
+        self.model = record.model.or(self.model.take());
+        if let (TurnStatus::Finished, Some(stop_reason)) = (record.status, record.stop_reason) {
+            let finished = TurnFinished {
+                stop_reason,
+                text: record.text,
+                usage: record.usage,
+                error: record.error,
+                merged_into: record.merged_into,
+            };
+            self.finish_turn(finished, &mut steps);
+        }
+        steps
+    }
+
+    fn begin_item(&mut self, item: u32, steps: &mut Vec<Step>) {
+        if self.item == Some(item) {
+            return;
+        }
+        if !self.shown.is_empty() && !self.shown.ends_with('\n') {
+            steps.push(Step::Text("\n".to_owned()));
+        }
+        self.item = Some(item);
+        self.shown.clear();
+        self.broken = false;
+    }
+
+    fn piece(&mut self, item: u32, offset: u64, text: &str, steps: &mut Vec<Step>) {
+        if self.finished.is_some_and(|it| item <= it) {
+            return;
+        }
+        self.begin_item(item, steps);
+        let shown = self.shown.len() as u64;
+        if self.broken || offset > shown {
+            self.broken = true;
+            return;
+        }
+        // After a reconnect the beginning may come again.
+        let known = usize::try_from(shown - offset).unwrap_or(usize::MAX);
+        if known >= text.len() {
+            return;
+        }
+        match text.get(known..) {
+            Some(new) => {
+                self.shown.push_str(new);
+                steps.push(Step::Text(new.to_owned()));
+            }
+            None => self.broken = true,
+        }
+    }
+
+    fn finish_item(&mut self, item: u32, text: &str, steps: &mut Vec<Step>) {
+        self.begin_item(item, steps);
+        self.finished = Some(item);
+        if let Some(rest) = text.strip_prefix(self.shown.as_str()) {
+            if !rest.is_empty() {
+                steps.push(Step::Text(rest.to_owned()));
+            }
+        } else if !self.shown.starts_with(text) {
+            steps.push(Step::Rewritten);
+            steps.push(Step::Text(format!("\n{text}")));
+        }
+        // Else the daemon ended before it had kept all that we have shown; nothing is wrong with that.
+        text.clone_into(&mut self.shown);
+    }
+
+    fn finish_turn(&mut self, finished: TurnFinished, steps: &mut Vec<Step>) {
+        if let Some(other) = finished.merged_into {
+            steps.push(Step::Notice(StatusLevel::Info, "joined the running turn".to_owned()));
+            *self = Self { model: self.model.take(), ..Self::new(other) };
+            return;
+        }
+        let known = self.finished.is_some() && self.shown == finished.text;
+        if !known && !finished.text.is_empty() {
+            let item = match (self.finished, self.item) {
+                (Some(finished), Some(item)) if item <= finished => finished.saturating_add(1),
+                (_, item) => item.unwrap_or(0),
+            };
+            self.finish_item(item, &finished.text, steps);
+        }
+        self.ended = Some(Ended {
+            stop_reason: finished.stop_reason,
+            text: finished.text,
+            usage: finished.usage,
+            error: finished.error,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::peer;
+
+    fn fold(events: &[(&str, Value)]) -> (Answer, Vec<Step>) {
+        let mut answer = Answer::new(peer::turn());
+        let mut steps = Vec::new();
+        for (kind, data) in events {
+            let event = peer::envelope(None, kind, data.clone());
+            steps.extend(answer.take(&serde_json::from_value(event).unwrap()));
+        }
+        (answer, steps)
+    }
+
+    /// The text that was shown, with `!` where something was rewritten.
+    #[track_caller]
+    fn check(events: &[(&str, Value)], expected: &str) {
+        let (_, steps) = fold(events);
+        let shown: String = steps
+            .iter()
+            .map(|it| match it {
+                Step::Text(text) => text.clone(),
+                Step::Rewritten => "!".to_owned(),
+                Step::Notice(..) | Step::Resync | Step::ReplayComplete => String::new(),
+            })
+            .collect();
+        assert_eq!(expected, shown);
+    }
+
+    fn delta(item: u32, offset: u64, text: &str) -> (&'static str, Value) {
+        ("textDelta", json!({"item": item, "offset": offset, "text": text}))
+    }
+
+    fn message(item: u32, text: &str) -> (&'static str, Value) {
+        ("assistantMessage", json!({"item": item, "text": text, "complete": true, "usage": null}))
+    }
+
+    fn finished(text: &str) -> (&'static str, Value) {
+        ("turnFinished", json!({"stopReason": "end", "text": text, "usage": null}))
+    }
+
+    #[test]
+    fn the_finished_item_fills_what_deltas_left_open() {
+        check(&[delta(0, 0, "one "), delta(0, 4, "two"), message(0, "one two"), finished("one two")], "one two");
+        check(&[delta(0, 0, "one "), delta(0, 7, "three"), message(0, "one two three")], "one two three");
+        check(&[message(0, "one"), finished("one")], "one");
+        check(&[finished("one")], "one");
+        check(&[delta(0, 0, "on"), finished("one")], "one");
+        check(&[delta(0, 0, "one"), delta(0, 0, "one two"), delta(0, 1, "n"), message(0, "one two")], "one two");
+        check(&[message(0, "one"), delta(0, 0, "one")], "one");
+    }
+
+    #[test]
+    fn two_items_stand_on_lines_of_their_own() {
+        check(&[delta(0, 0, "one"), message(0, "one"), delta(1, 0, "tw"), message(1, "two"), finished("two")], "one\ntwo");
+    }
+
+    #[test]
+    fn an_item_that_ended_otherwise_is_shown_whole_and_a_shorter_one_is_left() {
+        check(&[delta(0, 0, "wrong"), message(0, "right")], "wrong!\nright");
+        check(&[delta(0, 0, "longer than kept"), message(0, "longer")], "longer than kept");
+    }
+
+    #[test]
+    fn the_snapshots_text_comes_after_the_stored_events_that_follow_it() {
+        let running = json!({"turn": peer::turn(), "item": 1, "offset": 0, "text": "tw"});
+        check(
+            &[
+                ("snapshot", peer::snapshot(9, running)),
+                message(0, "one"),
+                ("replayComplete", json!({"through": 9})),
+                delta(1, 2, "o"),
+                message(1, "two"),
+            ],
+            "one\ntwo",
+        );
+    }
+
+    #[test]
+    fn a_question_that_joined_another_turn_is_answered_by_that_turn() {
+        let other = TurnId::from_bytes([9; 16]);
+        let (mut answer, _) = fold(&[("turnFinished", json!({"stopReason": "end", "text": "", "usage": null, "mergedInto": other}))]);
+        assert!(answer.ended.is_none());
+        let mut event = peer::envelope(None, "turnFinished", finished("yes").1);
+        event["turn"] = json!(other);
+        let steps = answer.take(&serde_json::from_value(event).unwrap());
+        assert_eq!(vec![Step::Text("yes".into())], steps);
+        assert!(answer.ended.is_some());
+    }
+
+    #[test]
+    fn other_turns_and_unknown_kinds_are_passed_over() {
+        let mut event = peer::envelope(None, "textDelta", delta(0, 0, "no").1);
+        event["turn"] = json!(TurnId::from_bytes([9; 16]));
+        assert!(Answer::new(peer::turn()).take(&serde_json::from_value(event).unwrap()).is_empty());
+        check(&[("laterKind", json!({"text": "no"})), ("textDelta", json!({"item": "odd"}))], "");
+    }
+
+    proptest! {
+        /// However the deltas are cut, repeated or lost, what is shown in the end is the finished text.
+        #[test]
+        fn the_text_is_the_finished_text(text in "[a-c日\u{1f642}\n]{0,60}", cuts in proptest::collection::vec((0usize..61, 0usize..61), 0..12)) {
+            let chars: Vec<char> = text.chars().collect();
+            let mut events: Vec<(&str, Value)> = cuts.iter().map(|(from, length)| {
+                let from = (*from).min(chars.len());
+                let to = (from + length).min(chars.len());
+                let offset = chars[..from].iter().map(|it| it.len_utf8() as u64).sum();
+                delta(0, offset, &chars[from..to].iter().collect::<String>())
+            }).collect();
+            events.push(message(0, &text));
+            events.push(finished(&text));
+            let (answer, steps) = fold(&events);
+            let shown: String = steps.iter().map(|it| match it { Step::Text(it) => it.as_str(), _ => "!" }).collect();
+            prop_assert_eq!(&text, &shown);
+            prop_assert_eq!(&text, answer.text());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The built-in responder: a script that shows how aish works where no model is. It says every time what it is.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::core::reply::{Delta, Finish, Reply};
+
+/// Pauses make the streaming visible; all of them together stay below 0.3 s.
+const PAUSES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(8);
+const QUOTED_WORDS: usize = 12;
+const QUOTED_CHARS: usize = 120;
+
+pub(super) async fn answer(body: &str, mut sink: impl FnMut(Delta<'_>) + Send) -> Reply {
+    let text = script(&question(body));
+    let words: Vec<&str> = text.split_inclusive(' ').collect();
+    let every = words.len().div_ceil(PAUSES).max(1);
+    for (position, word) in words.iter().enumerate() {
+        sink(Delta::Text(word));
+        if position % every == 0 {
+            sleep(PAUSE).await;
+        }
+    }
+    Reply {
+        text,
+        finish: Some(Finish::Stop),
+        ..Reply::default()
+    }
+}
+
+/// The last message of the user in a request body, whether its content is a text or a list of parts.
+fn question(body: &str) -> String {
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    let last = body
+        .get("messages")
+        .and_then(Value::as_array)
+        .and_then(|messages| {
+            messages
+                .iter()
+                .rfind(|message| message.get("role").and_then(Value::as_str) == Some("user"))
+        })
+        .and_then(|message| message.get("content"));
+    match last {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => parts
+            .iter()
+            .filter_map(|part| part.get("text").and_then(Value::as_str))
+            .collect::<Vec<_>>()
+            .join(" "),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
+            String::new()
+        }
+    }
+}
+
+fn script(question: &str) -> String {
+    let asked = match quoted(question) {
+        words if words.is_empty() => "You asked nothing that I can quote.".to_owned(),
+        words => format!("You asked: “{words}”"),
+    };
+    format!(
+        "I am aish's demo responder: a script, not a model.\n\
+         \n\
+         {asked}\n\
+         \n\
+         I cannot answer that, but everything around it is real:\n\
+         \n\
+         - your question is **stored**: it survives a restart of the daemon and of this machine\n\
+         - this answer is **streamed** to every terminal that is attached to this conversation; try `aishctl attach` in a second one\n\
+         - when a server fails or is slow, the turn ends with what arrived and says why\n\
+         \n\
+         To get answers from a model, do one of these and ask again:\n\
+         \n\
+         1. start a local server: `ollama serve`, or `llama-server -m MODEL.gguf`; aish finds it by itself\n\
+         2. name one in `~/.config/aish/config.toml`:\n\
+         \n\
+         ```toml\n\
+         default_model = \"fast\"\n\
+         \n\
+         [models.fast]\n\
+         endpoint = \"http://127.0.0.1:11434/v1\"\n\
+         model = \"qwen2.5-coder:1.5b\"\n\
+         ```\n"
+    )
+}
+
+/// The first words, as one line that closes no quotation and starts no Markdown.
+fn quoted(question: &str) -> String {
+    let mut words = question.split_whitespace();
+    let mut quoted = words
+        .by_ref()
+        .take(QUOTED_WORDS)
+        .collect::<Vec<_>>()
+        .join(" ");
+    let mut more = words.next().is_some();
+    if let Some((end, _)) = quoted.char_indices().nth(QUOTED_CHARS) {
+        quoted.truncate(end);
+        more = true;
+    }
+    quoted.retain(|c| !c.is_control() && !matches!(c, '`' | '*' | '_' | '“' | '”' | '<' | '#'));
+    if more {
+        quoted.push('…');
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(body: &str) -> (Reply, Vec<String>, Duration) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let started = tokio::time::Instant::now();
+            let mut words = Vec::new();
+            let reply = answer(body, |delta| {
+                let Delta::Text(text) = delta else {
+                    panic!("{delta:?}")
+                };
+                words.push(text.to_owned());
+            })
+            .await;
+            (reply, words, started.elapsed())
+        })
+    }
+
+    #[track_caller]
+    fn check(body: &str, expected: &str) {
+        let (reply, words, took) = ask(body);
+        let lines: Vec<&str> = reply.text.lines().collect();
+        assert_eq!(
+            "I am aish's demo responder: a script, not a model.",
+            lines[0]
+        );
+        assert_eq!(expected, lines[2]);
+        assert_eq!(reply.text, words.concat());
+        assert!(words.len() > 50, "{}", words.len());
+        assert!(took < Duration::from_millis(300), "{took:?}");
+        assert!(!reply.text.contains("CMD:"));
+        assert_eq!((reply, words), (ask(body).0, ask(body).1));
+    }
+
+    #[test]
+    fn it_says_what_it_is_and_what_it_was_asked() {
+        check(
+            r#"{"messages":[{"role":"user","content":"old"},{"role":"assistant","content":"x"},{"role":"user","content":"what is\nthe largest file?"}]}"#,
+            "You asked: “what is the largest file?”",
+        );
+        check(
+            r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a b c d e f g h i j k l m"}]}]}"#,
+            "You asked: “a b c d e f g h i j k l…”",
+        );
+        check("no json", "You asked nothing that I can quote.");
+    }
+}

@@ -1,0 +1,48 @@
+//! Every environment variable that the daemon reads, on one page.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+/// The daemon's surroundings, read once at start.
+#[derive(Clone, Debug, Default)]
+pub struct Env {
+    /// Path of the socket.
+    pub aish_socket: Option<OsString>,
+    /// Path of the configuration file.
+    pub aish_config: Option<OsString>,
+    /// A `tracing` filter, e.g. `aishd=debug`; beats the configuration.
+    pub aish_log: Option<String>,
+    /// A failpoint to arm; debug builds only.
+    pub aish_failpoint: Option<String>,
+    pub xdg_runtime_dir: Option<OsString>,
+}
+
+/// Reads what [`Env`] lists.
+#[must_use]
+pub fn read() -> Env {
+    Env {
+        aish_socket: get("AISH_SOCKET"),
+        aish_config: get("AISH_CONFIG"),
+        aish_log: text("AISH_LOG"),
+        aish_failpoint: text("AISH_FAILPOINT"),
+        xdg_runtime_dir: get("XDG_RUNTIME_DIR"),
+    }
+}
+
+/// The values of the variables that presets name as `key_env`, as far as they are set.
+#[must_use]
+pub fn keys<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, String> {
+    names
+        .filter_map(|name| Some((name.to_owned(), text(name)?)))
+        .collect()
+}
+
+fn get(name: &str) -> Option<OsString> {
+    #[expect(clippy::disallowed_methods, reason = "this is the page")]
+    let value = std::env::var_os(name);
+    value.filter(|it| !it.is_empty())
+}
+
+fn text(name: &str) -> Option<String> {
+    get(name).and_then(|it| it.into_string().ok())
+}

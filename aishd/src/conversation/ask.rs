@@ -1,0 +1,375 @@
+//! Questions: taking them in, and starting the next turn.
+
+use std::sync::Arc;
+
+use aish_proto::id::TurnId;
+
+use super::handle::{Accepted, Again, Ask, AskAgain, Mode, RequestError};
+use super::live::Live;
+use super::view::LiveChange;
+use super::{Active, Conversation, Done, Fact, MAX_TOOL_DEPTH};
+use crate::broker::Discovery;
+use crate::clock;
+use crate::core::event::{Event, Key, Level, Origin};
+use crate::core::preset::Preset;
+use crate::core::request;
+use crate::core::turn::{Effect, Turn};
+use crate::failpoint;
+use crate::store::{Commit, CommitError};
+
+/// The built-in responder can always be asked by name.
+const DEMO: &str = "demo";
+
+/// How to get the preset of a turn.
+enum Chosen {
+    Ready(Arc<Preset>),
+    /// Nothing is configured: a local server has to be looked for.
+    Look,
+}
+
+impl Conversation {
+    pub(super) async fn accept(&mut self, ask: Ask) -> Result<Accepted, RequestError> {
+        if let Some(known) = self.known(&ask.key)? {
+            return Ok(known);
+        }
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        let running = self.state.running.as_ref().map(|it| it.turn);
+        if ask.expected.is_some() && ask.expected != running {
+            return Err(RequestError::StaleTurn { running });
+        }
+        if let Some(name) = &ask.model {
+            self.check_model(name)?;
+        }
+        let event = Event::UserMessage {
+            text: ask.text,
+            attachments: ask.attachments,
+            key: Some(ask.key),
+            model: ask.model,
+            origin: Origin::Asked,
+        };
+        let turn = TurnId(clock::ulid());
+        self.take_in(turn, ask.client, event, ask.mode).await
+    }
+
+    pub(super) async fn accept_again(&mut self, again: AskAgain) -> Result<Accepted, RequestError> {
+        if let Some(known) = self.known(&again.key)? {
+            return Ok(known);
+        }
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        if self.state.running.is_some() || self.resolving.is_some() {
+            return Err(RequestError::Busy);
+        }
+        if let Some(name) = &again.model {
+            self.check_model(name)?;
+        }
+        let old = again
+            .turn
+            .or(self.state.last_turn)
+            .ok_or(RequestError::NothingToRepeat)?;
+        let place = self.around.store.find_turn(old)?;
+        let place = place
+            .filter(|it| it.conversation == self.id)
+            .ok_or(RequestError::UnknownTurn(old))?;
+        let question = self.around.store.record(self.id, place.message_seq)?;
+        let Some(Event::UserMessage {
+            text, attachments, ..
+        }) = question.map(|it| it.event)
+        else {
+            return Err(RequestError::UnknownTurn(old));
+        };
+        let (text, attachments) = match again.kind {
+            Again::Retry => (text, attachments),
+            Again::Continue => ("continue".to_owned(), vec![]),
+        };
+        let event = Event::UserMessage {
+            text,
+            attachments,
+            key: Some(again.key),
+            model: again.model,
+            origin: again.kind.origin(old),
+        };
+        // It goes ahead of what waits: the queue was held for exactly this.
+        let turn = TurnId(clock::ulid());
+        self.start_with(turn, again.client, event).await
+    }
+
+    /// The record of a key that was used before (G4).
+    fn known(&self, key: &Key) -> Result<Option<Accepted>, RequestError> {
+        let Some(used) = self.around.store.find_key(self.id, &key.key)? else {
+            return Ok(None);
+        };
+        if used.body != key.body {
+            return Err(RequestError::KeyReused);
+        }
+        let waits = self.state.queue.iter().position(|it| it.turn == used.turn);
+        Ok(Some(Accepted {
+            turn: used.turn,
+            seq: used.message_seq,
+            position: waits.map_or(0, |it| u32::try_from(it + 1).unwrap_or(u32::MAX)),
+            duplicate: true,
+        }))
+    }
+
+    pub(super) fn check_model(&self, name: &str) -> Result<(), RequestError> {
+        let known = name == DEMO || self.around.models.borrow().presets.contains_key(name);
+        known
+            .then_some(())
+            .ok_or_else(|| RequestError::UnknownModel(name.to_owned()))
+    }
+
+    async fn take_in(
+        &mut self,
+        turn: TurnId,
+        client: aish_proto::id::ClientId,
+        event: Event,
+        mode: Mode,
+    ) -> Result<Accepted, RequestError> {
+        let runs = self.turn.is_some() || self.resolving.is_some();
+        if !runs && self.state.queue.is_empty() {
+            return self.start_with(turn, client, event).await;
+        }
+        if mode == Mode::Reject {
+            return Err(RequestError::Busy);
+        }
+        let queued = self.state.queue.len();
+        if queued >= self.around.max_queue {
+            return Err(RequestError::QueueFull { queued });
+        }
+        let position = u32::try_from(queued + 1).unwrap_or(u32::MAX);
+        let steer = mode == Mode::Steer && runs;
+        let facts = vec![
+            fact(turn, client, event),
+            fact(turn, client, Event::TurnQueued { position, steer }),
+        ];
+        failpoint::pass("ask.before_store");
+        let seq = self.state.last_seq.next();
+        self.commit(facts, LiveChange::Keep).await?;
+        failpoint::pass("ask.after_store");
+        Ok(Accepted {
+            turn,
+            seq,
+            position,
+            duplicate: false,
+        })
+    }
+
+    /// Stores a question and starts its turn in one commit; the request is on its way meanwhile.
+    async fn start_with(
+        &mut self,
+        turn: TurnId,
+        client: aish_proto::id::ClientId,
+        event: Event,
+    ) -> Result<Accepted, RequestError> {
+        let Event::UserMessage { model, .. } = &event else {
+            return Err(RequestError::UnknownTurn(turn));
+        };
+        let chosen = self.choose(model.as_deref());
+        let seq = self.state.last_seq.next();
+        let mut facts = vec![fact(turn, client, event)];
+        failpoint::pass("ask.before_store");
+        match chosen {
+            Chosen::Ready(preset) => {
+                self.begin(turn, preset, facts).await?;
+            }
+            Chosen::Look => {
+                // It stands first in the queue until its preset is known.
+                if !self.state.queue.is_empty() {
+                    let (position, steer) = (1, false);
+                    facts.push(fact(turn, client, Event::TurnQueued { position, steer }));
+                }
+                self.commit(facts, LiveChange::Keep).await?;
+                self.look_for_preset(turn);
+            }
+        }
+        failpoint::pass("ask.after_store");
+        Ok(Accepted {
+            turn,
+            seq,
+            position: 0,
+            duplicate: false,
+        })
+    }
+
+    /// Starts the next waiting turn, unless an interruption holds the queue.
+    pub(super) async fn start_next(&mut self) {
+        if !self.state.held {
+            self.start_first().await;
+        }
+    }
+
+    /// Starts the first waiting turn, held or not.
+    pub(super) async fn start_first(&mut self) {
+        let idle = self.turn.is_none() && self.resolving.is_none() && self.unstored.is_none();
+        if !idle || self.around.draining.is_cancelled() {
+            return;
+        }
+        let Some(queued) = self.state.queue.first() else {
+            return;
+        };
+        let turn = queued.turn;
+        let question = self.around.store.record(self.id, queued.message_seq);
+        let model = match question.map(|it| it.map(|it| it.event)) {
+            Ok(Some(Event::UserMessage { model, .. })) => model,
+            Ok(_) | Err(_) => None,
+        };
+        match self.choose(model.as_deref()) {
+            Chosen::Ready(preset) => {
+                if let Err(error) = self.begin(turn, preset, vec![]).await {
+                    tracing::error!(conversation = %self.id, %turn, %error, "a waiting turn cannot start");
+                    self.start_later(turn);
+                }
+            }
+            Chosen::Look => self.look_for_preset(turn),
+        }
+    }
+
+    /// A name by hand beats the conversation's, which beats the default (spec 00, Conversations and asks).
+    fn choose(&self, by_hand: Option<&str>) -> Chosen {
+        let models = self.around.models.borrow();
+        let name = by_hand
+            .or(self.state.model.as_deref())
+            .or(models.default.as_deref());
+        match name {
+            Some(name) => match models.presets.get(name) {
+                Some(preset) => Chosen::Ready(preset.clone()),
+                None if name == DEMO => Chosen::Ready(Arc::new(Preset::demo())),
+                // The preset has left the configuration since it was chosen.
+                None => match models
+                    .default
+                    .as_ref()
+                    .and_then(|it| models.presets.get(it))
+                {
+                    Some(preset) => Chosen::Ready(preset.clone()),
+                    None => Chosen::Look,
+                },
+            },
+            None => Chosen::Look,
+        }
+    }
+
+    fn look_for_preset(&mut self, turn: TurnId) {
+        self.resolving = Some(turn);
+        let broker = self.around.broker.clone();
+        let models = self.around.models.borrow().clone();
+        self.io
+            .spawn(async move { Done::Resolved(turn, Box::new(broker.discover(&models).await)) });
+    }
+
+    /// The store would not take the start of a waiting turn: try again in a while.
+    fn start_later(&mut self, turn: TurnId) {
+        self.resolving = Some(turn);
+        self.io.spawn(async move {
+            tokio::time::sleep(super::RETRY_LONGEST).await;
+            Done::StartAgain(turn)
+        });
+    }
+
+    pub(super) async fn resolved(&mut self, turn: TurnId, discovery: Discovery) {
+        if self.around.draining.is_cancelled()
+            || self.state.queue.first().map(|it| it.turn) != Some(turn)
+        {
+            return;
+        }
+        let notices = discovery.notices.into_iter().map(|text| Fact {
+            turn: Some(turn),
+            client: None,
+            event: Event::Status {
+                level: Level::Info,
+                text,
+            },
+        });
+        if let Err(error) = self.begin(turn, discovery.preset, notices.collect()).await {
+            tracing::error!(conversation = %self.id, %turn, %error, "a turn cannot start");
+            self.start_later(turn);
+        }
+    }
+
+    /// Starts a turn: `facts` and its start are one commit, and the model is asked while that is written.
+    async fn begin(
+        &mut self,
+        turn: TurnId,
+        preset: Arc<Preset>,
+        mut facts: Vec<Fact>,
+    ) -> Result<(), CommitError> {
+        let started = Event::TurnStarted {
+            model: preset.name.clone(),
+            model_id: preset.model.clone(),
+            source: preset.source,
+        };
+        facts.push(Fact {
+            turn: Some(turn),
+            client: None,
+            event: started,
+        });
+        self.load_transcript().await.map_err(CommitError::Io)?;
+        let (records, state) = self.number(facts);
+        let (machine, step) = Turn::start(MAX_TOOL_DEPTH);
+        let token = self.around.stopping.child_token();
+        self.turn = Some(Active {
+            id: turn,
+            machine,
+            preset: preset.clone(),
+            token: token.clone(),
+            stopped_by: None,
+        });
+        self.stopper.set(Some((turn, token.clone())));
+        let live = Arc::new(Live::new(turn, 0, state.last_seq));
+        let transcript = self.transcript.take().map(|mut transcript| {
+            for record in &records {
+                transcript.apply(record);
+            }
+            transcript
+        });
+        for effect in step.effects {
+            if let (Effect::OpenStream(stream), Some(transcript)) = (effect, &transcript) {
+                let body = request::body(&preset, transcript);
+                self.spawn_stream(stream, body, live.clone());
+            }
+        }
+        let commit = Commit {
+            conversation: self.id,
+            records: records.clone(),
+            state: state.clone(),
+        };
+        if let Err(error) = self.around.store.commit(commit).await {
+            // Not asked, then: the stream goes, and the transcript is read again when it is needed.
+            token.cancel();
+            self.abandon().await;
+            return Err(error);
+        }
+        self.publish(records, state, LiveChange::End);
+        self.transcript = transcript;
+        self.publisher.begin_live(live);
+        Ok(())
+    }
+
+    /// Questions that wait to join the running turn, as facts that let them.
+    pub(super) fn steering(&self, running: TurnId) -> Vec<Fact> {
+        let joins = self.state.queue.iter().filter(|it| it.steer);
+        joins
+            .map(|it| {
+                let mut event = super::finished(crate::core::event::Stop::End);
+                if let Event::TurnFinished { merged_into, .. } = &mut event {
+                    *merged_into = Some(running);
+                }
+                Fact {
+                    turn: Some(it.turn),
+                    client: None,
+                    event,
+                }
+            })
+            .collect()
+    }
+}
+
+fn fact(turn: TurnId, client: aish_proto::id::ClientId, event: Event) -> Fact {
+    Fact {
+        turn: Some(turn),
+        client: Some(client),
+        event,
+    }
+}

@@ -1,0 +1,542 @@
+//! All conversations: opening them on demand, and what concerns more than one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aish_proto::id::{ConversationId, Seq, TurnId};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::handle::{Handle, RequestError, Stopper};
+use super::view::Publisher;
+use super::{Conversation, Surroundings};
+use crate::broker::Broker;
+pub use crate::broker::Probe as Probed;
+use crate::clock;
+use crate::core::event::{Event, Record};
+use crate::core::preset::Models;
+use crate::core::state::State;
+use crate::store::{Commit, Health, ReadError, Store};
+
+/// Requests that may wait in one conversation's mailbox; a sender waits beyond that.
+const MAILBOX: usize = 32;
+/// An actor that nobody needs ends after this, or sooner when there are many.
+const IDLE: Duration = Duration::from_secs(60);
+const IDLE_WHEN_CROWDED: Duration = Duration::from_millis(500);
+/// Records in one commit of a copy.
+const FORK_CHUNK: usize = 256;
+const PAGE_BYTES: usize = 1 << 20;
+/// Characters of text around a hit.
+const EXCERPT_CHARS: usize = 120;
+
+type Open = Arc<Mutex<HashMap<ConversationId, Handle>>>;
+
+/// The way to every conversation; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Directory {
+    around: Surroundings,
+    open: Open,
+    actors: Arc<Mutex<JoinSet<()>>>,
+    crowded_at: usize,
+}
+
+/// An actor's place in the directory, which it gives up when it ends.
+#[derive(Debug)]
+pub(super) struct Registration {
+    id: ConversationId,
+    open: Open,
+    crowded_at: usize,
+}
+
+/// What a new conversation is made with.
+#[derive(Clone, Debug)]
+pub struct NewConversation {
+    pub title: Option<String>,
+    pub model: Option<String>,
+    pub cwd: String,
+}
+
+/// Where a text was found.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    pub conversation: ConversationId,
+    pub title: String,
+    pub record: Record,
+    /// What kind of message holds it, in the words of the wire.
+    pub kind: &'static str,
+    pub excerpt: String,
+}
+
+impl Registration {
+    pub(super) fn remove(&self) {
+        lock(&self.open).remove(&self.id);
+    }
+
+    /// Gives the place up if `still` holds while nobody can be handed it.
+    pub(super) fn remove_if(&self, still: impl FnOnce() -> bool) -> bool {
+        let mut open = lock(&self.open);
+        let agreed = still();
+        if agreed {
+            open.remove(&self.id);
+        }
+        agreed
+    }
+
+    pub(super) fn idle_time(&self) -> Duration {
+        if lock(&self.open).len() > self.crowded_at {
+            IDLE_WHEN_CROWDED
+        } else {
+            IDLE
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Directory {
+    /// `crowded_at`: with more actors than this in memory, idle ones end early.
+    #[must_use]
+    pub fn new(around: Surroundings, crowded_at: usize) -> Self {
+        Self {
+            around,
+            open: Open::default(),
+            actors: Arc::default(),
+            crowded_at,
+        }
+    }
+
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.around.store.health()
+    }
+
+    #[must_use]
+    pub fn models(&self) -> Arc<Models> {
+        self.around.models.borrow().clone()
+    }
+
+    #[must_use]
+    pub fn broker(&self) -> &Broker {
+        &self.around.broker
+    }
+
+    pub async fn probe_models(&self) -> Vec<Probed> {
+        self.around.broker.probe(&self.models()).await
+    }
+
+    /// Opens every conversation that has work left from the last daemon, so that it is ended or goes on.
+    pub fn resume(&self) -> Result<usize, ReadError> {
+        let unsettled = self.around.store.unsettled()?;
+        for id in &unsettled {
+            let _handle = self.handle(*id);
+        }
+        Ok(unsettled.len())
+    }
+
+    /// The conversation, once it has been read.
+    pub async fn open(&self, id: ConversationId) -> Result<Handle, RequestError> {
+        let mut handle = self.handle(id);
+        handle.ready().await?;
+        Ok(handle)
+    }
+
+    /// Runs `call` on the conversation; when its actor was just closing, on the one that replaces it.
+    pub async fn with<T, F>(
+        &self,
+        id: ConversationId,
+        call: impl Fn(Handle) -> F,
+    ) -> Result<T, RequestError>
+    where
+        F: Future<Output = Result<T, RequestError>>,
+    {
+        let mut last = RequestError::Closed;
+        for _ in 0..3 {
+            match self.open(id).await {
+                Ok(handle) => match call(handle).await {
+                    Err(RequestError::Closed) => {}
+                    done => return done,
+                },
+                Err(error) => last = error,
+            }
+            if !matches!(last, RequestError::Closed) {
+                break;
+            }
+        }
+        Err(last)
+    }
+
+    /// The conversation that a turn belongs to.
+    pub async fn with_turn<T, F>(
+        &self,
+        turn: TurnId,
+        call: impl Fn(Handle) -> F,
+    ) -> Result<T, RequestError>
+    where
+        F: Future<Output = Result<T, RequestError>>,
+    {
+        let place = self.around.store.find_turn(turn)?;
+        let place = place.ok_or(RequestError::UnknownTurn(turn))?;
+        self.with(place.conversation, call).await
+    }
+
+    /// Finds or starts the actor under one lock, so that two callers never start two; it reads its state by itself.
+    fn handle(&self, id: ConversationId) -> Handle {
+        let mut open = lock(&self.open);
+        if let Some(handle) = open.get(&id).filter(|it| !it.mailbox.is_closed()) {
+            return handle.clone();
+        }
+        let (mailbox, requests) = mpsc::channel(MAILBOX);
+        let (publisher, view, recent) = Publisher::new();
+        let stopper = Stopper::default();
+        let handle = Handle {
+            id,
+            mailbox,
+            view,
+            recent,
+            store: self.around.store.clone(),
+            stopper: stopper.clone(),
+        };
+        let actor = Conversation {
+            id,
+            around: self.around.clone(),
+            state: State::default(),
+            transcript: None,
+            turn: None,
+            resolving: None,
+            unstored: None,
+            mailbox: requests,
+            io: JoinSet::new(),
+            publisher,
+            stopper,
+            registration: Registration {
+                id,
+                open: self.open.clone(),
+                crowded_at: self.crowded_at,
+            },
+        };
+        open.insert(id, handle.clone());
+        drop(open);
+        let mut actors = lock(&self.actors);
+        while actors.try_join_next().is_some() {}
+        actors.spawn(actor.run());
+        handle
+    }
+
+    /// Makes a conversation; returns once it is durable.
+    pub async fn create(
+        &self,
+        new: NewConversation,
+    ) -> Result<(ConversationId, Seq), RequestError> {
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        if let Some(name) = &new.model {
+            let known = name == "demo" || self.around.models.borrow().presets.contains_key(name);
+            if !known {
+                return Err(RequestError::UnknownModel(name.clone()));
+            }
+        }
+        let event = Event::Created {
+            title: new.title,
+            model: new.model,
+            cwd: new.cwd,
+            forked_from: None,
+        };
+        let id = ConversationId(clock::ulid());
+        let mut state = State::default();
+        let records = vec![place(&mut state, None, event)];
+        let seq = state.last_seq;
+        self.commit(id, records, state).await?;
+        Ok((id, seq))
+    }
+
+    async fn commit(
+        &self,
+        conversation: ConversationId,
+        records: Vec<Record>,
+        state: State,
+    ) -> Result<(), RequestError> {
+        let commit = Commit {
+            conversation,
+            records,
+            state,
+        };
+        Ok(self.around.store.commit(commit).await?)
+    }
+
+    /// Copies a conversation up to the last turn that ended at or before `at`.
+    pub async fn fork(
+        &self,
+        id: ConversationId,
+        at: Option<Seq>,
+    ) -> Result<(ConversationId, Seq), RequestError> {
+        let handle = self.open(id).await?;
+        let source = handle.view().borrow().state.clone();
+        let records = self
+            .blocking(move |_| settled_records(&handle, at))
+            .await??;
+        let copy = ConversationId(clock::ulid());
+        let cut = records.last().map_or(Seq(0), |it| it.seq);
+        let mut state = State::default();
+        let created = Event::Created {
+            title: Some(format!("{} (fork)", source.title())),
+            model: source.model.clone(),
+            cwd: source.cwd.clone(),
+            forked_from: Some((id, cut)),
+        };
+        let mut batch = vec![place(&mut state, None, created)];
+        let mut turns = HashMap::new();
+        for record in records {
+            let turn = record
+                .turn
+                .map(|old| *turns.entry(old).or_insert_with(|| TurnId(clock::ulid())));
+            batch.push(place(&mut state, turn, copied(record.event, &turns)));
+            if batch.len() >= FORK_CHUNK {
+                self.commit(copy, std::mem::take(&mut batch), state.clone())
+                    .await?;
+            }
+        }
+        let seq = state.last_seq;
+        if !batch.is_empty() {
+            self.commit(copy, batch, state).await?;
+        }
+        Ok((copy, seq))
+    }
+
+    /// Removes a conversation and whatever runs in it.
+    pub async fn delete(&self, id: ConversationId) -> Result<(), RequestError> {
+        self.with(id, |handle| async move { handle.delete().await })
+            .await
+    }
+
+    /// Every conversation with its state, last used first.
+    pub async fn states(&self) -> Result<Vec<(ConversationId, State)>, RequestError> {
+        let mut states = self.blocking(|store| store.states()).await??;
+        states.sort_by_key(|(id, state)| std::cmp::Reverse((state.updated_at, *id)));
+        Ok(states)
+    }
+
+    /// Messages that contain `query`, ignoring case; one more than `limit` says that there are more.
+    pub async fn search(
+        &self,
+        query: String,
+        among: Vec<(ConversationId, State)>,
+        limit: usize,
+    ) -> Result<Vec<Hit>, RequestError> {
+        let found = self.blocking(move |store| search(store, &query.to_lowercase(), among, limit));
+        Ok(found.await??)
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Store) -> T + Send + 'static,
+    ) -> Result<T, RequestError> {
+        let store = self.around.store.clone();
+        tokio::task::spawn_blocking(move || read(&store))
+            .await
+            .map_err(|panic| RequestError::Storage(panic.to_string()))
+    }
+
+    /// Waits until no turn runs. New ones must not start meanwhile.
+    pub async fn settled(&self) {
+        let handles: Vec<Handle> = lock(&self.open).values().cloned().collect();
+        for handle in handles {
+            let mut view = handle.view();
+            let _closed = view
+                .wait_for(|it| it.state.running.is_none() && it.stuck.is_none())
+                .await;
+        }
+    }
+
+    /// Waits until every actor has ended; they do once the stopping token says so.
+    pub async fn closed(&self) {
+        let mut actors = std::mem::take(&mut *lock(&self.actors));
+        while actors.join_next().await.is_some() {}
+    }
+}
+
+/// The event in its place after `state`, which moves on.
+fn place(state: &mut State, turn: Option<TurnId>, event: Event) -> Record {
+    let record = Record {
+        seq: state.last_seq.next(),
+        at: clock::now(),
+        turn,
+        client: None,
+        event,
+    };
+    state.apply(&record);
+    record
+}
+
+/// Records of finished turns up to `at`, without the first and without what only concerned waiting.
+fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, ReadError> {
+    let last = at.unwrap_or(Seq(u64::MAX));
+    let mut records = vec![];
+    let mut cursor = Seq(1);
+    loop {
+        let page = handle.records_after(cursor, PAGE_BYTES)?;
+        let Some(end) = page.last() else { break };
+        cursor = end.seq;
+        records.extend(
+            page.iter()
+                .filter(|it| it.seq <= last)
+                .map(|it| Record::clone(it)),
+        );
+        if cursor >= last {
+            break;
+        }
+    }
+    let finished: std::collections::HashSet<_> = records
+        .iter()
+        .filter(|it| matches!(it.event, Event::TurnFinished { .. }))
+        .filter_map(|it| it.turn)
+        .collect();
+    records.retain(|it| it.turn.is_none_or(|turn| finished.contains(&turn)));
+    records.retain(|it| {
+        !matches!(
+            it.event,
+            Event::Evicted { .. } | Event::Renamed { .. } | Event::ArchivedChanged { .. }
+        )
+    });
+    Ok(records)
+}
+
+/// The event as it stands in a copy: keys belong to the original, and turns have new names.
+fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
+    let renamed = |old: TurnId| turns.get(&old).copied().unwrap_or(old);
+    match event {
+        Event::UserMessage {
+            text,
+            attachments,
+            model,
+            origin,
+            key: _,
+        } => Event::UserMessage {
+            text,
+            attachments,
+            model,
+            origin: match origin {
+                crate::core::event::Origin::Asked => origin,
+                crate::core::event::Origin::Retry(old) => {
+                    crate::core::event::Origin::Retry(renamed(old))
+                }
+                crate::core::event::Origin::Continue(old) => {
+                    crate::core::event::Origin::Continue(renamed(old))
+                }
+            },
+            key: None,
+        },
+        Event::TurnFinished {
+            stop,
+            text,
+            usage,
+            error,
+            merged_into,
+        } => Event::TurnFinished {
+            stop,
+            text,
+            usage,
+            error,
+            merged_into: merged_into.map(renamed),
+        },
+        other @ (Event::Created { .. }
+        | Event::TurnQueued { .. }
+        | Event::TurnStarted { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ToolResult { .. }
+        | Event::Evicted { .. }
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::ArchivedChanged { .. }
+        | Event::Status { .. }) => other,
+    }
+}
+
+fn search(
+    store: &Store,
+    query: &str,
+    among: Vec<(ConversationId, State)>,
+    limit: usize,
+) -> Result<Vec<Hit>, ReadError> {
+    let mut hits = vec![];
+    for (conversation, state) in among {
+        let mut cursor = Seq(0);
+        loop {
+            let page = store.records_after(conversation, cursor, PAGE_BYTES)?;
+            let Some(last) = page.last() else { break };
+            cursor = last.seq;
+            for record in page {
+                let found = text_of(&record.event)
+                    .and_then(|(kind, text)| Some((kind, excerpt(text, query)?)));
+                let Some((kind, excerpt)) = found else {
+                    continue;
+                };
+                hits.push(Hit {
+                    kind,
+                    conversation,
+                    title: state.title().to_owned(),
+                    record,
+                    excerpt,
+                });
+                if hits.len() > limit {
+                    return Ok(hits);
+                }
+            }
+        }
+    }
+    Ok(hits)
+}
+
+/// What people said and were told.
+fn text_of(event: &Event) -> Option<(&'static str, &str)> {
+    match event {
+        Event::UserMessage { text, .. } => Some(("userMessage", text)),
+        Event::AssistantMessage { text, .. } => Some(("assistantMessage", text)),
+        Event::ToolResult { content, .. } => Some(("toolResult", content)),
+        Event::Created { .. }
+        | Event::TurnQueued { .. }
+        | Event::TurnStarted { .. }
+        | Event::Evicted { .. }
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::ArchivedChanged { .. }
+        | Event::Status { .. }
+        | Event::TurnFinished { .. } => None,
+    }
+}
+
+/// The text around the first hit of `query`, which is in lower case.
+fn excerpt(text: &str, query: &str) -> Option<String> {
+    let lower = text.to_lowercase();
+    let at = lower.find(query)?;
+    // Lower case may be longer or shorter, so the place is counted in characters.
+    let before = lower[..at].chars().count();
+    let skip = before.saturating_sub(EXCERPT_CHARS / 2);
+    let around: String = text
+        .chars()
+        .skip(skip)
+        .take(EXCERPT_CHARS + query.chars().count())
+        .collect();
+    Some(around.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_shows_the_hit_whatever_its_case() {
+        let text = format!(
+            "{} The Linker cannot find it. {}",
+            "a ".repeat(200),
+            "b ".repeat(200)
+        );
+        let found = excerpt(&text, "linker").unwrap();
+        assert!(found.contains("The Linker cannot"), "{found}");
+        assert!(found.chars().count() <= EXCERPT_CHARS + 6);
+        assert_eq!(None, excerpt(&text, "missing"));
+    }
+}

@@ -1,0 +1,133 @@
+//! Following a conversation from a position on: stored records first, then the text being written, and on
+//! as both grow. Attaching is nothing but choosing the position, so there is no gap between "what was" and
+//! "what comes" (architecture, decision 4).
+
+use std::sync::Arc;
+
+use aish_proto::id::{Seq, TurnId};
+use tokio::sync::watch;
+
+use super::handle::Handle;
+use super::live::{Live, Unseen};
+use super::view::View;
+use crate::core::event::Record;
+use crate::store::ReadError;
+
+/// One follower; it holds at most the page that it has just given out.
+#[derive(Debug)]
+pub struct Follower {
+    handle: Handle,
+    view: watch::Receiver<View>,
+    cursor: Seq,
+    wants_live: bool,
+    /// The item whose text was given last, and how far.
+    item: Option<(TurnId, u32)>,
+    positions: Vec<u64>,
+}
+
+/// The next things to show.
+#[derive(Debug)]
+pub enum Page {
+    Records(Vec<Arc<Record>>),
+    Live {
+        live: Arc<Live>,
+        pieces: Vec<Unseen>,
+    },
+    /// Nothing new in the log or the text, but the view changed.
+    Changed,
+    /// The actor has gone; the conversation can be opened again.
+    Ended,
+}
+
+impl Follower {
+    pub(super) fn new(handle: Handle, cursor: Seq, wants_live: bool) -> Self {
+        let view = handle.view();
+        Self {
+            handle,
+            view,
+            cursor,
+            wants_live,
+            item: None,
+            positions: vec![],
+        }
+    }
+
+    /// The conversation as it is at this moment.
+    #[must_use]
+    pub fn now(&self) -> View {
+        self.view.borrow().clone()
+    }
+
+    #[must_use]
+    pub fn cursor(&self) -> Seq {
+        self.cursor
+    }
+
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Goes to a position; what lies before it is not given out.
+    pub fn begin_at(&mut self, cursor: Seq) {
+        self.cursor = cursor;
+    }
+
+    /// Stored records after the position, none of them after `last`; the position moves along.
+    pub fn records_until(
+        &mut self,
+        last: Seq,
+        max_bytes: usize,
+    ) -> Result<Vec<Arc<Record>>, ReadError> {
+        let records = self.handle.records_after(self.cursor, max_bytes)?;
+        let records: Vec<_> = records
+            .into_iter()
+            .take_while(|it| it.seq <= last)
+            .collect();
+        if let Some(last) = records.last() {
+            self.cursor = last.seq;
+        }
+        Ok(records)
+    }
+
+    /// The follower has been given the item's text up to there by other means (a snapshot).
+    pub fn skip_live(&mut self, live: &Live, offset: u64, tail: &str) {
+        self.item = Some((live.turn, live.item));
+        self.positions = live.positions_after_tail(offset, tail);
+    }
+
+    /// What is there now and has not been given out, without waiting.
+    pub fn ready(&mut self, max_bytes: usize) -> Result<Option<Page>, ReadError> {
+        let view = self.view.borrow_and_update().clone();
+        if view.state.last_seq > self.cursor {
+            // The store may have more than the view says; the rest waits for its view.
+            let records = self.records_until(view.state.last_seq, max_bytes)?;
+            if !records.is_empty() {
+                return Ok(Some(Page::Records(records)));
+            }
+        }
+        let Some(live) = view
+            .live
+            .filter(|it| self.wants_live && it.after_seq <= self.cursor)
+        else {
+            return Ok(None);
+        };
+        if self.item != Some((live.turn, live.item)) {
+            self.item = Some((live.turn, live.item));
+            self.positions.clear();
+        }
+        let pieces = live.unseen(&mut self.positions, max_bytes);
+        Ok((!pieces.is_empty()).then_some(Page::Live { live, pieces }))
+    }
+
+    /// Waits for the next page. May be dropped while it waits: it takes nothing that it could lose.
+    pub async fn next(&mut self, max_bytes: usize) -> Result<Page, ReadError> {
+        if let Some(page) = self.ready(max_bytes)? {
+            return Ok(page);
+        }
+        match self.view.changed().await {
+            Err(_actor_gone) => Ok(Page::Ended),
+            Ok(()) => Ok(self.ready(max_bytes)?.unwrap_or(Page::Changed)),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! How everybody else reaches a conversation: requests to its actor, and reads that do not enter the mailbox.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aish_proto::id::{ClientId, ConversationId, Seq, TurnId};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::follow::Follower;
+use super::record::{TurnReport, report};
+use super::view::{Loading, Recent, View};
+use crate::core::event::{Attachment, Key, Origin, Record};
+pub use crate::store::ReadError;
+use crate::store::{CommitError, Store};
+
+/// Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    pub(super) id: ConversationId,
+    pub(super) mailbox: mpsc::Sender<Request>,
+    pub(super) view: watch::Receiver<View>,
+    pub(super) recent: Arc<Recent>,
+    pub(super) store: Store,
+    pub(super) stopper: Stopper,
+}
+
+/// A question, checked for form and size.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub text: String,
+    pub attachments: Vec<Attachment>,
+    pub key: Key,
+    pub mode: Mode,
+    /// The turn that must be the running one.
+    pub expected: Option<TurnId>,
+    /// A preset by name, for this turn only.
+    pub model: Option<String>,
+    pub client: ClientId,
+}
+
+/// What to do while another turn runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Queue,
+    Reject,
+    Steer,
+}
+
+/// A question that is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub turn: TurnId,
+    pub seq: Seq,
+    /// 0: it runs; n: it waits as the nth.
+    pub position: u32,
+    pub duplicate: bool,
+}
+
+/// To ask the same again, or to go on.
+#[derive(Clone, Debug)]
+pub struct AskAgain {
+    pub kind: Again,
+    /// `None`: the last one that finished.
+    pub turn: Option<TurnId>,
+    pub key: Key,
+    pub model: Option<String>,
+    pub client: ClientId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    Retry,
+    Continue,
+}
+
+impl Again {
+    pub(super) fn origin(self, turn: TurnId) -> Origin {
+        match self {
+            Self::Retry => Origin::Retry(turn),
+            Self::Continue => Origin::Continue(turn),
+        }
+    }
+}
+
+/// A change that is no turn.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Title(String),
+    Model(Option<String>),
+    Archived(bool),
+}
+
+/// A change of the queue.
+#[derive(Clone, Copy, Debug)]
+pub enum QueueChange {
+    Remove(TurnId),
+    Move(TurnId, u32),
+    Resume,
+}
+
+/// Why a request was not done. Nothing of it was kept.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RequestError {
+    #[error("a turn is running")]
+    Busy,
+    #[error("the running turn is {}", running.map_or("none".to_owned(), |it| it.to_string()))]
+    StaleTurn { running: Option<TurnId> },
+    #[error("{queued} turns wait already")]
+    QueueFull { queued: usize },
+    #[error("the daemon is shutting down")]
+    Draining,
+    #[error("this idempotency key was used for another question")]
+    KeyReused,
+    #[error("no model preset is called {0:?}")]
+    UnknownModel(String),
+    #[error("no turn {0} waits or ran here")]
+    UnknownTurn(TurnId),
+    #[error("no turn has finished here yet")]
+    NothingToRepeat,
+    #[error("there is no such conversation")]
+    Missing,
+    #[error("{0}")]
+    Storage(String),
+    /// The actor went while the request was on its way; it may be sent again.
+    #[error("the conversation was closed")]
+    Closed,
+}
+
+impl From<CommitError> for RequestError {
+    fn from(error: CommitError) -> Self {
+        Self::Storage(error.to_string())
+    }
+}
+
+impl From<ReadError> for RequestError {
+    fn from(error: ReadError) -> Self {
+        Self::Storage(error.to_string())
+    }
+}
+
+type Reply<T> = oneshot::Sender<Result<T, RequestError>>;
+
+/// What the actor is asked; each reply comes after the commit.
+#[derive(Debug)]
+pub(super) enum Request {
+    Send(Box<Ask>, Reply<Accepted>),
+    Again(Box<AskAgain>, Reply<Accepted>),
+    Cancel {
+        turn: TurnId,
+        client: ClientId,
+        reply: Reply<bool>,
+    },
+    Change(Change, ClientId, Reply<Seq>),
+    Queue(QueueChange, ClientId, Reply<()>),
+    Delete(Reply<()>),
+}
+
+/// Stops the running turn's work at once, ahead of the mailbox (spec 00, Conversations and asks).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stopper(Arc<Mutex<Option<(TurnId, CancellationToken)>>>);
+
+impl Stopper {
+    pub(super) fn set(&self, running: Option<(TurnId, CancellationToken)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = running;
+    }
+
+    fn stop(&self, turn: TurnId) {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, token)) = running.as_ref().filter(|it| it.0 == turn) {
+            token.cancel();
+        }
+    }
+}
+
+impl Handle {
+    #[must_use]
+    pub fn id(&self) -> ConversationId {
+        self.id
+    }
+
+    #[must_use]
+    pub fn view(&self) -> watch::Receiver<View> {
+        self.view.clone()
+    }
+
+    /// Waits until the actor has read its state.
+    pub(super) async fn ready(&mut self) -> Result<(), RequestError> {
+        let view = self
+            .view
+            .wait_for(|it| !matches!(it.loading, Loading::Loading))
+            .await
+            .map_err(|_closed| RequestError::Closed)?;
+        match &view.loading {
+            Loading::Ready => Ok(()),
+            Loading::Missing => Err(RequestError::Missing),
+            Loading::Failed(why) => Err(RequestError::Storage(why.clone())),
+            Loading::Loading => Err(RequestError::Closed),
+        }
+    }
+
+    /// Returns once the question is durable.
+    pub async fn send(&self, ask: Ask) -> Result<Accepted, RequestError> {
+        self.request(|reply| Request::Send(Box::new(ask), reply))
+            .await
+    }
+
+    /// Returns once the new turn is durable.
+    pub async fn again(&self, again: AskAgain) -> Result<Accepted, RequestError> {
+        self.request(|reply| Request::Again(Box::new(again), reply))
+            .await
+    }
+
+    /// Stops the turn now; returns once that is in the log. False: it was over already.
+    pub async fn cancel(&self, turn: TurnId, client: ClientId) -> Result<bool, RequestError> {
+        self.stopper.stop(turn);
+        self.request(|reply| Request::Cancel {
+            turn,
+            client,
+            reply,
+        })
+        .await
+    }
+
+    pub async fn change(&self, change: Change, client: ClientId) -> Result<Seq, RequestError> {
+        self.request(|reply| Request::Change(change, client, reply))
+            .await
+    }
+
+    pub async fn change_queue(
+        &self,
+        change: QueueChange,
+        client: ClientId,
+    ) -> Result<(), RequestError> {
+        self.request(|reply| Request::Queue(change, client, reply))
+            .await
+    }
+
+    pub(super) async fn delete(&self) -> Result<(), RequestError> {
+        self.request(Request::Delete).await
+    }
+
+    async fn request<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, RequestError> {
+        let (reply, answer) = oneshot::channel();
+        self.mailbox
+            .send(make(reply))
+            .await
+            .map_err(|_gone| RequestError::Closed)?;
+        answer.await.map_err(|_gone| RequestError::Closed)?
+    }
+
+    /// Follows from `cursor` on; with `wants_live`, text while it is being written too.
+    #[must_use]
+    pub fn follow(&self, cursor: Seq, wants_live: bool) -> Follower {
+        Follower::new(self.clone(), cursor, wants_live)
+    }
+
+    /// Records after `cursor`, about `max_bytes` of them.
+    pub fn records_after(
+        &self,
+        cursor: Seq,
+        max_bytes: usize,
+    ) -> Result<Vec<Arc<Record>>, ReadError> {
+        if let Some(recent) = self.recent.after(cursor, max_bytes) {
+            return Ok(recent);
+        }
+        let records = self.store.records_after(self.id, cursor, max_bytes)?;
+        Ok(records.into_iter().map(Arc::new).collect())
+    }
+
+    /// The last records before `before`, oldest first.
+    pub fn records_before(
+        &self,
+        before: Seq,
+        limit: usize,
+        max_bytes: usize,
+    ) -> Result<Vec<Record>, ReadError> {
+        self.store.records_before(self.id, before, limit, max_bytes)
+    }
+
+    pub fn record(&self, seq: Seq) -> Result<Option<Record>, ReadError> {
+        self.store.record(self.id, seq)
+    }
+
+    /// What there is to say about a turn now.
+    pub fn turn(&self, turn: TurnId) -> Result<TurnReport, RequestError> {
+        let place = self
+            .store
+            .find_turn(turn)?
+            .filter(|it| it.conversation == self.id)
+            .ok_or(RequestError::UnknownTurn(turn))?;
+        let state = self.view.borrow().state.clone();
+        Ok(report(self, turn, place.message_seq, &state)?)
+    }
+
+    /// Waits until the turn is over.
+    pub async fn wait(&self, turn: TurnId) -> Result<TurnReport, RequestError> {
+        let mut view = self.view();
+        loop {
+            let unsettled = {
+                let state = view.borrow_and_update().state.clone();
+                state.running.as_ref().is_some_and(|it| it.turn == turn)
+                    || state.queue.iter().any(|it| it.turn == turn)
+            };
+            if !unsettled {
+                return self.turn(turn);
+            }
+            view.changed().await.map_err(|_gone| RequestError::Closed)?;
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The work of a turn outside its actor: streaming one answer, waiting, calling a tool. Plain straight-line
+//! functions; each ends in one input for the turn machine.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aish_proto::id::ConversationId;
+use futures_util::FutureExt as _;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::live::{Channel, Live};
+use super::view::LiveSender;
+use crate::broker::Broker;
+use crate::core::preset::Preset;
+use crate::core::reply::{Broken, Delta, Failure, Reply, ToolCall};
+use crate::core::turn::{Input, StreamId};
+use crate::failpoint;
+use crate::store::{Partial, Store};
+
+/// How often the text being written is put where kill -9 does not reach it (spec 00, Store).
+const KEEP_EVERY: Duration = Duration::from_millis(250);
+
+/// One model request.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) conversation: ConversationId,
+    pub(super) stream: StreamId,
+    pub(super) preset: Arc<Preset>,
+    pub(super) body: String,
+    pub(super) live: Arc<Live>,
+    pub(super) sender: LiveSender,
+    pub(super) broker: Broker,
+    pub(super) store: Store,
+    pub(super) token: CancellationToken,
+}
+
+/// Streams the answer into the live text and returns how it ended. A cancel drops the connection at once
+/// and keeps what had arrived (BRK-13).
+pub(super) async fn stream(request: Request) -> Input {
+    let Request {
+        conversation,
+        stream,
+        preset,
+        body,
+        live,
+        sender,
+        broker,
+        store,
+        token,
+    } = request;
+    let mut arrived = Reply::default();
+    let sink = |delta: Delta<'_>| {
+        match delta {
+            Delta::Text(text) => arrived.text.push_str(text),
+            Delta::Reasoning(text) => arrived.reasoning.push_str(text),
+            Delta::Arguments { .. } => {}
+        }
+        sender.push(&live, delta);
+        failpoint::pass("stream.mid");
+    };
+    let answer = AssertUnwindSafe(broker.stream(&preset, body, sink)).catch_unwind();
+    let ended = tokio::select! {
+        ended = answer => Some(ended),
+        () = token.cancelled() => None,
+        never = keep_partials(conversation, &live, &store) => match never {},
+    };
+    match ended {
+        Some(Ok(Ok(reply))) => Input::ReplyFinished(stream, reply),
+        Some(Ok(Err(broken))) => Input::ReplyFailed(stream, broken, None),
+        Some(Err(_panic)) => {
+            let failure = Failure::Transport("internal error while reading the stream".to_owned());
+            let partial = arrived;
+            Input::ReplyFailed(stream, Box::new(Broken { failure, partial }), None)
+        }
+        None => Input::ReplyAbandoned(stream, arrived),
+    }
+}
+
+/// Hands the growing text to the store, a piece at a time, for as long as it is polled.
+async fn keep_partials(
+    conversation: ConversationId,
+    live: &Live,
+    store: &Store,
+) -> std::convert::Infallible {
+    let mut tick = interval(KEEP_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut positions = vec![];
+    let mut whole = true;
+    loop {
+        tick.tick().await;
+        if !whole {
+            continue;
+        }
+        let before = positions.clone();
+        for piece in live.unseen(&mut positions, usize::MAX) {
+            if piece.channel != Channel::Text {
+                continue;
+            }
+            // A text that grew faster than it could be kept: what is kept stays a true beginning.
+            whole = !piece.gap;
+            let partial = Partial {
+                conversation,
+                turn: live.turn,
+                item: live.item,
+                offset: piece.offset,
+                text: piece.text,
+            };
+            if whole && !store.keep_partial(partial) {
+                positions.clone_from(&before);
+            }
+        }
+    }
+}
+
+/// Waits as a server asked; a cancel ends the wait.
+pub(super) async fn wait(stream: StreamId, pause: Duration, token: CancellationToken) -> Input {
+    let _cancelled = token.run_until_cancelled(tokio::time::sleep(pause)).await;
+    Input::WaitElapsed(stream)
+}
+
+/// No tool is offered, so whatever the model calls is unknown (R10, R15).
+pub(super) fn call_unknown(call: &ToolCall) -> Input {
+    Input::ToolReturned {
+        call: call.id.clone(),
+        ok: false,
+        content: format!(
+            "[aish] unknown tool {:?}: no tools are offered in this conversation",
+            call.name
+        ),
+    }
+}

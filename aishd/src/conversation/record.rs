@@ -1,0 +1,100 @@
+//! The record of one turn, gathered from the log.
+
+use aish_proto::id::{Seq, TurnId};
+
+use super::handle::Handle;
+use crate::core::event::{At, Event, Stop, TurnError};
+use crate::core::reply::Usage;
+use crate::core::state::State;
+use crate::store::ReadError;
+
+/// How much of the log is looked at in one go.
+const PAGE_BYTES: usize = 256 << 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    Queued,
+    Running,
+    Finished,
+}
+
+/// What a client may want to know of a turn.
+#[derive(Clone, Debug)]
+pub struct TurnReport {
+    pub turn: TurnId,
+    pub progress: Progress,
+    pub message_seq: Seq,
+    pub stop: Option<Stop>,
+    pub text: String,
+    pub model: Option<String>,
+    pub usage: Option<Usage>,
+    pub error: Option<TurnError>,
+    pub merged_into: Option<TurnId>,
+    pub finished_at: Option<At>,
+}
+
+/// Reads the turn's records from its question to its end, or to the head as of `state`.
+pub(super) fn report(
+    handle: &Handle,
+    turn: TurnId,
+    message_seq: Seq,
+    state: &State,
+) -> Result<TurnReport, ReadError> {
+    let progress = if state.running.as_ref().is_some_and(|it| it.turn == turn) {
+        Progress::Running
+    } else if state.queue.iter().any(|it| it.turn == turn) {
+        Progress::Queued
+    } else {
+        Progress::Finished
+    };
+    let mut report = TurnReport {
+        turn,
+        progress,
+        message_seq,
+        stop: None,
+        text: String::new(),
+        model: None,
+        usage: None,
+        error: None,
+        merged_into: None,
+        finished_at: None,
+    };
+    let mut cursor = message_seq;
+    loop {
+        let page = handle.records_after(cursor, PAGE_BYTES)?;
+        let Some(last) = page.last() else {
+            return Ok(report);
+        };
+        cursor = last.seq;
+        for record in page.iter().filter(|it| it.turn == Some(turn)) {
+            match &record.event {
+                Event::TurnStarted { model, .. } => report.model = Some(model.clone()),
+                Event::AssistantMessage { text, .. } => report.text.clone_from(text),
+                Event::TurnFinished {
+                    stop,
+                    text,
+                    usage,
+                    error,
+                    merged_into,
+                } => {
+                    report.stop = Some(*stop);
+                    report.text.clone_from(text);
+                    report.usage = *usage;
+                    report.error.clone_from(error);
+                    report.merged_into = *merged_into;
+                    report.finished_at = Some(record.at);
+                    return Ok(report);
+                }
+                Event::Created { .. }
+                | Event::UserMessage { .. }
+                | Event::TurnQueued { .. }
+                | Event::ToolResult { .. }
+                | Event::Evicted { .. }
+                | Event::ModelChanged { .. }
+                | Event::Renamed { .. }
+                | Event::ArchivedChanged { .. }
+                | Event::Status { .. } => {}
+            }
+        }
+    }
+}

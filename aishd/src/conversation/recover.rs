@@ -1,0 +1,115 @@
+//! Coming back: reading a conversation from the store, and ending what the last daemon left open (LOOP-3).
+
+use super::view::{LiveChange, Loading};
+use super::{Conversation, Fact, finished};
+use crate::core::event::{Event, Stop};
+use crate::core::state::State;
+use crate::core::transcript::Transcript;
+use crate::failpoint;
+use crate::store::{Loaded, Partial};
+
+/// How much of the log is read in one go.
+const PAGE_BYTES: usize = 1 << 20;
+
+impl Conversation {
+    /// Reads the state; false when there is nothing to be an actor for.
+    pub(super) async fn load(&mut self) -> bool {
+        let (store, id) = (self.around.store.clone(), self.id);
+        let loaded = tokio::task::spawn_blocking(move || store.load(id)).await;
+        let Loaded { state, partial } = match loaded {
+            Ok(Ok(Some(loaded))) => loaded,
+            Ok(Ok(None)) => return self.cannot(Loading::Missing),
+            Ok(Err(error)) => return self.cannot(Loading::Failed(error.to_string())),
+            Err(panic) => return self.cannot(Loading::Failed(panic.to_string())),
+        };
+        self.state = state;
+        let facts = leftovers(&self.state, partial);
+        if !facts.is_empty() {
+            failpoint::pass("recover.before_commit");
+            if let Err(error) = self.commit(facts, LiveChange::End).await {
+                return self.cannot(Loading::Failed(error.to_string()));
+            }
+            tracing::info!(conversation = %self.id, "an interrupted turn was ended");
+        }
+        self.publisher.loaded(Loading::Ready, &self.state);
+        true
+    }
+
+    fn cannot(&self, loading: Loading) -> bool {
+        self.publisher.loaded(loading, &State::default());
+        false
+    }
+
+    /// Reads what the model is to be shown, if that has not been read yet.
+    pub(super) async fn load_transcript(&mut self) -> Result<(), String> {
+        if self.transcript.is_some() {
+            return Ok(());
+        }
+        let (store, id, state) = (self.around.store.clone(), self.id, self.state.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            // Questions that wait may stand before what was evicted.
+            let questions = state.queue.iter().map(|it| it.message_seq);
+            let running = state.running.iter().map(|it| it.message_seq);
+            let first = questions.chain(running).map(|it| it.0 - 1).min();
+            let mut cursor = state.evicted_through;
+            cursor.0 = cursor.0.min(first.unwrap_or(cursor.0));
+            let mut transcript = Transcript::default();
+            while cursor < state.last_seq {
+                let page = store.records_after(id, cursor, PAGE_BYTES)?;
+                let Some(last) = page.last() else { break };
+                cursor = last.seq;
+                for record in &page {
+                    transcript.apply(record);
+                }
+            }
+            Ok(transcript)
+        });
+        let read: Result<Transcript, crate::store::ReadError> =
+            read.await.map_err(|panic| panic.to_string())?;
+        self.transcript = Some(read.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+}
+
+/// What has to be said of a turn that was running when the daemon ended: the text that is left of it, a
+/// reply for each call that has none, and its end. Nothing is sent or run again by itself.
+fn leftovers(state: &State, partial: Option<Partial>) -> Vec<Fact> {
+    let Some(running) = &state.running else {
+        return vec![];
+    };
+    let mut events = vec![];
+    let partial = partial
+        .filter(|it| it.turn == running.turn && it.item == running.items && !it.text.is_empty());
+    let text = partial.map(|it| it.text).unwrap_or_default();
+    if !text.is_empty() {
+        events.push(Event::AssistantMessage {
+            item: running.items,
+            text: text.clone(),
+            reasoning: String::new(),
+            calls: vec![],
+            extra: serde_json::Map::new(),
+            complete: false,
+            served_by: None,
+            usage: None,
+        });
+    }
+    for call in &running.open_calls {
+        events.push(Event::ToolResult {
+            call: call.id.clone(),
+            name: call.name.clone(),
+            ok: false,
+            content: "[aish] interrupted by a restart".to_owned(),
+        });
+    }
+    let mut end = finished(Stop::Interrupted);
+    if let Event::TurnFinished { text: said, .. } = &mut end {
+        *said = text;
+    }
+    events.push(end);
+    let fact = |event| Fact {
+        turn: Some(running.turn),
+        client: None,
+        event,
+    };
+    events.into_iter().map(fact).collect()
+}

@@ -1,0 +1,188 @@
+//! What everybody outside the actor sees of a conversation: one value that changes as a whole.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aish_proto::id::Seq;
+use tokio::sync::watch;
+
+use super::live::Live;
+use crate::core::event::Record;
+use crate::core::reply::Delta;
+use crate::core::state::State;
+
+/// Text of recent records that is kept in memory, so that followers at the head read no disk.
+const RECENT_BYTES: usize = 256 << 10;
+
+/// How far the actor is.
+#[derive(Clone, Debug)]
+pub enum Loading {
+    /// It has not read its state yet.
+    Loading,
+    Ready,
+    /// There is no such conversation.
+    Missing,
+    /// The store could not give it, or take what it had to write.
+    Failed(String),
+}
+
+/// The conversation at one moment: state as of the head of the log, and the item being written after it.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub loading: Loading,
+    pub state: Arc<State>,
+    pub live: Option<Arc<Live>>,
+    /// Grows with each delta, so that a watcher wakes.
+    pub live_version: u64,
+    /// The commit that the actor cannot get into the store at the moment.
+    pub stuck: Option<String>,
+}
+
+/// The actor's end.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    view: watch::Sender<View>,
+    recent: Arc<Recent>,
+}
+
+impl Publisher {
+    pub(super) fn new() -> (Self, watch::Receiver<View>, Arc<Recent>) {
+        let (view, receiver) = watch::channel(View {
+            loading: Loading::Loading,
+            state: Arc::default(),
+            live: None,
+            live_version: 0,
+            stuck: None,
+        });
+        let recent = Arc::<Recent>::default();
+        let publisher = Self {
+            view,
+            recent: recent.clone(),
+        };
+        (publisher, receiver, recent)
+    }
+
+    pub(super) fn loaded(&self, loading: Loading, state: &State) {
+        self.view.send_modify(|view| {
+            view.loading = loading;
+            view.state = Arc::new(state.clone());
+        });
+    }
+
+    /// New records and the state after them; `live` is what is being written from now on.
+    pub(super) fn advance(&self, records: Vec<Record>, state: &State, live: LiveChange) {
+        self.recent.push(records);
+        self.view.send_modify(|view| {
+            view.state = Arc::new(state.clone());
+            view.stuck = None;
+            match live {
+                LiveChange::Keep => {}
+                LiveChange::End => view.live = None,
+            }
+        });
+    }
+
+    pub(super) fn begin_live(&self, live: Arc<Live>) {
+        self.view.send_modify(|view| view.live = Some(live));
+    }
+
+    pub(super) fn stuck(&self, why: String) {
+        self.view.send_modify(|view| view.stuck = Some(why));
+    }
+
+    /// Whether nobody but the directory's own handle watches.
+    pub(super) fn is_unwatched(&self) -> bool {
+        self.view.receiver_count() <= 1
+    }
+
+    pub(super) fn live_sender(&self) -> LiveSender {
+        LiveSender(self.view.clone())
+    }
+}
+
+/// What a step does to the item being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LiveChange {
+    Keep,
+    End,
+}
+
+/// Adds deltas; held by the task that streams.
+#[derive(Clone, Debug)]
+pub(super) struct LiveSender(watch::Sender<View>);
+
+impl LiveSender {
+    pub(super) fn push(&self, live: &Live, delta: Delta<'_>) {
+        live.push(delta);
+        self.0.send_modify(|view| view.live_version += 1);
+    }
+}
+
+/// The newest records, in memory.
+#[derive(Debug, Default)]
+pub struct Recent(Mutex<Ring>);
+
+#[derive(Debug, Default)]
+struct Ring {
+    records: VecDeque<(Arc<Record>, usize)>,
+    bytes: usize,
+}
+
+impl Recent {
+    fn push(&self, records: Vec<Record>) {
+        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for record in records {
+            let bytes = weight(&record);
+            ring.bytes += bytes;
+            ring.records.push_back((Arc::new(record), bytes));
+        }
+        while ring.bytes > RECENT_BYTES {
+            let Some((_oldest, bytes)) = ring.records.pop_front() else {
+                break;
+            };
+            ring.bytes -= bytes;
+        }
+    }
+
+    /// Records after `cursor`, about `max_bytes` of them; `None` when they begin before what is kept.
+    pub(super) fn after(&self, cursor: Seq, max_bytes: usize) -> Option<Vec<Arc<Record>>> {
+        let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = ring.records.front()?.0.seq;
+        let skip = usize::try_from((cursor.0 + 1).checked_sub(first.0)?).ok()?;
+        let mut left = max_bytes;
+        let page = ring.records.iter().skip(skip).take_while(|(_, bytes)| {
+            let fits = left > 0;
+            left = left.saturating_sub(*bytes);
+            fits
+        });
+        Some(page.map(|(record, _)| record.clone()).collect())
+    }
+}
+
+/// About what a record takes in memory and on the wire.
+fn weight(record: &Record) -> usize {
+    use crate::core::event::Event;
+    let text = match &record.event {
+        Event::UserMessage {
+            text, attachments, ..
+        } => text.len() + attachments.iter().map(|it| it.text.len()).sum::<usize>(),
+        Event::AssistantMessage {
+            text,
+            reasoning,
+            calls,
+            ..
+        } => {
+            text.len() + reasoning.len() + calls.iter().map(|it| it.arguments.len()).sum::<usize>()
+        }
+        Event::ToolResult { content, .. } => content.len(),
+        Event::TurnFinished { text, .. } | Event::Status { text, .. } => text.len(),
+        Event::Created { .. }
+        | Event::TurnQueued { .. }
+        | Event::TurnStarted { .. }
+        | Event::Evicted { .. }
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::ArchivedChanged { .. } => 0,
+    };
+    text + 256
+}

@@ -1,0 +1,307 @@
+use aish_proto::id::{Seq, TurnId};
+use proptest::prelude::*;
+use serde_json::Map;
+
+use super::*;
+use crate::core::event::{At, Event, Origin, Record, Source, Stop};
+use crate::core::preset::{Backend, Endpoint, KeySource, Timeouts};
+
+fn preset(use_tool_role: bool) -> Preset {
+    Preset {
+        name: "p".to_owned(),
+        source: Source::Configured,
+        backend: Backend::Http(Endpoint {
+            url: "http://127.0.0.1:1".to_owned(),
+            key: KeySource::None,
+            headers: std::collections::BTreeMap::new(),
+            timeouts: Timeouts::LOOPBACK,
+        }),
+        model: "m".to_owned(),
+        temperature: None,
+        max_tokens: None,
+        context_tokens: None,
+        use_tool_role,
+        tools: true,
+        include_usage: true,
+    }
+}
+
+/// What may happen in a conversation, in any order.
+#[derive(Clone, Debug)]
+enum Happening {
+    Ask,
+    Start,
+    Say { text: bool, calls: u8 },
+    Result,
+    Finish,
+    Merge,
+    Retry,
+    Continue,
+    Evict,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        3 => Just(Happening::Ask),
+        3 => Just(Happening::Start),
+        3 => (any::<bool>(), 0..3_u8).prop_map(|(text, calls)| Happening::Say { text, calls }),
+        3 => Just(Happening::Result),
+        2 => Just(Happening::Finish),
+        1 => Just(Happening::Merge),
+        1 => Just(Happening::Retry),
+        1 => Just(Happening::Continue),
+        1 => Just(Happening::Evict),
+    ]
+}
+
+/// Plays happenings that make sense where they stand; the others are left out.
+#[derive(Default)]
+struct World {
+    transcript: Transcript,
+    seq: u64,
+    turns: u8,
+    waiting: Vec<TurnId>,
+    running: Option<TurnId>,
+    finished: Vec<TurnId>,
+    open: Vec<String>,
+}
+
+impl World {
+    fn put(&mut self, turn: TurnId, event: Event) {
+        self.seq += 1;
+        self.transcript.apply(&Record {
+            seq: Seq(self.seq),
+            at: At(0),
+            turn: Some(turn),
+            client: None,
+            event,
+        });
+    }
+
+    fn ask(&mut self, origin: Origin) {
+        self.turns = self.turns.wrapping_add(1);
+        let turn = TurnId::from_bytes([self.turns; 16]);
+        let text = format!("question {}", self.turns);
+        let (attachments, key, model) = (vec![], None, None);
+        self.put(
+            turn,
+            Event::UserMessage {
+                text,
+                attachments,
+                key,
+                model,
+                origin,
+            },
+        );
+        self.waiting.push(turn);
+    }
+
+    fn finish(&mut self, turn: TurnId, merged_into: Option<TurnId>) {
+        self.put(
+            turn,
+            Event::TurnFinished {
+                stop: Stop::End,
+                text: String::new(),
+                usage: None,
+                error: None,
+                merged_into,
+            },
+        );
+    }
+
+    fn happen(&mut self, what: &Happening) {
+        match what {
+            Happening::Ask => self.ask(Origin::Asked),
+            Happening::Retry => {
+                if let Some(old) = self.finished.last().copied() {
+                    self.ask(Origin::Retry(old));
+                }
+            }
+            Happening::Continue => {
+                if let Some(old) = self.finished.last().copied() {
+                    self.ask(Origin::Continue(old));
+                }
+            }
+            Happening::Start => {
+                if self.running.is_none() && !self.waiting.is_empty() {
+                    let turn = self.waiting.remove(0);
+                    let (model, model_id) = ("p".to_owned(), "m".to_owned());
+                    let source = Source::Configured;
+                    self.put(
+                        turn,
+                        Event::TurnStarted {
+                            model,
+                            model_id,
+                            source,
+                        },
+                    );
+                    self.running = Some(turn);
+                }
+            }
+            Happening::Say { text, calls } => self.say(*text, *calls),
+            Happening::Result => {
+                if let (Some(turn), Some(call)) = (self.running, self.open.pop()) {
+                    let (name, content) = ("t__x".to_owned(), "ok".to_owned());
+                    self.put(
+                        turn,
+                        Event::ToolResult {
+                            call,
+                            name,
+                            ok: true,
+                            content,
+                        },
+                    );
+                }
+            }
+            Happening::Finish => {
+                if let Some(turn) = self.running.take() {
+                    // A crash may leave calls without their results.
+                    self.open.clear();
+                    self.finish(turn, None);
+                    self.finished.push(turn);
+                }
+            }
+            Happening::Merge => {
+                if let (Some(running), true, false) =
+                    (self.running, self.open.is_empty(), self.waiting.is_empty())
+                {
+                    let turn = self.waiting.remove(0);
+                    self.finish(turn, Some(running));
+                }
+            }
+            Happening::Evict => {
+                if let (Some(turn), Some(through)) = (self.running, self.transcript.evictable()) {
+                    self.put(turn, Event::Evicted { through });
+                }
+            }
+        }
+    }
+
+    fn say(&mut self, text: bool, calls: u8) {
+        let Some(turn) = self.running.filter(|_| self.open.is_empty()) else {
+            return;
+        };
+        let calls: Vec<ToolCall> = (0..calls)
+            .map(|it| ToolCall {
+                id: format!("call_{}_{it}", self.seq),
+                name: "t__x".to_owned(),
+                arguments: "{}".to_owned(),
+                broken: None,
+                extra: Map::new(),
+            })
+            .collect();
+        self.open = calls.iter().map(|it| it.id.clone()).collect();
+        self.put(
+            turn,
+            Event::AssistantMessage {
+                item: 0,
+                text: if text {
+                    "said".to_owned()
+                } else {
+                    String::new()
+                },
+                reasoning: String::new(),
+                calls,
+                extra: Map::new(),
+                complete: true,
+                served_by: None,
+                usage: None,
+            },
+        );
+    }
+}
+
+/// Roles of the messages, after checking what every server may rely on.
+fn checked(body: &str) -> Vec<String> {
+    let body: Value = serde_json::from_str(body).unwrap();
+    let messages = body["messages"].as_array().unwrap();
+    let role = |it: &Value| it["role"].as_str().unwrap().to_owned();
+    let roles: Vec<String> = messages.iter().map(role).collect();
+    assert_eq!("system", roles[0], "MSG-3");
+    assert_eq!(
+        1,
+        roles.iter().filter(|it| *it == "system").count(),
+        "MSG-3"
+    );
+    let mut owed: Vec<String> = vec![];
+    for (message, role) in messages.iter().zip(&roles) {
+        if role == "tool" {
+            let id = message["tool_call_id"].as_str().unwrap();
+            let at = owed.iter().position(|it| it == id);
+            owed.remove(at.expect("a reply without its call (MSG-1)"));
+            continue;
+        }
+        assert!(owed.is_empty(), "a call without its reply (MSG-1)");
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            owed.push(call["id"].as_str().unwrap().to_owned());
+        }
+    }
+    assert!(owed.is_empty(), "a call without its reply (MSG-1)");
+    let users = roles
+        .windows(2)
+        .filter(|it| it[0] == "user" && it[1] == "user");
+    assert_eq!(0, users.count(), "MSG-5");
+    assert!(body.get("tools").is_none(), "BRK-4");
+    roles
+}
+
+proptest! {
+    #[test]
+    fn any_history_makes_a_request_that_strict_servers_take(
+        happenings in proptest::collection::vec(happening(), 0..60)
+    ) {
+        let mut world = World::default();
+        for what in &happenings {
+            world.happen(what);
+        }
+        checked(&body(&preset(true), &world.transcript));
+        let roles = checked(&body(&preset(false), &world.transcript));
+        prop_assert!(!roles.contains(&"tool".to_owned()), "BRK-12");
+        let strict = roles.windows(2).all(|it| it[0] != it[1]);
+        prop_assert!(strict, "BRK-12: {:?}", roles);
+    }
+}
+
+#[test]
+fn the_body_is_what_the_spec_says() {
+    let mut world = World::default();
+    for what in [
+        Happening::Ask,
+        Happening::Start,
+        Happening::Say {
+            text: true,
+            calls: 1,
+        },
+        Happening::Result,
+    ] {
+        world.happen(&what);
+    }
+    let sent: Value = serde_json::from_str(&body(&preset(true), &world.transcript)).unwrap();
+    let expected = serde_json::json!({
+        "model": "m",
+        "stream": true,
+        "stream_options": {"include_usage": true},
+        "temperature": 0.2,
+        "messages": [
+            {"role": "system", "content": BASE_PROMPT},
+            {"role": "user", "content": "question 1"},
+            {
+                "role": "assistant",
+                "content": "said",
+                "tool_calls": [
+                    {"id": "call_2_0", "type": "function", "function": {"name": "t__x", "arguments": "{}"}}
+                ]
+            },
+            {"role": "tool", "tool_call_id": "call_2_0", "content": "ok"}
+        ]
+    });
+    assert_eq!(expected, sent);
+    let without: Value = serde_json::from_str(&body(&preset(false), &world.transcript)).unwrap();
+    let expected = serde_json::json!([
+        {"role": "system", "content": BASE_PROMPT},
+        {"role": "user", "content": "question 1"},
+        {"role": "assistant", "content": "said"},
+        {"role": "user", "content": "[tool: t__x]\nok"}
+    ]);
+    assert_eq!(expected, without["messages"]);
+}

@@ -1,0 +1,208 @@
+use super::super::event::{At, Source, Stop};
+use super::*;
+
+/// Plays a log, one word line per record, and renders what the model is shown.
+#[track_caller]
+fn check(log: &[&str], expected: &str) {
+    let transcript = play(log);
+    let shown: Vec<String> = transcript
+        .messages()
+        .map(|it| match it {
+            Message::User { text } => format!("user {text}"),
+            Message::Assistant { text, calls, .. } => format!("assistant {text} +{}", calls.len()),
+            Message::Tool { call, content, .. } => format!("tool {call} {content}"),
+        })
+        .collect();
+    assert_eq!(expected.trim(), shown.join("\n"), "\nlog: {log:#?}");
+}
+
+fn play(log: &[&str]) -> Transcript {
+    let mut transcript = Transcript::default();
+    for (index, line) in log.iter().enumerate() {
+        transcript.apply(&record(index as u64 + 1, line));
+    }
+    transcript
+}
+
+fn turn(name: &str) -> TurnId {
+    TurnId::from_bytes([name.as_bytes()[0]; 16])
+}
+
+fn record(seq: u64, line: &str) -> Record {
+    let words: Vec<&str> = line.split(' ').collect();
+    let asked = |text: &str, origin| Event::UserMessage {
+        text: text.to_owned(),
+        attachments: vec![],
+        key: None,
+        model: None,
+        origin,
+    };
+    let finished = |stop, merged_into| Event::TurnFinished {
+        stop,
+        text: String::new(),
+        usage: None,
+        error: None,
+        merged_into,
+    };
+    let event = match words[1..] {
+        ["ask", text] => asked(text, Origin::Asked),
+        ["retry", old, text] => asked(text, Origin::Retry(turn(old))),
+        ["continue", old] => asked("", Origin::Continue(turn(old))),
+        ["start"] => Event::TurnStarted {
+            model: "m".to_owned(),
+            model_id: "id".to_owned(),
+            source: Source::Configured,
+        },
+        ["say", text] => Event::AssistantMessage {
+            item: 0,
+            text: text.to_owned(),
+            reasoning: String::new(),
+            calls: vec![],
+            extra: Map::new(),
+            complete: true,
+            served_by: None,
+            usage: None,
+        },
+        ["result", call, content] => Event::ToolResult {
+            call: call.to_owned(),
+            name: "t__x".to_owned(),
+            ok: true,
+            content: content.to_owned(),
+        },
+        ["end"] => finished(Stop::End, None),
+        ["merged", into] => finished(Stop::End, Some(turn(into))),
+        ["evicted", through] => Event::Evicted {
+            through: Seq(through.parse().unwrap()),
+        },
+        _ => panic!("bad log line: {line}"),
+    };
+    Record {
+        seq: Seq(seq),
+        at: At(0),
+        turn: Some(turn(words[0])),
+        client: None,
+        event,
+    }
+}
+
+#[test]
+fn a_question_joins_when_its_turn_starts() {
+    check(
+        &[
+            "a ask one",
+            "a start",
+            "b ask two",
+            "a say 1",
+            "a end",
+            "b start",
+            "b say 2",
+        ],
+        "user one\nassistant 1 +0\nuser two\nassistant 2 +0",
+    );
+}
+
+#[test]
+fn a_removed_question_says_nothing() {
+    check(
+        &[
+            "a ask one",
+            "a start",
+            "b ask two",
+            "b end",
+            "a say 1",
+            "b start",
+        ],
+        "user one\nassistant 1 +0",
+    );
+}
+
+#[test]
+fn a_steering_question_joins_the_running_turn() {
+    check(
+        &[
+            "a ask one",
+            "a start",
+            "a say 1",
+            "a result c ok",
+            "b ask also",
+            "b merged a",
+        ],
+        "user one\nassistant 1 +0\ntool c ok\nuser also",
+    );
+}
+
+#[test]
+fn a_retry_takes_the_old_answer_out() {
+    check(
+        &[
+            "a ask one",
+            "a start",
+            "a say bad",
+            "a end",
+            "b retry a one",
+            "b start",
+            "b say good",
+        ],
+        "user one\nassistant good +0",
+    );
+}
+
+#[test]
+fn a_continued_turn_asks_on_only_after_something_was_said() {
+    check(
+        &[
+            "a ask one",
+            "a start",
+            "a end",
+            "b continue a",
+            "b start",
+            "b say 1",
+        ],
+        "user one\nassistant 1 +0",
+    );
+    check(
+        &[
+            "a ask one",
+            "a start",
+            "a say half",
+            "a end",
+            "b continue a",
+            "b start",
+        ],
+        "user one\nassistant half +0\nuser [aish] Your last answer was interrupted. Continue exactly where it ended.",
+    );
+}
+
+#[test]
+fn eviction_takes_whole_exchanges_and_never_the_last() {
+    let two = [
+        "a ask one",
+        "a start",
+        "a say 1",
+        "a end",
+        "b ask two",
+        "b start",
+    ];
+    assert_eq!(Some(Seq(3)), play(&two).evictable());
+    let mut evicted = two.to_vec();
+    evicted.push("b evicted 3");
+    check(&evicted, "user two");
+    assert_eq!(None, play(&evicted).evictable());
+    assert_eq!(None, play(&["a ask one", "a start"]).evictable());
+}
+
+#[test]
+fn attachments_follow_the_question_by_name() {
+    let attachment = |name: &str, text: &str| Attachment {
+        name: name.to_owned(),
+        text: text.to_owned(),
+    };
+    let text = with_attachments(
+        "why?",
+        &[attachment("a\".txt", "x"), attachment("stdin", "y\n")],
+    );
+    assert_eq!(
+        "why?\n\n<attachment name=\"a_.txt\">\nx\n</attachment>\n\n<attachment name=\"stdin\">\ny\n</attachment>",
+        text
+    );
+}

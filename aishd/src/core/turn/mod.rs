@@ -1,0 +1,339 @@
+//! One turn: model requests and tool calls until the model answers in plain text.
+//!
+//! `handle` is the whole interface. It never waits and never looks at a clock: an input goes in, facts
+//! and work come out, and the conversation's actor stores the facts and does the work. Text that streams
+//! does not pass through here; what the machine needs to know of it comes with the end of the stream.
+
+mod effect;
+mod input;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use effect::Effect;
+pub use input::{Input, StreamId};
+
+use super::event::{Event, Level, Stop, TurnError};
+use super::reply::{Broken, Failure, Finish, Reply, ToolCall, Usage};
+
+/// The longest `Retry-After` that is waited for (spec 00, Conversations and asks).
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// What one input led to: facts to store first, then work to do.
+#[derive(Debug, Default, PartialEq)]
+pub struct Step {
+    pub events: Vec<Event>,
+    pub effects: Vec<Effect>,
+}
+
+impl Step {
+    /// Whether the turn is over with this step.
+    #[must_use]
+    pub fn ends_turn(&self) -> bool {
+        self.events
+            .iter()
+            .any(|it| matches!(it, Event::TurnFinished { .. }))
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Phase {
+    Streaming(StreamId),
+    /// The server asked for a pause before anything was said.
+    Waiting(StreamId),
+    /// One call runs; the rest of its message waits.
+    Calling {
+        current: ToolCall,
+        rest: Vec<ToolCall>,
+    },
+    /// Stopped from outside; the stream still owes what had arrived.
+    Stopping(StreamId, Stop),
+    Ended,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Turn {
+    phase: Phase,
+    /// Finished answers so far, which is the number of the next item.
+    items: u32,
+    /// Rounds of tool calls so far.
+    depth: u32,
+    max_depth: u32,
+    waited: bool,
+    evicted: bool,
+    usage: Option<Usage>,
+    text: String,
+}
+
+impl Turn {
+    /// Begins with the first model request.
+    #[must_use]
+    pub fn start(max_depth: u32) -> (Self, Step) {
+        let stream = StreamId(0);
+        let turn = Self {
+            phase: Phase::Streaming(stream),
+            items: 0,
+            depth: 0,
+            max_depth,
+            waited: false,
+            evicted: false,
+            usage: None,
+            text: String::new(),
+        };
+        let step = Step {
+            events: vec![],
+            effects: vec![Effect::OpenStream(stream)],
+        };
+        (turn, step)
+    }
+
+    /// The number of the item that is being written or comes next.
+    #[must_use]
+    pub fn item(&self) -> u32 {
+        self.items
+    }
+
+    /// Takes one input in. Input for a stream or call that the turn has left behind changes nothing.
+    pub fn handle(&mut self, input: Input) -> Step {
+        let mut step = Step::default();
+        match (std::mem::replace(&mut self.phase, Phase::Ended), input) {
+            (Phase::Streaming(stream), Input::ReplyFinished(from, reply)) if stream == from => {
+                self.replied(stream, reply, &mut step);
+            }
+            (Phase::Streaming(stream), Input::ReplyFailed(from, broken, evictable))
+                if stream == from =>
+            {
+                self.failed(stream, *broken, evictable, &mut step);
+            }
+            (Phase::Streaming(stream), Input::Stopped(stop)) => {
+                step.effects.push(Effect::Abandon);
+                self.phase = Phase::Stopping(stream, stop);
+            }
+            (Phase::Stopping(stream, stop), Input::ReplyAbandoned(from, partial))
+                if stream == from =>
+            {
+                self.keep(partial, /*complete*/ false, &mut step);
+                self.end(stop, None, &mut step);
+            }
+            (Phase::Stopping(stream, stop), Input::ReplyFinished(from, reply))
+                if stream == from =>
+            {
+                let calls = self.keep(reply, /*complete*/ true, &mut step);
+                refuse_calls(&calls, stop, &mut step);
+                self.end(stop, None, &mut step);
+            }
+            (Phase::Stopping(stream, stop), Input::ReplyFailed(from, broken, _))
+                if stream == from =>
+            {
+                self.keep(broken.partial, /*complete*/ false, &mut step);
+                self.end(stop, None, &mut step);
+            }
+            (Phase::Waiting(stream), Input::WaitElapsed(from)) if stream == from => {
+                self.open(stream, &mut step);
+            }
+            (Phase::Waiting(_), Input::Stopped(stop)) => {
+                step.effects.push(Effect::Abandon);
+                self.end(stop, None, &mut step);
+            }
+            (Phase::Calling { current, rest }, Input::ToolReturned { call, ok, content })
+                if current.id == call =>
+            {
+                step.events.push(result(&current, ok, content));
+                self.call_next(rest, &mut step);
+            }
+            (Phase::Calling { current, rest }, Input::Stopped(stop)) => {
+                step.effects.push(Effect::Abandon);
+                let calls: Vec<ToolCall> = std::iter::once(current).chain(rest).collect();
+                refuse_calls(&calls, stop, &mut step);
+                self.end(stop, None, &mut step);
+            }
+            // Late: it answers a stream or call that this turn has already left behind, or stops what has stopped.
+            (
+                phase @ (Phase::Streaming(_)
+                | Phase::Waiting(_)
+                | Phase::Calling { .. }
+                | Phase::Stopping(..)
+                | Phase::Ended),
+                Input::ReplyFinished(..)
+                | Input::ReplyFailed(..)
+                | Input::ReplyAbandoned(..)
+                | Input::WaitElapsed(_)
+                | Input::ToolReturned { .. }
+                | Input::Stopped(_),
+            ) => self.phase = phase,
+        }
+        step
+    }
+
+    fn replied(&mut self, stream: StreamId, reply: Reply, step: &mut Step) {
+        let stop = match reply.finish {
+            Some(Finish::Length) => Stop::MaxTokens,
+            Some(Finish::ContentFilter) => Stop::Refusal,
+            Some(Finish::Stop | Finish::ToolCalls | Finish::Other) | None if reply.refused => {
+                Stop::Refusal
+            }
+            Some(Finish::Stop | Finish::ToolCalls | Finish::Other) | None => Stop::End,
+        };
+        let calls = self.keep(reply, /*complete*/ true, step);
+        if calls.is_empty() {
+            self.end(stop, None, step);
+            return;
+        }
+        self.phase = Phase::Streaming(stream);
+        self.call_next(calls, step);
+    }
+
+    /// Runs the next call; after the last, asks the model again.
+    fn call_next(&mut self, mut calls: Vec<ToolCall>, step: &mut Step) {
+        while !calls.is_empty() {
+            let call = calls.remove(0);
+            if let Some(why) = &call.broken {
+                let content = format!("[aish] tool arguments not parseable as JSON: {why}");
+                step.events.push(result(&call, /*ok*/ false, content));
+                continue;
+            }
+            step.effects.push(Effect::CallTool(call.clone()));
+            self.phase = Phase::Calling {
+                current: call,
+                rest: calls,
+            };
+            return;
+        }
+        self.depth += 1;
+        if self.depth >= self.max_depth {
+            let text = format!("tool-call depth limit reached ({})", self.max_depth);
+            step.events.push(status(Level::Warning, text));
+            self.end(Stop::ToolDepth, None, step);
+            return;
+        }
+        self.open(StreamId(self.depth * 16), step);
+    }
+
+    fn failed(
+        &mut self,
+        stream: StreamId,
+        broken: Broken,
+        evictable: Option<aish_proto::id::Seq>,
+        step: &mut Step,
+    ) {
+        let Broken { failure, partial } = broken;
+        let next = StreamId(stream.0 + 1);
+        if partial.is_silent() {
+            if let Some(pause) = pause_asked_for(&failure).filter(|_| !self.waited) {
+                self.waited = true;
+                let text = format!("{failure}; trying again in {} s", pause.as_secs().max(1));
+                step.events.push(status(Level::Warning, text));
+                step.effects.push(Effect::Wait(next, pause));
+                self.phase = Phase::Waiting(next);
+                return;
+            }
+            if let (super::reply::FailureClass::ContextOverflow, Some(through), false) =
+                (failure.class(), evictable, self.evicted)
+            {
+                self.evicted = true;
+                let text = "the context is full; the older half of the conversation left it and stays in the log";
+                step.events.push(Event::Evicted { through });
+                step.events.push(status(Level::Warning, text.to_owned()));
+                self.open(next, step);
+                return;
+            }
+        }
+        self.keep(partial, /*complete*/ false, step);
+        let error = TurnError {
+            class: failure.class(),
+            message: failure.to_string(),
+        };
+        self.end(Stop::Upstream, Some(error), step);
+    }
+
+    fn open(&mut self, stream: StreamId, step: &mut Step) {
+        self.phase = Phase::Streaming(stream);
+        step.effects.push(Effect::OpenStream(stream));
+    }
+
+    /// Puts what the model said into the log, and returns the calls it made. What is not complete calls nothing.
+    fn keep(&mut self, reply: Reply, complete: bool, step: &mut Step) -> Vec<ToolCall> {
+        if !complete && reply.is_silent() {
+            return vec![];
+        }
+        for note in &reply.notes {
+            step.events.push(status(Level::Debug, note.clone()));
+        }
+        if let Some(model) = &reply.served_by {
+            let text = format!("the server answered with the model {model}");
+            step.events.push(status(Level::Info, text));
+        }
+        if let Some(usage) = reply.usage {
+            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        }
+        let calls = if complete { reply.calls } else { vec![] };
+        self.text.clone_from(&reply.text);
+        step.events.push(Event::AssistantMessage {
+            item: self.items,
+            text: reply.text,
+            reasoning: reply.reasoning,
+            calls: calls.clone(),
+            extra: reply.extra,
+            complete,
+            served_by: reply.served_by,
+            usage: reply.usage,
+        });
+        self.items += 1;
+        calls
+    }
+
+    fn end(&mut self, stop: Stop, error: Option<TurnError>, step: &mut Step) {
+        self.phase = Phase::Ended;
+        step.events.push(Event::TurnFinished {
+            stop,
+            text: std::mem::take(&mut self.text),
+            usage: self.usage,
+            error,
+            merged_into: None,
+        });
+    }
+}
+
+/// A pause that the server asked for and that is short enough to wait for.
+fn pause_asked_for(failure: &Failure) -> Option<Duration> {
+    let Failure::Http {
+        status: 429 | 503,
+        retry_after_ms: Some(pause_ms),
+        ..
+    } = failure
+    else {
+        return None;
+    };
+    let pause = Duration::from_millis(*pause_ms);
+    (pause <= LONGEST_WAIT).then_some(pause)
+}
+
+/// Every call gets exactly one reply, also when nothing will run any more (R15).
+fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
+    let why = match stop {
+        Stop::Cancelled => "[aish] cancelled by the user",
+        Stop::Interrupted => "[aish] interrupted by a restart",
+        Stop::End | Stop::ToolDepth | Stop::MaxTokens | Stop::Refusal | Stop::Upstream => {
+            "[aish] the turn ended first"
+        }
+    };
+    let refused = calls
+        .iter()
+        .map(|call| result(call, /*ok*/ false, why.to_owned()));
+    step.events.extend(refused);
+}
+
+fn result(call: &ToolCall, ok: bool, content: String) -> Event {
+    Event::ToolResult {
+        call: call.id.clone(),
+        name: call.name.clone(),
+        ok,
+        content,
+    }
+}
+
+fn status(level: Level, text: String) -> Event {
+    Event::Status { level, text }
+}

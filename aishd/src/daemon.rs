@@ -1,0 +1,407 @@
+//! The daemon: the only place that builds things. It starts in the order config, socket, store, broker,
+//! directory, wire, and stops in three steps: ask, wait, force.
+
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aish_proto::limits::{BATCH_CALLS, INPUT_BYTES, LINE_TO_DAEMON_BYTES, Limits, SUBSCRIPTIONS};
+use anyhow::Context as _;
+use rustix::fs::Mode;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
+use sd_notify::NotifyState;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Registry, reload};
+
+use crate::args::Args;
+use crate::broker::Broker;
+use crate::config::env::{self, Env};
+use crate::config::paths::{self, PathError};
+use crate::config::{Settings, file};
+use crate::conversation::Surroundings;
+use crate::conversation::directory::Directory;
+use crate::core::event::At;
+use crate::core::preset::Models;
+use crate::rpc::{About, GRACE_MS, Parts, Reloaded, Server, Stopping, listen};
+use crate::socket::{self, Socket, SocketError};
+use crate::store::{OpenError, Store};
+use crate::{clock, failpoint};
+
+/// Threads that serve; conversations wait for networks and disks, not for processors.
+const WORKERS: usize = 2;
+/// Time for what still blocks a thread when everything else has ended.
+const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// Exit codes (spec 00, Processes).
+mod exit {
+    /// The store is newer than this program.
+    pub(super) const STORE_NEWER: u8 = 65;
+    /// The store is damaged beyond repair, or cannot be used at all.
+    pub(super) const STORE: u8 = 74;
+    /// Another daemon has the store or the socket.
+    pub(super) const TAKEN: u8 = 75;
+    /// The configuration cannot be used.
+    pub(super) const CONFIG: u8 = 78;
+}
+
+type Filter = reload::Handle<EnvFilter, Registry>;
+
+/// Runs the daemon to its end.
+#[must_use]
+pub fn main(args: &Args) -> ExitCode {
+    match start(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let mut stderr = std::io::stderr().lock();
+            let _nobody_reads = writeln!(stderr, "aishd: {error:#}");
+            if let Some(hint) = hint(&error) {
+                let _nobody_reads = writeln!(stderr, "hint: {hint}");
+            }
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn exit_code(error: &anyhow::Error) -> u8 {
+    if let Some(error) = error.downcast_ref::<OpenError>() {
+        return match error {
+            OpenError::Locked { .. } => exit::TAKEN,
+            OpenError::Newer { .. } => exit::STORE_NEWER,
+            OpenError::Damaged { .. } | OpenError::Io { .. } => exit::STORE,
+        };
+    }
+    match error.downcast_ref::<SocketError>() {
+        Some(SocketError::Taken { .. }) => exit::TAKEN,
+        Some(SocketError::NoSocket { .. } | SocketError::Io { .. } | SocketError::Adopt(_)) => 1,
+        None if error.is::<ConfigFault>() || error.is::<PathError>() => exit::CONFIG,
+        None => 1,
+    }
+}
+
+fn hint(error: &anyhow::Error) -> Option<&'static str> {
+    match exit_code(error) {
+        exit::TAKEN => Some("use it with aishctl, or stop it first: aishctl rpc daemon/shutdown"),
+        exit::STORE_NEWER => Some("install the aishd that wrote it; this one has changed nothing"),
+        exit::STORE => Some(
+            "the files are as they were; make them readable or restore a copy, or name another --state",
+        ),
+        exit::CONFIG => Some("correct it and start again"),
+        _ => None,
+    }
+}
+
+/// The configuration has these faults.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n  "))]
+struct ConfigFault(Vec<String>);
+
+fn start(args: &Args) -> anyhow::Result<()> {
+    umask(Mode::from_raw_mode(0o077));
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).context("forbid core dumps")?;
+    if args.detach {
+        // Fails only for the leader of a group, which has a session of its own already.
+        let _leader = setsid();
+    }
+    let env = env::read();
+    if let Some(text) = &env.aish_failpoint {
+        failpoint::arm(text);
+    }
+    let source = Source::find(args, &env);
+    let settings = source.load()?;
+    let filter = log_to_stderr(env.aish_log.as_deref().unwrap_or(&settings.log));
+    let socket_path = paths::socket(args.socket.as_deref(), &env)?;
+    let state_dir = paths::state(args.state.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    let result = runtime.block_on(run(source, settings, filter, socket_path, state_dir));
+    runtime.shutdown_timeout(LAST_WAIT);
+    result
+}
+
+/// Where the configuration comes from.
+#[derive(Clone, Debug)]
+struct Source {
+    path: Option<PathBuf>,
+    /// Named by hand, so that it has to be there.
+    named: bool,
+}
+
+impl Source {
+    fn find(args: &Args, env: &Env) -> Self {
+        Self {
+            path: paths::config(args.config.as_deref(), env),
+            named: args.config.is_some() || env.aish_config.is_some(),
+        }
+    }
+
+    fn load(&self) -> Result<Settings, ConfigFault> {
+        let Some(path) = &self.path else {
+            return Ok(Settings::default());
+        };
+        let read =
+            file::read(path, self.named).map_err(|error| ConfigFault(vec![describe(&error)]))?;
+        let Some((file, _text)) = read else {
+            return Ok(Settings::default());
+        };
+        let shown = path.display();
+        Settings::from_file(&file, is_private(path)).map_err(|faults| {
+            ConfigFault(faults.iter().map(|it| format!("{shown}: {it}")).collect())
+        })
+    }
+
+    /// The file, if one is there.
+    fn file(&self) -> Option<PathBuf> {
+        self.path.clone().filter(|it| it.exists())
+    }
+}
+
+fn describe(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+fn is_private(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|it| it.mode() & 0o077 == 0)
+}
+
+fn log_to_stderr(filter: &str) -> Filter {
+    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
+    let (filter, handle) = reload::Layer::new(filter);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false);
+    let _set_before = tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .try_init();
+    handle
+}
+
+/// The tokens of an ordered stop, in the order in which they are cancelled.
+#[derive(Clone, Debug, Default)]
+struct Stops {
+    /// No new turns.
+    draining: CancellationToken,
+    /// Turns end.
+    stopping: CancellationToken,
+    /// Connections end.
+    closing: CancellationToken,
+}
+
+/// Serves from the first to the last moment.
+async fn run(
+    source: Source,
+    settings: Settings,
+    filter: Filter,
+    socket_path: PathBuf,
+    state_dir: PathBuf,
+) -> anyhow::Result<()> {
+    let Socket { listener, place } = match socket::adopt()? {
+        Some(adopted) => adopted,
+        None => {
+            paths::private_dir(socket_path.parent().unwrap_or(Path::new("/")))?;
+            socket::bind(&socket_path)?
+        }
+    };
+    let store = match open_store(&state_dir).await {
+        Ok(store) => store,
+        Err(error) => {
+            if let Some(place) = place {
+                place.remove();
+            }
+            return Err(error);
+        }
+    };
+    let repairs = store.repairs();
+    for repair in &repairs {
+        tracing::warn!("{repair}");
+    }
+    let about = About {
+        epoch: store.epoch(),
+        started_at: clock::now(),
+        socket: socket_path,
+        state_dir,
+        config: source.file(),
+        repairs,
+    };
+    let stops = Stops::default();
+    let server = build(about, source, settings, filter, store.clone(), &stops);
+    let resumed = server.directory.resume().unwrap_or_else(|error| {
+        tracing::error!(%error, "look for unfinished turns");
+        0
+    });
+    tracing::info!(resumed, pid = std::process::id(), "ready");
+    say_ready();
+    let serving = listen::listen(server.clone(), listener);
+    let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops));
+    if let Some(place) = place {
+        place.remove();
+    }
+    let _panicked = tokio::task::spawn_blocking(move || store.close()).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Puts the parts together.
+fn build(
+    about: About,
+    source: Source,
+    settings: Settings,
+    filter: Filter,
+    store: Store,
+    stops: &Stops,
+) -> Arc<Server> {
+    let (models, models_seen) = watch::channel(settings.models.clone());
+    let broker = Broker::new(env::keys(settings.key_names()));
+    let directory = Directory::new(
+        Surroundings {
+            store,
+            broker: broker.clone(),
+            models: models_seen,
+            max_queue: settings.max_queue,
+            draining: stops.draining.clone(),
+            stopping: stops.stopping.clone(),
+        },
+        settings.max_conversations_in_memory,
+    );
+    Arc::new(Server::new(Parts {
+        directory,
+        about,
+        limits: limits(&settings),
+        stop: watch::channel(None).0,
+        closing: stops.closing.clone(),
+        reload: Box::new(reloader(source, settings, filter, models, broker)),
+    }))
+}
+
+async fn open_store(state_dir: &Path) -> anyhow::Result<Store> {
+    paths::private_dir(state_dir)?;
+    let dir = state_dir.join("store");
+    let opened = tokio::task::spawn_blocking(move || Store::open(&dir)).await;
+    Ok(opened.context("open the store")??)
+}
+
+fn limits(settings: &Settings) -> Limits {
+    Limits {
+        line_bytes: LINE_TO_DAEMON_BYTES,
+        input_bytes: INPUT_BYTES,
+        batch_calls: BATCH_CALLS,
+        subscriptions: SUBSCRIPTIONS,
+        clients: settings.max_clients,
+        queue: settings.max_queue,
+        client_stall_ms: u64::try_from(settings.client_stall.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+/// Tells whoever started us: the service manager, and the one that reads our standard output.
+fn say_ready() {
+    let _no_manager = sd_notify::notify(&[NotifyState::Ready]);
+    let mut stdout = std::io::stdout().lock();
+    let _nobody_reads = writeln!(stdout, "ready").and_then(|()| stdout.flush());
+}
+
+/// Reads the configuration again; a bad one keeps the old (CFG-2). What needs a restart waits for it.
+fn reloader(
+    source: Source,
+    settings: Settings,
+    filter: Filter,
+    models: watch::Sender<Arc<Models>>,
+    broker: Broker,
+) -> impl Fn() -> Reloaded + Send + Sync {
+    let current = Mutex::new(settings);
+    move || match source.load() {
+        Err(ConfigFault(errors)) => {
+            for error in &errors {
+                tracing::error!("{error}; the configuration before stays");
+            }
+            Reloaded {
+                changed: vec![],
+                errors,
+            }
+        }
+        Ok(settings) => {
+            let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+            let changed = settings.changes_from(&current);
+            broker.lend(env::keys(settings.key_names()));
+            models.send_replace(settings.models.clone());
+            if let Ok(new) = EnvFilter::try_new(&settings.log) {
+                let _gone = filter.reload(new);
+            }
+            tracing::info!(?changed, "configuration read again");
+            *current = settings;
+            Reloaded {
+                changed,
+                errors: vec![],
+            }
+        }
+    }
+}
+
+/// Waits for the word to stop, then lets turns end, then ends them, then the connections.
+async fn stop_in_order(server: &Server, stops: &Stops) {
+    let asked = wait_for_stop(server).await;
+    tracing::info!(reason = asked.reason, "stopping");
+    let _no_manager = sd_notify::notify(&[NotifyState::Stopping]);
+    stops.draining.cancel();
+    let grace = Duration::from_millis(asked.deadline_ms);
+    let settled = tokio::time::timeout(grace, server.directory.settled()).await;
+    if settled.is_err() {
+        tracing::warn!("turns were still running; they end as interrupted");
+    }
+    stops.stopping.cancel();
+    server.directory.closed().await;
+    stops.closing.cancel();
+}
+
+async fn wait_for_stop(server: &Server) -> Stopping {
+    let mut asked = server.stop.subscribe();
+    let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::hangup()),
+    ) else {
+        return stopping("signals cannot be received");
+    };
+    loop {
+        let by_client = async {
+            let asked = asked.wait_for(Option::is_some).await;
+            asked.ok().and_then(|it| it.clone())
+        };
+        let reason = tokio::select! {
+            Some(()) = terminate.recv() => "SIGTERM",
+            Some(()) = interrupt.recv() => "SIGINT",
+            Some(()) = hangup.recv() => {
+                let _reported_in_the_log = (server.reload)();
+                continue;
+            }
+            asked = by_client => {
+                return asked.unwrap_or_else(|| stopping("the server is gone"));
+            }
+        };
+        let stopping = stopping(reason);
+        server.stop.send_replace(Some(stopping.clone()));
+        return stopping;
+    }
+}
+
+fn stopping(reason: &str) -> Stopping {
+    let now = clock::now();
+    Stopping {
+        reason: reason.to_owned(),
+        deadline_ms: GRACE_MS,
+        deadline_at: At(now.0 + i64::try_from(GRACE_MS).unwrap_or_default()),
+    }
+}

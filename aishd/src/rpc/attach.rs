@@ -1,0 +1,356 @@
+//! `conversation/attach`: one task for each subscription, which reads the log and the live text from its
+//! own position and writes at its client's pace (architecture, decision 4).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use aish_proto::attach::{Attach, AttachParams, AttachResult, Detach, Since};
+use aish_proto::error::ErrorKind;
+use aish_proto::event::{self as wire, EventData};
+use aish_proto::id::{Seq, SubscriptionId, TurnId};
+use aish_proto::limits::{PAGE_BYTES, SUBSCRIPTIONS};
+use aish_proto::method::Empty;
+use jsonrpsee::RpcModule;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{Connection, lock};
+use super::convert::{self, Log};
+use super::encoded::DeltaKey;
+use super::refusal::Refusal;
+use super::room::Seat;
+use super::{Call, Server, register};
+use crate::clock;
+use crate::conversation::follow::{Follower, Page};
+use crate::conversation::handle::RequestError;
+use crate::conversation::live::{Channel, Live, Unseen};
+
+/// Pauses while the store cannot be read.
+const RETRY: Duration = Duration::from_millis(500);
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Attach, _, _>(module, attach);
+    register::<Detach, _, _>(module, detach);
+}
+
+async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
+    let Call {
+        server,
+        connection,
+        after_reply,
+        params,
+    } = call;
+    let handle = server.directory.open(params.id).await?;
+    let subscription = SubscriptionId(clock::ulid());
+    let detached = connection.over.child_token();
+    {
+        let mut subscriptions = lock(&connection.subscriptions);
+        if subscriptions.len() >= SUBSCRIPTIONS {
+            let message = format!("{SUBSCRIPTIONS} subscriptions are open on this connection");
+            return Err(
+                Refusal::new(ErrorKind::Overloaded, message).hint("conversation/detach one first")
+            );
+        }
+        subscriptions.insert(subscription, detached.clone());
+    }
+    let follower = handle.follow(Seq(0), params.deltas);
+    let seat = server
+        .rooms
+        .enter(params.id, subscription, connection.present());
+    let task = Subscription {
+        log: Log {
+            epoch: server.about.epoch,
+            conversation: params.id,
+        },
+        id: subscription,
+        params,
+        seat,
+        detached,
+        connection,
+        server,
+        told: None,
+    };
+    after_reply.start(task.run(follower));
+    Ok(AttachResult { subscription })
+}
+
+async fn detach(call: Call<Detach>) -> Result<Empty, Refusal> {
+    let token = lock(&call.connection.subscriptions).remove(&call.params.subscription);
+    let token = token.ok_or_else(|| {
+        Refusal::new(
+            ErrorKind::NotFound,
+            "no such subscription on this connection",
+        )
+    })?;
+    token.cancel();
+    Ok(Empty {})
+}
+
+/// A subscription while it lives.
+struct Subscription {
+    server: Arc<Server>,
+    connection: Arc<Connection>,
+    id: SubscriptionId,
+    params: AttachParams,
+    log: Log,
+    seat: Seat,
+    detached: CancellationToken,
+    /// What was last said of the conversation's state.
+    told: Option<Told>,
+}
+
+type Told = (aish_proto::conversation::Activity, u32, Option<TurnId>);
+
+/// Why a subscription ends.
+enum End {
+    /// The client has gone, was cut, or detached.
+    Quiet,
+    /// The conversation was deleted.
+    Deleted,
+}
+
+impl Subscription {
+    async fn run(mut self, mut follower: Follower) {
+        let end = match self.replay(&mut follower).await {
+            Ok(()) => self.live(follower).await,
+            Err(end) => end,
+        };
+        if matches!(end, End::Deleted) {
+            let reason = "the conversation was deleted".to_owned();
+            let _gone = self.say(None, &wire::ResyncRequired { reason }).await;
+        }
+        lock(&self.connection.subscriptions).remove(&self.id);
+    }
+
+    /// Snapshot, stored events up to it, `replayComplete`.
+    async fn replay(&mut self, follower: &mut Follower) -> Result<(), End> {
+        let view = follower.now();
+        let head = view.state.last_seq;
+        let from = match self.params.since {
+            Since::Start => Seq(0),
+            Since::Now => head,
+            Since::Tail(n) => tail(head, n),
+            Since::Cursor(cursor) if cursor.epoch == self.log.epoch && cursor.seq <= head => {
+                cursor.seq
+            }
+            Since::Cursor(cursor) => {
+                let reason = if cursor.epoch == self.log.epoch {
+                    format!("the log ends at {head}, before {}", cursor.seq)
+                } else {
+                    "the store was replaced since".to_owned()
+                };
+                self.say(None, &wire::ResyncRequired { reason }).await?;
+                tail(head, 100)
+            }
+        };
+        let snapshot = self.snapshot(follower, &view)?;
+        self.say(view.state.running.as_ref().map(|it| it.turn), &snapshot)
+            .await?;
+        follower.begin_at(from);
+        while follower.cursor() < head {
+            match follower.records_until(head, PAGE_BYTES) {
+                Ok(records) if records.is_empty() => break,
+                Ok(records) => self.send_page(Page::Records(records)).await?,
+                Err(error) => self.wait_for_store(&error).await?,
+            }
+        }
+        let through = follower.cursor();
+        self.say(None, &wire::ReplayComplete { through }).await
+    }
+
+    fn snapshot(
+        &self,
+        follower: &mut Follower,
+        view: &crate::conversation::view::View,
+    ) -> Result<wire::Snapshot, End> {
+        let state = &view.state;
+        let mut running = state.running.as_ref().map(|it| wire::RunningTurn {
+            turn: it.turn,
+            item: it.items,
+            offset: 0,
+            text: String::new(),
+        });
+        if let (Some(running), Some(live), true) = (&mut running, &view.live, self.params.deltas) {
+            (running.offset, running.text) = live.tail(PAGE_BYTES);
+            running.item = live.item;
+            follower.skip_live(live, running.offset, &running.text);
+        }
+        let queue =
+            super::turn::queue(follower.handle(), state).map_err(|_unreadable| End::Quiet)?;
+        let cut = self
+            .connection
+            .peer
+            .pid
+            .and_then(|it| lock(&self.server.cut).remove(&it));
+        Ok(wire::Snapshot {
+            title: state.title().to_owned(),
+            state: convert::activity(state),
+            model: state.model.clone(),
+            cwd: state.cwd.clone(),
+            last_seq: state.last_seq,
+            running,
+            queue,
+            held: state.held,
+            pending_confirms: vec![],
+            presence: self.seat.presence.borrow().to_vec(),
+            notice: cut,
+        })
+    }
+
+    /// Live events until somebody goes.
+    async fn live(&mut self, mut follower: Follower) -> End {
+        self.seat.presence.mark_unchanged();
+        let mut stop = self.server.stop.subscribe();
+        let mut stop_told = false;
+        loop {
+            let result = tokio::select! {
+                biased;
+                () = self.detached.cancelled() => return End::Quiet,
+                page = follower.next(PAGE_BYTES) => match page {
+                    Ok(Page::Ended) => match self.reopen(&mut follower).await {
+                        Ok(()) => Ok(()),
+                        Err(end) => return end,
+                    },
+                    Ok(page) => self.send_and_tell(page, &follower).await,
+                    Err(error) => self.wait_for_store(&error).await,
+                },
+                Ok(()) = self.seat.presence.changed() => {
+                    let clients = self.seat.presence.borrow_and_update().to_vec();
+                    self.say(None, &wire::Presence { clients }).await
+                }
+                true = async { stop.wait_for(Option::is_some).await.is_ok() }, if !stop_told => {
+                    stop_told = true;
+                    self.say_stopping().await
+                }
+            };
+            if let Err(end) = result {
+                return end;
+            }
+        }
+    }
+
+    async fn say_stopping(&self) -> Result<(), End> {
+        let Some(stopping) = self.server.stop.borrow().clone() else {
+            return Ok(());
+        };
+        let event = wire::Shutdown {
+            reason: stopping.reason,
+            deadline_at: clock::rfc3339(stopping.deadline_at),
+        };
+        self.say(None, &event).await
+    }
+
+    /// The actor closed because nothing happened; the conversation is still there.
+    async fn reopen(&self, follower: &mut Follower) -> Result<(), End> {
+        loop {
+            match self.server.directory.open(self.params.id).await {
+                Ok(handle) => {
+                    *follower = handle.follow(follower.cursor(), self.params.deltas);
+                    return Ok(());
+                }
+                Err(RequestError::Missing) => return Err(End::Deleted),
+                Err(error) => self.wait_for_store(&error).await?,
+            }
+        }
+    }
+
+    async fn wait_for_store(&self, error: &(dyn std::error::Error + Sync)) -> Result<(), End> {
+        tracing::warn!(conversation = %self.params.id, %error, "a follower waits for the store");
+        tokio::select! {
+            () = tokio::time::sleep(RETRY) => Ok(()),
+            () = self.detached.cancelled() => Err(End::Quiet),
+        }
+    }
+
+    async fn send_and_tell(&mut self, page: Page, follower: &Follower) -> Result<(), End> {
+        self.send_page(page).await?;
+        let state = follower.now().state;
+        if state.last_seq != follower.cursor() {
+            return Ok(());
+        }
+        let turn = state.running.as_ref().map(|it| it.turn);
+        let now = (convert::activity(&state), convert::queued(&state), turn);
+        if self.told == Some(now) {
+            return Ok(());
+        }
+        self.told = Some(now);
+        let (activity, queued, turn) = now;
+        let event = wire::State {
+            state: activity,
+            queued,
+            turn,
+        };
+        self.say(turn, &event).await
+    }
+
+    async fn send_page(&self, page: Page) -> Result<(), End> {
+        let mut lines = String::new();
+        match page {
+            Page::Records(records) => {
+                for record in &records {
+                    let text = self
+                        .seat
+                        .encoded
+                        .event(record.seq, || self.log.stored(record));
+                    self.line(&mut lines, &text);
+                }
+            }
+            Page::Live { live, pieces } => {
+                for piece in &pieces {
+                    let text = self.delta(&live, piece);
+                    self.line(&mut lines, &text);
+                }
+            }
+            Page::Changed | Page::Ended => return Ok(()),
+        }
+        self.write(&lines).await
+    }
+
+    fn delta(&self, live: &Live, piece: &Unseen) -> Arc<str> {
+        let key = DeltaKey {
+            turn: live.turn,
+            item: live.item,
+            channel: match &piece.channel {
+                Channel::Text => 0,
+                Channel::Reasoning => 1,
+                Channel::Arguments { call, .. } => call.saturating_add(2),
+            },
+            offset: piece.offset,
+            bytes: piece.text.len(),
+            gap: piece.gap,
+        };
+        let encode = || self.log.delta(live.turn, live.item, clock::now(), piece);
+        self.seat.encoded.delta(key, encode)
+    }
+
+    async fn say<D: EventData>(&self, turn: Option<TurnId>, data: &D) -> Result<(), End> {
+        let mut lines = String::new();
+        self.line(&mut lines, &self.log.ephemeral(turn, clock::now(), data));
+        self.write(&lines).await
+    }
+
+    /// Adds the notification around an encoded event.
+    fn line(&self, lines: &mut String, event: &str) {
+        self.server.counters.events.fetch_add(1, Ordering::Relaxed);
+        lines.push_str(r#"{"jsonrpc":"2.0","method":"event","params":{"subscription":""#);
+        lines.push_str(&self.id.to_string());
+        lines.push_str(r#"","event":"#);
+        lines.push_str(event);
+        lines.push_str("}}\n");
+    }
+
+    async fn write(&self, lines: &str) -> Result<(), End> {
+        self.connection
+            .outbox
+            .write(lines.as_bytes())
+            .await
+            .map_err(|cut| {
+                self.server.note_cut(&self.connection, cut);
+                End::Quiet
+            })
+    }
+}
+
+fn tail(head: Seq, n: u32) -> Seq {
+    Seq(head.0.saturating_sub(u64::from(n)))
+}

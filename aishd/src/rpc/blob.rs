@@ -1,0 +1,53 @@
+//! `blob/put`: input that is too large for one line, in pieces. A blob lives as long as its connection and is
+//! used up by the first `turn/send` that names it.
+
+use aish_proto::daemon::{BlobPut, BlobPutResult};
+use aish_proto::error::ErrorKind;
+use aish_proto::id::BlobId;
+use aish_proto::limits::INPUT_BYTES;
+use jsonrpsee::RpcModule;
+
+use super::connection::{Connection, lock};
+use super::refusal::Refusal;
+use super::{Call, Server, register};
+use crate::clock;
+
+/// What one connection may have put and not used, in bytes: enough for two questions on the way.
+const KEPT_BYTES: usize = 2 * INPUT_BYTES;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<BlobPut, _, _>(module, put);
+}
+
+async fn put(call: Call<BlobPut>) -> Result<BlobPutResult, Refusal> {
+    let mut blobs = lock(&call.connection.blobs);
+    let kept: usize = blobs.values().map(String::len).sum();
+    if kept + call.params.text.len() > KEPT_BYTES {
+        let message = format!("more than {KEPT_BYTES} bytes put and not sent");
+        return Err(Refusal::new(ErrorKind::TooLarge, message));
+    }
+    let blob = match call.params.blob {
+        Some(blob) if !blobs.contains_key(&blob) => {
+            return Err(Refusal::new(
+                ErrorKind::NotFound,
+                "no such blob on this connection",
+            ));
+        }
+        Some(blob) => blob,
+        None => BlobId(clock::ulid()),
+    };
+    let text = blobs.entry(blob).or_default();
+    text.push_str(&call.params.text);
+    let bytes = text.len();
+    Ok(BlobPutResult { blob, bytes })
+}
+
+/// Takes a blob out of its connection.
+pub(super) fn take(connection: &Connection, blob: BlobId) -> Result<String, Refusal> {
+    lock(&connection.blobs).remove(&blob).ok_or_else(|| {
+        Refusal::new(
+            ErrorKind::NotFound,
+            format!("no blob {blob} on this connection"),
+        )
+    })
+}

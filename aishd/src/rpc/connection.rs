@@ -1,0 +1,423 @@
+//! One client: reading its lines, answering its calls, remembering what it may do.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aish_proto::daemon::ClientInfo;
+use aish_proto::error::ErrorKind;
+use aish_proto::event::PresentClient;
+use aish_proto::id::{BlobId, ClientId, SubscriptionId};
+use aish_proto::limits::{
+    CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES,
+};
+use aish_proto::method::{Method as _, Role};
+use futures_util::FutureExt as _;
+use interprocess::local_socket::tokio::Stream;
+use jsonrpsee::types::error::{METHOD_NOT_FOUND_CODE, METHOD_NOT_FOUND_MSG};
+use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
+use jsonrpsee::{ConnectionId, Extensions, MethodCallback, MethodResponse, Methods};
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::Server;
+use super::envelope::{Entry, Line, read};
+use super::outbox::{Cut, Outbox};
+use super::refusal::Refusal;
+
+/// How much is read from the socket at a time.
+const READ_BYTES: usize = 16 << 10;
+
+/// What is known of one client.
+pub(super) struct Connection {
+    pub(super) client: ClientId,
+    pub(super) peer: Peer,
+    pub(super) outbox: Outbox,
+    greeting: Mutex<Option<Greeting>>,
+    pub(super) subscriptions: Mutex<HashMap<SubscriptionId, CancellationToken>>,
+    pub(super) blobs: Mutex<HashMap<BlobId, String>>,
+    /// Cancelled when the connection is over.
+    pub(super) over: CancellationToken,
+}
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Work of one call that begins when its reply has been written, such as the events of a subscription.
+#[derive(Clone, Default)]
+pub(super) struct AfterReply(Arc<Mutex<Vec<Task>>>);
+
+impl AfterReply {
+    pub(super) fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
+        lock(&self.0).push(Box::pin(task));
+    }
+}
+
+/// Who sits at the other end, as the kernel says (SO_PEERCRED).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer {
+    pub(super) pid: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Greeting {
+    info: ClientInfo,
+    role: Role,
+}
+
+impl Connection {
+    /// Takes the client's introduction; it may be said again with the same identity.
+    pub(super) fn greet(&self, info: ClientInfo, role: Role) {
+        *lock(&self.greeting) = Some(Greeting { info, role });
+    }
+
+    pub(super) fn may_call(&self, method: &str, needed: Role) -> Result<(), Refusal> {
+        let before_hello = [
+            aish_proto::daemon::Hello::NAME,
+            aish_proto::daemon::Ping::NAME,
+        ];
+        if before_hello.contains(&method) {
+            return Ok(());
+        }
+        let greeting = lock(&self.greeting);
+        let Some(greeting) = greeting.as_ref() else {
+            return Err(Refusal::new(
+                ErrorKind::NotInitialized,
+                "daemon/hello comes first",
+            ));
+        };
+        if greeting.role < needed {
+            let message = format!(
+                "{method} needs the role {needed:?}, and this client is an {:?}",
+                greeting.role
+            );
+            return Err(Refusal::new(
+                ErrorKind::ForbiddenRole,
+                message.to_lowercase(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// How others see this client.
+    pub(super) fn present(&self) -> PresentClient {
+        let greeting = lock(&self.greeting);
+        let greeting = greeting.as_ref();
+        PresentClient {
+            client_id: self.client,
+            name: greeting.map(|it| it.info.name.clone()).unwrap_or_default(),
+            tty: greeting.and_then(|it| it.info.tty.clone()),
+            pid: self.peer.pid,
+            role: greeting.map_or(Role::Observer, |it| it.role),
+        }
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Serves one client to its end.
+pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream, peer: Peer) {
+    let stream = Arc::new(stream);
+    let stall = Duration::from_millis(server.limits.client_stall_ms);
+    let connection = Arc::new(Connection {
+        client: ClientId(crate::clock::ulid()),
+        peer,
+        outbox: Outbox::new(stream.clone(), stall),
+        greeting: Mutex::default(),
+        subscriptions: Mutex::default(),
+        blobs: Mutex::default(),
+        over: server.closing.child_token(),
+    });
+    server.counters.connected.fetch_add(1, Ordering::Relaxed);
+    let mut client = Client {
+        server: server.clone(),
+        connection: connection.clone(),
+        methods,
+        tasks: JoinSet::new(),
+        calls: Arc::new(Semaphore::new(CALLS_IN_FLIGHT)),
+    };
+    client.run(&stream).await;
+    connection.over.cancel();
+    client.tasks.shutdown().await;
+    server.counters.connected.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// The reading side of a connection, and its tasks.
+struct Client {
+    server: Arc<Server>,
+    connection: Arc<Connection>,
+    methods: Methods,
+    tasks: JoinSet<()>,
+    calls: Arc<Semaphore>,
+}
+
+/// The next line, or why there is none.
+enum Next {
+    Line(Vec<u8>),
+    /// It was longer than a line may be; it has been skipped.
+    TooLong,
+    End,
+}
+
+impl Client {
+    async fn run(&mut self, stream: &Stream) {
+        let mut lines = Lines::default();
+        let first = Duration::from_millis(FIRST_REQUEST_MS);
+        let over = self.connection.over.clone();
+        let mut greeted = false;
+        loop {
+            while self.tasks.try_join_next().is_some() {}
+            let next = tokio::select! {
+                next = lines.next(stream) => next,
+                () = tokio::time::sleep(first), if !greeted => {
+                    tracing::debug!(client = %self.connection.client, "no request in time");
+                    return;
+                }
+                () = over.cancelled() => return,
+            };
+            greeted = true;
+            match next {
+                Next::End => break,
+                Next::TooLong => {
+                    let message = format!(
+                        "a line of more than {LINE_TO_DAEMON_BYTES} bytes; send large input by blob/put"
+                    );
+                    let error = Refusal::new(ErrorKind::TooLarge, message).into_error();
+                    self.say(&error_line(Id::Null, error)).await;
+                }
+                Next::Line(line) => self.take(line).await,
+            }
+        }
+        // The client says no more, but may still read: it gets what it has asked for, subscriptions apart.
+        let all = u32::try_from(CALLS_IN_FLIGHT).unwrap_or(u32::MAX);
+        tokio::select! {
+            _all_answered = self.calls.acquire_many(all) => {}
+            () = over.cancelled() => {}
+        }
+    }
+
+    async fn take(&mut self, line: Vec<u8>) {
+        // Who sends more than may be unanswered is not read until something was answered.
+        let Ok(permit) = self.calls.clone().acquire_owned().await else {
+            return;
+        };
+        let task = answer(
+            self.server.clone(),
+            self.connection.clone(),
+            self.methods.clone(),
+            line,
+        );
+        self.tasks.spawn(with_permit(permit, task));
+    }
+
+    async fn say(&self, text: &str) {
+        if self.connection.outbox.write(text.as_bytes()).await.is_err() {
+            self.connection.over.cancel();
+        }
+    }
+}
+
+async fn with_permit(permit: OwnedSemaphorePermit, task: impl Future<Output = Option<Vec<Task>>>) {
+    let follow_ups = task.await;
+    // What follows the reply is no call any more.
+    drop(permit);
+    if let Some(follow_ups) = follow_ups {
+        futures_util::future::join_all(follow_ups).await;
+    }
+}
+
+/// Answers one line, and returns what is to go on after the answer.
+async fn answer(
+    server: Arc<Server>,
+    connection: Arc<Connection>,
+    methods: Methods,
+    line: Vec<u8>,
+) -> Option<Vec<Task>> {
+    let after = AfterReply::default();
+    let reply = match read(&line) {
+        Line::Empty => return None,
+        Line::Bad(error) => error_line(Id::Null, error),
+        Line::One(entry) => {
+            let mut text = one(
+                &server,
+                &connection,
+                &methods,
+                entry,
+                &after,
+                /*in_batch*/ false,
+            )
+            .await?;
+            text.push('\n');
+            text
+        }
+        Line::Batch(entries) => {
+            let calls = entries.into_iter().map(|it| {
+                one(
+                    &server,
+                    &connection,
+                    &methods,
+                    it,
+                    &after,
+                    /*in_batch*/ true,
+                )
+            });
+            let replies: Vec<String> = futures_util::future::join_all(calls)
+                .await
+                .into_iter()
+                .flatten()
+                .collect();
+            if replies.is_empty() {
+                return None;
+            }
+            format!("[{}]\n", replies.join(","))
+        }
+    };
+    if let Err(cut) = connection.outbox.write(reply.as_bytes()).await {
+        server.note_cut(&connection, cut);
+        return None;
+    }
+    Some(std::mem::take(&mut *lock(&after.0)))
+}
+
+/// Serves one call; a notification has no answer.
+async fn one(
+    server: &Server,
+    caller: &Arc<Connection>,
+    methods: &Methods,
+    entry: Entry<'_>,
+    after: &AfterReply,
+    in_batch: bool,
+) -> Option<String> {
+    let (id, method, params) = match entry {
+        Entry::Notification => return None,
+        Entry::Bad(id, error) => return Some(error_text(id, error)),
+        Entry::Call { id, method, params } => (id.into_owned(), method, params),
+    };
+    server.counters.calls.fetch_add(1, Ordering::Relaxed);
+    if in_batch && method == aish_proto::attach::Attach::NAME {
+        let error = Refusal::envelope("a subscription cannot be part of a batch").into_error();
+        return Some(error_text(id, error));
+    }
+    let Some((name, callback)) = methods.method_with_name(&method) else {
+        let error =
+            ErrorObjectOwned::owned(METHOD_NOT_FOUND_CODE, METHOD_NOT_FOUND_MSG, Some(method));
+        return Some(error_text(id, error));
+    };
+    let params = Params::new(params).into_owned();
+    let mut extensions = Extensions::new();
+    extensions.insert(caller.clone());
+    extensions.insert(after.clone());
+    let response = match callback {
+        MethodCallback::Async(call) => {
+            let call = call(
+                id.clone(),
+                params,
+                ConnectionId(0),
+                LINE_FROM_DAEMON_BYTES - 1,
+                extensions,
+            );
+            AssertUnwindSafe(call).catch_unwind().await
+        }
+        MethodCallback::Sync(_)
+        | MethodCallback::Subscription(_)
+        | MethodCallback::Unsubscription(_) => {
+            let error =
+                Refusal::internal("the method is registered in another way than all others")
+                    .into_error();
+            Ok(MethodResponse::error(id.clone(), error))
+        }
+    };
+    match response {
+        Ok(response) => Some(response.into_json().get().to_owned()),
+        Err(_panic) => {
+            tracing::error!(method = name, "a handler panicked");
+            let error = Refusal::internal("the handler failed").into_error();
+            Some(error_text(id, error))
+        }
+    }
+}
+
+fn error_text(id: Id<'static>, error: ErrorObjectOwned) -> String {
+    MethodResponse::error(id, error)
+        .into_json()
+        .get()
+        .to_owned()
+}
+
+fn error_line(id: Id<'static>, error: ErrorObjectOwned) -> String {
+    let mut text = error_text(id, error);
+    text.push('\n');
+    text
+}
+
+impl Server {
+    /// The connection can take nothing more: it ends, and a client that was too slow is told so when it is back.
+    pub(super) fn note_cut(&self, connection: &Connection, cut: Cut) {
+        if cut == Cut::Stalled && !connection.over.is_cancelled() {
+            self.counters.cut.fetch_add(1, Ordering::Relaxed);
+            let reason = format!(
+                "this client read nothing for {} ms and was cut",
+                self.limits.client_stall_ms
+            );
+            tracing::warn!(client = %connection.client, pid = connection.peer.pid, "{reason}");
+            if let Some(pid) = connection.peer.pid {
+                let mut cut = lock(&self.cut);
+                // Reasons that nobody comes back for must not pile up.
+                if cut.len() >= 64 {
+                    cut.clear();
+                }
+                cut.insert(pid, reason);
+            }
+        }
+        connection.over.cancel();
+    }
+}
+
+/// Bytes that have been read, cut into lines.
+#[derive(Debug, Default)]
+struct Lines {
+    read: Vec<u8>,
+    /// Bytes at the front of `read` that hold no line feed.
+    searched: usize,
+    /// The line being read is too long and its beginning has been thrown away.
+    skipping: bool,
+}
+
+impl Lines {
+    /// Cancel-safe: bytes that were read are kept.
+    async fn next(&mut self, stream: &Stream) -> Next {
+        let mut stream = stream;
+        loop {
+            if let Some(end) = self.read[self.searched..]
+                .iter()
+                .position(|it| *it == b'\n')
+            {
+                let rest = self.read.split_off(self.searched + end + 1);
+                let mut line = std::mem::replace(&mut self.read, rest);
+                line.pop();
+                self.searched = 0;
+                if std::mem::take(&mut self.skipping) || line.len() >= LINE_TO_DAEMON_BYTES {
+                    return Next::TooLong;
+                }
+                return Next::Line(line);
+            }
+            self.searched = self.read.len();
+            if self.skipping || self.searched >= LINE_TO_DAEMON_BYTES {
+                self.skipping = true;
+                self.read.clear();
+                self.searched = 0;
+            }
+            self.read.reserve(READ_BYTES);
+            match stream.read_buf(&mut self.read).await {
+                Ok(0) | Err(_) => return Next::End,
+                Ok(_) => {}
+            }
+        }
+    }
+}

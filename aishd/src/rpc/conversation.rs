@@ -1,0 +1,232 @@
+//! `conversation/*`, attaching apart.
+
+use aish_proto::conversation::{
+    Archive, ConversationStatus, Create, CreateParams, CreateResult, Delete, Fork, History,
+    HistoryResult, List, ListParams, ListResult, ListState, Rename, Search, SearchHit,
+    SearchResult, SeqResult, SetModel, StatusOf, Unarchive,
+};
+use aish_proto::error::ErrorKind;
+use aish_proto::event::Envelope;
+use aish_proto::id::{ConversationId, Seq};
+use aish_proto::limits::TITLE_CHARS;
+use aish_proto::method::Empty;
+use jsonrpsee::RpcModule;
+
+use super::connection::Connection;
+use super::convert::{self, Log};
+use super::refusal::Refusal;
+use super::{Call, Server, register};
+use crate::conversation::directory::NewConversation;
+use crate::conversation::handle::Change;
+use crate::core::state::State;
+
+const LIST_DEFAULT: u32 = 100;
+const LIST_MOST: u32 = 500;
+const SEARCH_DEFAULT: u32 = 50;
+const SEARCH_MOST: u32 = 200;
+const HISTORY_MOST: u32 = 1000;
+/// Stored form of one page of history; its wire form stays under the limit of a line.
+const HISTORY_BYTES: usize = 1 << 20;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Create, _, _>(module, create);
+    register::<List, _, _>(module, list);
+    register::<StatusOf, _, _>(module, status);
+    register::<Rename, _, _>(module, rename);
+    register::<Fork, _, _>(module, fork);
+    register::<Archive, _, _>(module, |call: Call<Archive>| async move {
+        change(
+            &call.server,
+            &call.connection,
+            call.params.id,
+            Change::Archived(true),
+        )
+        .await
+    });
+    register::<Unarchive, _, _>(module, |call: Call<Unarchive>| async move {
+        change(
+            &call.server,
+            &call.connection,
+            call.params.id,
+            Change::Archived(false),
+        )
+        .await
+    });
+    register::<Delete, _, _>(module, delete);
+    register::<History, _, _>(module, history);
+    register::<Search, _, _>(module, search);
+    register::<SetModel, _, _>(module, |call: Call<SetModel>| async move {
+        let model = Change::Model(call.params.model.clone());
+        change(&call.server, &call.connection, call.params.id, model).await
+    });
+}
+
+async fn create(call: Call<Create>) -> Result<CreateResult, Refusal> {
+    let CreateParams { title, model, cwd } = call.params;
+    if let Some(title) = &title {
+        check_title(title)?;
+    }
+    if !cwd.starts_with('/') {
+        return Err(Refusal::params("cwd must be an absolute path"));
+    }
+    let new = NewConversation { title, model, cwd };
+    let (id, seq) = call.server.directory.create(new).await?;
+    Ok(CreateResult { id, seq })
+}
+
+fn check_title(title: &str) -> Result<(), Refusal> {
+    let chars = title.chars().count();
+    if title.trim().is_empty() || chars > TITLE_CHARS || title.chars().any(char::is_control) {
+        let rule = format!("a title has 1 to {TITLE_CHARS} characters and no control character");
+        return Err(Refusal::params(&rule));
+    }
+    Ok(())
+}
+
+async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+    let ListParams {
+        state,
+        title,
+        cursor,
+        limit,
+    } = call.params;
+    let limit = limit.unwrap_or(LIST_DEFAULT).clamp(1, LIST_MOST) as usize;
+    let states = call.server.directory.states().await?;
+    let wanted = states.into_iter().filter(|(_, it)| match state {
+        ListState::Open => !it.archived,
+        ListState::Archived => it.archived,
+        ListState::All => true,
+    });
+    let wanted = wanted.filter(|(_, it)| title.as_deref().is_none_or(|title| it.title() == title));
+    // The list is ordered by last use and then by id, so that a position survives changes elsewhere.
+    let after = cursor.map(|it| position(&it)).transpose()?;
+    let mut rest = wanted
+        .skip_while(|(id, it)| after.is_some_and(|after| (it.updated_at.0, *id) >= after))
+        .peekable();
+    let page: Vec<(ConversationId, State)> = rest.by_ref().take(limit).collect();
+    let more = rest.peek().is_some();
+    let next_cursor = page
+        .last()
+        .filter(|_| more)
+        .map(|(id, it)| format!("{}-{id}", it.updated_at.0));
+    let show = |(id, state): &(ConversationId, State)| {
+        convert::status(*id, state, call.server.rooms.attached(*id))
+    };
+    Ok(ListResult {
+        conversations: page.iter().map(show).collect(),
+        next_cursor,
+    })
+}
+
+fn position(cursor: &str) -> Result<(i64, ConversationId), Refusal> {
+    cursor
+        .split_once('-')
+        .and_then(|(at, id)| Some((at.parse().ok()?, id.parse().ok()?)))
+        .ok_or_else(|| Refusal::params("cursor is not one that conversation/list gave"))
+}
+
+async fn status(call: Call<StatusOf>) -> Result<ConversationStatus, Refusal> {
+    let id = call.params.id;
+    let handle = call.server.directory.open(id).await?;
+    let state = handle.view().borrow().state.clone();
+    Ok(convert::status(id, &state, call.server.rooms.attached(id)))
+}
+
+async fn change(
+    server: &Server,
+    connection: &Connection,
+    id: ConversationId,
+    change: Change,
+) -> Result<SeqResult, Refusal> {
+    let client = connection.client;
+    let seq = server.directory.with(id, |handle| {
+        let change = change.clone();
+        async move { handle.change(change, client).await }
+    });
+    Ok(SeqResult { seq: seq.await? })
+}
+
+async fn rename(call: Call<Rename>) -> Result<SeqResult, Refusal> {
+    check_title(&call.params.title)?;
+    let title = Change::Title(call.params.title.clone());
+    change(&call.server, &call.connection, call.params.id, title).await
+}
+
+async fn fork(call: Call<Fork>) -> Result<CreateResult, Refusal> {
+    let (id, seq) = call
+        .server
+        .directory
+        .fork(call.params.id, call.params.at_seq)
+        .await?;
+    Ok(CreateResult { id, seq })
+}
+
+async fn delete(call: Call<Delete>) -> Result<Empty, Refusal> {
+    let id = call.params.id;
+    let handle = call.server.directory.open(id).await?;
+    let title = handle.view().borrow().state.title().to_owned();
+    drop(handle);
+    if title != call.params.confirm_title {
+        return Err(Refusal::params(
+            "confirmTitle is not the conversation's title",
+        ));
+    }
+    call.server.directory.delete(id).await?;
+    Ok(Empty {})
+}
+
+async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
+    let id = call.params.id;
+    let limit = call.params.limit.clamp(1, HISTORY_MOST) as usize;
+    let before = call.params.before_seq.unwrap_or(Seq(u64::MAX));
+    let handle = call.server.directory.open(id).await?;
+    let records = handle.records_before(before, limit, HISTORY_BYTES)?;
+    let log = Log {
+        epoch: call.server.about.epoch,
+        conversation: id,
+    };
+    let encoded = records
+        .iter()
+        .map(|it| serde_json::from_str(&log.stored(it)));
+    let events: Result<Vec<Envelope>, _> = encoded.collect();
+    Ok(HistoryResult {
+        more: records.first().is_some_and(|it| it.seq > Seq(1)),
+        events: events.map_err(|error| Refusal::internal(&error.to_string()))?,
+    })
+}
+
+async fn search(call: Call<Search>) -> Result<SearchResult, Refusal> {
+    let params = call.params;
+    if params.query.trim().is_empty() {
+        return Err(Refusal::params("the query is empty"));
+    }
+    let limit = params.limit.unwrap_or(SEARCH_DEFAULT).clamp(1, SEARCH_MOST) as usize;
+    let mut among = call.server.directory.states().await?;
+    among.retain(|(id, state)| match params.id {
+        Some(only) => *id == only,
+        None => params.include_archived || !state.archived,
+    });
+    if let (Some(only), true) = (params.id, among.is_empty()) {
+        let message = format!("there is no conversation {only}");
+        return Err(Refusal::new(ErrorKind::NotFound, message).hint("aishctl conv list"));
+    }
+    let mut found = call
+        .server
+        .directory
+        .search(params.query, among, limit)
+        .await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let hits = found.into_iter().map(|it| SearchHit {
+        conversation: it.conversation,
+        title: it.title,
+        seq: it.record.seq,
+        turn: it.record.turn,
+        kind: it.kind.to_owned(),
+        excerpt: it.excerpt,
+    });
+    Ok(SearchResult {
+        hits: hits.collect(),
+        more,
+    })
+}

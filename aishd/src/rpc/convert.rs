@@ -1,0 +1,376 @@
+//! Facts and states as the wire shows them. Wire types are not domain types: this is where one becomes the
+//! other, by hand, and nothing else of ours knows both.
+
+use aish_proto::conversation::{Activity, ConversationStatus};
+use aish_proto::event::{self as wire, EventData};
+use aish_proto::id::{ClientId, ConversationId, Epoch, Seq, TurnId};
+use aish_proto::model::ModelSource;
+use aish_proto::turn::{self, TurnRecord, TurnStatus};
+use aish_proto::version::EVENT_SCHEMA;
+use serde::Serialize;
+
+use crate::clock::rfc3339;
+use crate::conversation::live::{Channel, Unseen};
+use crate::conversation::record::{Progress, TurnReport};
+use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnError};
+use crate::core::reply::{FailureClass, ToolCall, Usage};
+use crate::core::state::State;
+
+/// [`wire::Envelope`] on its way out, its data not yet a value.
+#[derive(Serialize)]
+struct Out<'a, D> {
+    v: u32,
+    epoch: Epoch,
+    conversation: ConversationId,
+    seq: Option<Seq>,
+    ts: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn: Option<TurnId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<ClientId>,
+    kind: &'a str,
+    data: D,
+}
+
+/// Whose log an event belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Log {
+    pub(super) epoch: Epoch,
+    pub(super) conversation: ConversationId,
+}
+
+impl Log {
+    /// An ephemeral event.
+    pub(super) fn ephemeral<D: EventData>(self, turn: Option<TurnId>, at: At, data: &D) -> String {
+        debug_assert!(!D::STORED, "{} has a place in the log", D::KIND);
+        self.encode(None, at, turn, None, data)
+    }
+
+    fn encode<D: EventData>(
+        self,
+        seq: Option<Seq>,
+        at: At,
+        turn: Option<TurnId>,
+        client: Option<ClientId>,
+        data: &D,
+    ) -> String {
+        let out = Out {
+            v: EVENT_SCHEMA,
+            epoch: self.epoch,
+            conversation: self.conversation,
+            seq,
+            ts: rfc3339(at),
+            turn,
+            client,
+            kind: D::KIND,
+            data,
+        };
+        serde_json::to_string(&out).unwrap_or_default()
+    }
+
+    /// A piece of the text being written.
+    pub(super) fn delta(self, turn: TurnId, item: u32, at: At, piece: &Unseen) -> String {
+        let (offset, text, gap) = (piece.offset, piece.text.clone(), piece.gap);
+        match &piece.channel {
+            Channel::Text => {
+                let data = wire::TextDelta {
+                    item,
+                    offset,
+                    text,
+                    gap,
+                };
+                self.ephemeral(Some(turn), at, &data)
+            }
+            Channel::Reasoning => {
+                let data = wire::ReasoningDelta {
+                    item,
+                    offset,
+                    text,
+                    gap,
+                };
+                self.ephemeral(Some(turn), at, &data)
+            }
+            Channel::Arguments { call, name } => {
+                let data = wire::ToolArgumentsDelta {
+                    item,
+                    call: *call,
+                    name: name.clone(),
+                    offset,
+                    text,
+                    gap,
+                };
+                self.ephemeral(Some(turn), at, &data)
+            }
+        }
+    }
+
+    /// A stored event, as JSON.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each kind of event, and nothing else"
+    )]
+    pub(super) fn stored(self, record: &Record) -> String {
+        macro_rules! out {
+            ($data:expr) => {
+                self.encode(
+                    Some(record.seq),
+                    record.at,
+                    record.turn,
+                    record.client,
+                    &$data,
+                )
+            };
+        }
+        match record.event.clone() {
+            Event::Created {
+                title,
+                model,
+                cwd,
+                forked_from,
+            } => out!(wire::Created {
+                title: title.unwrap_or_default(),
+                model,
+                cwd,
+                forked_from: forked_from
+                    .map(|(conversation, seq)| wire::ForkOrigin { conversation, seq }),
+            }),
+            Event::UserMessage {
+                text,
+                attachments,
+                origin,
+                key: _,
+                model: _,
+            } => out!(wire::UserMessage {
+                text,
+                attachments: attachments
+                    .into_iter()
+                    .map(|it| wire::AttachedText {
+                        name: it.name,
+                        text: it.text
+                    })
+                    .collect(),
+                retry_of: match origin {
+                    Origin::Retry(turn) => Some(turn),
+                    Origin::Asked | Origin::Continue(_) => None,
+                },
+                continues: match origin {
+                    Origin::Continue(turn) => Some(turn),
+                    Origin::Asked | Origin::Retry(_) => None,
+                },
+            }),
+            Event::TurnQueued { position, .. } => out!(wire::TurnQueued { position }),
+            Event::TurnStarted {
+                model,
+                model_id,
+                source,
+            } => out!(wire::TurnStarted {
+                model,
+                model_id,
+                source: source_of(source),
+            }),
+            Event::AssistantMessage {
+                item,
+                text,
+                reasoning,
+                calls,
+                complete,
+                served_by,
+                usage,
+                extra: _,
+            } => out!(wire::AssistantMessage {
+                item,
+                text,
+                reasoning,
+                tool_calls: calls.into_iter().map(called).collect(),
+                complete,
+                served_by,
+                usage: usage.map(usage_of),
+            }),
+            Event::ToolResult {
+                call,
+                name,
+                ok,
+                content,
+            } => out!(wire::ToolResult {
+                call,
+                name,
+                ok,
+                content
+            }),
+            Event::Evicted { through } => out!(wire::Evicted { through }),
+            Event::ModelChanged { model } => out!(wire::ModelChanged { model }),
+            Event::Renamed { title } => out!(wire::Renamed { title }),
+            Event::ArchivedChanged { archived } => out!(wire::ArchivedChanged { archived }),
+            Event::Status { level, text } => out!(wire::Status {
+                level: match level {
+                    Level::Debug => wire::StatusLevel::Debug,
+                    Level::Info => wire::StatusLevel::Info,
+                    Level::Warning => wire::StatusLevel::Warning,
+                },
+                text,
+            }),
+            Event::TurnFinished {
+                stop,
+                text,
+                usage,
+                error,
+                merged_into,
+            } => out!(wire::TurnFinished {
+                stop_reason: stop_reason(stop),
+                text,
+                usage: usage.map(usage_of),
+                error: error.map(turn_error),
+                merged_into,
+            }),
+        }
+    }
+}
+
+fn called(call: ToolCall) -> wire::CalledTool {
+    wire::CalledTool {
+        id: call.id,
+        name: call.name,
+        arguments: call.arguments,
+    }
+}
+
+pub(super) fn source_of(source: Source) -> ModelSource {
+    match source {
+        Source::Configured => ModelSource::Configured,
+        Source::Discovered => ModelSource::Discovered,
+        Source::Demo => ModelSource::Demo,
+    }
+}
+
+fn stop_reason(stop: Stop) -> turn::StopReason {
+    match stop {
+        Stop::End => turn::StopReason::End,
+        Stop::ToolDepth => turn::StopReason::ToolDepth,
+        Stop::MaxTokens => turn::StopReason::MaxTokens,
+        Stop::Refusal => turn::StopReason::Refusal,
+        Stop::Cancelled => turn::StopReason::Cancelled,
+        Stop::Upstream => turn::StopReason::Upstream,
+        Stop::Interrupted => turn::StopReason::Interrupted,
+    }
+}
+
+fn usage_of(usage: Usage) -> turn::Usage {
+    turn::Usage {
+        input_tokens: usage.input,
+        output_tokens: usage.output,
+        cached_input_tokens: usage.cached_input,
+        reasoning_tokens: usage.reasoning,
+    }
+}
+
+fn turn_error(error: TurnError) -> turn::TurnError {
+    let class = match error.class {
+        FailureClass::Unreachable => turn::FailureClass::Unreachable,
+        FailureClass::Unauthorized => turn::FailureClass::Unauthorized,
+        FailureClass::RateLimited => turn::FailureClass::RateLimited,
+        FailureClass::Rejected => turn::FailureClass::Rejected,
+        FailureClass::ContextOverflow => turn::FailureClass::ContextOverflow,
+        FailureClass::Cut => turn::FailureClass::Cut,
+        FailureClass::Config => turn::FailureClass::Config,
+        FailureClass::Storage => turn::FailureClass::Storage,
+    };
+    turn::TurnError {
+        class,
+        message: error.message,
+    }
+}
+
+pub(super) fn activity(state: &State) -> Activity {
+    if state.running.is_some() {
+        Activity::Running
+    } else if state.queue.is_empty() {
+        Activity::Idle
+    } else {
+        Activity::Queued
+    }
+}
+
+pub(super) fn queued(state: &State) -> u32 {
+    u32::try_from(state.queue.len()).unwrap_or(u32::MAX)
+}
+
+pub(super) fn status(id: ConversationId, state: &State, attached: u32) -> ConversationStatus {
+    ConversationStatus {
+        id,
+        title: state.title().to_owned(),
+        state: activity(state),
+        queued: queued(state),
+        turn: state.running.as_ref().map(|it| it.turn),
+        model: state.model.clone(),
+        cwd: state.cwd.clone(),
+        archived: state.archived,
+        last_seq: state.last_seq,
+        turns: state.turns,
+        attached,
+        usage: usage_of(state.usage),
+        created_at: rfc3339(state.created_at),
+        updated_at: rfc3339(state.updated_at),
+    }
+}
+
+pub(super) fn turn_record(conversation: ConversationId, report: TurnReport) -> TurnRecord {
+    TurnRecord {
+        turn: report.turn,
+        conversation,
+        status: match report.progress {
+            Progress::Queued => TurnStatus::Queued,
+            Progress::Running => TurnStatus::Running,
+            Progress::Finished => TurnStatus::Finished,
+        },
+        seq: report.message_seq,
+        stop_reason: report.stop.map(stop_reason),
+        text: report.text,
+        model: report.model,
+        usage: report.usage.map(usage_of),
+        error: report.error.map(turn_error),
+        merged_into: report.merged_into,
+        finished_at: report.finished_at.map(rfc3339),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_out_reads_as_the_envelope_of_the_protocol() {
+        let log = Log {
+            epoch: Epoch::from_bytes([1; 16]),
+            conversation: ConversationId::from_bytes([2; 16]),
+        };
+        let record = Record {
+            seq: Seq(9),
+            at: At(0),
+            turn: Some(TurnId::from_bytes([3; 16])),
+            client: None,
+            event: Event::Renamed {
+                title: "a\nb".to_owned(),
+            },
+        };
+        let text = log.stored(&record);
+        assert!(!text.contains('\n'));
+        let envelope: wire::Envelope = serde_json::from_str(&text).unwrap();
+        assert_eq!((Some(Seq(9)), record.turn), (envelope.seq, envelope.turn));
+        assert_eq!("a\nb", envelope.read::<wire::Renamed>().unwrap().title);
+        let piece = Unseen {
+            channel: Channel::Text,
+            offset: 4,
+            text: "é".to_owned(),
+            gap: false,
+        };
+        let delta = log.delta(TurnId::from_bytes([3; 16]), 1, At(0), &piece);
+        let envelope: wire::Envelope = serde_json::from_str(&delta).unwrap();
+        assert_eq!(
+            (None, 4),
+            (
+                envelope.seq,
+                envelope.read::<wire::TextDelta>().unwrap().offset
+            )
+        );
+    }
+}

@@ -1,0 +1,192 @@
+//! `daemon/*`: the handshake, and the daemon itself.
+
+use std::sync::atomic::Ordering;
+
+use aish_proto::conversation::Activity;
+use aish_proto::daemon::{
+    Hello, HelloResult, Metrics, MetricsResult, Ping, Reload, ReloadResult, Schema, ServerInfo,
+    Shutdown, ShutdownResult, Status, StatusResult, StoreStatus,
+};
+use aish_proto::error::ErrorKind;
+use aish_proto::method::Empty;
+use aish_proto::version::{EVENT_SCHEMA, PROGRAM, ProtocolRange};
+use jsonrpsee::RpcModule;
+
+use super::refusal::Refusal;
+use super::{Call, Server, Stopping, convert, metrics, register};
+use crate::clock;
+use crate::core::event::At;
+use crate::core::preset::{Backend, KeySource};
+
+/// Time that running turns get when nobody says otherwise (OPS-4), and at most.
+pub(crate) const GRACE_MS: u64 = 5_000;
+const GRACE_MOST_MS: u64 = 10_000;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Hello, _, _>(module, hello);
+    register::<Ping, _, _>(module, |_call: Call<Ping>| async { Ok(Empty {}) });
+    register::<Status, _, _>(module, status);
+    register::<Shutdown, _, _>(module, shutdown);
+    register::<Reload, _, _>(module, reload);
+    register::<Schema, _, _>(module, |_call: Call<Schema>| async {
+        Ok(aish_proto::schema::document())
+    });
+    register::<Metrics, _, _>(module, metrics_text);
+}
+
+async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
+    let params = call.params;
+    let ours = ProtocolRange::OURS;
+    let Some(protocol) = ours.common(params.protocol) else {
+        let message = format!(
+            "aishd {PROGRAM} speaks protocols {} to {}, and {} {} speaks {} to {}",
+            ours.min,
+            ours.max,
+            params.client.name,
+            params.client.version,
+            params.protocol.min,
+            params.protocol.max
+        );
+        let hint = if params.protocol.min > ours.max {
+            "the daemon is older: aishctl service restart, or: aishctl rpc daemon/shutdown"
+        } else {
+            "the client is older: install the aishctl that came with this aishd"
+        };
+        return Err(Refusal::new(ErrorKind::VersionMismatch, message).hint(hint));
+    };
+    call.connection.greet(params.client, params.role);
+    let broker = call.server.directory.broker();
+    broker.lend(params.secrets);
+    let models = call.server.directory.models();
+    let missing = models
+        .presets
+        .values()
+        .filter(|it| broker.has_key(it) == Some(false));
+    let mut wanted_secrets: Vec<String> = missing
+        .filter_map(|it| match &it.backend {
+            Backend::Http(endpoint) => match &endpoint.key {
+                KeySource::Env(name) => Some(name.clone()),
+                KeySource::None
+                | KeySource::File(_)
+                | KeySource::Command(_)
+                | KeySource::Literal(_) => None,
+            },
+            Backend::Demo => None,
+        })
+        .collect();
+    wanted_secrets.dedup();
+    Ok(HelloResult {
+        protocol,
+        event_schema: EVENT_SCHEMA,
+        server: server_info(&call.server),
+        client_id: call.connection.client,
+        epoch: call.server.about.epoch,
+        features: vec![
+            "conversation".to_owned(),
+            "queue".to_owned(),
+            "steer".to_owned(),
+        ],
+        limits: call.server.limits.clone(),
+        wanted_secrets,
+    })
+}
+
+fn server_info(server: &Server) -> ServerInfo {
+    ServerInfo {
+        version: PROGRAM.to_owned(),
+        pid: std::process::id(),
+        started_at: clock::rfc3339(server.about.started_at),
+    }
+}
+
+/// Turns that run, turns that wait, conversations.
+async fn load(server: &Server) -> Result<(u64, u64, u64), Refusal> {
+    let states = server.directory.states().await?;
+    let running = states
+        .iter()
+        .filter(|(_, it)| convert::activity(it) == Activity::Running);
+    let queued = states.iter().map(|(_, it)| it.queue.len() as u64);
+    Ok((running.count() as u64, queued.sum(), states.len() as u64))
+}
+
+async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
+    let server = call.server;
+    let health = server.directory.health();
+    // A store that cannot be read is exactly what this call is there to show.
+    let (running_turns, queued_turns, conversations) = load(&server).await.unwrap_or_default();
+    let models = server.directory.models();
+    Ok(StatusResult {
+        server: server_info(&server),
+        socket: server.about.socket.display().to_string(),
+        config: server
+            .about
+            .config
+            .as_ref()
+            .map(|it| it.display().to_string()),
+        default_model: models
+            .default
+            .clone()
+            .unwrap_or_else(|| "(found at the next question)".to_owned()),
+        conversations,
+        running_turns,
+        queued_turns,
+        clients: server.counters.connected.load(Ordering::Relaxed),
+        store: StoreStatus {
+            path: server.about.state_dir.display().to_string(),
+            epoch: server.about.epoch,
+            writable: health.problem.is_none(),
+            problem: health.problem,
+            repairs: server.about.repairs.clone(),
+            journal_bytes: health.journal_bytes,
+        },
+        draining: server.stop.borrow().is_some(),
+    })
+}
+
+async fn shutdown(call: Call<Shutdown>) -> Result<ShutdownResult, Refusal> {
+    let server = call.server;
+    if call.params.if_idle {
+        let (running, queued, _) = load(&server).await?;
+        if running + queued > 0 {
+            let message = format!("{running} turns run and {queued} wait");
+            return Err(Refusal::new(ErrorKind::Busy, message));
+        }
+    }
+    let deadline_ms = call
+        .params
+        .deadline_ms
+        .unwrap_or(GRACE_MS)
+        .min(GRACE_MOST_MS);
+    let now = clock::now();
+    let deadline_at = At(now.0 + i64::try_from(deadline_ms).unwrap_or_default());
+    let stopping = Stopping {
+        reason: "asked by a client".to_owned(),
+        deadline_ms,
+        deadline_at,
+    };
+    // The reply has to be out before the connection goes.
+    call.after_reply.start(async move {
+        server.stop.send_if_modified(|stop| {
+            let first = stop.is_none();
+            stop.get_or_insert(stopping);
+            first
+        });
+    });
+    Ok(ShutdownResult {
+        deadline_at: clock::rfc3339(deadline_at),
+    })
+}
+
+async fn reload(call: Call<Reload>) -> Result<ReloadResult, Refusal> {
+    let done = (call.server.reload)();
+    Ok(ReloadResult {
+        changed: done.changed,
+        errors: done.errors,
+    })
+}
+
+async fn metrics_text(call: Call<Metrics>) -> Result<MetricsResult, Refusal> {
+    let (running, queued, conversations) = load(&call.server).await.unwrap_or_default();
+    let text = metrics::text(&call.server, running, queued, conversations);
+    Ok(MetricsResult { text })
+}

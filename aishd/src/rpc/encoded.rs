@@ -1,0 +1,104 @@
+//! Events as they go over the wire, encoded once for all who follow a conversation.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aish_proto::id::{Seq, TurnId};
+
+/// Encoded stored events that are kept; a follower further behind encodes for itself.
+const KEPT_BYTES: usize = 256 << 10;
+/// Deltas that are kept: followers of the same pace ask for the same ones.
+const KEPT_DELTAS: usize = 8;
+
+/// One per conversation.
+#[derive(Debug, Default)]
+pub(super) struct Encoded(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    events: VecDeque<(Seq, Arc<str>)>,
+    bytes: usize,
+    deltas: VecDeque<(DeltaKey, Arc<str>)>,
+}
+
+/// What makes two deltas the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DeltaKey {
+    pub(super) turn: TurnId,
+    pub(super) item: u32,
+    /// Which of the item's texts.
+    pub(super) channel: u32,
+    pub(super) offset: u64,
+    pub(super) bytes: usize,
+    pub(super) gap: bool,
+}
+
+impl Encoded {
+    pub(super) fn event(&self, seq: Seq, encode: impl FnOnce() -> String) -> Arc<str> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = kept.events.front().and_then(|it| seq.0.checked_sub(it.0.0))
+            && let Some((_, text)) = usize::try_from(index)
+                .ok()
+                .and_then(|it| kept.events.get(it))
+        {
+            return text.clone();
+        }
+        let text: Arc<str> = encode().into();
+        let follows = kept.events.back().is_none_or(|it| it.0.next() == seq);
+        if follows {
+            kept.bytes += text.len();
+            kept.events.push_back((seq, text.clone()));
+            while kept.bytes > KEPT_BYTES {
+                let Some((_, oldest)) = kept.events.pop_front() else {
+                    break;
+                };
+                kept.bytes -= oldest.len();
+            }
+        } else if kept.events.back().is_some_and(|it| it.0 < seq) {
+            // A gap, because nobody followed for a while: begin again here.
+            kept.bytes = text.len();
+            kept.events.clear();
+            kept.events.push_back((seq, text.clone()));
+        }
+        text
+    }
+
+    pub(super) fn delta(&self, key: DeltaKey, encode: impl FnOnce() -> String) -> Arc<str> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, text)) = kept.deltas.iter().find(|it| it.0 == key) {
+            return text.clone();
+        }
+        let text: Arc<str> = encode().into();
+        if kept.deltas.len() >= KEPT_DELTAS {
+            kept.deltas.pop_front();
+        }
+        kept.deltas.push_back((key, text.clone()));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_encoded_once_and_the_oldest_are_forgotten() {
+        let encoded = Encoded::default();
+        let mut made = 0;
+        for round in 0..2 {
+            for seq in 1..=3 {
+                let text = encoded.event(Seq(seq), || {
+                    made += 1;
+                    format!("{seq}")
+                });
+                assert_eq!(seq.to_string(), &*text, "round {round}");
+            }
+        }
+        assert_eq!(3, made);
+        let big = "x".repeat(KEPT_BYTES);
+        encoded.event(Seq(4), || big.clone());
+        encoded.event(Seq(9), || "nine".to_owned());
+        assert_eq!("again", &*encoded.event(Seq(3), || "again".to_owned()));
+        assert_eq!("nine", &*encoded.event(Seq(9), || panic!("it is kept")));
+    }
+}

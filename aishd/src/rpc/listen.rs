@@ -1,0 +1,99 @@
+//! The socket: taking connections until the daemon closes (SOC-1, R23).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use aish_proto::error::ErrorKind;
+use interprocess::local_socket::tokio::{Listener, Stream};
+use interprocess::local_socket::traits::StreamCommon as _;
+use interprocess::local_socket::traits::tokio::Listener as _;
+use jsonrpsee::{MethodResponse, Methods};
+
+use jsonrpsee::types::Id;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::Server;
+use super::connection::{Peer, serve};
+use super::refusal::Refusal;
+
+/// Pauses after an accept error: they are weather, most often too many open files.
+const PAUSE_FIRST: Duration = Duration::from_millis(10);
+const PAUSE_LONGEST: Duration = Duration::from_secs(1);
+/// How long a client that is turned away may take to read why.
+const REFUSAL_TIME: Duration = Duration::from_millis(500);
+
+/// Serves until the server's `closing` token; returns when every connection has ended.
+pub async fn listen(server: Arc<Server>, listener: Listener) {
+    let methods: Methods = super::methods(server.clone()).into();
+    let places = Arc::new(Semaphore::new(server.limits.clients));
+    let mut connections = JoinSet::new();
+    let mut pause = PAUSE_FIRST;
+    loop {
+        while connections.try_join_next().is_some() {}
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = server.closing.cancelled() => break,
+        };
+        let stream = match accepted {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "accept a connection");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_LONGEST);
+                continue;
+            }
+        };
+        pause = PAUSE_FIRST;
+        server.counters.connections.fetch_add(1, Ordering::Relaxed);
+        let Some(peer) = admit(&stream) else {
+            let why = Refusal::new(ErrorKind::Denied, "this daemon serves another user");
+            connections.spawn(turn_away(stream, why));
+            continue;
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            let why = format!("{} clients are connected already", server.limits.clients);
+            let why = Refusal::new(ErrorKind::Overloaded, why)
+                .hint("raise limits.max_clients, or close some");
+            connections.spawn(turn_away(stream, why));
+            continue;
+        };
+        let (server, methods) = (server.clone(), methods.clone());
+        connections.spawn(async move {
+            serve(server, methods, stream, peer).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// The peer, if it is of our own user; nobody else is served, whatever the socket's mode.
+fn admit(stream: &Stream) -> Option<Peer> {
+    let credentials = match stream.peer_creds() {
+        Ok(credentials) => credentials,
+        Err(error) => {
+            tracing::warn!(%error, "read a peer's credentials");
+            return None;
+        }
+    };
+    let ours = rustix::process::geteuid().as_raw();
+    if credentials.euid() != Some(ours) {
+        tracing::warn!(
+            uid = credentials.euid(),
+            "a peer of another user was turned away"
+        );
+        return None;
+    }
+    let pid = credentials.pid().and_then(|it| u32::try_from(it).ok());
+    Some(Peer { pid })
+}
+
+/// Says why in one line and closes.
+async fn turn_away(mut stream: Stream, why: Refusal) {
+    let response = MethodResponse::error(Id::Null, why.into_error());
+    let line = format!("{}\n", response.into_json().get());
+    let _too_slow = tokio::time::timeout(REFUSAL_TIME, stream.write_all(line.as_bytes())).await;
+}

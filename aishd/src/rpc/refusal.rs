@@ -1,0 +1,115 @@
+//! Why a call was not done, as the wire says it (spec 10, Errors).
+
+use aish_proto::error::{ErrorData, ErrorKind};
+use jsonrpsee::types::ErrorObjectOwned;
+use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE, INVALID_REQUEST_CODE};
+
+use crate::conversation::handle::{ReadError, RequestError};
+
+/// An error on its way to a client.
+#[derive(Clone, Debug)]
+pub(super) struct Refusal {
+    code: i32,
+    message: String,
+    data: Option<ErrorData>,
+}
+
+impl Refusal {
+    pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let retryable = match kind {
+            ErrorKind::Busy
+            | ErrorKind::Overloaded
+            | ErrorKind::Draining
+            | ErrorKind::Timeout
+            | ErrorKind::Storage
+            | ErrorKind::UpstreamFailed => true,
+            ErrorKind::NotInitialized
+            | ErrorKind::VersionMismatch
+            | ErrorKind::NotFound
+            | ErrorKind::StaleTurn
+            | ErrorKind::ForbiddenRole
+            | ErrorKind::BudgetExceeded
+            | ErrorKind::Denied
+            | ErrorKind::TooLarge
+            | ErrorKind::InvalidConfig
+            | ErrorKind::McpFailed => false,
+        };
+        Self {
+            code: kind.code(),
+            message: message.into(),
+            data: Some(ErrorData {
+                kind,
+                retryable,
+                side_effect_possible: false,
+                hint: None,
+            }),
+        }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        if let Some(data) = &mut self.data {
+            data.hint = Some(hint.into());
+        }
+        self
+    }
+
+    pub(super) fn params(why: &str) -> Self {
+        Self {
+            code: INVALID_PARAMS_CODE,
+            message: format!("invalid params: {why}"),
+            data: None,
+        }
+    }
+
+    pub(super) fn envelope(why: &str) -> Self {
+        Self {
+            code: INVALID_REQUEST_CODE,
+            message: format!("invalid request: {why}"),
+            data: None,
+        }
+    }
+
+    pub(super) fn internal(why: &str) -> Self {
+        Self {
+            code: INTERNAL_ERROR_CODE,
+            message: format!("internal error: {why}"),
+            data: None,
+        }
+    }
+
+    pub(super) fn into_error(self) -> ErrorObjectOwned {
+        ErrorObjectOwned::owned(self.code, self.message, self.data)
+    }
+}
+
+impl From<RequestError> for Refusal {
+    fn from(error: RequestError) -> Self {
+        let message = error.to_string();
+        match error {
+            RequestError::Busy => Self::new(ErrorKind::Busy, message),
+            RequestError::StaleTurn { .. } => Self::new(ErrorKind::StaleTurn, message),
+            RequestError::QueueFull { .. } => Self::new(ErrorKind::Overloaded, message)
+                .hint("wait for a turn to finish, or take one out with queue/remove"),
+            RequestError::Draining => Self::new(ErrorKind::Draining, message),
+            RequestError::KeyReused => Self::params(&message),
+            RequestError::UnknownModel(_) => {
+                Self::new(ErrorKind::NotFound, message).hint("aishctl model list")
+            }
+            RequestError::UnknownTurn(_) | RequestError::NothingToRepeat => {
+                Self::new(ErrorKind::NotFound, message)
+            }
+            RequestError::Missing => {
+                Self::new(ErrorKind::NotFound, message).hint("aishctl conv list")
+            }
+            RequestError::Storage(_) => Self::new(ErrorKind::Storage, message)
+                .hint("aishctl status says what is wrong with the store; it goes on by itself"),
+            RequestError::Closed => Self::new(ErrorKind::Overloaded, message),
+        }
+    }
+}
+
+impl From<ReadError> for Refusal {
+    fn from(error: ReadError) -> Self {
+        Self::from(RequestError::from(error))
+    }
+}

@@ -1,0 +1,91 @@
+//! Who is attached to which conversation, and what they share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aish_proto::event::PresentClient;
+use aish_proto::id::{ConversationId, SubscriptionId};
+use tokio::sync::watch;
+
+use super::encoded::Encoded;
+
+type Present = Arc<Vec<PresentClient>>;
+
+/// All rooms; one exists while somebody is in it.
+#[derive(Debug, Default)]
+pub(super) struct Rooms(Arc<Mutex<HashMap<ConversationId, Room>>>);
+
+#[derive(Debug)]
+struct Room {
+    members: BTreeMap<SubscriptionId, PresentClient>,
+    presence: watch::Sender<Present>,
+    encoded: Arc<Encoded>,
+}
+
+/// A place in a room; dropping it leaves.
+#[derive(Debug)]
+pub(super) struct Seat {
+    rooms: Arc<Mutex<HashMap<ConversationId, Room>>>,
+    conversation: ConversationId,
+    subscription: SubscriptionId,
+    pub(super) presence: watch::Receiver<Present>,
+    pub(super) encoded: Arc<Encoded>,
+}
+
+impl Rooms {
+    pub(super) fn enter(
+        &self,
+        conversation: ConversationId,
+        subscription: SubscriptionId,
+        client: PresentClient,
+    ) -> Seat {
+        let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = rooms.entry(conversation).or_insert_with(|| Room {
+            members: BTreeMap::new(),
+            presence: watch::channel(Present::default()).0,
+            encoded: Arc::default(),
+        });
+        room.members.insert(subscription, client);
+        room.announce();
+        Seat {
+            rooms: self.0.clone(),
+            conversation,
+            subscription,
+            presence: room.presence.subscribe(),
+            encoded: room.encoded.clone(),
+        }
+    }
+
+    /// Subscriptions to this conversation.
+    pub(super) fn attached(&self, conversation: ConversationId) -> u32 {
+        let rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rooms
+            .get(&conversation)
+            .map_or(0, |it| u32::try_from(it.members.len()).unwrap_or(u32::MAX))
+    }
+}
+
+impl Room {
+    /// One entry a client, however often it is attached.
+    fn announce(&self) {
+        let mut clients: Vec<PresentClient> = self.members.values().cloned().collect();
+        clients.sort_by_key(|it| it.client_id);
+        clients.dedup_by_key(|it| it.client_id);
+        self.presence.send_replace(Arc::new(clients));
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(room) = rooms.get_mut(&self.conversation) else {
+            return;
+        };
+        room.members.remove(&self.subscription);
+        if room.members.is_empty() {
+            rooms.remove(&self.conversation);
+        } else {
+            room.announce();
+        }
+    }
+}

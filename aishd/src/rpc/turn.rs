@@ -1,0 +1,287 @@
+//! `turn/*` and `queue/*`.
+
+use std::time::Duration;
+
+use aish_proto::error::ErrorKind;
+use aish_proto::limits::{INPUT_BYTES, KEY_BYTES};
+use aish_proto::turn::{
+    AgainParams, Attachment, Cancel, CancelResult, Continue, Get, QueueList, QueueListResult,
+    QueueMove, QueueRemove, QueueResume, QueuedTurn, Retry, Send, SendMode, SendParams, SendResult,
+    TurnRecord, Wait,
+};
+use jsonrpsee::RpcModule;
+use sha2::{Digest as _, Sha256};
+
+use super::connection::Connection;
+use super::refusal::Refusal;
+use super::{Call, Server, blob, convert, register};
+use crate::conversation::handle::{
+    Accepted, Again, Ask, AskAgain, Handle, Mode, QueueChange, ReadError,
+};
+use crate::core::event::{self, Event, Key};
+use crate::core::state::State;
+
+/// Characters of a waiting question that are shown.
+const SHOWN_CHARS: usize = 200;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Send, _, _>(module, send);
+    register::<Cancel, _, _>(module, cancel);
+    register::<Wait, _, _>(module, wait);
+    register::<Get, _, _>(module, get);
+    register::<Retry, _, _>(module, |call: Call<Retry>| {
+        again(call.server, call.connection, call.params, Again::Retry)
+    });
+    register::<Continue, _, _>(module, |call: Call<Continue>| {
+        again(call.server, call.connection, call.params, Again::Continue)
+    });
+    register::<QueueList, _, _>(module, queue_list);
+    register::<QueueRemove, _, _>(module, |call: Call<QueueRemove>| async move {
+        let change = QueueChange::Remove(call.params.turn);
+        change_queue(
+            &call.server,
+            &call.connection,
+            call.params.conversation,
+            change,
+        )
+        .await
+    });
+    register::<QueueMove, _, _>(module, |call: Call<QueueMove>| async move {
+        let change = QueueChange::Move(call.params.turn, call.params.position);
+        change_queue(
+            &call.server,
+            &call.connection,
+            call.params.conversation,
+            change,
+        )
+        .await
+    });
+    register::<QueueResume, _, _>(module, |call: Call<QueueResume>| async move {
+        change_queue(
+            &call.server,
+            &call.connection,
+            call.params.conversation,
+            QueueChange::Resume,
+        )
+        .await
+    });
+}
+
+async fn send(call: Call<Send>) -> Result<SendResult, Refusal> {
+    let Call {
+        server,
+        connection,
+        params,
+        ..
+    } = call;
+    let conversation = params.conversation;
+    let ask = ask(params, &connection)?;
+    let accepted = server
+        .directory
+        .with(conversation, |handle| {
+            let ask = ask.clone();
+            async move { handle.send(ask).await }
+        })
+        .await?;
+    Ok(sent(accepted))
+}
+
+fn sent(accepted: Accepted) -> SendResult {
+    SendResult {
+        turn: accepted.turn,
+        seq: accepted.seq,
+        position: accepted.position,
+        duplicate: accepted.duplicate,
+    }
+}
+
+/// Checks form and size, and fetches what was put ahead.
+fn ask(params: SendParams, connection: &Connection) -> Result<Ask, Refusal> {
+    check_key(&params.idempotency_key)?;
+    let mut attachments = Vec::with_capacity(params.attachments.len());
+    for Attachment { name, text, blob } in params.attachments {
+        let text = match (text, blob) {
+            (Some(text), None) => text,
+            (None, Some(blob)) => blob::take(connection, blob)?,
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Refusal::params("an attachment has either text or blob"));
+            }
+        };
+        attachments.push(event::Attachment { name, text });
+    }
+    let attached = attachments.iter().map(|it| it.name.len() + it.text.len());
+    let bytes = params.text.len() + attached.sum::<usize>();
+    if bytes > INPUT_BYTES {
+        let message =
+            format!("text and attachments are {bytes} bytes; at most {INPUT_BYTES} are taken");
+        return Err(Refusal::new(ErrorKind::TooLarge, message));
+    }
+    if params.text.trim().is_empty() && attachments.is_empty() {
+        return Err(Refusal::params("the question is empty"));
+    }
+    let key = Key {
+        body: digest(&params.text, &attachments, params.model.as_deref()),
+        key: params.idempotency_key,
+    };
+    Ok(Ask {
+        text: params.text,
+        attachments,
+        key,
+        mode: match params.mode {
+            SendMode::Queue => Mode::Queue,
+            SendMode::Reject => Mode::Reject,
+            SendMode::Steer => Mode::Steer,
+        },
+        expected: params.expected_turn,
+        model: params.model,
+        client: connection.client,
+    })
+}
+
+fn check_key(key: &str) -> Result<(), Refusal> {
+    if key.is_empty() || key.len() > KEY_BYTES {
+        return Err(Refusal::params(&format!(
+            "idempotencyKey has 1 to {KEY_BYTES} bytes"
+        )));
+    }
+    Ok(())
+}
+
+/// What makes two questions the same: text, attachments and model (spec 00, Wire).
+fn digest(text: &str, attachments: &[event::Attachment], model: Option<&str>) -> String {
+    let mut hash = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    };
+    part(text.as_bytes());
+    part(model.unwrap_or_default().as_bytes());
+    for attachment in attachments {
+        part(attachment.name.as_bytes());
+        part(attachment.text.as_bytes());
+    }
+    hash.finalize()
+        .iter()
+        .map(|it| format!("{it:02x}"))
+        .collect()
+}
+
+async fn again(
+    server: std::sync::Arc<Server>,
+    connection: std::sync::Arc<Connection>,
+    params: AgainParams,
+    kind: Again,
+) -> Result<SendResult, Refusal> {
+    check_key(&params.idempotency_key)?;
+    let words = match kind {
+        Again::Retry => "retry",
+        Again::Continue => "continue",
+    };
+    let target = params.turn.map(|it| it.to_string()).unwrap_or_default();
+    let again = AskAgain {
+        kind,
+        turn: params.turn,
+        key: Key {
+            body: digest(&format!("{words} {target}"), &[], params.model.as_deref()),
+            key: params.idempotency_key,
+        },
+        model: params.model,
+        client: connection.client,
+    };
+    let accepted = server
+        .directory
+        .with(params.conversation, |handle| {
+            let again = again.clone();
+            async move { handle.again(again).await }
+        })
+        .await?;
+    Ok(sent(accepted))
+}
+
+async fn cancel(call: Call<Cancel>) -> Result<CancelResult, Refusal> {
+    let (turn, client) = (call.params.turn, call.connection.client);
+    let cancelled = call
+        .server
+        .directory
+        .with_turn(
+            turn,
+            |handle| async move { handle.cancel(turn, client).await },
+        )
+        .await?;
+    Ok(CancelResult { cancelled })
+}
+
+async fn wait(call: Call<Wait>) -> Result<TurnRecord, Refusal> {
+    let turn = call.params.turn;
+    let finished = call.server.directory.with_turn(turn, |handle| async move {
+        let report = handle.wait(turn).await?;
+        Ok(convert::turn_record(handle.id(), report))
+    });
+    match call.params.timeout_ms {
+        None => Ok(finished.await?),
+        Some(limit) => match tokio::time::timeout(Duration::from_millis(limit), finished).await {
+            Ok(record) => Ok(record?),
+            Err(_elapsed) => Err(Refusal::new(
+                ErrorKind::Timeout,
+                format!("the turn was not finished within {limit} ms; it goes on"),
+            )),
+        },
+    }
+}
+
+async fn get(call: Call<Get>) -> Result<TurnRecord, Refusal> {
+    let turn = call.params.turn;
+    let record = call.server.directory.with_turn(turn, |handle| async move {
+        let report = handle.turn(turn)?;
+        Ok(convert::turn_record(handle.id(), report))
+    });
+    Ok(record.await?)
+}
+
+async fn queue_list(call: Call<QueueList>) -> Result<QueueListResult, Refusal> {
+    let handle = call.server.directory.open(call.params.conversation).await?;
+    listed(&handle)
+}
+
+async fn change_queue(
+    server: &Server,
+    connection: &Connection,
+    conversation: aish_proto::id::ConversationId,
+    change: QueueChange,
+) -> Result<QueueListResult, Refusal> {
+    let client = connection.client;
+    let handle = server
+        .directory
+        .with(conversation, |handle| async move {
+            handle.change_queue(change, client).await?;
+            Ok(handle)
+        })
+        .await?;
+    listed(&handle)
+}
+
+fn listed(handle: &Handle) -> Result<QueueListResult, Refusal> {
+    let state = handle.view().borrow().state.clone();
+    Ok(QueueListResult {
+        queue: queue(handle, &state)?,
+        held: state.held,
+    })
+}
+
+/// The waiting turns, with the beginning of each question.
+pub(super) fn queue(handle: &Handle, state: &State) -> Result<Vec<QueuedTurn>, ReadError> {
+    let mut queue = Vec::with_capacity(state.queue.len());
+    for (position, queued) in (1..).zip(&state.queue) {
+        let record = handle.record(queued.message_seq)?;
+        let text = match record.map(|it| it.event) {
+            Some(Event::UserMessage { text, .. }) => text.chars().take(SHOWN_CHARS).collect(),
+            Some(_) | None => String::new(),
+        };
+        queue.push(QueuedTurn {
+            turn: queued.turn,
+            position,
+            text,
+        });
+    }
+    Ok(queue)
+}

@@ -1,0 +1,70 @@
+//! Taking deleted conversations out of closed segments, one segment a step.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Write as _};
+
+use aish_proto::id::ConversationId;
+
+use super::line::{self, Header, Pos, Rec};
+use super::segment::Segment;
+use super::disk;
+use crate::failpoint;
+
+/// Rewrites one segment without what the deleted conversations said before they were deleted. Returns how many
+/// bytes it became shorter. A segment with a line that cannot be read is left alone.
+pub(super) fn segment(
+    segment: &Segment,
+    deleted: &HashMap<ConversationId, Pos>,
+) -> io::Result<u64> {
+    let Some(header) = &segment.header else {
+        return Ok(0);
+    };
+    let bytes = fs::read(&segment.path)?;
+    let body_at = usize::try_from(segment.body_at).unwrap_or(usize::MAX);
+    let Some(kept) = without(bytes.get(body_at..).unwrap_or_default(), deleted) else {
+        return Ok(0);
+    };
+    let header = Header {
+        compacted: true,
+        ..header.clone()
+    };
+    let mut rewritten = vec![];
+    line::encode(&Rec::Header(header), &mut rewritten).map_err(io::Error::other)?;
+    rewritten.extend_from_slice(&kept);
+
+    let draft = segment.path.with_extension("tmp");
+    let _left_over = fs::remove_file(&draft);
+    let written = disk::create_new(&draft).and_then(|mut file| {
+        file.write_all(&rewritten)?;
+        file.sync_all()
+    });
+    failpoint::pass("compact.mid");
+    let replaced = written.and_then(|()| disk::rename(&draft, &segment.path));
+    if replaced.is_err() {
+        let _not_there = fs::remove_file(&draft);
+    }
+    replaced?;
+    Ok((bytes.len() as u64).saturating_sub(rewritten.len() as u64))
+}
+
+/// The lines that stay; `None` if all do, or one cannot be read.
+fn without(mut body: &[u8], deleted: &HashMap<ConversationId, Pos>) -> Option<Vec<u8>> {
+    let gone = |conversation, pos: Pos| deleted.get(&conversation).is_some_and(|it| pos < *it);
+    let mut kept = Vec::with_capacity(body.len());
+    let before = body.len();
+    while !body.is_empty() {
+        let (rec, length) = line::check(body)?;
+        let drop = match line::parse(rec).ok()? {
+            Rec::Event(it) => gone(it.conversation, it.place.pos),
+            Rec::Partial(it) => gone(it.conversation, it.place.pos),
+            // What replays over an old index must still hear of the deletion.
+            Rec::Delete(_) | Rec::Header(_) => false,
+        };
+        if !drop {
+            kept.extend_from_slice(&body[..length]);
+        }
+        body = &body[length..];
+    }
+    (kept.len() < before).then_some(kept)
+}

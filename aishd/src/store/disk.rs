@@ -1,0 +1,88 @@
+//! Files and directories as the store makes them: private, never through a link, and with their directory
+//! entry synced, because a file whose name a power cut takes is gone.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+
+/// Below this the disk counts as full: sled needs some of it to open and to compact.
+pub(super) const SPARE_BYTES: u64 = 2 * 1024 * 1024;
+
+pub(super) fn make_dir(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_dir(parent),
+        _ => Ok(()),
+    }
+}
+
+/// A file that was not there before.
+pub(super) fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .custom_flags(no_follow())
+        .open(path)
+}
+
+/// A file for reading, and for writing at its end by whoever keeps the offset.
+pub(super) fn open_existing(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(no_follow())
+        .open(path)
+}
+
+pub(super) fn no_follow() -> i32 {
+    i32::try_from((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits()).unwrap_or_default()
+}
+
+pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    to.parent().map_or(Ok(()), sync_dir)
+}
+
+/// Bytes that this user may still write.
+pub(super) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let stat = rustix::fs::statvfs(path)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// The disk, or the user's share of it, is used up.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// Does `work` in a thread of its own and waits so long for it; `None` when it has not ended by then or
+/// panicked. The thread is left to itself: sled can hang on damaged files, and nothing can end it.
+pub(super) fn within<T: Send + 'static>(
+    limit: Duration,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (done, outcome) = std::sync::mpsc::sync_channel(1);
+    let spawned = std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            let _nobody_waits = done.send(work());
+        });
+    spawned.ok()?;
+    outcome.recv_timeout(limit).ok()
+}

@@ -1,0 +1,51 @@
+//! One daemon has the store (G18). The lock goes with the process, so a `kill -9` leaves nothing to clean up.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::{OpenError, disk};
+
+#[derive(Debug)]
+pub(super) struct Lock {
+    file: File,
+}
+
+impl Lock {
+    pub(super) fn take(dir: &Path) -> Result<Self, OpenError> {
+        let io_error = |source| OpenError::Io {
+            path: dir.display().to_string(),
+            source,
+        };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(disk::no_follow())
+            .open(dir.join("lock"))
+            .map_err(io_error)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { file }),
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                // Who holds it is a courtesy; that it is held is what counts.
+                let _unreadable = file.read_to_string(&mut pid);
+                Err(OpenError::Locked {
+                    path: dir.display().to_string(),
+                    pid: pid.trim().parse().ok(),
+                })
+            }
+            Err(TryLockError::Error(source)) => Err(io_error(source)),
+        }
+    }
+
+    /// Not done while taking it, because a newer store must stay as it is (G14).
+    pub(super) fn write_pid(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        writeln!(self.file, "{}", std::process::id())
+    }
+}

@@ -1,0 +1,207 @@
+//! What the writer is asked for, and whether it follows on what is stored.
+
+use std::collections::HashMap;
+
+use aish_proto::id::{ConversationId, Seq};
+use serde_json::value::RawValue;
+use sled::Db;
+use tokio::sync::oneshot;
+
+use super::change::{Changes, Memory};
+use super::index::Fault;
+use super::journal::{Entry, Location};
+use super::line::Pos;
+use super::{Commit, CommitError, Partial};
+use crate::core::event::Record;
+use crate::core::state::State;
+
+/// The journal's lines can have eight digits of length; nothing that we accept comes near.
+const RECORD_BYTES: usize = 64 * 1024 * 1024;
+
+pub(super) type Ack = oneshot::Sender<Result<(), CommitError>>;
+
+#[derive(Debug)]
+pub(super) enum Request {
+    Commit(Box<Prepared>, Ack),
+    Partial(Partial),
+    Delete(ConversationId, Ack),
+}
+
+/// A commit whose records were encoded by who made it, so that the writer need not.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    conversation: ConversationId,
+    records: Vec<(Record, Box<RawValue>)>,
+    state: State,
+}
+
+impl Prepared {
+    pub(super) fn new(commit: Commit) -> Result<Self, CommitError> {
+        let mut records = Vec::with_capacity(commit.records.len());
+        for record in commit.records {
+            let stored = serde_json::value::to_raw_value(&record)
+                .map_err(|it| CommitError::Io(format!("encode a record: {it}")))?;
+            if stored.get().len() > RECORD_BYTES {
+                return Err(CommitError::Io("a record is too long".to_owned()));
+            }
+            records.push((record, stored));
+        }
+        Ok(Self {
+            conversation: commit.conversation,
+            records,
+            state: commit.state,
+        })
+    }
+
+    /// The seq of its last record, if it follows on the last one that is stored.
+    fn follows_on(&self, last_seq: Seq) -> Result<Seq, CommitError> {
+        let mut next = last_seq;
+        for (record, _) in &self.records {
+            next = next.next();
+            if record.seq != next {
+                return Err(CommitError::Io(format!(
+                    "record {} of conversation {} where {next} was due",
+                    record.seq, self.conversation
+                )));
+            }
+        }
+        if self.records.is_empty() || self.state.last_seq != next {
+            return Err(CommitError::Io(format!(
+                "the state of conversation {} is not the one after its records",
+                self.conversation
+            )));
+        }
+        Ok(next)
+    }
+
+    fn bytes(&self) -> usize {
+        self.records.iter().map(|(_, it)| it.get().len()).sum()
+    }
+}
+
+impl Request {
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Commit(commit, _) => commit.bytes(),
+            Self::Partial(partial) => partial.text.len(),
+            Self::Delete(..) => 0,
+        }
+    }
+
+    pub(super) fn refuse(self, error: &CommitError) {
+        match self {
+            Self::Commit(_, ack) | Self::Delete(_, ack) => answer(ack, Err(error.clone())),
+            Self::Partial(_) => {}
+        }
+    }
+
+    pub(super) fn into_ack(self) -> Option<Ack> {
+        match self {
+            Self::Commit(_, ack) | Self::Delete(_, ack) => Some(ack),
+            Self::Partial(_) => None,
+        }
+    }
+}
+
+pub(super) fn answer(ack: Ack, outcome: Result<(), CommitError>) {
+    // Who asked may be gone; what was stored stays stored.
+    let _gone = ack.send(outcome);
+}
+
+/// Refuses what does not follow on what is stored, so that no gap comes into a log (G3).
+pub(super) fn in_order(
+    db: &Db,
+    memory: &mut Memory,
+    group: Vec<Request>,
+) -> Result<Vec<Request>, (Vec<Request>, Fault)> {
+    let mut last_seqs: HashMap<ConversationId, Seq> = HashMap::new();
+    let mut taken = Vec::with_capacity(group.len());
+    let mut waiting = group.into_iter();
+    while let Some(request) = waiting.next() {
+        match &request {
+            Request::Partial(_) => {}
+            Request::Delete(conversation, _) => {
+                last_seqs.insert(*conversation, Seq(0));
+            }
+            Request::Commit(commit, _) => {
+                let known = match last_seqs.get(&commit.conversation) {
+                    Some(known) => Ok(*known),
+                    None => memory.last_seq(db, commit.conversation),
+                };
+                let last_seq = match known {
+                    Ok(last_seq) => last_seq,
+                    Err(fault) => {
+                        taken.push(request);
+                        taken.extend(waiting);
+                        return Err((taken, fault));
+                    }
+                };
+                match commit.follows_on(last_seq) {
+                    Ok(last_seq) => last_seqs.insert(commit.conversation, last_seq),
+                    Err(error) => {
+                        request.refuse(&error);
+                        continue;
+                    }
+                };
+            }
+        }
+        taken.push(request);
+    }
+    Ok(taken)
+}
+
+/// The lines of a group, in its order.
+pub(super) fn entries(group: &[Request]) -> Vec<Entry<'_>> {
+    let mut entries = vec![];
+    for request in group {
+        match request {
+            Request::Partial(partial) => entries.push(Entry::Partial(partial)),
+            Request::Delete(conversation, _) => entries.push(Entry::Delete(*conversation)),
+            Request::Commit(commit, _) => {
+                let count = commit.records.len();
+                let lines = commit.records.iter().zip(1..);
+                entries.extend(lines.map(|((_, record), number)| Entry::Event {
+                    conversation: commit.conversation,
+                    record,
+                    last: number == count,
+                }));
+            }
+        }
+    }
+    entries
+}
+
+/// Applies a group whose lines stand at `locations`. Returns what was deleted, and where.
+pub(super) fn apply(
+    db: &Db,
+    memory: &mut Memory,
+    group: &[Request],
+    locations: &[Location],
+) -> Result<Vec<(ConversationId, Pos)>, Fault> {
+    let mut changes = Changes::new(db, memory);
+    let mut deleted = vec![];
+    let mut locations = locations.iter().copied();
+    for request in group {
+        match request {
+            Request::Commit(commit, _) => {
+                for ((record, stored), at) in commit.records.iter().zip(&mut locations) {
+                    changes.record(commit.conversation, record, stored.get().as_bytes(), at)?;
+                }
+                changes.state(commit.conversation, &commit.state)?;
+            }
+            Request::Partial(partial) => {
+                for at in locations.by_ref().take(1) {
+                    changes.partial(partial, at)?;
+                }
+            }
+            Request::Delete(conversation, _) => {
+                for at in locations.by_ref().take(1) {
+                    changes.delete(*conversation, at)?;
+                    deleted.push((*conversation, at.pos));
+                }
+            }
+        }
+    }
+    changes.apply()?;
+    Ok(deleted)
+}

@@ -1,0 +1,303 @@
+//! Reading the journal back: which lines count, where a torn tail is cut, and what is damage.
+//!
+//! A bad line is a torn tail when nothing behind it knows it as durable. Otherwise something acknowledged is
+//! damaged, and whoever asked must not go on as if nothing had happened.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::PathBuf;
+
+use super::journal::Location;
+use super::line::{self, Place, Pos, Rec};
+use super::segment::Segment;
+
+/// Lines of a whole commit, in order.
+pub(super) type Lines<'a> = Vec<(Rec<'a>, Location)>;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ScanError {
+    #[error("{} is damaged at byte {offset}: {what}", file.display())]
+    Damaged {
+        file: PathBuf,
+        offset: u64,
+        what: String,
+    },
+    #[error("read the journal")]
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// How the journal ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// The last position that counts.
+    pub(super) pos: Pos,
+    pub(super) committed: Pos,
+    /// Where the newest segment ends, and how many bytes behind it belong to an unfinished write.
+    pub(super) size: u64,
+    pub(super) torn: u64,
+    /// Lines that were applied before are missing or damaged.
+    pub(super) old_damage: bool,
+}
+
+/// Reads everything behind `applied` (all, if none), one commit at a time.
+pub(super) fn read(
+    segments: &[Segment],
+    applied: Option<&Location>,
+    each: &mut dyn FnMut(Lines<'_>) -> Result<(), String>,
+) -> Result<Ended, ScanError> {
+    let mut scan = Scan {
+        segments,
+        applied: applied.map_or(0, |it| it.pos),
+        ended: Ended {
+            pos: applied.map_or(0, |it| it.pos),
+            committed: applied.map_or(0, |it| it.committed),
+            ..Ended::default()
+        },
+    };
+    let (from, resume_at) = scan.start(applied)?;
+    for index in from..segments.len() {
+        let offset = resume_at.filter(|_| index == from);
+        scan.segment(index, offset, each)?;
+    }
+    Ok(scan.ended)
+}
+
+#[derive(Debug)]
+struct Scan<'a> {
+    segments: &'a [Segment],
+    /// Up to here the index has everything.
+    applied: Pos,
+    ended: Ended,
+}
+
+impl Scan<'_> {
+    /// The segment to begin in, and the offset when it is known.
+    fn start(&mut self, applied: Option<&Location>) -> Result<(usize, Option<u64>), ScanError> {
+        let Some(applied) = applied else {
+            if let Some(first) = self.segments.first() {
+                let missing = first.header.as_ref().and_then(|it| it.previous);
+                if missing.is_some() {
+                    return Err(damaged(first, 0, "the segments before it are missing"));
+                }
+                self.ended.pos = first.first - 1;
+            }
+            return Ok((0, None));
+        };
+        let Some(oldest) = self.segments.first() else {
+            self.ended.pos = 0;
+            return Ok((0, None));
+        };
+        let oldest_after = oldest.header.as_ref().map(|it| it.after);
+        if oldest.first > applied.pos + 1 && oldest_after.is_none_or(|it| it > applied.pos) {
+            return Err(damaged(oldest, 0, "the segments before it are missing"));
+        }
+        let from = self
+            .segments
+            .iter()
+            .rposition(|it| it.first <= applied.pos + 1)
+            .unwrap_or(0);
+        let home = self
+            .segments
+            .iter()
+            .position(|it| it.first == applied.segment);
+        if let Some(home) = home
+            && stands_there(&self.segments[home], applied)?
+        {
+            return Ok((home, Some(applied.end)));
+        }
+        // The segment was compacted, or is not what it was: it is read from its start.
+        if let Some(first) = self.segments.get(from) {
+            self.ended.pos = first.first.saturating_sub(1);
+        }
+        Ok((from, None))
+    }
+
+    fn segment(
+        &mut self,
+        index: usize,
+        offset: Option<u64>,
+        each: &mut dyn FnMut(Lines<'_>) -> Result<(), String>,
+    ) -> Result<(), ScanError> {
+        let segment = &self.segments[index];
+        let next = self.segments.get(index + 1);
+        let Some(header) = &segment.header else {
+            return Err(damaged(segment, 0, "its header cannot be read"));
+        };
+        if offset.is_none() {
+            self.enter(index)?;
+        }
+        let limit = next.and_then(|it| it.header.as_ref()).map(|it| it.after);
+        let at = offset.unwrap_or(segment.body_at);
+        let bytes = read_from(segment, at)?;
+        let mut cursor = 0;
+        let mut commit: Lines<'_> = vec![];
+        let mut commit_at = 0;
+        while cursor < bytes.len() {
+            let parsed = line::check(&bytes[cursor..]).and_then(|(rec, length)| {
+                let rec = line::parse(rec).ok()?;
+                let place = rec.place()?;
+                Some((rec, place, length))
+            });
+            let expected = self.ended.pos + 1 + commit.len() as u64;
+            let fits = parsed.as_ref().is_some_and(|(_, place, _)| {
+                place.pos == expected || (place.pos > expected && header.compacted)
+            });
+            let Some((rec, place, length)) = parsed.filter(|_| fits) else {
+                match self.behind_bad_line(&bytes, cursor, expected, index, at)? {
+                    Some(further) => {
+                        commit.clear();
+                        cursor = further;
+                        commit_at = further;
+                        continue;
+                    }
+                    None => break,
+                }
+            };
+            if limit.is_some_and(|limit| place.pos > limit) {
+                break;
+            }
+            let location = self.location(segment.first, at, cursor, length, place, &rec);
+            commit.push((rec, location));
+            cursor += length;
+            if place.last {
+                self.complete(std::mem::take(&mut commit), each)?;
+                commit_at = cursor;
+            }
+        }
+        self.ended.size = at + commit_at as u64;
+        self.ended.torn = (bytes.len() - commit_at) as u64;
+        Ok(())
+    }
+
+    /// What the step from the segment before to this one says.
+    fn enter(&mut self, index: usize) -> Result<(), ScanError> {
+        let segment = &self.segments[index];
+        let (Some(header), Some(before)) = (&segment.header, index.checked_sub(1)) else {
+            return Ok(());
+        };
+        let before = &self.segments[before];
+        let compacted = before.header.as_ref().is_some_and(|it| it.compacted);
+        let chained = header.previous == Some(before.first);
+        let whole = compacted || self.ended.pos >= header.after || self.ended.pos + 1 == segment.first;
+        if !(chained && whole) {
+            if header.after > self.applied {
+                return Err(damaged(before, self.ended.size, "records behind it are missing"));
+            }
+            self.ended.old_damage = true;
+        }
+        self.ended.pos = segment.first - 1;
+        Ok(())
+    }
+
+    fn location(
+        &self,
+        segment: Pos,
+        at: u64,
+        cursor: usize,
+        length: usize,
+        place: Place,
+        rec: &Rec<'_>,
+    ) -> Location {
+        let line = at + cursor as u64;
+        let committed = match rec {
+            Rec::Partial(_) | Rec::Header(_) => self.ended.committed,
+            Rec::Event(_) | Rec::Delete(_) => place.pos,
+        };
+        Location {
+            pos: place.pos,
+            committed,
+            segment,
+            line,
+            end: line + length as u64,
+        }
+    }
+
+    fn complete(
+        &mut self,
+        commit: Lines<'_>,
+        each: &mut dyn FnMut(Lines<'_>) -> Result<(), String>,
+    ) -> Result<(), ScanError> {
+        if let Some((_, location)) = commit.last() {
+            self.ended.pos = location.pos;
+            if location.pos <= self.applied {
+                return Ok(());
+            }
+            self.ended.committed = self.ended.committed.max(location.committed);
+            each(commit).map_err(ScanError::Refused)?;
+        }
+        Ok(())
+    }
+
+    /// Decides about a line that cannot be read or is not the next one: where to go on, if the index has
+    /// what is missing, or `None` for an end that was never acknowledged.
+    fn behind_bad_line(
+        &mut self,
+        bytes: &[u8],
+        cursor: usize,
+        expected: Pos,
+        index: usize,
+        at: u64,
+    ) -> Result<Option<usize>, ScanError> {
+        let lost = |what| Err(damaged(&self.segments[index], at + cursor as u64, what));
+        let mut further = cursor;
+        while let Some(newline) = bytes[further..].iter().position(|it| *it == b'\n') {
+            further += newline + 1;
+            let Some((rec, _)) = line::check(&bytes[further..]) else {
+                continue;
+            };
+            let Some(place) = line::parse(rec).ok().and_then(|it| it.place()) else {
+                continue;
+            };
+            if place.pos > expected && place.pos <= self.applied + 1 {
+                self.ended.old_damage = true;
+                self.ended.pos = place.pos - 1;
+                return Ok(Some(further));
+            }
+            if place.durable >= expected {
+                return lost("acknowledged records cannot be read");
+            }
+        }
+        let later = self.segments[index + 1..]
+            .iter()
+            .filter_map(|it| it.header.as_ref());
+        if later
+            .map(|it| it.after)
+            .any(|after| after >= expected && after > self.applied)
+        {
+            return lost("acknowledged records cannot be read");
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the line that was applied last is where it was.
+fn stands_there(segment: &Segment, applied: &Location) -> Result<bool, ScanError> {
+    let mut line = vec![];
+    let mut file = File::open(&segment.path)?;
+    file.seek(SeekFrom::Start(applied.line))?;
+    file.take(applied.end.saturating_sub(applied.line))
+        .read_to_end(&mut line)?;
+    let pos = line::check(&line)
+        .and_then(|(rec, _)| line::parse(rec).ok())
+        .and_then(|rec| rec.place())
+        .map(|it| it.pos);
+    Ok(pos == Some(applied.pos))
+}
+
+fn read_from(segment: &Segment, offset: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![];
+    let mut file = File::open(&segment.path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn damaged(segment: &Segment, offset: u64, what: &str) -> ScanError {
+    ScanError::Damaged {
+        file: segment.path.clone(),
+        offset,
+        what: what.to_owned(),
+    }
+}

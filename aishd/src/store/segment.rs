@@ -1,0 +1,124 @@
+//! Segments as files: their names, how one is begun, and their headers.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::disk;
+use super::line::{self, Header, Pos, Rec};
+
+/// A header is far shorter.
+const HEADER_READ_BYTES: u64 = 64 * 1024;
+
+/// A segment that is there, with what its header says; `None` where the header is damaged.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    pub(super) first: Pos,
+    pub(super) path: PathBuf,
+    pub(super) header: Option<Header>,
+    /// Said even by a header of a format that we do not know.
+    pub(super) format: Option<u32>,
+    /// Bytes of the header's line.
+    pub(super) body_at: u64,
+}
+
+pub(super) fn path(journal: &Path, first: Pos) -> PathBuf {
+    journal.join(format!("{first:020}.jsonl"))
+}
+
+/// The part of a header that every format keeps.
+#[derive(serde::Deserialize)]
+struct Probe {
+    header: ProbeHeader,
+}
+
+#[derive(serde::Deserialize)]
+struct ProbeHeader {
+    format: u32,
+}
+
+/// All segments in order. Half-made ones (`.tmp`) are none.
+pub(super) fn list(journal: &Path) -> io::Result<Vec<Segment>> {
+    let entries = match fs::read_dir(journal) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+        Err(error) => return Err(error),
+    };
+    let mut segments = vec![];
+    for entry in entries {
+        let path = entry?.path();
+        let first = path
+            .file_name()
+            .and_then(|it| it.to_str())
+            .and_then(|it| it.strip_suffix(".jsonl"))
+            .filter(|it| it.len() == 20)
+            .and_then(|it| it.parse().ok());
+        if let Some(first) = first {
+            segments.push(read_header(first, path)?);
+        }
+    }
+    segments.sort_by_key(|it| it.first);
+    Ok(segments)
+}
+
+fn read_header(first: Pos, path: PathBuf) -> io::Result<Segment> {
+    let mut start = vec![];
+    File::open(&path)?
+        .take(HEADER_READ_BYTES)
+        .read_to_end(&mut start)?;
+    let checked = line::check(&start);
+    let format = checked
+        .and_then(|(rec, _)| serde_json::from_slice::<Probe>(rec).ok())
+        .map(|it| it.header.format);
+    let found = checked.and_then(|(rec, bytes)| match line::parse(rec) {
+        Ok(Rec::Header(header)) => Some((header, bytes)),
+        Ok(Rec::Event(_) | Rec::Partial(_) | Rec::Delete(_)) | Err(_) => None,
+    });
+    let (header, body_at) = match found {
+        Some((header, bytes)) => (Some(header), bytes),
+        None => (None, 0),
+    };
+    Ok(Segment {
+        first,
+        path,
+        header,
+        format,
+        body_at: body_at as u64,
+    })
+}
+
+/// Begins a segment. It gets its name only when it is synced, so that a segment without a header is damaged
+/// and never merely young. Returns the file, to be written at the returned offset.
+pub(super) fn begin(journal: &Path, header: Header) -> io::Result<(File, u64)> {
+    let target = path(journal, header.first);
+    let draft = target.with_extension("tmp");
+    let made = write_draft(&draft, header).and_then(|made| {
+        disk::rename(&draft, &target)?;
+        Ok(made)
+    });
+    if made.is_err() {
+        let _not_there = fs::remove_file(&draft);
+    }
+    made
+}
+
+fn write_draft(draft: &Path, header: Header) -> io::Result<(File, u64)> {
+    let _left_over = fs::remove_file(draft);
+    let mut bytes = vec![];
+    line::encode(&Rec::Header(header), &mut bytes).map_err(io::Error::other)?;
+    let mut file = disk::create_new(draft)?;
+    file.write_all(&bytes)?;
+    file.sync_all()?;
+    Ok((file, bytes.len() as u64))
+}
+
+/// Takes away what a crash left half made.
+pub(super) fn remove_drafts(journal: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(journal)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|it| it == "tmp") {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}

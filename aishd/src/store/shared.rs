@@ -1,0 +1,150 @@
+//! What the handles and the writer share: the open index, and what each tells the other.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use aish_proto::id::Epoch;
+use sled::Db;
+use tokio::sync::Notify;
+
+use super::ReadError;
+use super::index::{Fault, guarded};
+use super::recover::Opened;
+
+/// How long a read waits for a damaged index to be built anew.
+const REBUILD_LIMIT: Duration = Duration::from_secs(10);
+/// How long the end of the writer is waited for; a hung disk must not hold a shutdown for ever.
+const END_LIMIT: Duration = Duration::from_secs(8);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) epoch: Epoch,
+    /// Empty while the index is opened again. Readers hold the lock while they read, so that no handle of a
+    /// faulty sled is left when it is taken out.
+    index: RwLock<Option<Db>>,
+    status: Mutex<Status>,
+    changed: Condvar,
+    /// Wakes the writer for what does not come through its mailbox.
+    pub(super) call: Notify,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Status {
+    pub(super) closing: bool,
+    pub(super) ended: bool,
+    /// A reader found the index of this generation damaged, and why.
+    pub(super) damaged: Option<String>,
+    /// Counts what was done about damage, successfully or not.
+    pub(super) generation: u64,
+    pub(super) problem: Option<String>,
+    pub(super) journal_bytes: u64,
+    pub(super) repairs: Vec<String>,
+}
+
+impl Shared {
+    pub(super) fn new(opened: &Opened) -> Self {
+        Self {
+            epoch: opened.epoch,
+            index: RwLock::new(Some(opened.db.clone())),
+            status: Mutex::new(Status {
+                journal_bytes: opened.journal.bytes(),
+                repairs: opened.repairs.clone(),
+                ..Status::default()
+            }),
+            changed: Condvar::new(),
+            call: Notify::new(),
+        }
+    }
+
+    pub(super) fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the status and wakes those who wait for that.
+    pub(super) fn update(&self, change: impl FnOnce(&mut Status)) {
+        change(&mut self.status());
+        self.changed.notify_all();
+    }
+
+    /// The outcome with the generation of the index that it was read from.
+    pub(super) fn try_read<T>(
+        &self,
+        work: &impl Fn(&Db) -> Result<T, Fault>,
+    ) -> Result<(Result<T, Fault>, u64), ReadError> {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let generation = self.status().generation;
+        let Some(db) = &*index else {
+            let status = self.status();
+            let why = if status.closing {
+                "the store is closed".to_owned()
+            } else {
+                let problem = status.problem.clone();
+                problem.unwrap_or_else(|| "its index is opened again".to_owned())
+            };
+            return Err(ReadError::Unavailable(why));
+        };
+        Ok((guarded(|| work(db)), generation))
+    }
+
+    /// Asks the writer to see to an index that could not be read, and waits until it has tried.
+    pub(super) fn wait_for_rebuild(&self, generation: u64, fault: &Fault) {
+        let mut status = self.status();
+        if status.generation == generation && status.damaged.is_none() {
+            status.damaged = Some(fault.to_string());
+        }
+        self.call.notify_one();
+        let unchanged = |it: &mut Status| it.generation == generation && !it.ended;
+        let waited = self
+            .changed
+            .wait_timeout_while(status, REBUILD_LIMIT, unchanged);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(super) fn db(&self) -> Option<Db> {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        index.clone()
+    }
+
+    /// Takes the index away from the readers.
+    pub(super) fn take_index(&self) -> Option<Db> {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.take()
+    }
+
+    pub(super) fn give_index(&self, db: Db) {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        *index = Some(db);
+    }
+
+    /// Ends the writer after what it has been sent, and waits until it is gone.
+    pub(super) fn end_writer(&self) {
+        self.update(|it| it.closing = true);
+        self.call.notify_one();
+        let started = Instant::now();
+        let waited = self
+            .changed
+            .wait_timeout_while(self.status(), END_LIMIT, |it| !it.ended);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        if started.elapsed() >= END_LIMIT {
+            tracing::error!("the store's writer did not end in time");
+        }
+    }
+}
+
+/// The last of its clones ends the writer.
+#[derive(Debug)]
+pub(super) struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Handle {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.end_writer();
+    }
+}

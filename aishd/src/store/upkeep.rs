@@ -1,0 +1,273 @@
+//! What the writer does between groups: an index that failed is opened or built again, flushed when there is
+//! time, the journal compacted, and in the end everything written down.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::index::{self, Fault, guarded};
+use super::recover::{self, BuildError};
+use super::requests::{Ack, answer};
+use super::segment::Segment;
+use super::shared::Shared;
+use super::writer::Writer;
+use super::{compact, disk, scan, segment, values};
+
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LAST_RETRY: Duration = Duration::from_secs(5);
+/// A journal that does not allow a rebuild is not read again for every read that fails.
+const REBUILD_PAUSE: Duration = Duration::from_secs(30);
+/// How often a full disk is looked at again.
+const RECHECK: Duration = Duration::from_millis(500);
+
+/// The index is closed, and is opened again after a pause that grows.
+#[derive(Debug)]
+pub(super) struct Away {
+    /// Of commits that are durable, but cannot be read yet.
+    held: Vec<Ack>,
+    pub(super) retry_at: Instant,
+    pause: Duration,
+    remedy: Remedy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Remedy {
+    Reopen,
+    Rebuild,
+}
+
+/// Says that the writer is gone, also when it panicked.
+#[derive(Debug)]
+pub(super) struct Ends {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.shared.update(|it| {
+            it.ended = true;
+            it.problem = Some("the store is closed".to_owned());
+        });
+    }
+}
+
+impl Writer {
+    /// After a fault of the index. What is in the journal stays true: `held` is acknowledged when it can be read.
+    pub(super) fn lose_index(&mut self, fault: &Fault, held: Vec<Ack>) {
+        tracing::warn!(%fault, "the index failed; it is opened again");
+        if fault.is_full() {
+            self.reserve.drop_now();
+        }
+        self.away = Some(Away {
+            held,
+            retry_at: Instant::now(),
+            pause: FIRST_RETRY,
+            remedy: Remedy::Reopen,
+        });
+        self.restore();
+    }
+
+    /// One attempt to get the index back.
+    pub(super) fn restore(&mut self) {
+        let Some(mut away) = self.away.take() else {
+            return;
+        };
+        if let Some(db) = self.shared.take_index() {
+            index::close(db);
+        }
+        let restored = match away.remedy {
+            Remedy::Reopen => self.reopen(),
+            Remedy::Rebuild => self.rebuild(),
+        };
+        match restored {
+            Ok(()) => {
+                self.shared.update(|it| it.problem = None);
+                self.acknowledge(away.held);
+            }
+            Err(error) => {
+                if matches!(&error, BuildError::Index(fault) if !fault.is_disk()) {
+                    away.remedy = Remedy::Rebuild;
+                }
+                tracing::warn!(%error, "the index is not back yet");
+                self.shared
+                    .update(|it| it.problem = Some(format!("open the index: {error}")));
+                away.retry_at = Instant::now() + away.pause;
+                away.pause = (away.pause * 2).min(LAST_RETRY);
+                self.away = Some(away);
+            }
+        }
+    }
+
+    fn reopen(&mut self) -> Result<(), BuildError> {
+        self.leave_given_up_segment()?;
+        let (db, memory) = recover::reopen(&self.dir)?;
+        self.memory = memory;
+        self.shared.give_index(db);
+        Ok(())
+    }
+
+    /// What a given-up segment still holds counts only until the next one begins.
+    fn leave_given_up_segment(&mut self) -> Result<(), BuildError> {
+        if self.journal.current_first().is_none() {
+            self.journal.roll().map_err(scan::ScanError::Io)?;
+        }
+        Ok(())
+    }
+
+    /// Builds the index anew; the old one goes on answering what it can until the new one is whole.
+    fn rebuild(&mut self) -> Result<(), BuildError> {
+        self.leave_given_up_segment()?;
+        let segments = segment::list(self.journal.dir()).map_err(scan::ScanError::Io)?;
+        let shared = Arc::clone(&self.shared);
+        let aside = recover::rebuild_then(&self.dir, &segments, || {
+            if let Some(db) = shared.take_index() {
+                index::close(db);
+            }
+        })?;
+        let (db, memory) = recover::reopen(&self.dir)?;
+        self.memory = memory;
+        self.shared.give_index(db);
+        let kept = aside.map_or_else(String::new, |it| format!("; it is kept as {}", it.display()));
+        let repair =
+            format!("the index was damaged and was built again from the journal{kept}");
+        tracing::warn!(dir = %self.dir.display(), repair, "the store was repaired");
+        self.shared.update(|it| it.repairs.push(repair));
+        Ok(())
+    }
+
+    /// A reader could not read the index.
+    pub(super) fn see_to_damage(&mut self) {
+        let Some(damage) = self.shared.status().damaged.clone() else {
+            return;
+        };
+        let now = Instant::now();
+        let pausing = self.no_rebuild_before.is_some_and(|it| it > now);
+        if self.away.is_none() && !pausing {
+            tracing::warn!(damage, "the index is damaged: building it again");
+            if let Err(error) = self.rebuild() {
+                tracing::error!(%error, "the index cannot be built again");
+                self.no_rebuild_before = Some(now + REBUILD_PAUSE);
+                self.shared
+                    .update(|it| it.problem = Some(format!("the index is damaged: {error}")));
+                if self.shared.db().is_none() {
+                    self.away = Some(Away {
+                        held: vec![],
+                        retry_at: now + FIRST_RETRY,
+                        pause: FIRST_RETRY,
+                        remedy: Remedy::Reopen,
+                    });
+                }
+            }
+        }
+        self.shared.update(|it| {
+            it.damaged = None;
+            it.generation += 1;
+        });
+    }
+
+    pub(super) fn recheck(&mut self) {
+        let room = disk::free_bytes(&self.dir).is_ok_and(|it| it >= disk::SPARE_BYTES);
+        // Whether a segment can be begun shows whether the disk works again (G10).
+        let works = room && self.journal.roll_if_due().is_ok();
+        if works {
+            self.recheck_at = None;
+            self.reserve.make_if_plenty();
+            self.shared.update(|it| it.problem = None);
+        } else {
+            self.recheck_at = Some(Instant::now() + RECHECK);
+        }
+    }
+
+    /// So that the next start has little to replay; nothing acknowledged depends on it.
+    pub(super) fn flush(&mut self) {
+        self.flush_at = None;
+        self.unflushed_bytes = 0;
+        let Some(db) = self.shared.db() else {
+            return;
+        };
+        let flushed = index::flush(&db);
+        drop(db);
+        if let Err(fault) = flushed {
+            self.lose_index(&fault, vec![]);
+        }
+    }
+
+    /// Looks which closed segments hold what was deleted.
+    pub(super) fn plan_compaction(&mut self) {
+        let Some(db) = self.shared.db() else {
+            return;
+        };
+        self.deleted = index::deleted(&db).unwrap_or_default().into_iter().collect();
+        self.to_compact.clear();
+        if !self.deleted.is_empty() {
+            let current = self.journal.current_first();
+            self.to_compact = recover::closed_segments(self.journal.dir(), current);
+        }
+    }
+
+    pub(super) fn compact(&mut self, segment: &Segment) {
+        match compact::segment(segment, &self.deleted) {
+            Ok(shorter) => self
+                .journal
+                .set_bytes(self.journal.bytes().saturating_sub(shorter)),
+            Err(error) => {
+                // The next roll or start tries again.
+                tracing::warn!(%error, "could not compact a segment of the journal");
+                self.to_compact.clear();
+                return;
+            }
+        }
+        if self.to_compact.is_empty() {
+            self.forget_deleted();
+        }
+    }
+
+    /// Everything before the current segment has been compacted.
+    fn forget_deleted(&mut self) {
+        let (Some(db), Some(current)) = (self.shared.db(), self.journal.current_first()) else {
+            return;
+        };
+        let done: Vec<_> = self
+            .deleted
+            .iter()
+            .filter(|(_, pos)| **pos < current)
+            .map(|(conversation, _)| *conversation)
+            .collect();
+        let removed = guarded(|| {
+            for conversation in &done {
+                db.remove(values::deleted(*conversation))?;
+            }
+            Ok(())
+        });
+        drop(db);
+        match removed {
+            Ok(()) => {
+                self.deleted.retain(|_, pos| *pos >= current);
+                let bytes = self.journal.bytes();
+                self.shared.update(|it| it.journal_bytes = bytes);
+            }
+            Err(fault) => self.lose_index(&fault, vec![]),
+        }
+    }
+
+    /// Takes what is still in the mailbox, and writes everything down.
+    pub(super) fn finish(&mut self) {
+        self.mailbox.close();
+        while let Ok(first) = self.mailbox.try_recv() {
+            let group = self.group(first);
+            self.write(group);
+        }
+        if let Some(away) = self.away.take() {
+            // They are in the journal; the next start reads them from there.
+            away.held.into_iter().for_each(|it| answer(it, Ok(())));
+        }
+        if let Err(error) = self.journal.sync() {
+            tracing::warn!(%error, "could not sync the last text of the journal");
+        }
+        if let Some(db) = self.shared.take_index() {
+            if let Err(fault) = index::flush(&db) {
+                tracing::warn!(%fault, "could not flush the index");
+            }
+            index::close(db);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The one thread that writes: it takes what waits as a group, appends it to the journal, syncs once, applies it
+//! to the index and only then acknowledges.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aish_proto::id::ConversationId;
+use tokio::sync::mpsc;
+
+use super::change::Memory;
+use super::index::guarded;
+use super::journal::{AppendError, Journal, Location, SEGMENT_BYTES};
+use super::line::Pos;
+use super::lock::Lock;
+use super::recover::Opened;
+use super::requests::{Ack, Request, answer, apply, entries, in_order};
+use super::reserve::Reserve;
+use super::segment::Segment;
+use super::shared::Shared;
+use super::upkeep::{Away, Ends};
+use super::{CommitError, MAILBOX, disk};
+use crate::failpoint;
+
+/// One write and one sync for so much: enough to be worth the sync, little enough to be quick.
+const GROUP_BYTES: usize = 1024 * 1024;
+/// The index is flushed when nothing happened for so long, so that the next start has little to replay.
+const IDLE: Duration = Duration::from_millis(500);
+/// How often a full disk is looked at again.
+const RECHECK: Duration = Duration::from_millis(500);
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) dir: PathBuf,
+    pub(super) shared: Arc<Shared>,
+    pub(super) mailbox: mpsc::Receiver<Request>,
+    /// Held as long as the writer lives.
+    _lock: Lock,
+    pub(super) reserve: Reserve,
+    pub(super) journal: Journal,
+    pub(super) memory: Memory,
+    /// Why the index is away, when it is.
+    pub(super) away: Option<Away>,
+    /// When the index is flushed, if it has anything to flush.
+    pub(super) flush_at: Option<Instant>,
+    pub(super) unflushed_bytes: u64,
+    /// When trouble with the disk is looked at again.
+    pub(super) recheck_at: Option<Instant>,
+    /// Segments that compaction has yet to see.
+    pub(super) to_compact: Vec<Segment>,
+    pub(super) deleted: HashMap<ConversationId, Pos>,
+    pub(super) no_rebuild_before: Option<Instant>,
+    /// The journal's size at the last acknowledgement.
+    seen_bytes: u64,
+}
+
+/// What the writer does next.
+#[derive(Debug)]
+enum Wake {
+    Request(Request),
+    /// Somebody closes the store, or found the index damaged.
+    Called,
+    Due,
+    NoHandles,
+}
+
+impl Writer {
+    pub(super) fn start(
+        dir: &Path,
+        opened: Opened,
+        mailbox: mpsc::Receiver<Request>,
+        shared: Arc<Shared>,
+    ) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()?;
+        let mut writer = Self {
+            dir: dir.to_owned(),
+            shared: Arc::clone(&shared),
+            mailbox,
+            _lock: opened.lock,
+            reserve: opened.reserve,
+            journal: opened.journal,
+            memory: opened.memory,
+            away: None,
+            flush_at: Some(Instant::now() + IDLE),
+            unflushed_bytes: 0,
+            recheck_at: None,
+            to_compact: vec![],
+            deleted: HashMap::new(),
+            no_rebuild_before: None,
+            seen_bytes: 0,
+        };
+        drop(opened.db);
+        let ends = Ends { shared };
+        std::thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || {
+                writer.plan_compaction();
+                runtime.block_on(writer.run());
+                drop(writer);
+                drop(ends);
+            })?;
+        Ok(())
+    }
+
+    async fn run(&mut self) {
+        loop {
+            match self.select().await {
+                Wake::Request(first) => {
+                    let group = self.group(first);
+                    self.write(group);
+                }
+                Wake::Called => self.see_to_damage(),
+                Wake::Due => self.due(),
+                Wake::NoHandles => break,
+            }
+            if self.shared.status().closing {
+                break;
+            }
+        }
+        self.finish();
+    }
+
+    /// May be dropped: it takes nothing that it could lose.
+    async fn select(&mut self) -> Wake {
+        let due = self.next_due();
+        let sleep = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.shared.call.notified() => Wake::Called,
+            request = self.mailbox.recv() => request.map_or(Wake::NoHandles, Wake::Request),
+            () = sleep => Wake::Due,
+        }
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        if self.away.is_none() && !self.to_compact.is_empty() {
+            return Some(Instant::now());
+        }
+        let retry_at = self.away.as_ref().map(|it| it.retry_at);
+        let flush_at = self.flush_at.filter(|_| self.away.is_none());
+        [retry_at, flush_at, self.recheck_at]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn due(&mut self) {
+        let now = Instant::now();
+        if self.away.as_ref().is_some_and(|it| it.retry_at <= now) {
+            self.restore();
+        }
+        if self.recheck_at.is_some_and(|it| it <= now) {
+            self.recheck();
+        }
+        if self.away.is_none() && self.flush_at.is_some_and(|it| it <= now) {
+            self.flush();
+            self.reserve.make_if_plenty();
+        }
+        if self.away.is_none()
+            && let Some(segment) = self.to_compact.pop()
+        {
+            self.compact(&segment);
+        }
+    }
+
+    /// The first request and what else waits, up to a group's size.
+    pub(super) fn group(&mut self, first: Request) -> Vec<Request> {
+        let mut bytes = first.bytes();
+        let mut group = vec![first];
+        while group.len() < MAILBOX && bytes < GROUP_BYTES {
+            let Ok(request) = self.mailbox.try_recv() else {
+                break;
+            };
+            bytes += request.bytes();
+            group.push(request);
+        }
+        group
+    }
+
+    pub(super) fn write(&mut self, group: Vec<Request>) {
+        let db = self.shared.db().filter(|_| self.away.is_none());
+        let Some(db) = db else {
+            let error = CommitError::Io("the index is being restored".to_owned());
+            return refuse(group, &error);
+        };
+        let ordered = guarded(|| Ok(in_order(&db, &mut self.memory, group)));
+        let group = match ordered {
+            Ok(Ok(group)) => group,
+            Ok(Err((group, fault))) => {
+                drop(db);
+                refuse(group, &CommitError::Io(fault.to_string()));
+                return self.lose_index(&fault, vec![]);
+            }
+            // The group went with the panic, and with it its acknowledgements.
+            Err(fault) => {
+                drop(db);
+                return self.lose_index(&fault, vec![]);
+            }
+        };
+        if group.is_empty() {
+            return;
+        }
+        let locations = match self.make_durable(&group) {
+            Ok(locations) => locations,
+            Err(error) => {
+                self.report(&error);
+                return refuse(group, &error);
+            }
+        };
+        failpoint::pass("store.after_sync");
+        let applied = guarded(|| apply(&db, &mut self.memory, &group, &locations));
+        drop(db);
+        let acks = group.into_iter().filter_map(Request::into_ack).collect();
+        match applied {
+            Ok(deleted) => {
+                failpoint::pass("store.after_apply");
+                self.deleted.extend(deleted);
+                self.acknowledge(acks);
+            }
+            Err(fault) => self.lose_index(&fault, acks),
+        }
+    }
+
+    /// Writes the group to the journal. Text alone is not synced. After an error none of it is stored.
+    fn make_durable(&mut self, group: &[Request]) -> Result<Vec<Location>, CommitError> {
+        let bytes: usize = group.iter().map(Request::bytes).sum();
+        // The index takes several times what the journal does.
+        let need = disk::SPARE_BYTES + 8 * bytes as u64;
+        let free = disk::free_bytes(&self.dir).map_err(|it| CommitError::Io(it.to_string()))?;
+        if free < need {
+            return Err(CommitError::Full);
+        }
+        let written = self.append_and_sync(group);
+        if let Err(error) = &written {
+            self.journal.give_up();
+            if matches!(error, CommitError::Full) {
+                self.reserve.drop_now();
+            }
+        }
+        written
+    }
+
+    fn append_and_sync(&mut self, group: &[Request]) -> Result<Vec<Location>, CommitError> {
+        let segment = self.journal.current_first();
+        let locations = self.journal.append(&entries(group)).map_err(|error| match error {
+            AppendError::Io(error) => commit_error(&error),
+            AppendError::Encode(error) => CommitError::Io(error.to_string()),
+        })?;
+        failpoint::pass("store.after_write");
+        let text_alone = group.iter().all(|it| matches!(it, Request::Partial(_)));
+        if !text_alone {
+            self.journal.sync().map_err(|it| commit_error(&it))?;
+        }
+        if segment != self.journal.current_first() {
+            self.plan_compaction();
+        }
+        Ok(locations)
+    }
+
+    pub(super) fn acknowledge(&mut self, acks: Vec<Ack>) {
+        self.flush_at = Some(Instant::now() + IDLE);
+        let bytes = self.journal.bytes();
+        self.unflushed_bytes += bytes.saturating_sub(self.seen_bytes);
+        self.seen_bytes = bytes;
+        if !acks.is_empty() {
+            self.recheck_at = None;
+        }
+        let well = !acks.is_empty();
+        self.shared.update(|it| {
+            it.journal_bytes = bytes;
+            if well {
+                it.problem = None;
+            }
+        });
+        for ack in acks {
+            answer(ack, Ok(()));
+        }
+        if self.unflushed_bytes >= SEGMENT_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Says in `health` why a commit was refused, until one is not or the disk has room again.
+    fn report(&mut self, error: &CommitError) {
+        self.recheck_at = Some(Instant::now() + RECHECK);
+        self.shared.update(|it| it.problem = Some(error.to_string()));
+    }
+}
+
+fn refuse(group: Vec<Request>, error: &CommitError) {
+    group.into_iter().for_each(|it| it.refuse(error));
+}
+
+fn commit_error(error: &io::Error) -> CommitError {
+    if disk::is_full(error) {
+        CommitError::Full
+    } else {
+        CommitError::Io(error.to_string())
+    }
+}

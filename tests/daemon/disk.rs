@@ -1,0 +1,85 @@
+//! A full disk: requests fail with a clear error, reading works, the daemon lives and goes on by itself (STO-5, G9).
+
+use aish_proto::attach::Since;
+use aish_proto::conversation::{ConversationParams, Create, CreateParams, StatusOf};
+use aish_proto::daemon::Status;
+use aish_proto::method::Empty;
+use aish_proto::turn::Send;
+use aish_testkit::client::question;
+use aish_testkit::{Upstream, World, disk, wait};
+
+#[test]
+fn a_full_disk_is_said_and_outlived() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let Some(small) = disk::Small::mount(&world.path("state"), 40 << 20) else {
+        return;
+    };
+    let mut daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let first = client.wait_turn(client.ask(conversation, "while there is room"));
+    small.fill();
+    let refused = wait::until("a refusal", wait::PATIENCE, || {
+        client.call::<Send>(question(conversation, "no room")).err()
+    });
+    assert_eq!(("storage", -31014), (refused.kind(), refused.code), "{refused}");
+    let status = client.done::<Status>(Empty {});
+    assert!(!status.store.writable && status.store.problem.is_some(), "{status:?}");
+    let mut follow = client.attach(conversation, Since::Start);
+    follow.until_kind("replayComplete");
+    assert!(follow.recording().final_texts().values().any(|it| *it == first.text), "reading works");
+    assert!(client.call::<Create>(create()).is_err());
+    small.free();
+    let turn = wait::until("it goes on by itself", wait::PATIENCE, || {
+        client.call::<Send>(question(conversation, "room again")).ok()
+    });
+    client.wait_turn(turn.turn);
+    assert!(daemon.is_running());
+    wait::until_true("the store is well again", || client.done::<Status>(Empty {}).store.writable);
+}
+
+fn create() -> CreateParams {
+    CreateParams {
+        cwd: "/".to_owned(),
+        ..CreateParams::default()
+    }
+}
+
+#[test]
+fn a_start_on_a_full_disk_works() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let Some(small) = disk::Small::mount(&world.path("state"), 40 << 20) else {
+        return;
+    };
+    let daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    client.wait_turn(client.ask(conversation, "before"));
+    daemon.kill9();
+    small.fill();
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let status = client.done::<StatusOf>(ConversationParams { id: conversation });
+    assert_eq!(1, status.turns, "reading works on a full disk");
+    small.free();
+    let sent = wait::until("it goes on by itself", wait::PATIENCE, || {
+        client.call::<Send>(question(conversation, "after")).ok()
+    });
+    client.wait_turn(sent.turn);
+}
+
+#[test]
+fn a_read_only_directory_is_a_clear_error_and_changes_nothing() {
+    let world = World::new();
+    let Some(small) = disk::Small::mount(&world.path("state"), 40 << 20) else {
+        return;
+    };
+    world.daemon().spawn().terminate();
+    small.read_only();
+    let refused = world.daemon().spawn_or_exit();
+    assert_eq!(Err(74), refused.map(|it| it.pid()));
+    let log = world.log_text();
+    assert!(log.contains(&world.state().display().to_string()), "{log}");
+}

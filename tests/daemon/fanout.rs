@@ -1,0 +1,197 @@
+//! Several clients on one conversation: the same facts, the same texts, and nobody waits for the slowest.
+
+use aish_proto::attach::{AttachParams, Since};
+use aish_proto::event::{Presence, Snapshot, TextDelta};
+use aish_proto::method::Role;
+use aish_testkit::{Answer, Upstream, World};
+
+/// PRO-3, decision 4, G3: three from the beginning, a fourth in mid-stream.
+#[test]
+fn everybody_records_the_same_facts_and_texts() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let _daemon = world.daemon().spawn();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let clients: Vec<_> = (0..3).map(|_| world.client()).collect();
+    let conversation = clients[0].create();
+    let mut follows: Vec<_> = clients
+        .iter()
+        .map(|it| it.attach(conversation, Since::Start))
+        .collect();
+    let turn = clients[0].ask(conversation, "tell me");
+    gate.wait_request();
+    for number in 0..50 {
+        gate.text(&format!("piece {number} of é漢🙂 "));
+    }
+    follows[1].until(|it| it.read::<TextDelta>().is_some_and(|it| it.text.contains("piece 49")));
+    let late = world.client();
+    let mut late_follow = late.attach(conversation, Since::Start);
+    let snapshot: Snapshot = late_follow.until_kind("snapshot").read().unwrap();
+    assert!(
+        snapshot.running.is_some_and(|it| it.text.contains("piece 49")),
+        "the snapshot shows what has been written"
+    );
+    late_follow.until_kind("replayComplete");
+    for number in 50..100 {
+        gate.text(&format!("piece {number} of é漢🙂 "));
+    }
+    gate.finish();
+    for follow in follows.iter_mut().chain([&mut late_follow]) {
+        follow.until_finished(turn);
+        follow.recording().assert_sound();
+    }
+    for follow in &follows[1..] {
+        follow.recording().assert_same(&follows[0].recording());
+    }
+    late_follow.recording().assert_same(&follows[0].recording());
+    assert_eq!(
+        follows[0].recording().live_texts(),
+        follows[0].recording().final_texts(),
+        "whoever was there from the start saw the whole text as it was written"
+    );
+}
+
+/// G8: one that never reads costs nobody else anything, and the daemon next to no memory.
+#[test]
+fn a_client_that_never_reads_changes_nothing_for_the_others() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let daemon = world.daemon().spawn();
+    let reader = world.client();
+    let conversation = reader.create();
+    let mut follow = reader.attach(conversation, Since::Start);
+    let long = "0123456789abcdef".repeat(1 << 10);
+    let pieces = || Answer::pieces(std::iter::repeat_n(long.as_str(), 100));
+    // Once without it, so that what the turn itself needs is in the figure already.
+    upstream.answer(pieces());
+    let turn = reader.ask(conversation, "how long is it?");
+    follow.until_finished(turn);
+    let before = daemon.rss_kib();
+    let silent = world.client();
+    let _subscription = silent.attach(conversation, Since::Start);
+    let silent = silent.stop_reading();
+    upstream.answer(pieces());
+    let turn = reader.ask(conversation, "and now?");
+    follow.until_finished(turn);
+    follow.recording().assert_sound();
+    let grown = daemon.rss_kib().saturating_sub(before);
+    assert!(grown < 8 << 10, "the daemon grew by {grown} KiB");
+    // It still gets everything once it reads.
+    let silent = silent.read_again();
+    let mut again = silent.attach(conversation, Since::Start);
+    again.until_finished(turn);
+    again.recording().assert_same(&follow.recording());
+}
+
+/// Limits: a client that reads nothing with data pending is cut, and told why when it is back.
+#[test]
+fn a_stalled_client_is_cut_and_told_why() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    let stall = "\n[limits]\nclient_stall = \"300ms\"\n";
+    world.write_config(&format!("{}{stall}", upstream.config("test")));
+    let _daemon = world.daemon().spawn();
+    let silent = world.client();
+    let conversation = silent.create();
+    let _subscription = silent.attach(conversation, Since::Start);
+    let silent = silent.stop_reading();
+    let reader = world.client();
+    let mut follow = reader.attach(conversation, Since::Start);
+    let long = "x".repeat(64 << 10);
+    upstream.answer(Answer::pieces(std::iter::repeat_n(long.as_str(), 40)));
+    let turn = reader.ask(conversation, "more than a socket holds");
+    follow.until_finished(turn);
+    let clients = |it: &aish_proto::event::Envelope| it.read::<Presence>().map(|it| it.clients.len());
+    follow.until(|it| clients(it) == Some(1));
+    // The same process comes back on another connection.
+    let _was_cut = silent;
+    let back = world.client();
+    let mut again = back.attach(conversation, Since::Now);
+    let snapshot: Snapshot = again.until_kind("snapshot").read().unwrap();
+    let notice = snapshot.notice.expect("it was cut and is told so");
+    assert!(notice.contains("300 ms"), "{notice}");
+}
+
+/// A client that wants no deltas is still right: the finished item is the truth.
+#[test]
+fn without_deltas_the_finished_items_come_all_the_same() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let mut follow = client.attach_with(AttachParams {
+        id: conversation,
+        since: Since::Now,
+        deltas: false,
+    });
+    upstream.answer(Answer::pieces(["a", "b", "c"]));
+    let turn = client.ask(conversation, "spell");
+    follow.until_finished(turn);
+    let recording = follow.recording();
+    assert!(!recording.kinds().contains(&"textDelta"));
+    assert_eq!(vec!["abc"], recording.final_texts().values().collect::<Vec<_>>());
+}
+
+/// The cursor goes on where it was, whatever happened between, also in another connection.
+#[test]
+fn a_cursor_goes_on_without_a_gap_or_a_double() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let daemon = world.daemon().spawn();
+    let client = world.client();
+    let epoch = client.hello().epoch;
+    let conversation = client.create();
+    let mut whole = client.attach(conversation, Since::Start);
+    let first = client.ask(conversation, "one");
+    let seq = whole.until_finished(first).seq.unwrap();
+    let second = client.ask(conversation, "two");
+    whole.until_finished(second);
+    let cursor = aish_proto::attach::Cursor { epoch, seq };
+    let check = |client: &aish_testkit::Client| {
+        let mut rest = client.attach(conversation, Since::Cursor(cursor));
+        rest.until_kind("replayComplete");
+        let seqs: Vec<_> = rest.events_so_far().iter().filter_map(|it| it.seq).collect();
+        assert_eq!(Some(seq.next()), seqs.first().copied());
+        rest.recording().assert_sound();
+        assert_eq!(whole.recording().stored().last(), rest.recording().stored().last());
+    };
+    check(&client);
+    assert_eq!(0, daemon.terminate());
+    let _daemon = world.daemon().spawn();
+    check(&world.client());
+    let foreign = aish_proto::attach::Cursor {
+        epoch: aish_proto::id::Epoch::from_bytes([9; 16]),
+        seq,
+    };
+    let client = world.client();
+    let mut follow = client.attach(conversation, Since::Cursor(foreign));
+    follow.until_kind("replayComplete");
+    assert_eq!("resyncRequired", follow.events_so_far()[0].kind);
+    follow.recording().assert_sound();
+}
+
+/// Presence is told to all, and an observer may only read.
+#[test]
+fn people_see_each_other_and_an_observer_only_watches() {
+    let world = World::new();
+    let _daemon = world.daemon().spawn();
+    let driver = world.client();
+    let conversation = driver.create();
+    let mut follow = driver.attach(conversation, Since::Now);
+    follow.until_kind("replayComplete");
+    let observer = world.stranger();
+    observer.hello_as("watcher", Role::Observer);
+    let mut watching = observer.attach(conversation, Since::Now);
+    let presence: Presence = follow.until_kind("presence").read().unwrap();
+    let names: Vec<&str> = presence.clients.iter().map(|it| it.name.as_str()).collect();
+    assert!(names.contains(&"watcher"), "{names:?}");
+    let refused = observer.refused::<aish_proto::turn::Send>(aish_testkit::client::question(conversation, "hi"));
+    assert_eq!("forbiddenRole", refused.kind());
+    watching.until_kind("replayComplete");
+    drop(watching);
+    drop(observer);
+    let presence: Presence = follow.until_kind("presence").read().unwrap();
+    assert_eq!(1, presence.clients.len());
+}
