@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -109,7 +108,6 @@ impl<'a> DaemonBuilder<'a> {
             .env_clear()
             .envs(self.env)
             .current_dir("/")
-            .process_group(0)
             .stdout(Stdio::piped())
             .stderr(open())
             .spawn()

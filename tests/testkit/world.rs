@@ -201,8 +201,8 @@ impl World {
     /// daemon hides its environment from others.
     fn pid_in_lock(&self) -> Option<u32> {
         [
+            "state/aish/store/lock",
             "state/aish/lock",
-            "state/aish/aishd.lock",
             "run/aish/aishd.lock",
         ]
         .iter()

@@ -11,6 +11,7 @@ use crate::{code, none};
 const LAYERS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("failpoint", &[]),
+    ("socket", &[]),
     ("clock", &["core"]),
     ("config", &["core"]),
     ("args", &["config", "core"]),
