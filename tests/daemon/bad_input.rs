@@ -22,7 +22,11 @@ fn answer(client: &Client, line: impl AsRef<[u8]>) -> Value {
 #[track_caller]
 fn check(client: &Client, line: impl AsRef<[u8]>, id: Value, code: i64) {
     let reply = answer(client, line);
-    assert_eq!((&id, &json!(code)), (&reply["id"], &reply["error"]["code"]), "{reply}");
+    assert_eq!(
+        (&id, &json!(code)),
+        (&reply["id"], &reply["error"]["code"]),
+        "{reply}"
+    );
     client.done::<Ping>(Empty {});
 }
 
@@ -31,26 +35,93 @@ fn malformed_requests_get_their_standard_errors() {
     let world = World::new();
     let _daemon = world.daemon().spawn();
     let client = world.client();
-    for line in ["{", "nonsense", "{\"jsonrpc\":\"2.0\",}", "[1,", "\"half", "\u{feff}{}"] {
+    for line in [
+        "{",
+        "nonsense",
+        "{\"jsonrpc\":\"2.0\",}",
+        "[1,",
+        "\"half",
+        "\u{feff}{}",
+    ] {
         check(&client, line, Value::Null, -32700);
     }
     check(&client, b"\xff\xfe\x00", Value::Null, -32700);
-    for line in ["5", "null", "[]", "{}", r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#] {
+    for line in [
+        "5",
+        "null",
+        "[]",
+        "{}",
+        r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#,
+    ] {
         check(&client, line, Value::Null, -32600);
     }
-    check(&client, r#"{"id":3,"method":"daemon/ping"}"#, json!(3), -32600);
-    check(&client, r#"{"jsonrpc":"2.0","id":3,"method":"daemon/ping","extra":1}"#, json!(3), -32600);
-    check(&client, r#"{"jsonrpc":"2.0","id":3,"method":"daemon/ping","params":4}"#, json!(3), -32600);
-    check(&client, r#"{"jsonrpc":"2.0","id":"x","method":"no/such"}"#, json!("x"), -32601);
-    check(&client, r#"{"jsonrpc":"2.0","id":1,"method":"mcp/list"}"#, json!(1), -32601);
-    check(&client, r#"{"jsonrpc":"2.0","id":1,"method":"daemon/ping","params":[]}"#, json!(1), -32602);
-    check(&client, r#"{"jsonrpc":"2.0","id":1,"method":"daemon/ping","params":{"x":1}}"#, json!(1), -32602);
-    check(&client, r#"{"jsonrpc":"2.0","id":1,"method":"turn/wait","params":{"turn":"?"}}"#, json!(1), -32602);
-    check(&client, r#"{"jsonrpc":"2.0","id":1,"method":"turn/wait","params":{}}"#, json!(1), -32602);
+    check(
+        &client,
+        r#"{"id":3,"method":"daemon/ping"}"#,
+        json!(3),
+        -32600,
+    );
+    check(
+        &client,
+        r#"{"jsonrpc":"2.0","id":3,"method":"daemon/ping","extra":1}"#,
+        json!(3),
+        -32600,
+    );
+    check(
+        &client,
+        r#"{"jsonrpc":"2.0","id":3,"method":"daemon/ping","params":4}"#,
+        json!(3),
+        -32600,
+    );
+    check(
+        &client,
+        r#"{"jsonrpc":"2.0","id":"x","method":"no/such"}"#,
+        json!("x"),
+        -32601,
+    );
+    check(
+        &client,
+        r#"{"jsonrpc":"2.0","id":1,"method":"mcp/list"}"#,
+        json!(1),
+        -32601,
+    );
+    check(
+        &client,
+        r#"{"jsonrpc":"2.0","id":1,"method":"daemon/ping","params":[]}"#,
+        json!(1),
+        -32602,
+    );
+    check(
+        &client,
+        r#"{"jsonrpc":"2.0","id":1,"method":"daemon/ping","params":{"x":1}}"#,
+        json!(1),
+        -32602,
+    );
+    check(
+        &client,
+        r#"{"jsonrpc":"2.0","id":1,"method":"turn/wait","params":{"turn":"?"}}"#,
+        json!(1),
+        -32602,
+    );
+    check(
+        &client,
+        r#"{"jsonrpc":"2.0","id":1,"method":"turn/wait","params":{}}"#,
+        json!(1),
+        -32602,
+    );
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    check(&client, format!("{{\"jsonrpc\":{deep}}}"), Value::Null, -32600);
+    check(
+        &client,
+        format!("{{\"jsonrpc\":{deep}}}"),
+        Value::Null,
+        -32600,
+    );
     let reply = answer(&client, deep);
-    assert_eq!(json!(-32600), reply[0]["error"]["code"], "a batch of one thing that is no request: {reply}");
+    assert_eq!(
+        json!(-32600),
+        reply[0]["error"]["code"],
+        "a batch of one thing that is no request: {reply}"
+    );
     client.done::<Ping>(Empty {});
 }
 
@@ -62,7 +133,10 @@ fn a_line_that_is_too_long_is_skipped_and_the_next_one_served() {
     for bytes in [LINE_TO_DAEMON_BYTES, 5 * LINE_TO_DAEMON_BYTES] {
         check(&client, "x".repeat(bytes), Value::Null, -31012);
     }
-    let fits = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"daemon/ping"{}}}"#, " ".repeat(LINE_TO_DAEMON_BYTES - 100));
+    let fits = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"daemon/ping"{}}}"#,
+        " ".repeat(LINE_TO_DAEMON_BYTES - 100)
+    );
     assert_eq!(json!({}), answer(&client, fits)["result"]);
 }
 
@@ -84,7 +158,12 @@ fn notifications_are_dropped_and_batches_answered_together() {
     let attach = json!({"jsonrpc": "2.0", "id": 7, "method": "conversation/attach",
         "params": {"id": conversation, "since": "now"}});
     let replies = answer(&client, json!([attach, ping(8)]).to_string());
-    let code = replies.as_array().unwrap().iter().find(|it| it["id"] == 7).map(|it| it["error"]["code"].clone());
+    let code = replies
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["id"] == 7)
+        .map(|it| it["error"]["code"].clone());
     assert_eq!(Some(json!(-32600)), code, "{replies}");
     let quiet = json!([{"jsonrpc": "2.0", "method": "daemon/ping"}]);
     client.raw_line(quiet.to_string());
@@ -106,7 +185,10 @@ fn nothing_but_hello_and_ping_comes_before_hello() {
     });
     let refused = client.call_raw("daemon/hello", &hello).unwrap_err();
     assert_eq!(("versionMismatch", -31001), (refused.kind(), refused.code));
-    assert!(refused.message.contains("1 to 1") && refused.message.contains("7 to 9"), "{refused}");
+    assert!(
+        refused.message.contains("1 to 1") && refused.message.contains("7 to 9"),
+        "{refused}"
+    );
     client.hello();
     assert!(client.call_raw("daemon/status", &json!({})).is_ok());
 }
@@ -127,7 +209,13 @@ fn connections_and_subscriptions_have_limits() {
     assert_eq!("overloaded", refused.kind());
     let detach = json!({"subscription": follows[0].subscription()});
     client.call_raw("conversation/detach", &detach).unwrap();
-    assert_eq!("notFound", client.call_raw("conversation/detach", &detach).unwrap_err().kind());
+    assert_eq!(
+        "notFound",
+        client
+            .call_raw("conversation/detach", &detach)
+            .unwrap_err()
+            .kind()
+    );
     client.call_raw("conversation/attach", &attach).unwrap();
     let silent = world.stranger();
     let _third = world.client();

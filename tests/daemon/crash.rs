@@ -6,7 +6,9 @@
 use aish_proto::attach::{Cursor, Since};
 use aish_proto::event::{AssistantMessage, TurnFinished, UserMessage};
 use aish_proto::id::{ConversationId, Epoch, Seq, TurnId};
-use aish_proto::turn::{QueueList, QueueParams, QueueResume, Send, SendMode, StopReason, TurnStatus};
+use aish_proto::turn::{
+    QueueList, QueueParams, QueueResume, Send, SendMode, StopReason, TurnStatus,
+};
 use aish_testkit::client::question;
 use aish_testkit::{Answer, Chance, Client, Daemon, Follow, Upstream, World, surroundings};
 
@@ -55,7 +57,8 @@ impl Scene {
     fn ask(&mut self, client: &Client, text: &str) -> Option<TurnId> {
         let mut params = question(self.conversation, text);
         params.mode = SendMode::Queue;
-        let sent = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.call::<Send>(params)));
+        let sent =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.call::<Send>(params)));
         let turn = sent.ok()?.ok()?.turn;
         self.promised.turns.push((turn, text.to_owned()));
         Some(turn)
@@ -64,7 +67,9 @@ impl Scene {
     fn note(&mut self, follow: &Follow) {
         let stored = follow.events_so_far().iter().filter(|it| it.seq.is_some());
         let known = self.promised.shown.last().and_then(|it| it.seq);
-        self.promised.shown.extend(stored.filter(|it| it.seq > known).cloned());
+        self.promised
+            .shown
+            .extend(stored.filter(|it| it.seq > known).cloned());
     }
 
     /// Takes events until the daemon is gone.
@@ -78,8 +83,17 @@ impl Scene {
     fn check(&mut self) {
         let _daemon = self.world.daemon().spawn();
         let client = self.world.client();
-        assert_eq!(self.epoch, client.hello().epoch, "the epoch stays over a crash");
-        let cursor = self.promised.shown.last().and_then(|it| it.seq).unwrap_or_default();
+        assert_eq!(
+            self.epoch,
+            client.hello().epoch,
+            "the epoch stays over a crash"
+        );
+        let cursor = self
+            .promised
+            .shown
+            .last()
+            .and_then(|it| it.seq)
+            .unwrap_or_default();
         let since = Since::Cursor(Cursor {
             epoch: self.epoch,
             seq: cursor,
@@ -88,7 +102,10 @@ impl Scene {
         rest.until_kind("replayComplete");
         rest.recording().assert_sound();
         let next = rest.events_so_far().iter().find_map(|it| it.seq);
-        assert!(next.is_none_or(|it| it == cursor.next()), "the cursor goes on: {next:?} after {cursor}");
+        assert!(
+            next.is_none_or(|it| it == cursor.next()),
+            "the cursor goes on: {next:?} after {cursor}"
+        );
         client.done::<QueueResume>(QueueParams {
             conversation: self.conversation,
         });
@@ -99,7 +116,11 @@ impl Scene {
         let mut whole = client.attach(self.conversation, Since::Start);
         whole.until_kind("replayComplete");
         whole.recording().assert_sound();
-        let stored: Vec<_> = whole.events_so_far().iter().filter(|it| it.seq.is_some()).collect();
+        let stored: Vec<_> = whole
+            .events_so_far()
+            .iter()
+            .filter(|it| it.seq.is_some())
+            .collect();
         assert_eq!(Some(Seq(1)), stored[0].seq);
         for shown in &self.promised.shown {
             let again = stored.iter().find(|it| it.seq == shown.seq);
@@ -113,7 +134,9 @@ impl Scene {
                 .collect();
             assert_eq!(1, asked.len(), "question {text:?} stands once");
             assert_eq!(*text, asked[0].text);
-            let ends = stored.iter().filter(|it| it.turn == Some(*turn) && it.kind == "turnFinished");
+            let ends = stored
+                .iter()
+                .filter(|it| it.turn == Some(*turn) && it.kind == "turnFinished");
             assert_eq!(1, ends.count(), "turn of {text:?} ends once");
         }
         let queue = client.done::<QueueList>(QueueParams {
@@ -136,7 +159,11 @@ fn check(point: &str) {
     for _ in 0..kills() {
         let mut scene = Scene::new();
         let nth = chance.below(2) + 1;
-        let daemon = scene.world.daemon().failpoint(&format!("{point}=kill@{nth}")).spawn();
+        let daemon = scene
+            .world
+            .daemon()
+            .failpoint(&format!("{point}=kill@{nth}"))
+            .spawn();
         die(&mut scene, daemon, &mut chance);
         scene.check();
     }
@@ -156,7 +183,9 @@ fn die(scene: &mut Scene, mut daemon: Daemon, chance: &mut Chance) {
     scene.ask(&asking, "second");
     daemon.wait_exit();
     scene.watch_to_the_end(follow);
-    scene.upstream.answer_with(|_request| Answer::text("after the crash"));
+    scene
+        .upstream
+        .answer_with(|_request| Answer::text("after the crash"));
 }
 
 #[test]
@@ -214,13 +243,22 @@ fn while_a_question_waits() {
         daemon.kill9();
         let daemon = scene.world.daemon().spawn();
         let client = scene.world.client();
-        assert_eq!(Some(StopReason::Interrupted), client.wait_turn(running).stop_reason);
+        assert_eq!(
+            Some(StopReason::Interrupted),
+            client.wait_turn(running).stop_reason
+        );
         let params = QueueParams {
             conversation: scene.conversation,
         };
         let queue = client.done::<QueueList>(params);
-        assert!(queue.held, "it does not start by itself after an interruption");
-        assert_eq!(vec![waiting], queue.queue.iter().map(|it| it.turn).collect::<Vec<_>>());
+        assert!(
+            queue.held,
+            "it does not start by itself after an interruption"
+        );
+        assert_eq!(
+            vec![waiting],
+            queue.queue.iter().map(|it| it.turn).collect::<Vec<_>>()
+        );
         assert_eq!(0, daemon.terminate());
         scene.check();
     }
@@ -240,13 +278,20 @@ fn the_text_of_an_interrupted_answer_is_kept_as_far_as_it_was_kept() {
         // A piece is kept every 250 ms; more than one period passes while these come.
         for number in 0..8 {
             gate.text(&format!("part {number} "));
-            follow.until(|it| it.data["text"].as_str().is_some_and(|it| it.contains(&format!("part {number}"))));
+            follow.until(|it| {
+                it.data["text"]
+                    .as_str()
+                    .is_some_and(|it| it.contains(&format!("part {number}")))
+            });
             std::thread::park_timeout(std::time::Duration::from_millis(60));
         }
         daemon.kill9();
         let _daemon = scene.world.daemon().spawn();
         let client = scene.world.client();
-        assert_eq!(Some(StopReason::Interrupted), client.wait_turn(turn).stop_reason);
+        assert_eq!(
+            Some(StopReason::Interrupted),
+            client.wait_turn(turn).stop_reason
+        );
         let mut whole = client.attach(scene.conversation, Since::Start);
         whole.until_kind("replayComplete");
         let kept: AssistantMessage = whole
@@ -255,8 +300,16 @@ fn the_text_of_an_interrupted_answer_is_kept_as_far_as_it_was_kept() {
             .rev()
             .find_map(|it| it.read())
             .expect("the streamed text is in the log");
-        assert!(!kept.complete && kept.text.starts_with("part 0 "), "{kept:?}");
-        let end: TurnFinished = whole.events_so_far().iter().rev().find_map(|it| it.read()).unwrap();
+        assert!(
+            !kept.complete && kept.text.starts_with("part 0 "),
+            "{kept:?}"
+        );
+        let end: TurnFinished = whole
+            .events_so_far()
+            .iter()
+            .rev()
+            .find_map(|it| it.read())
+            .unwrap();
         assert_eq!(kept.text, end.text);
     }
 }
@@ -264,7 +317,12 @@ fn the_text_of_an_interrupted_answer_is_kept_as_far_as_it_was_kept() {
 /// Kills during recovery: dying again and again while it starts changes nothing.
 #[test]
 fn during_recovery() {
-    let points = ["recover.before_commit", "recover.mid", "store.after_sync", "store.after_apply"];
+    let points = [
+        "recover.before_commit",
+        "recover.mid",
+        "store.after_sync",
+        "store.after_apply",
+    ];
     let mut chance = Chance::new();
     for _ in 0..kills() {
         let mut scene = Scene::new();
@@ -272,7 +330,11 @@ fn during_recovery() {
         die(&mut scene, daemon, &mut chance);
         for _ in 0..3 {
             let point = chance.pick(&points);
-            let started = scene.world.daemon().failpoint(&format!("{point}=kill")).spawn_or_exit();
+            let started = scene
+                .world
+                .daemon()
+                .failpoint(&format!("{point}=kill"))
+                .spawn_or_exit();
             if let Ok(daemon) = started {
                 daemon.kill9();
             }
@@ -319,6 +381,9 @@ fn a_killed_client_takes_nothing_along() {
         gate.text("and half");
         gate.finish();
         let record = world.client().wait_turn(started.turn.unwrap());
-        assert_eq!((Some(StopReason::End), "half and half"), (record.stop_reason, record.text.as_str()));
+        assert_eq!(
+            (Some(StopReason::End), "half and half"),
+            (record.stop_reason, record.text.as_str())
+        );
     }
 }

@@ -23,20 +23,38 @@ fn a_full_disk_is_said_and_outlived() {
     let refused = wait::until("a refusal", wait::PATIENCE, || {
         client.call::<Send>(question(conversation, "no room")).err()
     });
-    assert_eq!(("storage", -31014), (refused.kind(), refused.code), "{refused}");
+    assert_eq!(
+        ("storage", -31014),
+        (refused.kind(), refused.code),
+        "{refused}"
+    );
     let status = client.done::<Status>(Empty {});
-    assert!(!status.store.writable && status.store.problem.is_some(), "{status:?}");
+    assert!(
+        !status.store.writable && status.store.problem.is_some(),
+        "{status:?}"
+    );
     let mut follow = client.attach(conversation, Since::Start);
     follow.until_kind("replayComplete");
-    assert!(follow.recording().final_texts().values().any(|it| *it == first.text), "reading works");
+    assert!(
+        follow
+            .recording()
+            .final_texts()
+            .values()
+            .any(|it| *it == first.text),
+        "reading works"
+    );
     assert!(client.call::<Create>(create()).is_err());
     small.free();
     let turn = wait::until("it goes on by itself", wait::PATIENCE, || {
-        client.call::<Send>(question(conversation, "room again")).ok()
+        client
+            .call::<Send>(question(conversation, "room again"))
+            .ok()
     });
     client.wait_turn(turn.turn);
     assert!(daemon.is_running());
-    wait::until_true("the store is well again", || client.done::<Status>(Empty {}).store.writable);
+    wait::until_true("the store is well again", || {
+        client.done::<Status>(Empty {}).store.writable
+    });
 }
 
 fn create() -> CreateParams {

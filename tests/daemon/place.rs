@@ -15,7 +15,9 @@ fn the_socket_is_for_its_owner_alone_and_goes_with_the_daemon() {
     assert_eq!(0o600, mode(&world.socket()));
     assert_eq!(0o700, mode(world.socket().parent().unwrap()));
     assert_eq!(0o700, mode(&world.state()));
-    let open = walk(&world.state()).into_iter().filter(|it| mode(it) & 0o077 != 0);
+    let open = walk(&world.state())
+        .into_iter()
+        .filter(|it| mode(it) & 0o077 != 0);
     assert_eq!(Vec::<std::path::PathBuf>::new(), open.collect::<Vec<_>>());
     assert_eq!(0, daemon.terminate());
     assert!(!world.socket().exists());
@@ -43,8 +45,16 @@ fn a_second_daemon_is_refused() {
         assert_eq!(Err(75), world.daemon().spawn_or_exit().map(|it| it.pid()));
     }
     let other_socket = world.path("run/aish/other.sock");
-    let elsewhere = world.daemon().arg("--socket").arg(&other_socket).spawn_or_exit();
-    assert_eq!(Err(75), elsewhere.map(|it| it.pid()), "the store is taken, whatever the socket");
+    let elsewhere = world
+        .daemon()
+        .arg("--socket")
+        .arg(&other_socket)
+        .spawn_or_exit();
+    assert_eq!(
+        Err(75),
+        elsewhere.map(|it| it.pid()),
+        "the store is taken, whatever the socket"
+    );
     let log = world.log_text();
     assert!(log.contains(&format!("pid {}", daemon.pid())), "{log}");
     let status = aish_proto::conversation::ConversationParams { id: conversation };
@@ -74,7 +84,11 @@ fn what_is_in_the_way_is_not_removed() {
     fs::write(world.socket(), "precious").unwrap();
     assert_eq!(Err(1), world.daemon().spawn_or_exit().map(|it| it.pid()));
     assert_eq!("precious", fs::read_to_string(world.socket()).unwrap());
-    assert!(world.log_text().contains("is no socket"), "{}", world.log_text());
+    assert!(
+        world.log_text().contains("is no socket"),
+        "{}",
+        world.log_text()
+    );
 }
 
 #[test]
@@ -84,7 +98,11 @@ fn a_directory_that_is_open_to_others_is_refused() {
     fs::create_dir_all(&directory).unwrap();
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(Err(78), world.daemon().spawn_or_exit().map(|it| it.pid()));
-    assert!(world.log_text().contains("must be 0700"), "{}", world.log_text());
+    assert!(
+        world.log_text().contains("must be 0700"),
+        "{}",
+        world.log_text()
+    );
 }
 
 /// A path that no client could connect to is refused at once, and named.
@@ -95,10 +113,17 @@ fn a_path_of_108_bytes_is_too_long() {
     let path = |bytes: usize| format!("{start}/{}/s", "d".repeat(bytes - start.len() - 3));
     let too_long = path(SOCKET_PATH_BYTES + 1);
     assert_eq!(108, too_long.len());
-    let refused = world.daemon().arg("--socket").arg(&too_long).spawn_or_exit();
+    let refused = world
+        .daemon()
+        .arg("--socket")
+        .arg(&too_long)
+        .spawn_or_exit();
     assert_eq!(Err(78), refused.map(|it| it.pid()));
     let log = world.log_text();
-    assert!(log.contains("108 bytes long") && log.contains(&too_long), "{log}");
+    assert!(
+        log.contains("108 bytes long") && log.contains(&too_long),
+        "{log}"
+    );
     let fits = path(SOCKET_PATH_BYTES);
     let _daemon = world.daemon().arg("--socket").arg(&fits).spawn();
     aish_testkit::Client::connect(std::path::Path::new(&fits)).hello();
@@ -150,7 +175,12 @@ fn a_stop_is_told_and_ends_within_its_time() {
         if_idle: true,
         deadline_ms: None,
     };
-    assert_eq!("busy", client.refused::<aish_proto::daemon::Shutdown>(params).kind());
+    assert_eq!(
+        "busy",
+        client
+            .refused::<aish_proto::daemon::Shutdown>(params)
+            .kind()
+    );
     let params = aish_proto::daemon::ShutdownParams {
         if_idle: false,
         deadline_ms: Some(100),

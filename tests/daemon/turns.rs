@@ -1,12 +1,15 @@
 //! Questions and answers: what is kept, what waits, what stops.
 
-use aish_proto::conversation::{ConversationParams, Rename, RenameParams, SetModel, SetModelParams, StatusOf};
 use aish_proto::attach::Since;
+use aish_proto::conversation::{
+    ConversationParams, Rename, RenameParams, SetModel, SetModelParams, StatusOf,
+};
 use aish_proto::event::{TurnFinished, UserMessage};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::turn::{
-    AgainParams, Attachment, Cancel, Continue, FailureClass, QueueList, QueueMove, QueueMoveParams, QueueParams,
-    QueueRemove, QueueTurnParams, Retry, Send, SendMode, StopReason, TurnParams, TurnStatus, Wait, WaitParams,
+    AgainParams, Attachment, Cancel, Continue, FailureClass, QueueList, QueueMove, QueueMoveParams,
+    QueueParams, QueueRemove, QueueTurnParams, Retry, Send, SendMode, StopReason, TurnParams,
+    TurnStatus, Wait, WaitParams,
 };
 use aish_testkit::client::question;
 use aish_testkit::{Answer, Client, Upstream, World};
@@ -29,7 +32,10 @@ fn a_question_is_answered_and_the_next_one_remembers_it() {
     let conversation = client.create();
     upstream.answer(Answer::text("It is 4.").usage(Some((12, 5))));
     let record = client.wait_turn(client.ask(conversation, "what is 2 + 2?"));
-    assert_eq!((Some(StopReason::End), "It is 4."), (record.stop_reason, record.text.as_str()));
+    assert_eq!(
+        (Some(StopReason::End), "It is 4."),
+        (record.stop_reason, record.text.as_str())
+    );
     assert_eq!(Some(12), record.usage.and_then(|it| it.input_tokens));
     client.wait_turn(client.ask(conversation, "and twice that?"));
     let said = upstream.wait_requests(2).messages();
@@ -53,7 +59,10 @@ fn a_key_asks_once() {
     let first = client.done::<Send>(params.clone());
     assert!(!first.duplicate);
     let again = client.done::<Send>(params.clone());
-    assert_eq!((first.turn, first.seq, true), (again.turn, again.seq, again.duplicate));
+    assert_eq!(
+        (first.turn, first.seq, true),
+        (again.turn, again.seq, again.duplicate)
+    );
     client.wait_turn(first.turn);
     assert_eq!(0, daemon.terminate());
     let _daemon = world.daemon().spawn();
@@ -99,10 +108,16 @@ fn questions_wait_for_the_running_turn() {
     upstream.answer(answer);
     let running = client.ask(conversation, "first");
     gate.wait_request();
-    let [second, third, fourth] = ["second", "third", "fourth"].map(|it| client.ask(conversation, it));
+    let [second, third, fourth] =
+        ["second", "third", "fourth"].map(|it| client.ask(conversation, it));
     let params = QueueParams { conversation };
     let positions = |client: &Client| -> Vec<TurnId> {
-        client.done::<QueueList>(params).queue.iter().map(|it| it.turn).collect()
+        client
+            .done::<QueueList>(params)
+            .queue
+            .iter()
+            .map(|it| it.turn)
+            .collect()
     };
     assert_eq!(vec![second, third, fourth], positions(&client));
     client.done::<QueueMove>(QueueMoveParams {
@@ -169,8 +184,14 @@ fn a_cancel_drops_the_request_and_keeps_the_text() {
     assert!(client.done::<Cancel>(TurnParams { turn }).cancelled);
     gate.wait_hang_up();
     let end: TurnFinished = follow.until_finished(turn).read().unwrap();
-    assert_eq!((StopReason::Cancelled, "one two"), (end.stop_reason, end.text.as_str()));
-    assert!(!client.done::<Cancel>(TurnParams { turn }).cancelled, "a second time it is over already");
+    assert_eq!(
+        (StopReason::Cancelled, "one two"),
+        (end.stop_reason, end.text.as_str())
+    );
+    assert!(
+        !client.done::<Cancel>(TurnParams { turn }).cancelled,
+        "a second time it is over already"
+    );
     client.wait_turn(client.ask(conversation, "go on"));
     let said = upstream.wait_requests(2).messages();
     assert_eq!(("assistant".to_owned(), "one two".to_owned()), said[2]);
@@ -190,7 +211,10 @@ fn a_cancel_before_the_first_byte_and_of_a_waiting_turn_ends_both() {
     for turn in [waiting, running] {
         assert!(client.done::<Cancel>(TurnParams { turn }).cancelled);
         let record = client.wait_turn(turn);
-        assert_eq!((Some(StopReason::Cancelled), ""), (record.stop_reason, record.text.as_str()));
+        assert_eq!(
+            (Some(StopReason::Cancelled), ""),
+            (record.stop_reason, record.text.as_str())
+        );
     }
     assert_eq!(1, upstream.requests().len());
 }
@@ -212,7 +236,9 @@ fn waiting_has_a_limit_of_its_own_and_the_turn_goes_on() {
     assert_eq!("timeout", client.refused::<Wait>(params).kind());
     assert_eq!(
         TurnStatus::Running,
-        client.done::<aish_proto::turn::Get>(TurnParams { turn }).status
+        client
+            .done::<aish_proto::turn::Get>(TurnParams { turn })
+            .status
     );
     gate.text("there");
     gate.finish();
@@ -239,7 +265,10 @@ fn a_failed_turn_can_be_asked_again_or_continued() {
     client.wait_turn(go_on.turn);
     let said = upstream.wait_requests(2).messages();
     assert_eq!("the beginning", said[2].1);
-    assert!(said[3].1.contains("Continue exactly where it ended"), "{said:?}");
+    assert!(
+        said[3].1.contains("Continue exactly where it ended"),
+        "{said:?}"
+    );
     let retried = client.done::<Retry>(again(conversation, Some(failed), "r"));
     client.wait_turn(retried.turn);
     let said = upstream.wait_requests(3).messages();
@@ -254,7 +283,10 @@ fn a_failed_turn_can_be_asked_again_or_continued() {
 fn failures_end_the_turn_with_their_class() {
     let upstream = Upstream::start();
     let world = World::new();
-    let nobody = format!("[models.nobody]\nendpoint = \"{}\"\nmodel = \"m\"\n", Upstream::nobody());
+    let nobody = format!(
+        "[models.nobody]\nendpoint = \"{}\"\nmodel = \"m\"\n",
+        Upstream::nobody()
+    );
     world.write_config(&format!("{}{nobody}", upstream.config("test")));
     let _daemon = world.daemon().spawn();
     let client = world.client();
@@ -268,10 +300,16 @@ fn failures_end_the_turn_with_their_class() {
         (error.class, error.message)
     };
     let (kind, message) = class(Some("nobody"));
-    assert_eq!((FailureClass::Unreachable, "transport: Connection refused"), (kind, message.as_str()));
+    assert_eq!(
+        (FailureClass::Unreachable, "transport: Connection refused"),
+        (kind, message.as_str())
+    );
     upstream.answer(Answer::status(401, r#"{"error":{"message":"bad key"}}"#));
     assert_eq!(FailureClass::Unauthorized, class(None).0);
-    upstream.answer(Answer::status(400, r#"{"error":{"message":"no such thing"}}"#));
+    upstream.answer(Answer::status(
+        400,
+        r#"{"error":{"message":"no such thing"}}"#,
+    ));
     let (kind, message) = class(None);
     assert_eq!(FailureClass::Rejected, kind);
     assert_eq!("transport: HTTP 400: no such thing", message);
@@ -321,7 +359,10 @@ fn a_model_that_calls_what_was_never_offered_is_told_so() {
     follow.until_finished(turn);
     let recording = follow.recording();
     let kinds = recording.kinds();
-    assert!(kinds.contains(&"toolArgumentsDelta") && kinds.contains(&"toolResult"), "{kinds:?}");
+    assert!(
+        kinds.contains(&"toolArgumentsDelta") && kinds.contains(&"toolResult"),
+        "{kinds:?}"
+    );
     let said = upstream.wait_requests(2).messages();
     assert!(said.last().unwrap().1.contains("unknown tool"), "{said:?}");
     assert_eq!("I cannot read files.", client.wait_turn(turn).text);
@@ -350,7 +391,10 @@ fn a_steering_question_joins_the_running_turn() {
     let merged = client.wait_turn(steering);
     assert_eq!(Some(running), merged.merged_into);
     let said = upstream.wait_requests(2).messages();
-    assert_eq!(("user".to_owned(), "in the attic too".to_owned()), said.last().unwrap().clone());
+    assert_eq!(
+        ("user".to_owned(), "in the attic too".to_owned()),
+        said.last().unwrap().clone()
+    );
     assert_eq!(2, upstream.requests().len());
 }
 
@@ -359,7 +403,11 @@ fn a_steering_question_joins_the_running_turn() {
 fn the_model_is_the_one_that_was_named() {
     let (one, two) = (Upstream::start(), Upstream::start());
     let world = World::new();
-    let config = format!("default_model = \"one\"\n{}{}", one.preset("one", ""), two.preset("two", ""));
+    let config = format!(
+        "default_model = \"one\"\n{}{}",
+        one.preset("one", ""),
+        two.preset("two", "")
+    );
     world.write_config(&config);
     let _daemon = world.daemon().spawn();
     let client = world.client();
@@ -411,14 +459,22 @@ fn large_input_goes_ahead_in_pieces() {
     follow.until_finished(turn);
     assert!(upstream.wait_requests(1).question().len() > 800_000);
     params.idempotency_key = "again".to_owned();
-    assert_eq!("notFound", client.refused::<Send>(params.clone()).kind(), "a blob is used once");
+    assert_eq!(
+        "notFound",
+        client.refused::<Send>(params.clone()).kind(),
+        "a blob is used once"
+    );
     let (one, two) = (put(None, &half), put(None, &half));
     let attachment = |blob| Attachment {
         name: "a".to_owned(),
         text: None,
         blob: Some(blob),
     };
-    params.attachments = vec![attachment(one.blob), attachment(two.blob), attachment(put(None, &half).blob)];
+    params.attachments = vec![
+        attachment(one.blob),
+        attachment(two.blob),
+        attachment(put(None, &half).blob),
+    ];
     assert_eq!("tooLarge", client.refused::<Send>(params).kind());
 }
 

@@ -17,10 +17,7 @@ pub struct Small {
 impl Small {
     /// Mounts one at `place`; `None`, with the reason printed, where this user may not mount.
     #[must_use]
-    #[expect(
-        clippy::print_stdout,
-        reason = "a test that does not run says why"
-    )]
+    #[expect(clippy::print_stdout, reason = "a test that does not run says why")]
     pub fn mount(place: &Path, bytes: u64) -> Option<Self> {
         let options = format!("size={bytes},mode=0700");
         let mounted = Command::new("mount")
@@ -68,7 +65,10 @@ impl Small {
             .args(["-o", "remount,ro"])
             .arg(&self.place)
             .status();
-        assert!(status.is_ok_and(|it| it.success()), "make the disk read-only");
+        assert!(
+            status.is_ok_and(|it| it.success()),
+            "make the disk read-only"
+        );
     }
 }
 
