@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,8 @@ use crate::core::state::State;
 const CACHE_BYTES: u64 = 8 * 1024 * 1024;
 /// Opening a whole index takes milliseconds; one that takes so long is hung.
 const OPEN_LIMIT: Duration = Duration::from_secs(5);
+const LOCK_LIMIT: Duration = Duration::from_secs(2);
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 /// How long a key answers (G4).
 const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
@@ -44,6 +46,11 @@ pub(super) enum Fault {
 impl Fault {
     pub(super) fn garbled(what: &str) -> Self {
         Self::Garbled(what.to_owned())
+    }
+
+    /// sled says so in words only.
+    fn is_locked(&self) -> bool {
+        matches!(self, Self::Sled(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock"))
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -101,10 +108,22 @@ pub(super) fn open(path: &Path) -> Result<Db, Fault> {
         .cache_capacity(CACHE_BYTES)
         .mode(Mode::HighThroughput)
         .flush_every_ms(None);
-    let opened = disk::within(OPEN_LIMIT, "sled-open", move || {
-        guarded(|| Ok(config.open()?))
-    });
+    let opened = disk::within(OPEN_LIMIT, "sled-open", move || open_unlocked(&config));
     opened.unwrap_or(Err(Fault::Hung))
+}
+
+/// Opens once nobody has sled's lock any more. We hold ours, so that is only a child that is being started and
+/// has a copy of the descriptor until it runs its program.
+fn open_unlocked(config: &Config) -> Result<Db, Fault> {
+    let started = Instant::now();
+    loop {
+        let opened = guarded(|| Ok(config.open()?));
+        let locked = opened.as_ref().is_err_and(Fault::is_locked);
+        if !locked || started.elapsed() > LOCK_LIMIT {
+            return opened;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
 }
 
 /// A kill while sled writes a snapshot leaves one that it would take for the newest, and fail on for ever.

@@ -49,3 +49,13 @@ impl Lock {
         writeln!(self.file, "{}", std::process::id())
     }
 }
+
+impl Drop for Lock {
+    /// A child that is being started holds a copy of every descriptor until it runs its program, and closing
+    /// ours would leave the lock with it.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(%error, "could not unlock the store");
+        }
+    }
+}

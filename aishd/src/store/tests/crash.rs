@@ -9,7 +9,7 @@ use super::{Author, Dice, block_on, read_all, rounds};
 
 /// Opens the store, and checks that every conversation is whole and has what was acknowledged.
 pub(super) fn check(dir: &std::path::Path, acks: &[(u64, u64)], producers: u64, what: &str) {
-    let store = Store::open(dir).unwrap_or_else(|it| panic!("{what}: {it}"));
+    let store = Store::open(dir).unwrap_or_else(|it| panic!("{what}: {it:?}"));
     for number in 1..=producers {
         let last = read_all(&store, number).unwrap_or_else(|it| panic!("{what}: {it}"));
         let acked = acks.iter().filter(|it| it.0 == number).map(|it| it.1).max();

@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::super::{CommitError, Store};
+use aish_proto::id::Epoch;
+use ulid::Ulid;
+
+use super::super::journal::{Entry, Journal, Resume};
+use super::super::{CommitError, Store, scan, segment};
 use super::driver::{Task, said, start, task};
 use super::{Author, block_on, conversation, crash, finished, read_all, user_message};
 
@@ -228,4 +232,38 @@ fn after_a_sync_that_fails_for_good_nothing_is_acknowledged() {
     // What one group had acknowledged may be printed beside the next one's first error.
     assert!(behind.len() < 4, "acknowledged after the error: {behind:?}");
     crash::check(&root, &acks(&said), 4, what);
+}
+
+#[test]
+fn what_could_not_be_synced_is_cut_off_and_not_read_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let epoch = Epoch(Ulid(1));
+    let nothing = Resume {
+        newest: None,
+        at: None,
+        next_pos: 1,
+        durable: 0,
+        committed: 0,
+        bytes: 0,
+    };
+    let mut journal = Journal::resume(dir.path(), epoch, nothing).unwrap();
+    let entry = || [Entry::Delete(conversation(1))];
+    journal.append(&entry()).unwrap();
+    journal.sync().unwrap();
+    journal.append(&entry()).unwrap();
+    journal.give_up();
+    let read = || {
+        let segments = segment::list(dir.path()).unwrap();
+        let mut seen = vec![];
+        scan::read(&segments, None, &mut |lines| {
+            seen.extend(lines.iter().map(|(_, at)| at.pos));
+            Ok(())
+        })
+        .unwrap();
+        seen
+    };
+    assert_eq!(vec![1], read());
+    journal.append(&entry()).unwrap();
+    journal.sync().unwrap();
+    assert_eq!(vec![1, 3], read());
 }
