@@ -3,6 +3,9 @@
 //!
 //! `AISH_TEST_KILLS` says how many kills there are at each point; ten by default, 220 in all.
 
+use std::thread;
+use std::time::Duration;
+
 use aish_proto::attach::{Cursor, Since};
 use aish_proto::event::{AssistantMessage, TurnFinished, UserMessage};
 use aish_proto::id::{ConversationId, Epoch, Seq, TurnId};
@@ -10,6 +13,7 @@ use aish_proto::turn::{
     QueueList, QueueParams, QueueResume, Send, SendMode, StopReason, TurnStatus,
 };
 use aish_testkit::client::question;
+use aish_testkit::process::kill9;
 use aish_testkit::{Answer, Chance, Client, Daemon, Follow, Upstream, World, surroundings};
 
 /// What was promised to the client before the daemon died.
@@ -164,24 +168,35 @@ fn check(point: &str) {
             .daemon()
             .failpoint(&format!("{point}=kill@{nth}"))
             .spawn();
-        die(&mut scene, daemon, &mut chance);
+        die(&mut scene, daemon, &mut chance, None);
         scene.check();
     }
 }
 
-/// Two questions, the second while the first is being answered; the daemon dies somewhere in between.
-fn die(scene: &mut Scene, mut daemon: Daemon, chance: &mut Chance) {
+/// Two questions, the second while the first is being answered; the daemon dies somewhere in between, at its
+/// failpoint or when the time is over.
+fn die(scene: &mut Scene, mut daemon: Daemon, chance: &mut Chance, time: Option<Duration>) {
     let words = chance.below(6) + 3;
-    let rest = std::time::Duration::from_millis(chance.below(3) as u64);
+    let rest = Duration::from_millis(chance.below(3) as u64);
     scene
         .upstream
         .answer_with(move |_request| Answer::words(words, rest));
     let client = scene.world.client();
     let follow = client.attach(scene.conversation, Since::Start);
     let asking = scene.world.client();
+    let pid = daemon.pid();
+    let killer = time.map(|time| {
+        thread::spawn(move || {
+            thread::park_timeout(time);
+            kill9(pid);
+        })
+    });
     scene.ask(&asking, "first");
     scene.ask(&asking, "second");
     daemon.wait_exit();
+    if let Some(killer) = killer {
+        killer.join().unwrap();
+    }
     scene.watch_to_the_end(follow);
     scene
         .upstream
@@ -275,6 +290,7 @@ fn the_text_of_an_interrupted_answer_is_kept_as_far_as_it_was_kept() {
         scene.upstream.answer(answer);
         let turn = scene.ask(&client, "tell me much").unwrap();
         let mut follow = client.attach(scene.conversation, Since::Now);
+        follow.until_kind("replayComplete");
         // A piece is kept every 250 ms; more than one period passes while these come.
         for number in 0..8 {
             gate.text(&format!("part {number} "));
@@ -283,7 +299,7 @@ fn the_text_of_an_interrupted_answer_is_kept_as_far_as_it_was_kept() {
                     .as_str()
                     .is_some_and(|it| it.contains(&format!("part {number}")))
             });
-            std::thread::park_timeout(std::time::Duration::from_millis(60));
+            thread::park_timeout(Duration::from_millis(60));
         }
         daemon.kill9();
         let _daemon = scene.world.daemon().spawn();
@@ -327,7 +343,7 @@ fn during_recovery() {
     for _ in 0..kills() {
         let mut scene = Scene::new();
         let daemon = scene.world.daemon().failpoint("stream.mid=kill").spawn();
-        die(&mut scene, daemon, &mut chance);
+        die(&mut scene, daemon, &mut chance, None);
         for _ in 0..3 {
             let point = chance.pick(&points);
             let started = scene
@@ -350,14 +366,8 @@ fn at_random() {
     for _ in 0..kills() * 10 {
         let mut scene = Scene::new();
         let daemon = scene.world.daemon().spawn();
-        let pid = daemon.pid();
-        let pause = std::time::Duration::from_micros(chance.below(20_000) as u64);
-        let killer = std::thread::spawn(move || {
-            std::thread::park_timeout(pause);
-            aish_testkit::process::kill9(pid);
-        });
-        die(&mut scene, daemon, &mut chance);
-        killer.join().unwrap();
+        let time = Duration::from_micros(chance.below(20_000) as u64);
+        die(&mut scene, daemon, &mut chance, Some(time));
         scene.check();
     }
 }
@@ -371,7 +381,7 @@ fn a_killed_client_takes_nothing_along() {
     for _ in 0..kills() {
         let (answer, gate) = Answer::by_hand();
         upstream.answer(answer);
-        let mut asking = world.ctl_spawn(&["ask", "-C", "killed", "--jsonl", "what now?"]);
+        let mut asking = world.ctl_spawn(&["ask", "--no-stdin", "--jsonl", "what now?"]);
         let line = asking.line_with("turnStarted");
         let started: aish_proto::event::Envelope = serde_json::from_str(&line).unwrap();
         gate.text("half ");

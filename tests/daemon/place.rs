@@ -166,6 +166,7 @@ fn a_stop_is_told_and_ends_within_its_time() {
     let client = world.client();
     let conversation = client.create();
     let mut follow = client.attach(conversation, aish_proto::attach::Since::Now);
+    follow.until_kind("replayComplete");
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
     let turn = client.ask(conversation, "for ever");

@@ -176,6 +176,7 @@ fn a_cancel_drops_the_request_and_keeps_the_text() {
     let client = world.client();
     let conversation = client.create();
     let mut follow = client.attach(conversation, Since::Now);
+    follow.until_kind("replayComplete");
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
     let turn = client.ask(conversation, "count");
@@ -355,6 +356,7 @@ fn a_model_that_calls_what_was_never_offered_is_told_so() {
     );
     upstream.answer(Answer::text("I cannot read files."));
     let mut follow = client.attach(conversation, Since::Now);
+    follow.until_kind("replayComplete");
     let turn = client.ask(conversation, "read x");
     follow.until_finished(turn);
     let recording = follow.recording();
@@ -453,6 +455,7 @@ fn large_input_goes_ahead_in_pieces() {
         blob: Some(first.blob),
     }];
     let mut follow = client.attach(conversation, Since::Now);
+    follow.until_kind("replayComplete");
     let turn = client.done::<Send>(params.clone()).turn;
     let message: UserMessage = follow.until_kind("userMessage").read().unwrap();
     assert_eq!(800_000, message.attachments[0].text.len());

@@ -196,7 +196,7 @@ impl Conversation {
 
     /// Starts the next waiting turn, unless an interruption holds the queue.
     pub(super) async fn start_next(&mut self) {
-        if !self.state.held {
+        if !self.state.is_held() {
             self.start_first().await;
         }
     }

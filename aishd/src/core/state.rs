@@ -95,6 +95,12 @@ impl State {
         self.title.as_deref().unwrap_or("untitled")
     }
 
+    /// Turns wait for `turn/continue` or `queue/resume`, because the one before them was interrupted.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.held && self.running.is_none() && !self.queue.is_empty()
+    }
+
     /// Work is under way or waits: such a conversation is looked at after a restart.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {

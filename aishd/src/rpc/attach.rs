@@ -190,7 +190,7 @@ impl Subscription {
             last_seq: state.last_seq,
             running,
             queue,
-            held: state.held,
+            held: state.is_held(),
             pending_confirms: vec![],
             presence: self.seat.presence.borrow_and_update().to_vec(),
             notice: cut,

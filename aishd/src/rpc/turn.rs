@@ -264,7 +264,7 @@ fn listed(handle: &Handle) -> Result<QueueListResult, Refusal> {
     let state = handle.view().borrow().state.clone();
     Ok(QueueListResult {
         queue: queue(handle, &state)?,
-        held: state.held,
+        held: state.is_held(),
     })
 }
 
