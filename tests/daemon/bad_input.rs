@@ -20,7 +20,8 @@ fn answer(client: &Client, line: impl AsRef<[u8]>) -> Value {
 
 /// The line is answered with this id and code, and the connection goes on.
 #[track_caller]
-fn check(client: &Client, line: impl AsRef<[u8]>, id: Value, code: i64) {
+fn check(client: &Client, line: impl AsRef<[u8]>, id: impl Into<Value>, code: i64) {
+    let id = id.into();
     let reply = answer(client, line);
     assert_eq!(
         (&id, &json!(code)),
@@ -73,6 +74,14 @@ fn malformed_requests_get_their_standard_errors() {
         json!(3),
         -32600,
     );
+    client.done::<Ping>(Empty {});
+}
+
+#[test]
+fn wrong_methods_and_params_get_their_standard_errors() {
+    let world = World::new();
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
     check(
         &client,
         r#"{"jsonrpc":"2.0","id":"x","method":"no/such"}"#,

@@ -1,5 +1,11 @@
 //! The daemon as strangers see it: over its socket, as a process, and at the model server's end.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on ends here; the runner shows where"
+)]
+
 mod bad_input;
 mod crash;
 mod disk;
