@@ -361,6 +361,7 @@ async fn stop_in_order(server: &Server, stops: &Stops) {
     }
     stops.stopping.cancel();
     server.directory.closed().await;
+    server.farewell().await;
     stops.closing.cancel();
 }
 

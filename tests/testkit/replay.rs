@@ -104,6 +104,9 @@ impl<'a> Replay<'a> {
                 }
             }
         }
+        if steps.is_empty() && block.options.contains_key("until") {
+            steps.push((None, vec![]));
+        }
         let last = steps.len().saturating_sub(1);
         for (at, (sent, expected)) in steps.into_iter().enumerate() {
             // Only the last call of a block waits for an event.
@@ -138,7 +141,13 @@ impl<'a> Replay<'a> {
                     .unwrap_or_else(|error| panic!("{}: {error}: {it}", block.heading))
             })
             .collect();
-        match compare(&mut self.names, &patterns, &received) {
+        let unwritten = patterns.is_empty() && !received.is_empty();
+        let result = if unwritten {
+            Err(format!("nothing is written of what comes: {received:?}"))
+        } else {
+            compare(&mut self.names, &patterns, &received)
+        };
+        match result {
             Ok(()) => expected
                 .iter()
                 .map(|it| format!("{RECEIVED}{it}"))

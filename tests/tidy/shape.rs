@@ -12,7 +12,7 @@ const WALL_LINES: usize = 600;
 
 /// Names that say nothing of what is inside, so that anything gets in.
 const EMPTY_NAMES: &[&str] = &[
-    "util", "utils", "helper", "helpers", "misc", "common", "manager", "types", "shared", "stuff",
+    "util", "utils", "helper", "helpers", "misc", "common", "manager", "types",
 ];
 
 /// Folders whose suites are one test binary with modules.

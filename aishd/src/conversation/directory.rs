@@ -138,6 +138,9 @@ impl Directory {
 
     /// The conversation, once it has been read.
     pub async fn open(&self, id: ConversationId) -> Result<Handle, RequestError> {
+        if self.around.stopping.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
         let mut handle = self.handle(id);
         handle.ready().await?;
         Ok(handle)

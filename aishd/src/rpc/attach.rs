@@ -19,7 +19,7 @@ use super::convert::{self, Log};
 use super::encoded::DeltaKey;
 use super::refusal::Refusal;
 use super::room::Seat;
-use super::{Call, Server, register};
+use super::{Call, Server, Untold, register};
 use crate::clock;
 use crate::conversation::follow::{Follower, Page};
 use crate::conversation::handle::RequestError;
@@ -51,7 +51,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
                 Refusal::new(ErrorKind::Overloaded, message).hint("conversation/detach one first")
             );
         }
-        subscriptions.insert(subscription, detached.clone());
+        subscriptions.insert(subscription, (params.id, detached.clone()));
     }
     let follower = handle.follow(Seq(0), params.deltas);
     let seat = server
@@ -67,6 +67,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         seat,
         detached,
         connection,
+        untold: Some(server.untold()),
         server,
         told: None,
     };
@@ -75,14 +76,16 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
 }
 
 async fn detach(call: Call<Detach>) -> Result<Empty, Refusal> {
-    let token = lock(&call.connection.subscriptions).remove(&call.params.subscription);
-    let token = token.ok_or_else(|| {
+    let subscription = call.params.subscription;
+    let known = lock(&call.connection.subscriptions).remove(&subscription);
+    let (conversation, detached) = known.ok_or_else(|| {
         Refusal::new(
             ErrorKind::NotFound,
             "no such subscription on this connection",
         )
     })?;
-    token.cancel();
+    detached.cancel();
+    call.server.rooms.leave(conversation, subscription);
     Ok(Empty {})
 }
 
@@ -95,6 +98,8 @@ struct Subscription {
     log: Log,
     seat: Seat,
     detached: CancellationToken,
+    /// Until the client has been sent the last event before the daemon stops.
+    untold: Option<Untold>,
     /// What was last said of the conversation's state.
     told: Option<Told>,
 }
@@ -205,6 +210,10 @@ impl Subscription {
             let result = tokio::select! {
                 biased;
                 () = self.detached.cancelled() => return End::Quiet,
+                true = async { stop.wait_for(Option::is_some).await.is_ok() }, if !stop_told => {
+                    stop_told = true;
+                    self.say_stopping().await
+                }
                 page = follower.next(PAGE_BYTES) => match page {
                     Ok(Page::Ended) => match self.reopen(&mut follower).await {
                         Ok(()) => Ok(()),
@@ -216,10 +225,6 @@ impl Subscription {
                 Ok(()) = self.seat.presence.changed() => {
                     let clients = self.seat.presence.borrow_and_update().to_vec();
                     self.say(None, &wire::Presence { clients }).await
-                }
-                true = async { stop.wait_for(Option::is_some).await.is_ok() }, if !stop_told => {
-                    stop_told = true;
-                    self.say_stopping().await
                 }
             };
             if let Err(end) = result {
@@ -240,7 +245,7 @@ impl Subscription {
     }
 
     /// The actor closed because nothing happened; the conversation is still there.
-    async fn reopen(&self, follower: &mut Follower) -> Result<(), End> {
+    async fn reopen(&mut self, follower: &mut Follower) -> Result<(), End> {
         loop {
             match self.server.directory.open(self.params.id).await {
                 Ok(handle) => {
@@ -248,6 +253,12 @@ impl Subscription {
                     return Ok(());
                 }
                 Err(RequestError::Missing) => return Err(End::Deleted),
+                Err(RequestError::Draining) => {
+                    // Everything was sent, so the daemon need not wait for this one.
+                    self.untold = None;
+                    self.detached.cancelled().await;
+                    return Err(End::Quiet);
+                }
                 Err(error) => self.wait_for_store(&error).await?,
             }
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use aish_proto::daemon::ClientInfo;
 use aish_proto::error::ErrorKind;
 use aish_proto::event::PresentClient;
-use aish_proto::id::{BlobId, ClientId, SubscriptionId};
+use aish_proto::id::{BlobId, ClientId, ConversationId, SubscriptionId};
 use aish_proto::limits::{
     CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES,
 };
@@ -39,7 +39,7 @@ pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) outbox: Outbox,
     greeting: Mutex<Option<Greeting>>,
-    pub(super) subscriptions: Mutex<HashMap<SubscriptionId, CancellationToken>>,
+    pub(super) subscriptions: Mutex<HashMap<SubscriptionId, (ConversationId, CancellationToken)>>,
     pub(super) blobs: Mutex<HashMap<BlobId, String>>,
     /// Cancelled when the connection is over.
     pub(super) over: CancellationToken,

@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aish_proto::id::Epoch;
 use aish_proto::limits::Limits;
@@ -50,6 +51,8 @@ pub struct Server {
     /// Reads the configuration again: what changed, or why not.
     pub reload: Box<dyn Fn() -> Reloaded + Send + Sync>,
     rooms: Rooms,
+    /// Subscriptions that have not been sent their last event.
+    untold: watch::Sender<usize>,
     counters: Counters,
     /// Why a client was cut, by its process id, until it is told.
     cut: Mutex<HashMap<u32, String>>,
@@ -109,6 +112,32 @@ impl std::fmt::Debug for Parts {
     }
 }
 
+/// Time for the last events of an ordered stop; who does not read is not waited for.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+impl Server {
+    /// Waits until every subscription has been sent all there is, the word of the stop included.
+    pub async fn farewell(&self) {
+        let mut untold = self.untold.subscribe();
+        let all_told = untold.wait_for(|it| *it == 0);
+        let _too_slow = tokio::time::timeout(FAREWELL, all_told).await;
+    }
+
+    fn untold(self: &Arc<Self>) -> Untold {
+        self.untold.send_modify(|it| *it += 1);
+        Untold(self.clone())
+    }
+}
+
+/// A subscription that an ordered stop has to wait for; dropped, it has been sent everything, or is gone.
+struct Untold(Arc<Server>);
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        self.0.untold.send_modify(|it| *it -= 1);
+    }
+}
+
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server")
@@ -128,6 +157,7 @@ impl Server {
             closing: parts.closing,
             reload: parts.reload,
             rooms: Rooms::default(),
+            untold: watch::channel(0).0,
             counters: Counters::default(),
             cut: Mutex::default(),
         }

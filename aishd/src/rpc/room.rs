@@ -12,7 +12,7 @@ use super::encoded::Encoded;
 type Present = Arc<Vec<PresentClient>>;
 
 /// All rooms; one exists while somebody is in it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Rooms(Arc<Mutex<HashMap<ConversationId, Room>>>);
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct Room {
 /// A place in a room; dropping it leaves.
 #[derive(Debug)]
 pub(super) struct Seat {
-    rooms: Arc<Mutex<HashMap<ConversationId, Room>>>,
+    rooms: Rooms,
     conversation: ConversationId,
     subscription: SubscriptionId,
     pub(super) presence: watch::Receiver<Present>,
@@ -48,11 +48,27 @@ impl Rooms {
         room.members.insert(subscription, client);
         room.announce();
         Seat {
-            rooms: self.0.clone(),
+            rooms: self.clone(),
             conversation,
             subscription,
             presence: room.presence.subscribe(),
             encoded: room.encoded.clone(),
+        }
+    }
+
+    /// Leaves, if that has not happened yet.
+    pub(super) fn leave(&self, conversation: ConversationId, subscription: SubscriptionId) {
+        let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(room) = rooms.get_mut(&conversation) else {
+            return;
+        };
+        if room.members.remove(&subscription).is_none() {
+            return;
+        }
+        if room.members.is_empty() {
+            rooms.remove(&conversation);
+        } else {
+            room.announce();
         }
     }
 
@@ -77,15 +93,6 @@ impl Room {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(room) = rooms.get_mut(&self.conversation) else {
-            return;
-        };
-        room.members.remove(&self.subscription);
-        if room.members.is_empty() {
-            rooms.remove(&self.conversation);
-        } else {
-            room.announce();
-        }
+        self.rooms.leave(self.conversation, self.subscription);
     }
 }

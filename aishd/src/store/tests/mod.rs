@@ -38,12 +38,7 @@ impl Dice {
 
 /// How often a long suite goes round: `short` in the normal run, the number in the environment else.
 pub(super) fn rounds(name: &str, short: u64) -> u64 {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a test that is run longer by hand"
-    )]
-    let given = std::env::var(name).ok();
-    given.and_then(|it| it.parse().ok()).unwrap_or(short)
+    aish_testkit::surroundings::count(name).map_or(short, |it| it as u64)
 }
 
 pub(super) fn conversation(number: u64) -> ConversationId {
