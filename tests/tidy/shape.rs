@@ -95,7 +95,9 @@ fn nothing_is_switched_off_or_left_undone() {
         let text = repository::text(&file).unwrap();
         for (at, line) in text.lines().enumerate() {
             let place = format!("{}:{}", file.display(), at + 1);
-            if line.contains(ignored) {
+            // A program that other tests start is no test that was switched off.
+            let program = line.contains("= \"run by other tests\"]");
+            if line.contains(ignored) && !program {
                 wrong.push(format!("{place}: a test that does not run"));
             }
             if undone.iter().any(|it| line.contains(it)) {

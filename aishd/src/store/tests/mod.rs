@@ -7,7 +7,6 @@ mod driver;
 mod fixture;
 mod full;
 mod power;
-mod speed;
 
 use std::path::Path;
 

@@ -1,0 +1,192 @@
+//! Figures of the store, printed: `cargo bench -p aishd --bench store`.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a measurement that cannot go on ends here, and its figures go to whoever runs it"
+)]
+
+use std::time::{Duration, Instant};
+
+use aish_proto::id::{ConversationId, TurnId};
+use aishd::clock;
+use aishd::core::event::{At, Event, Origin, Record, Source, Stop};
+use aishd::core::state::State;
+use aishd::store::{Commit, Store};
+use tokio::task::JoinSet;
+
+/// Commits of the one producer.
+const COMMITS: usize = 3000;
+const PRODUCERS: usize = 64;
+const COMMITS_EACH: usize = 500;
+const CONVERSATIONS: usize = 1000;
+/// Events of each of those: 25 turns of four.
+const TURNS: usize = 25;
+
+/// One conversation that grows.
+struct Author {
+    id: ConversationId,
+    state: State,
+}
+
+impl Author {
+    fn new() -> Self {
+        Self {
+            id: ConversationId(clock::ulid()),
+            state: State::default(),
+        }
+    }
+
+    fn commit(&mut self, events: Vec<(TurnId, Event)>) -> Commit {
+        let records = events.into_iter().map(|(turn, event)| {
+            let record = Record {
+                seq: self.state.last_seq.next(),
+                at: At(0),
+                turn: Some(turn),
+                client: None,
+                event,
+            };
+            self.state.apply(&record);
+            record
+        });
+        Commit {
+            conversation: self.id,
+            records: records.collect(),
+            state: self.state.clone(),
+        }
+    }
+
+    /// A question and its start, as an `ask` commits them.
+    fn ask(&mut self, turn: TurnId) -> Commit {
+        let question = Event::UserMessage {
+            text: "q".repeat(300),
+            attachments: vec![],
+            key: None,
+            model: None,
+            origin: Origin::Asked,
+        };
+        let started = Event::TurnStarted {
+            model: "m".to_owned(),
+            model_id: "m".to_owned(),
+            source: Source::Configured,
+        };
+        self.commit(vec![(turn, question), (turn, started)])
+    }
+
+    fn answer(&mut self, turn: TurnId) -> Commit {
+        let answer = Event::AssistantMessage {
+            item: 0,
+            text: "a".repeat(300),
+            reasoning: String::new(),
+            calls: vec![],
+            extra: serde_json::Map::new(),
+            complete: true,
+            served_by: None,
+            usage: None,
+        };
+        let end = Event::TurnFinished {
+            stop: Stop::End,
+            text: "a".repeat(300),
+            usage: None,
+            error: None,
+            merged_into: None,
+        };
+        self.commit(vec![(turn, answer), (turn, end)])
+    }
+}
+
+fn turn() -> TurnId {
+    TurnId(clock::ulid())
+}
+
+async fn grow(store: &Store, author: &mut Author) -> [Duration; 2] {
+    let turn = turn();
+    let (ask, answer) = (author.ask(turn), author.answer(turn));
+    let started = Instant::now();
+    store.commit(ask).await.unwrap();
+    let asked = started.elapsed();
+    let started = Instant::now();
+    store.commit(answer).await.unwrap();
+    [asked, started.elapsed()]
+}
+
+async fn one_producer(store: &Store) {
+    let mut author = Author::new();
+    let mut times = vec![];
+    while times.len() < COMMITS {
+        times.extend(grow(store, &mut author).await);
+    }
+    times.sort();
+    let (half, most) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+    println!("one producer: p50 {half:?}, p99 {most:?} a commit of two events");
+}
+
+async fn many_producers(store: &Store) {
+    let started = Instant::now();
+    let mut tasks = JoinSet::new();
+    for _ in 0..PRODUCERS {
+        let store = store.clone();
+        tasks.spawn(async move {
+            let mut author = Author::new();
+            for _ in 0..COMMITS_EACH / 2 {
+                grow(&store, &mut author).await;
+            }
+        });
+    }
+    tasks.join_all().await;
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let events = (PRODUCERS * COMMITS_EACH * 2) as f64;
+    let rate = events / started.elapsed().as_secs_f64();
+    println!("{PRODUCERS} producers: {rate:.0} events/s");
+}
+
+async fn fill(store: &Store) {
+    let mut tasks = JoinSet::new();
+    for _ in 0..CONVERSATIONS {
+        let store = store.clone();
+        tasks.spawn(async move {
+            let mut author = Author::new();
+            for _ in 0..TURNS {
+                grow(&store, &mut author).await;
+            }
+        });
+    }
+    tasks.join_all().await;
+}
+
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|it| it.starts_with("VmRSS")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn main() {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()
+        .unwrap();
+    let store = Store::open(&dir.path().join("commits")).unwrap();
+    runtime.block_on(one_producer(&store));
+    runtime.block_on(many_producers(&store));
+    store.close();
+    let full = dir.path().join("full");
+    let store = Store::open(&full).unwrap();
+    runtime.block_on(fill(&store));
+    store.close();
+    drop(store);
+    let before = resident_kib();
+    let started = Instant::now();
+    let store = Store::open(&full).unwrap();
+    let unsettled = store.unsettled().unwrap().len();
+    println!(
+        "{CONVERSATIONS} conversations of {} events: ready in {:?} ({unsettled} unsettled), {} KiB more in memory",
+        4 * TURNS,
+        started.elapsed(),
+        resident_kib().saturating_sub(before)
+    );
+    let started = Instant::now();
+    let listed = store.states().unwrap().len();
+    println!("{listed} conversations listed in {:?}", started.elapsed());
+    store.close();
+}
