@@ -373,23 +373,6 @@ pub(crate) fn pid_of(child: &Child) -> Pid {
     Pid::from_child(child)
 }
 
-/// A program that cargo built for this workspace: it stands beside the test, or one folder up.
-#[must_use]
-#[track_caller]
-pub fn built(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a test knows its own file");
-    test.ancestors()
-        .skip(1)
-        .take(2)
-        .map(|it| it.join(name))
-        .find(|it| it.is_file())
-        .unwrap_or_else(|| {
-            panic!(
-                "{name} is not built; run: cargo build --workspace (with the profile of this test)"
-            )
-        })
-}
-
 /// The first line of a reader that satisfies `wanted`; `None` at its end. What is read goes on to `copy`.
 pub(crate) fn copy_until(
     from: &mut impl io::BufRead,

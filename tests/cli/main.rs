@@ -1,0 +1,3 @@
+//! The clients as people and scripts use them: the real programs, in shells and pipes, on terminals, with the real
+//! daemon behind them and a scripted model server behind that.
+
