@@ -42,7 +42,7 @@ impl Printed {
     pub fn shown(&self, terminal: bool) -> String {
         match (self.json, terminal) {
             (true, true) => safe::json(&self.text),
-            (true, false) => self.text.clone(),
+            (true, false) => safe::json_pipe(&self.text).into_owned(),
             (false, _) => safe::screen(&self.text),
         }
     }

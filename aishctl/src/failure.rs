@@ -1,5 +1,7 @@
 //! What ends a command early: the exit code, what happened, and what to type next (spec 80, 8.8).
 
+use aish_proto::error::ErrorKind;
+
 use crate::connect::{CallError, CallFailure};
 use crate::exit::{self, Exit};
 use crate::safe;
@@ -59,10 +61,14 @@ impl From<CallError> for Failure {
             CallFailure::Deadline | CallFailure::Lost => Exit::NO_DAEMON,
             CallFailure::TooLarge => Exit::LIMIT,
         };
+        let busy = error.kind == CallFailure::Refused(ErrorKind::Busy);
+        let hint = error.hint.or_else(|| {
+            busy.then(|| "aishctl conv wait waits for it, aishctl cancel stops it".to_owned())
+        });
         Self {
             exit,
             message: error.message,
-            hint: error.hint,
+            hint,
         }
     }
 }

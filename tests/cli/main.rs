@@ -1,3 +1,9 @@
 //! The clients as people and scripts use them: the real programs, in shells and pipes, on terminals, with the real
 //! daemon behind them and a scripted model server behind that.
 
+mod ask;
+mod autostart;
+mod exit_codes;
+mod input;
+mod shell;
+mod stop;
