@@ -247,8 +247,15 @@ async fn begin(
     for note in notes {
         notices.say(&note);
     }
+    let conversation = loop {
+        match conversation(reach, global, &session.caller, args).await {
+            Ok(conversation) => break conversation,
+            Err(failure) if failure.transient => session = reach.open(Wait::UntilBack).await?,
+            Err(failure) => return Err(failure),
+        }
+    };
     let question = Question {
-        conversation: conversation(reach, global, &session.caller, args).await?,
+        conversation,
         input: &input,
         key: &Ulid::new().to_string(),
         args,
@@ -256,9 +263,11 @@ async fn begin(
     };
     loop {
         match send(&session.caller, &question, progress).await {
-            Ok(sent) => return Ok((session, question.conversation, sent)),
+            Ok(sent) => return Ok((session, conversation, sent)),
             // The key makes it the same question, whether or not it had arrived.
-            Err(error) if error.is_transient() && !progress.is_stopped() => session = reach.open(Wait::UntilBack).await?,
+            Err(error) if error.is_transient() && !progress.is_stopped() => {
+                session = reach.open(Wait::UntilBack).await?;
+            }
             Err(error) => return Err(error.into()),
         }
     }

@@ -12,6 +12,8 @@ pub struct Failure {
     /// A lowercase fragment; empty when there is nothing to say (a reader that went away).
     pub message: String,
     pub hint: Option<String>,
+    /// The daemon went away meanwhile; the next one may do it.
+    pub transient: bool,
 }
 
 impl Failure {
@@ -20,6 +22,7 @@ impl Failure {
             exit,
             message: message.into(),
             hint: None,
+            transient: false,
         }
     }
 
@@ -61,6 +64,7 @@ impl From<CallError> for Failure {
             CallFailure::Deadline | CallFailure::Lost => Exit::NO_DAEMON,
             CallFailure::TooLarge => Exit::LIMIT,
         };
+        let transient = error.is_transient();
         let busy = error.kind == CallFailure::Refused(ErrorKind::Busy);
         let hint = error.hint.or_else(|| {
             busy.then(|| "aishctl conv wait waits for it, aishctl cancel stops it".to_owned())
@@ -69,6 +73,7 @@ impl From<CallError> for Failure {
             exit,
             message: error.message,
             hint,
+            transient,
         }
     }
 }

@@ -167,19 +167,32 @@ async fn begin(
     let turn = turn.map_err(|_| {
         Failure::new(Exit::USAGE, "that is no turn's id").hint("aishctl log --jsonl shows them")
     })?;
-    let session = reach.open(Wait::No).await?;
+    let mut session = reach.open(Wait::No).await?;
     let name = args.conversation.as_deref();
     let name = name.or(global.conversation.as_deref());
-    let found = resolve::meant(&session.caller, &reach.around, name).await?;
-    let params = AgainParams {
-        conversation: found.id,
-        turn,
-        idempotency_key: Ulid::new().to_string(),
-        model: global.model.clone(),
-    };
-    progress.sending();
-    let sent = send(&session.caller, again, params).await?;
-    Ok((session, found.id, sent))
+    let key = Ulid::new().to_string();
+    loop {
+        let asking = async {
+            let found = resolve::meant(&session.caller, &reach.around, name).await?;
+            let params = AgainParams {
+                conversation: found.id,
+                turn,
+                idempotency_key: key.clone(),
+                model: global.model.clone(),
+            };
+            progress.sending();
+            let sent = send(&session.caller, again, params).await?;
+            Ok((found.id, sent))
+        };
+        match asking.await {
+            Ok((conversation, sent)) => return Ok((session, conversation, sent)),
+            // The key makes it the same turn, whether or not it had arrived.
+            Err(Failure {
+                transient: true, ..
+            }) if !progress.is_stopped() => session = reach.open(Wait::UntilBack).await?,
+            Err(failure) => return Err(failure),
+        }
+    }
 }
 
 /// The call itself, for attach too.

@@ -5,7 +5,6 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -143,6 +142,7 @@ async fn run_beside_us(around: &Surroundings) -> Result<(), Failure> {
         })?;
     let (log_path, log) = open_log(around)?;
     let before = log.metadata().map_or(0, |it| it.len());
+    // A leader of a process group could not leave our session, and a hangup of our terminal would reach it.
     let mut child = Command::new(&daemon)
         .arg("--detach")
         .current_dir("/")
@@ -156,8 +156,6 @@ async fn run_beside_us(around: &Surroundings) -> Result<(), Failure> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log)
-        // Ctrl-C in our terminal is for us.
-        .process_group(0)
         .spawn()
         .map_err(|error| cannot(&format!("start {}", daemon.display()), &error))?;
     if is_ready(&mut child).await {
