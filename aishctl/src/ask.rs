@@ -55,7 +55,14 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         self.listen()?;
         let give_up = self.give_up();
         let progress = Progress::default();
-        let asking = begin(self.reach, self.global, self.notices, args, given, &progress);
+        let asking = begin(
+            self.reach,
+            self.global,
+            self.notices,
+            args,
+            given,
+            &progress,
+        );
         let begun = or_stop(self.signals, give_up, &progress, asking).await?;
         let (session, conversation, sent) = match begun {
             Begun::Sent(sent) => *sent,

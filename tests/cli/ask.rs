@@ -27,19 +27,38 @@ fn answer_in(form: &str, stdout: &str) -> String {
         "--json" => {
             let report: Value = serde_json::from_str(stdout).unwrap();
             assert_eq!(1, stdout.lines().count());
-            assert_eq!((1, "end"), (report["v"].as_i64().unwrap(), report["stop_reason"].as_str().unwrap()));
-            assert_eq!((7, Value::Null), (report["usage"]["input_tokens"].as_i64().unwrap(), report["cost_usd"].clone()));
+            assert_eq!(
+                (1, "end"),
+                (
+                    report["v"].as_i64().unwrap(),
+                    report["stop_reason"].as_str().unwrap()
+                )
+            );
+            assert_eq!(
+                (7, Value::Null),
+                (
+                    report["usage"]["input_tokens"].as_i64().unwrap(),
+                    report["cost_usd"].clone()
+                )
+            );
             report["text"].as_str().unwrap().to_owned()
         }
         "--jsonl" => {
             let events = events(stdout);
-            let stored: Vec<u64> = events.iter().filter_map(|it| it.seq).map(|it| it.0).collect();
+            let stored: Vec<u64> = events
+                .iter()
+                .filter_map(|it| it.seq)
+                .map(|it| it.0)
+                .collect();
             assert!(stored.windows(2).all(|it| it[0] < it[1]), "{stored:?}");
             let last = events.last().unwrap();
             assert_eq!(TurnFinished::KIND, last.kind);
             last.data["text"].as_str().unwrap().to_owned()
         }
-        _ => stdout.strip_suffix('\n').expect("the last line is ended").to_owned(),
+        _ => stdout
+            .strip_suffix('\n')
+            .expect("the last line is ended")
+            .to_owned(),
     }
 }
 
@@ -62,7 +81,9 @@ fn the_answer_is_the_same_wherever_input_and_output_are() {
                         "terminal" => ("", ""),
                         redirection => ("", redirection),
                     };
-                    let line = format!("{before} env {colour} aishctl ask {form} why {after} {output} 2>err");
+                    let line = format!(
+                        "{before} env {colour} aishctl ask {form} why {after} {output} 2>err"
+                    );
                     let code = if stdin == "terminal" {
                         shell_on_terminal(&world, &line).wait()
                     } else {
@@ -72,11 +93,18 @@ fn the_answer_is_the_same_wherever_input_and_output_are() {
                     let read = |name| std::fs::read_to_string(world.work().join(name)).unwrap();
                     let (out, err) = (read("out"), read("err"));
                     assert_eq!((0, ""), (code, err.as_str()), "{case}");
-                    assert!(!out.chars().any(|it| it.is_control() && it != '\n'), "{case}: {out:?}");
+                    assert!(
+                        !out.chars().any(|it| it.is_control() && it != '\n'),
+                        "{case}: {out:?}"
+                    );
                     let expected = if form.is_empty() { SHOWN } else { MODEL_SAYS };
                     assert_eq!(expected, answer_in(form, &out), "{case}");
                     let question = upstream.wait_requests(asked).question();
-                    assert_eq!(stdin == "printf data |", question.contains("data"), "{case}: {question}");
+                    assert_eq!(
+                        stdin == "printf data |",
+                        question.contains("data"),
+                        "{case}: {question}"
+                    );
                 }
             }
         }
@@ -93,13 +121,22 @@ fn on_a_terminal_nothing_but_text_arrives() {
     let mut asking = shell_on_terminal(&world, "aishctl ask why");
     assert_eq!(0, asking.wait());
     asking.wait_for("last 👩\u{200d}💻\n");
-    assert_eq!("one]0;titletwothreefour\nlast 👩\u{200d}💻\n", asking.seen());
+    assert_eq!(
+        "one]0;titletwothreefour\nlast 👩\u{200d}💻\n",
+        asking.seen()
+    );
     let mut asking = shell_on_terminal(&world, "aishctl ask --json why");
     assert_eq!(0, asking.wait());
     asking.wait_for("}\n");
     let shown = asking.seen();
-    assert!(!shown.chars().any(|it| it.is_control() && it != '\n'), "{shown:?}");
-    assert_eq!(hostile, serde_json::from_str::<Value>(&shown).unwrap()["text"]);
+    assert!(
+        !shown.chars().any(|it| it.is_control() && it != '\n'),
+        "{shown:?}"
+    );
+    assert_eq!(
+        hostile,
+        serde_json::from_str::<Value>(&shown).unwrap()["text"]
+    );
 }
 
 /// Any bytes that are a string, cut anywhere: no control character but line feeds, tabs and returns passes, all
@@ -108,10 +145,16 @@ fn on_a_terminal_nothing_but_text_arrives() {
 fn hostile_text_is_harmless_and_whole() {
     let (upstream, world, _daemon) = world();
     let mut chance = Chance::new();
-    let alphabet: Vec<char> = ('\0'..='\u{ff}').chain("日🙂é\u{202e}\u{200b}\u{2028}👩\u{200d}💻".chars()).collect();
+    let alphabet: Vec<char> = ('\0'..='\u{ff}')
+        .chain("日🙂é\u{202e}\u{200b}\u{2028}👩\u{200d}💻".chars())
+        .collect();
     for _ in 0..20 {
         let text: String = (0..400).map(|_| *chance.pick(&alphabet)).collect();
-        let pieces: Vec<String> = chance.cut(&text, 9).into_iter().map(str::to_owned).collect();
+        let pieces: Vec<String> = chance
+            .cut(&text, 9)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         upstream.answer_with(move |_| Answer::pieces(pieces.iter().map(String::as_str)));
         let plain = world.ctl(&["ask", "why"]).run().ok();
         let expected: String = text
@@ -121,7 +164,11 @@ fn hostile_text_is_harmless_and_whole() {
         let ended = if expected.ends_with('\n') { "" } else { "\n" };
         assert_eq!(format!("{expected}{ended}"), plain.out());
         let json = world.ctl(&["ask", "--json", "why"]).run().ok();
-        assert!(!json.stdout[..json.stdout.len() - 1].iter().any(|it| *it < 0x20));
+        assert!(
+            !json.stdout[..json.stdout.len() - 1]
+                .iter()
+                .any(|it| *it < 0x20)
+        );
         assert_eq!(text, json.json()["text"]);
     }
 }
@@ -129,7 +176,12 @@ fn hostile_text_is_harmless_and_whole() {
 #[test]
 fn there_is_one_final_newline() {
     let (upstream, world, _daemon) = world();
-    for (said, printed) in [("x", "x\n"), ("x\n", "x\n"), ("x\n\n", "x\n\n"), ("\n", "\n")] {
+    for (said, printed) in [
+        ("x", "x\n"),
+        ("x\n", "x\n"),
+        ("x\n\n", "x\n\n"),
+        ("\n", "\n"),
+    ] {
         upstream.answer(Answer::text(said));
         assert_eq!(printed, world.ctl(&["ask", "why"]).run().ok().out());
     }
@@ -146,10 +198,23 @@ fn four_mebibytes_arrive_byte_for_byte() {
         Answer::pieces(pieces.map(|it| str::from_utf8(it).unwrap()))
     });
     let plain = world.ctl(&["ask", "why"]).run().ok();
-    assert!(plain.stdout == text.as_bytes(), "{} bytes", plain.stdout.len());
+    assert!(
+        plain.stdout == text.as_bytes(),
+        "{} bytes",
+        plain.stdout.len()
+    );
     let json = world.ctl(&["ask", "--json", "why"]).run().ok();
-    assert!(json.json()["text"] == text.as_str(), "{} bytes", json.stdout.len());
-    let slow = shell(&world, "aishctl ask why | { read one; cat >/dev/null; echo $one; }").run().ok();
+    assert!(
+        json.json()["text"] == text.as_str(),
+        "{} bytes",
+        json.stdout.len()
+    );
+    let slow = shell(
+        &world,
+        "aishctl ask why | { read one; cat >/dev/null; echo $one; }",
+    )
+    .run()
+    .ok();
     assert_eq!("0123456789abcde\n", slow.out());
 }
 
@@ -157,8 +222,12 @@ fn four_mebibytes_arrive_byte_for_byte() {
 fn two_hundred_questions_in_a_row_are_answered() {
     let (upstream, world, daemon) = world();
     upstream.answer_with(|request| Answer::text(&format!("to {}", request.question())));
-    let line = "i=0; while [ $i -lt 200 ]; do aishctl ask $i </dev/null || exit 9; i=$((i + 1)); done";
-    let finished = shell(&world, line).limit(std::time::Duration::from_secs(120)).run().ok();
+    let line =
+        "i=0; while [ $i -lt 200 ]; do aishctl ask $i </dev/null || exit 9; i=$((i + 1)); done";
+    let finished = shell(&world, line)
+        .limit(std::time::Duration::from_secs(120))
+        .run()
+        .ok();
     let expected: String = (0..200).map(|it| format!("to {it}\n")).collect();
     assert_eq!(expected, finished.out());
     assert_eq!("", finished.err());
@@ -177,15 +246,32 @@ fn only_code_or_only_commands() {
     for (flag, what) in [("--code", "no code block"), ("--cmd", "no CMD: line")] {
         let without = run(flag).code(1);
         assert_eq!("", without.out());
-        assert!(without.err().contains(what) && without.err().contains("hint: aishctl log "), "{}", without.err());
+        assert!(
+            without.err().contains(what) && without.err().contains("hint: aishctl log "),
+            "{}",
+            without.err()
+        );
     }
 }
 
 #[test]
 fn a_conversation_is_gone_on_in_by_name_by_last_and_by_variable() {
     let (upstream, world, _daemon) = world();
-    let conversation = world.ctl(&["conv", "new", "proj"]).run().ok().out().trim().to_owned();
-    let turns = |name: &str| world.ctl(&["--json", "conv", "status", name]).run().ok().json()["turns"].clone();
+    let conversation = world
+        .ctl(&["conv", "new", "proj"])
+        .run()
+        .ok()
+        .out()
+        .trim()
+        .to_owned();
+    let turns = |name: &str| {
+        world
+            .ctl(&["--json", "conv", "status", name])
+            .run()
+            .ok()
+            .json()["turns"]
+            .clone()
+    };
     let remembered = |args: &[&str], variable: Option<&str>| {
         let before = upstream.requests().len();
         let mut run = world.ctl(args);
@@ -198,7 +284,10 @@ fn a_conversation_is_gone_on_in_by_name_by_last_and_by_variable() {
     assert_eq!(2, remembered(&["ask", "-C", "proj", "one"], None));
     assert_eq!(4, remembered(&["ask", "--last", "two"], None));
     assert_eq!(6, remembered(&["ask", "three"], Some("proj")));
-    assert_eq!(8, remembered(&["-C", &conversation, "ask", "four"], Some("elsewhere")));
+    assert_eq!(
+        8,
+        remembered(&["-C", &conversation, "ask", "four"], Some("elsewhere"))
+    );
     assert_eq!(2, remembered(&["ask", "in a new one"], None));
     assert_eq!(4, turns("proj"));
     assert_eq!(1, turns("in a new one"));
@@ -220,15 +309,28 @@ fn who_detaches_gets_the_turn_and_the_answer_is_kept() {
     drop(world.ctl(&["conv", "wait", conversation]).run().ok());
     let log = world.ctl(&["log", conversation]).run().ok();
     assert!(log.out().ends_with("why\nkept\n"), "{}", log.out());
-    assert!(left.err().contains(&format!("aishctl log {conversation}")), "{}", left.err());
+    assert!(
+        left.err().contains(&format!("aishctl log {conversation}")),
+        "{}",
+        left.err()
+    );
     let plain = world.ctl(&["ask", "--detach", "-q", "why"]).run().ok();
-    assert_eq!((27, ""), (plain.out().len(), plain.err()), "a turn's id: {}", plain.out());
+    assert_eq!(
+        (27, ""),
+        (plain.out().len(), plain.err()),
+        "a turn's id: {}",
+        plain.out()
+    );
 }
 
 /// Reasoning is not the answer.
 #[test]
 fn thoughts_do_not_reach_stdout() {
     let (upstream, world, _daemon) = world();
-    upstream.answer(Answer::stream().then_reasoning("let me see").then_text("42"));
+    upstream.answer(
+        Answer::stream()
+            .then_reasoning("let me see")
+            .then_text("42"),
+    );
     assert_eq!("42\n", world.ctl(&["ask", "why"]).run().ok().out());
 }

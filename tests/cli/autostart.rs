@@ -61,7 +61,12 @@ fn ten_clients_at_once_start_one_daemon() {
     let world = World::with(&upstream);
     let mut chance = Chance::new();
     let rounds = surroundings::count("AISH_TEST_ROUNDS").unwrap_or(ROUNDS);
-    let befores = [Before::Ended, Before::Killed, Before::StaleSocket, Before::Ending];
+    let befores = [
+        Before::Ended,
+        Before::Killed,
+        Before::StaleSocket,
+        Before::Ending,
+    ];
     let mut seen = std::collections::BTreeMap::<String, usize>::new();
     for round in 0..rounds {
         let before = *chance.pick(&befores);
@@ -78,22 +83,38 @@ fn ten_clients_at_once_start_one_daemon() {
                 .collect();
             for (question, asking) in asking {
                 let finished = asking.join().unwrap();
-                let whole = finished.code == 0 && finished.out() == format!("to {question}\nall of it\n");
+                let whole =
+                    finished.code == 0 && finished.out() == format!("to {question}\nall of it\n");
                 assert!(whole, "round {round}, {before:?}: {}", finished.report());
                 started += finished.err().matches("[aish] started aishd").count();
             }
         });
         // One that was ending may still have answered the first of them.
-        let allowed = if before == Before::Ending { 0..=1 } else { 1..=1 };
-        assert!(allowed.contains(&started), "round {round}, {before:?}: {started} started one");
+        let allowed = if before == Before::Ending {
+            0..=1
+        } else {
+            1..=1
+        };
+        assert!(
+            allowed.contains(&started),
+            "round {round}, {before:?}: {started} started one"
+        );
         let daemons = world.daemon_pids();
         assert_eq!(1, daemons.len(), "round {round}, {before:?}: {daemons:?}");
-        let holder = fs::read_to_string(world.path("state/aish/lock")).or_else(|_| fs::read_to_string(world.path("state/aish/store/lock")));
-        assert!(holder.unwrap().contains(&daemons[0].to_string()), "the lock names it");
+        let holder = fs::read_to_string(world.path("state/aish/lock"))
+            .or_else(|_| fs::read_to_string(world.path("state/aish/store/lock")));
+        assert!(
+            holder.unwrap().contains(&daemons[0].to_string()),
+            "the lock names it"
+        );
     }
     println!("{rounds} rounds of {CLIENTS} clients after {seen:?}");
     let asked = upstream.requests().len();
-    assert_eq!(rounds * CLIENTS, asked, "every question reached the model once");
+    assert_eq!(
+        rounds * CLIENTS,
+        asked,
+        "every question reached the model once"
+    );
     upstream.finish();
 }
 
@@ -117,8 +138,16 @@ fn only_who_asks_starts_one() {
         &["conv", "new", "x", "--socket", "elsewhere.sock"],
     ] {
         let finished = world.ctl(args).run().code(6);
-        assert!(finished.err().contains("cannot reach aishd at "), "{}", finished.report());
-        assert!(finished.err().contains("(no such file)\nhint: "), "{}", finished.report());
+        assert!(
+            finished.err().contains("cannot reach aishd at "),
+            "{}",
+            finished.report()
+        );
+        assert!(
+            finished.err().contains("(no such file)\nhint: "),
+            "{}",
+            finished.report()
+        );
         assert_eq!(Vec::<u32>::new(), world.daemon_pids(), "{args:?}");
     }
     drop(world.ctl(&["status", "--format", "tmux"]).run().ok());
@@ -126,7 +155,11 @@ fn only_who_asks_starts_one() {
     for args in [&["conv", "new", "x"][..], &["attach"], &["ask", "why"]] {
         let finished = world.ctl(args).run().ok();
         let told = format!("{}{}", finished.out(), finished.err());
-        assert_eq!(args[0] != "conv", told.contains("[aish] started aishd "), "{told}");
+        assert_eq!(
+            args[0] != "conv",
+            told.contains("[aish] started aishd "),
+            "{told}"
+        );
         let daemons = world.daemon_pids();
         assert_eq!(1, daemons.len(), "{args:?}");
         end(&world, Before::Ended);
@@ -137,7 +170,15 @@ fn only_who_asks_starts_one() {
 #[test]
 fn the_daemon_is_on_its_own() {
     let world = World::new();
-    drop(world.ctl(&["ask", "why"]).env("SECRET_TOKEN", "s3cret").env("LD_LIBRARY_PATH", "/nowhere").cwd(world.work()).run().ok());
+    drop(
+        world
+            .ctl(&["ask", "why"])
+            .env("SECRET_TOKEN", "s3cret")
+            .env("LD_LIBRARY_PATH", "/nowhere")
+            .cwd(world.work())
+            .run()
+            .ok(),
+    );
     let pid = world.daemon_pids()[0];
     let about = |name: &str| fs::read_link(format!("/proc/{pid}/{name}")).unwrap();
     assert_eq!(Path::new("/"), about("cwd"));
@@ -147,8 +188,12 @@ fn the_daemon_is_on_its_own() {
     assert_eq!(fields[3], pid.to_string(), "it leads a session of its own");
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap();
     let environ = String::from_utf8(environ).unwrap();
-    let names: Vec<&str> = environ.split_terminator('\0').map(|it| it.split('=').next().unwrap()).collect();
-    let fits = |it: &&str| ["PATH", "HOME", "SHELL", "LANG", "TZ"].contains(it) || it.starts_with("XDG_");
+    let names: Vec<&str> = environ
+        .split_terminator('\0')
+        .map(|it| it.split('=').next().unwrap())
+        .collect();
+    let fits =
+        |it: &&str| ["PATH", "HOME", "SHELL", "LANG", "TZ"].contains(it) || it.starts_with("XDG_");
     assert!(names.len() > 5 && names.iter().all(fits), "{names:?}");
     let log = world.path("state/aish/aishd.log");
     assert_eq!(0o600, fs::metadata(log).unwrap().mode() & 0o777);
@@ -162,16 +207,28 @@ fn a_key_of_the_shell_is_lent_and_kept_nowhere() {
     let preset = upstream.preset("test", "key_env = \"MY_TEST_KEY\"");
     world.write_config(&format!("default_model = \"test\"\n{preset}"));
     upstream.secret("k3y-of-the-shell");
-    let ask = || world.ctl(&["ask", "-v", "why"]).env("MY_TEST_KEY", "k3y-of-the-shell").run().ok();
+    let ask = || {
+        world
+            .ctl(&["ask", "-v", "why"])
+            .env("MY_TEST_KEY", "k3y-of-the-shell")
+            .run()
+            .ok()
+    };
     let finished = ask();
     let sent = upstream.wait_requests(1);
-    assert_eq!(Some("Bearer k3y-of-the-shell"), sent.header("authorization"));
+    assert_eq!(
+        Some("Bearer k3y-of-the-shell"),
+        sent.header("authorization")
+    );
     let pid = world.daemon_pids()[0];
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap();
     assert!(!String::from_utf8_lossy(&environ).contains("MY_TEST_KEY"));
     assert!(!finished.report().contains("k3y"));
     end(&world, Before::Ended);
-    let found = world.program(Path::new("/bin/grep"), &["-rl", "k3y-of-the-shell", "."]).cwd(world.path("")).run();
+    let found = world
+        .program(Path::new("/bin/grep"), &["-rl", "k3y-of-the-shell", "."])
+        .cwd(world.path(""))
+        .run();
     assert_eq!((1, ""), (found.code, found.out()));
     let without = world.ctl(&["ask", "why"]).run().code(4);
     assert!(without.err().contains("MY_TEST_KEY"), "{}", without.err());
@@ -183,18 +240,37 @@ fn without_a_runtime_directory_a_private_one_is_used() {
     let world = World::new();
     let own = Path::new("/run/user").join(rustix::process::getuid().as_raw().to_string());
     if own.exists() {
-        println!("skipped: {} is there, and other daemons may use it", own.display());
+        println!(
+            "skipped: {} is there, and other daemons may use it",
+            own.display()
+        );
         return;
     }
-    let ask = |args: &[&str]| world.ctl(args).without_env("XDG_RUNTIME_DIR").env("TMPDIR", world.path("run")).run();
+    let ask = |args: &[&str]| {
+        world
+            .ctl(args)
+            .without_env("XDG_RUNTIME_DIR")
+            .env("TMPDIR", world.path("run"))
+            .run()
+    };
     let unset = ask(&["ask", "why"]).ok();
-    assert!(unset.err().contains("[aish] started aishd"), "{}", unset.err());
+    assert!(
+        unset.err().contains("[aish] started aishd"),
+        "{}",
+        unset.err()
+    );
     let status = ask(&["--json", "status"]).ok().json();
     let socket = Path::new(status["socket"].as_str().unwrap());
     let folder = fs::metadata(socket.parent().unwrap()).unwrap();
-    assert_eq!((0o700, rustix::process::getuid().as_raw()), (folder.mode() & 0o777, folder.uid()));
+    assert_eq!(
+        (0o700, rustix::process::getuid().as_raw()),
+        (folder.mode() & 0o777, folder.uid())
+    );
     let daemons = world.daemon_pids();
-    assert_eq!(vec![u64::from(daemons[0])], vec![status["server"]["pid"].as_u64().unwrap()]);
+    assert_eq!(
+        vec![u64::from(daemons[0])],
+        vec![status["server"]["pid"].as_u64().unwrap()]
+    );
     end(&world, Before::Ended);
     assert!(!socket.exists());
 }
@@ -206,7 +282,10 @@ fn a_runtime_directory_open_to_others_is_refused() {
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     let refused = world.ctl(&["ask", "why"]).run().code(6);
-    let expected = format!("aishctl: {0} is open to others (mode 755)\nhint: chmod 700 {0}\n", folder.display());
+    let expected = format!(
+        "aishctl: {0} is open to others (mode 755)\nhint: chmod 700 {0}\n",
+        folder.display()
+    );
     assert_eq!(expected, refused.err());
     assert_eq!(Vec::<u32>::new(), world.daemon_pids());
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();

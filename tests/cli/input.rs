@@ -24,13 +24,20 @@ fn stdin_is_the_question_or_goes_along_with_it() {
     assert_eq!("from stdin", asked("printf 'from stdin' | aishctl ask"));
     assert_eq!("from stdin", asked("printf 'from stdin' | aishctl ask -"));
     let both = asked("printf 'the diff' | aishctl ask review");
-    assert!(both.starts_with("review\n") && both.contains("the diff") && both.contains("stdin"), "{both}");
+    assert!(
+        both.starts_with("review\n") && both.contains("the diff") && both.contains("stdin"),
+        "{both}"
+    );
     let without = asked("printf 'the diff' | aishctl ask --no-stdin review");
     assert_eq!("review", without);
     world.write("work/a.txt", "first file");
     world.write("work/b.txt", "second file");
     let files = asked("printf 'third' | aishctl ask -f a.txt -f b.txt -f - compare");
-    let at = |text: &str| files.find(text).unwrap_or_else(|| panic!("{text} not in {files}"));
+    let at = |text: &str| {
+        files
+            .find(text)
+            .unwrap_or_else(|| panic!("{text} not in {files}"))
+    };
     assert!(at("a.txt") < at("first file") && at("b.txt") < at("second file") && at("third") > 0);
     assert_eq!("words", asked("printf '' | aishctl ask words"));
     upstream.finish();
@@ -55,10 +62,18 @@ fn a_loop_over_lines_keeps_its_lines() {
     let (upstream, world, _daemon) = world();
     let list = "printf 'one\\ntwo\\nthree\\n' | while read line; do aishctl ask $flag \"about $line\" >/dev/null; done";
     drop(shell(&world, list).env("flag", "--no-stdin").run().ok());
-    let questions: Vec<String> = upstream.requests().iter().map(aish_testkit::upstream::Request::question).collect();
+    let questions: Vec<String> = upstream
+        .requests()
+        .iter()
+        .map(aish_testkit::upstream::Request::question)
+        .collect();
     assert_eq!(vec!["about one", "about two", "about three"], questions);
     drop(shell(&world, list).env("flag", "--").run().ok());
-    assert_eq!(4, upstream.requests().len(), "which is why the flag is there");
+    assert_eq!(
+        4,
+        upstream.requests().len(),
+        "which is why the flag is there"
+    );
 }
 
 #[test]
@@ -69,14 +84,41 @@ fn too_much_keeps_both_ends_and_says_so() {
     much.extend(b" LAST");
     let finished = world.ctl(&["ask", "why"]).stdin(much.clone()).run().ok();
     let question = upstream.wait_requests(1).question();
-    assert!(question.starts_with("why") && question.contains("FIRST 0123") && question.contains("cdef LAST"));
-    assert!(question.contains("left out …]") && question.len() <= (1 << 20) + 4096, "{}", question.len());
-    assert!(finished.err().starts_with("[aish] stdin is 3072 KiB; its middle was left out (20"), "{}", finished.err());
-    let strict = world.ctl(&["ask", "--strict", "why"]).stdin(much).run().code(7);
+    assert!(
+        question.starts_with("why")
+            && question.contains("FIRST 0123")
+            && question.contains("cdef LAST")
+    );
+    assert!(
+        question.contains("left out …]") && question.len() <= (1 << 20) + 4096,
+        "{}",
+        question.len()
+    );
+    assert!(
+        finished
+            .err()
+            .starts_with("[aish] stdin is 3072 KiB; its middle was left out (20"),
+        "{}",
+        finished.err()
+    );
+    let strict = world
+        .ctl(&["ask", "--strict", "why"])
+        .stdin(much)
+        .run()
+        .code(7);
     assert_eq!("", strict.out());
-    assert!(strict.err().contains("the input is over") && strict.err().contains("hint: without --strict"), "{}", strict.err());
+    assert!(
+        strict.err().contains("the input is over")
+            && strict.err().contains("hint: without --strict"),
+        "{}",
+        strict.err()
+    );
     assert_eq!(1, upstream.requests().len());
-    let quiet = world.ctl(&["ask", "-q", "why"]).stdin(vec![b'x'; 2 << 20]).run().ok();
+    let quiet = world
+        .ctl(&["ask", "-q", "why"])
+        .stdin(vec![b'x'; 2 << 20])
+        .run()
+        .ok();
     assert_eq!("", quiet.err());
 }
 
@@ -86,20 +128,42 @@ fn just_under_the_limit_arrives_whole() {
     let (upstream, world, _daemon) = world();
     // Each of these is six bytes in JSON, so that the line is over its limit.
     let text = "\u{1}".repeat(500 << 10);
-    drop(world.ctl(&["ask", "--strict", "why"]).stdin(text.clone()).run().ok());
+    drop(
+        world
+            .ctl(&["ask", "--strict", "why"])
+            .stdin(text.clone())
+            .run()
+            .ok(),
+    );
     assert!(upstream.wait_requests(1).question().contains(&text));
     let question = "é".repeat(400 << 10);
-    drop(world.ctl(&["ask", "--strict"]).stdin(question.clone()).run().ok());
+    drop(
+        world
+            .ctl(&["ask", "--strict"])
+            .stdin(question.clone())
+            .run()
+            .ok(),
+    );
     assert!(upstream.wait_requests(2).question().contains(&question));
 }
 
 #[test]
 fn bytes_that_are_no_text_are_replaced_and_told() {
     let (upstream, world, _daemon) = world();
-    let finished = world.ctl(&["ask", "why"]).stdin(*b"ok \xff\xfe end \xc3").run().ok();
-    assert_eq!("[aish] stdin is not UTF-8; the bytes that are no text were replaced\n", finished.err());
+    let finished = world
+        .ctl(&["ask", "why"])
+        .stdin(*b"ok \xff\xfe end \xc3")
+        .run()
+        .ok();
+    assert_eq!(
+        "[aish] stdin is not UTF-8; the bytes that are no text were replaced\n",
+        finished.err()
+    );
     let question = upstream.wait_requests(1).question();
-    assert!(question.contains("ok \u{fffd}\u{fffd} end \u{fffd}"), "{question}");
+    assert!(
+        question.contains("ok \u{fffd}\u{fffd} end \u{fffd}"),
+        "{question}"
+    );
     let argument = shell(&world, "aishctl ask \"$(printf 'caf\\351')\"").run();
     assert_eq!(2, argument.code, "{}", argument.report());
     assert!(argument.err().contains("UTF-8"), "{}", argument.err());
@@ -109,7 +173,10 @@ fn bytes_that_are_no_text_are_replaced_and_told() {
 fn what_cannot_be_asked_says_why() {
     let (upstream, world, _daemon) = world();
     for (line, said) in [
-        ("aishctl ask </dev/null", "nothing to ask\nhint: aishctl ask \"why?\""),
+        (
+            "aishctl ask </dev/null",
+            "nothing to ask\nhint: aishctl ask \"why?\"",
+        ),
         ("aishctl ask <&-", "nothing to ask"),
         ("aishctl ask ''", "nothing to ask"),
         ("aishctl ask -f none.txt why", "cannot read none.txt"),

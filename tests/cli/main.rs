@@ -2,8 +2,12 @@
 //! daemon behind them and a scripted model server behind that.
 
 mod ask;
+mod attach;
 mod autostart;
+mod commands;
 mod exit_codes;
 mod input;
+mod llama;
 mod shell;
 mod stop;
+mod tmux;

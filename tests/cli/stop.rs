@@ -40,9 +40,18 @@ fn end_of_turn(world: &World) -> Option<StopReason> {
     let turn = events
         .out()
         .lines()
-        .find_map(|it| serde_json::from_str::<aish_proto::event::Envelope>(it).unwrap().turn)
+        .find_map(|it| {
+            serde_json::from_str::<aish_proto::event::Envelope>(it)
+                .unwrap()
+                .turn
+        })
         .expect("there is a turn");
-    until_true("the turn to end", || client.done::<Get>(TurnParams { turn }).stop_reason.is_some());
+    until_true("the turn to end", || {
+        client
+            .done::<Get>(TurnParams { turn })
+            .stop_reason
+            .is_some()
+    });
     client.done::<Get>(TurnParams { turn }).stop_reason
 }
 
@@ -54,7 +63,11 @@ fn a_signal_cancels_prints_what_came_and_is_the_exit_code() {
         asking.signal(signal);
         gate.wait_hang_up();
         let finished = asking.wait().code(code);
-        assert!(finished.out().starts_with("one line\n") && finished.out().ends_with('\n'), "{}", finished.out());
+        assert!(
+            finished.out().starts_with("one line\n") && finished.out().ends_with('\n'),
+            "{}",
+            finished.out()
+        );
         assert_eq!(Some(StopReason::Cancelled), end_of_turn(&world));
     }
 }
@@ -75,7 +88,13 @@ fn json_of_a_cancelled_turn_has_what_came() {
     follow.until(|it| it.data.to_string().contains("so far"));
     asking.signal(Signal::INT);
     let report = asking.wait().code(130).json();
-    assert_eq!(("so far", "cancelled"), (report["text"].as_str().unwrap(), report["stop_reason"].as_str().unwrap()));
+    assert_eq!(
+        ("so far", "cancelled"),
+        (
+            report["text"].as_str().unwrap(),
+            report["stop_reason"].as_str().unwrap()
+        )
+    );
 }
 
 /// The daemon stands still and can confirm nothing; the second signal does not wait for it.
@@ -127,8 +146,16 @@ fn a_timeout_is_124_and_the_server_sees_it() {
     let (gate, asking) = begun(&upstream, &world, &["ask", "--timeout", "1500ms", "why"]);
     gate.wait_hang_up();
     let finished = asking.wait().code(124);
-    assert!(finished.out().starts_with("one line\n"), "{}", finished.out());
-    assert!(finished.err().contains("aishctl: the time is over") && finished.err().contains("hint: "), "{}", finished.err());
+    assert!(
+        finished.out().starts_with("one line\n"),
+        "{}",
+        finished.out()
+    );
+    assert!(
+        finished.err().contains("aishctl: the time is over") && finished.err().contains("hint: "),
+        "{}",
+        finished.err()
+    );
     assert_eq!(Some(StopReason::Cancelled), end_of_turn(&world));
 }
 
@@ -149,7 +176,10 @@ fn a_reader_that_has_enough_stops_the_turn() {
     });
     let finished = piping.wait().ok();
     assert_eq!(("line 1\n", ""), (finished.out(), finished.err()));
-    assert_eq!("141\n", std::fs::read_to_string(world.work().join("code")).unwrap());
+    assert_eq!(
+        "141\n",
+        std::fs::read_to_string(world.work().join("code")).unwrap()
+    );
     assert_eq!(Some(StopReason::Cancelled), end_of_turn(&world));
 }
 
@@ -160,7 +190,9 @@ fn an_output_that_was_closed_early_is_141() {
     for form in ["", "--json", "--jsonl"] {
         let (answer, gate) = Answer::by_hand();
         upstream.answer(answer);
-        let line = format!("{{ aishctl ask {form} why; echo $? >code; }} | {{ exec <&-; echo gone >gone; }}");
+        let line = format!(
+            "{{ aishctl ask {form} why; echo $? >code; }} | {{ exec <&-; echo gone >gone; }}"
+        );
         let mut piping = shell(&world, &line).spawn();
         piping.close_stdin();
         until_true("the reader to go", || world.work().join("gone").exists());
@@ -168,7 +200,11 @@ fn an_output_that_was_closed_early_is_141() {
         gate.finish();
         let finished = piping.wait().ok();
         assert_eq!(("", ""), (finished.out(), finished.err()), "{form}");
-        assert_eq!("141\n", std::fs::read_to_string(world.work().join("code")).unwrap(), "{form}");
+        assert_eq!(
+            "141\n",
+            std::fs::read_to_string(world.work().join("code")).unwrap(),
+            "{form}"
+        );
         std::fs::remove_file(world.work().join("gone")).unwrap();
     }
 }
@@ -178,7 +214,12 @@ fn an_output_that_was_closed_early_is_141() {
 fn an_output_that_takes_nothing_is_an_error() {
     let (_upstream, world, _daemon) = world();
     let full = shell(&world, "aishctl ask why >/dev/full").run().code(1);
-    assert!(full.err().contains("cannot write the output: No space left"), "{}", full.err());
+    assert!(
+        full.err()
+            .contains("cannot write the output: No space left"),
+        "{}",
+        full.err()
+    );
 }
 
 #[test]
@@ -205,5 +246,9 @@ fn a_killed_client_loses_nothing() {
     gate.finish();
     drop(world.ctl(&["conv", "wait"]).run().ok());
     let log = world.ctl(&["log"]).run().ok();
-    assert!(log.out().ends_with("one line\nand a rest\n"), "{}", log.out());
+    assert!(
+        log.out().ends_with("one line\nand a rest\n"),
+        "{}",
+        log.out()
+    );
 }

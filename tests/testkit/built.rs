@@ -11,7 +11,11 @@ use crate::repository;
 use crate::surroundings;
 
 /// The programs, and the packages that have them.
-const PACKAGES: [(&str, &str); 3] = [("aishd", "aishd"), ("aishctl", "aishctl"), ("aish", "aishctl")];
+const PACKAGES: [(&str, &str); 3] = [
+    ("aishd", "aishd"),
+    ("aishctl", "aishctl"),
+    ("aish", "aishctl"),
+];
 
 /// What was found fresh in this process.
 static FOUND: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
@@ -89,7 +93,10 @@ fn build(test: &Path, name: &str) -> PathBuf {
         .output()
         .unwrap_or_else(|error| panic!("start cargo to build {name}: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "cargo cannot build {name}:\n{said}");
+    assert!(
+        output.status.success(),
+        "cargo cannot build {name}:\n{said}"
+    );
     beside(test, name).unwrap_or_else(|| panic!("cargo built {name}, but not beside this test"))
 }
 
@@ -99,8 +106,12 @@ mod tests {
 
     #[test]
     fn a_note_of_cargo_is_read() {
-        let files: Vec<PathBuf> = sources("/t/debug/aishd: /a/main.rs /with\\ space/b.rs\n").collect();
-        assert_eq!(vec![PathBuf::from("/a/main.rs"), "/with space/b.rs".into()], files);
+        let files: Vec<PathBuf> =
+            sources("/t/debug/aishd: /a/main.rs /with\\ space/b.rs\n").collect();
+        assert_eq!(
+            vec![PathBuf::from("/a/main.rs"), "/with space/b.rs".into()],
+            files
+        );
     }
 
     #[test]
@@ -111,10 +122,19 @@ mod tests {
         fs::write(&source, "").unwrap();
         fs::write(&program, "").unwrap();
         assert!(!is_fresh(&program), "nothing is noted");
-        fs::write(at("program.d"), format!("{}: {}\n", program.display(), source.display())).unwrap();
+        fs::write(
+            at("program.d"),
+            format!("{}: {}\n", program.display(), source.display()),
+        )
+        .unwrap();
         assert!(is_fresh(&program));
         let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 33);
-        fs::File::options().write(true).open(&source).unwrap().set_modified(later).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&source)
+            .unwrap()
+            .set_modified(later)
+            .unwrap();
         assert!(!is_fresh(&program));
         fs::remove_file(&source).unwrap();
         assert!(!is_fresh(&program), "a source is gone");

@@ -31,11 +31,18 @@ impl OnTerminal {
     #[must_use]
     #[track_caller]
     pub fn spawn(world: &World, program: &Path, args: &[&str]) -> Self {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there is a free terminal");
-        grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("it is ours");
+        let ours =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there is a free terminal");
+        grantpt(&ours)
+            .and_then(|()| unlockpt(&ours))
+            .expect("it is ours");
         let name = ptsname(&ours, vec![]).expect("it has a name");
-        let theirs = open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty())
-            .expect("the other end opens");
+        let theirs = open(
+            name.as_c_str(),
+            OFlags::RDWR | OFlags::NOCTTY,
+            Mode::empty(),
+        )
+        .expect("the other end opens");
         let mut modes = tcgetattr(&theirs).expect("it is a terminal");
         // What a program writes is to be compared byte by byte.
         modes.output_modes.remove(OutputModes::OPOST);
@@ -53,8 +60,15 @@ impl OnTerminal {
             .unwrap_or_else(|error| panic!("start {}: {error}", program.display()));
         drop(theirs);
         let seen = Arc::new(Mutex::new(vec![]));
-        read_all(File::from(ours.try_clone().expect("it can be shared")), Arc::clone(&seen));
-        Self { child, keys: File::from(OwnedFd::from(ours)), seen }
+        read_all(
+            File::from(ours.try_clone().expect("it can be shared")),
+            Arc::clone(&seen),
+        );
+        Self {
+            child,
+            keys: File::from(OwnedFd::from(ours)),
+            seen,
+        }
     }
 
     /// All that was written to the terminal so far, the echo of the keys among it.
@@ -73,7 +87,9 @@ impl OnTerminal {
 
     #[track_caller]
     pub fn key(&mut self, text: &str) {
-        self.keys.write_all(text.as_bytes()).expect("the terminal takes keys");
+        self.keys
+            .write_all(text.as_bytes())
+            .expect("the terminal takes keys");
     }
 
     #[track_caller]
