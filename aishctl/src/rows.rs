@@ -429,7 +429,7 @@ mod tests {
         take("userMessage", asked("one"), false);
         take("turnStarted", json!({"model": "m", "attempt": 1}), false);
         assert!(take("userMessage", asked("later"), true).is_empty());
-        let answered = take("turnFinished", ended.clone(), false);
+        let answered = take("turnFinished", ended, false);
         assert_eq!(vec![Row::Text("two".into())], answered);
         let begun = take("turnStarted", json!({"model": "m", "attempt": 1}), true);
         assert_eq!(vec![Row::Text("› later".into())], begun);

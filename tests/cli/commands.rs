@@ -53,7 +53,7 @@ fn conversations_are_made_named_listed_and_put_away() {
     let (_upstream, world, _daemon) = world();
     let id = ok(&world, "conv new proj").trim().to_owned();
     assert_eq!(26, id.len());
-    let made = json(&world, "conv new other");
+    json(&world, "conv new other");
     let listed = json(&world, "conv ls");
     let titles: Vec<&str> = listed["conversations"]
         .as_array()
@@ -105,6 +105,13 @@ fn conversations_are_made_named_listed_and_put_away() {
         json(&world, "conv archive other").is_object()
             && json(&world, "conv unarchive other").is_object()
     );
+}
+
+#[test]
+fn only_who_means_it_deletes() {
+    let (_upstream, world, _daemon) = world();
+    ok(&world, "conv new proj");
+    let made = json(&world, "conv new other");
     refused(
         &world,
         "conv rm proj",

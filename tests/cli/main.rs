@@ -1,6 +1,14 @@
 //! The clients as people and scripts use them: the real programs, in shells and pipes, on terminals, with the real
 //! daemon behind them and a scripted model server behind that.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on ends here, with a message for the person who reads it"
+)]
+
 mod ask;
 mod attach;
 mod autostart;

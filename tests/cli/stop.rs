@@ -6,7 +6,7 @@ use aish_proto::attach::Since;
 use aish_proto::conversation::{List, ListParams};
 use aish_proto::turn::{Get, StopReason, TurnParams};
 use aish_testkit::upstream::gate::Gate;
-use aish_testkit::wait::until_true;
+use aish_testkit::wait::{PATIENCE, until, until_true};
 use aish_testkit::{Answer, Daemon, Running, Upstream, World};
 use rustix::process::Signal;
 
@@ -32,7 +32,7 @@ fn begun(upstream: &Upstream, world: &World, args: &[&str]) -> (Gate, Running) {
 
 /// How the only turn of the only conversation ended.
 #[track_caller]
-fn end_of_turn(world: &World) -> Option<StopReason> {
+fn end_of_turn(world: &World) -> StopReason {
     let client = world.client();
     let conversations = client.done::<List>(ListParams::default()).conversations;
     assert_eq!(1, conversations.len());
@@ -46,13 +46,8 @@ fn end_of_turn(world: &World) -> Option<StopReason> {
                 .turn
         })
         .expect("there is a turn");
-    until_true("the turn to end", || {
-        client
-            .done::<Get>(TurnParams { turn })
-            .stop_reason
-            .is_some()
-    });
-    client.done::<Get>(TurnParams { turn }).stop_reason
+    let reason = || client.done::<Get>(TurnParams { turn }).stop_reason;
+    until("the turn to end", PATIENCE, reason)
 }
 
 #[test]
@@ -68,7 +63,7 @@ fn a_signal_cancels_prints_what_came_and_is_the_exit_code() {
             "{}",
             finished.out()
         );
-        assert_eq!(Some(StopReason::Cancelled), end_of_turn(&world));
+        assert_eq!(StopReason::Cancelled, end_of_turn(&world));
     }
 }
 
@@ -136,7 +131,7 @@ fn a_signal_before_the_receipt_cancels_too() {
         daemon.signal(Signal::CONT);
         let finished = asking.wait();
         assert!(matches!(finished.code, 130 | 143), "{}", finished.report());
-        assert_eq!(Some(StopReason::Cancelled), end_of_turn(&world));
+        assert_eq!(StopReason::Cancelled, end_of_turn(&world));
     }
 }
 
@@ -156,7 +151,7 @@ fn a_timeout_is_124_and_the_server_sees_it() {
         "{}",
         finished.err()
     );
-    assert_eq!(Some(StopReason::Cancelled), end_of_turn(&world));
+    assert_eq!(StopReason::Cancelled, end_of_turn(&world));
 }
 
 #[test]
@@ -180,7 +175,7 @@ fn a_reader_that_has_enough_stops_the_turn() {
         "141\n",
         std::fs::read_to_string(world.work().join("code")).unwrap()
     );
-    assert_eq!(Some(StopReason::Cancelled), end_of_turn(&world));
+    assert_eq!(StopReason::Cancelled, end_of_turn(&world));
 }
 
 /// Nobody reads from the start; the exit code says so in every form.

@@ -40,6 +40,29 @@ impl Drop for Tmux<'_> {
     }
 }
 
+/// Two windows, one wide and one narrow, both greeted.
+fn open(tmux: &Tmux<'_>) -> [&'static str; 2] {
+    let client = built("aishctl");
+    let attach = format!(
+        "{} attach -C demo-conversation; echo left $?; cat",
+        client.display()
+    );
+    let wide = ["new-session", "-d", "-s", "s", "-x", "160", "-y", "50"];
+    drop(tmux.run(&[&wide[..], &[&attach]].concat()).ok());
+    let narrow = ["split-window", "-h", "-t", "s", "-l", "44"];
+    drop(tmux.run(&[&narrow[..], &[&attach]].concat()).ok());
+    let panes = ["s:0.0", "s:0.1"];
+    for pane in panes {
+        until_true("the window to greet", || {
+            told(&tmux.screen(pane), "[aish] attached to demo-conversation") == 1
+        });
+    }
+    until_true("the first to see the second", || {
+        told(&tmux.screen(panes[0]), "attached (2 here)") == 1
+    });
+    panes
+}
+
 fn told(screen: &str, text: &str) -> usize {
     screen.lines().filter(|it| it.contains(text)).count()
 }
@@ -65,38 +88,7 @@ fn two_panes_show_one_conversation() {
     let daemon = world.daemon().spawn();
     drop(world.ctl(&["conv", "new", "demo-conversation"]).run().ok());
     let tmux = Tmux(&world);
-    let client = built("aishctl");
-    let attach = format!(
-        "{} attach -C demo-conversation; echo left $?; cat",
-        client.display()
-    );
-    drop(
-        tmux.run(&[
-            "new-session",
-            "-d",
-            "-s",
-            "s",
-            "-x",
-            "160",
-            "-y",
-            "50",
-            &attach,
-        ])
-        .ok(),
-    );
-    drop(
-        tmux.run(&["split-window", "-h", "-t", "s", "-l", "44", &attach])
-            .ok(),
-    );
-    let panes = ["s:0.0", "s:0.1"];
-    for pane in panes {
-        until_true("the window to greet", || {
-            told(&tmux.screen(pane), "[aish] attached to demo-conversation") == 1
-        });
-    }
-    until_true("the first to see the second", || {
-        told(&tmux.screen(panes[0]), "attached (2 here)") == 1
-    });
+    let panes = open(&tmux);
     for (turn, pane) in panes.iter().enumerate() {
         tmux.type_line(pane, &format!("question {turn}"));
         for pane in panes {
@@ -130,6 +122,10 @@ fn two_panes_show_one_conversation() {
             told(&tmux.screen(pane), "[aish] back (missed ") == 1
         });
     }
+    the_second_leaves_and_the_first_cancels(&upstream, &tmux, panes);
+}
+
+fn the_second_leaves_and_the_first_cancels(upstream: &Upstream, tmux: &Tmux<'_>, panes: [&str; 2]) {
     drop(tmux.run(&["send-keys", "-t", panes[1], "C-d"]).ok());
     until_true("Ctrl-D to leave", || {
         told(&tmux.screen(panes[1]), "left 0") == 1

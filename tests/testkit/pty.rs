@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,7 +65,7 @@ impl OnTerminal {
         );
         Self {
             child,
-            keys: File::from(OwnedFd::from(ours)),
+            keys: File::from(ours),
             seen,
         }
     }
