@@ -85,9 +85,9 @@ pub(super) async fn fetch(
 ) -> Result<Option<Secret>, Failure> {
     let text = match source {
         KeySource::None => return Ok(None),
-        KeySource::Env(name) => environment.get(name).ok_or_else(|| {
-            Failure::Key(format!("the environment variable {name} is not set"))
-        })?,
+        KeySource::Env(name) => environment
+            .get(name)
+            .ok_or_else(|| Failure::Key(format!("the environment variable {name} is not set")))?,
         KeySource::Literal(key) => key.clone(),
         KeySource::File(path) => {
             let path = path.clone();
@@ -117,9 +117,8 @@ pub(super) fn present(source: &KeySource, environment: &impl Environment) -> Opt
 
 fn from_file(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
-    let unreadable = |error: std::io::Error| {
-        Failure::Key(format!("cannot read the key file {shown}: {error}"))
-    };
+    let unreadable =
+        |error: std::io::Error| Failure::Key(format!("cannot read the key file {shown}: {error}"));
     // A pipe would make us wait for whoever holds its other end.
     if !path.metadata().map_err(unreadable)?.is_file() {
         return Err(Failure::Key(format!("the key file {shown} is no file")));
@@ -185,6 +184,7 @@ mod tests {
 
     use super::*;
     use crate::core::preset::Timeouts;
+    use crate::core::reply::FailureClass;
 
     struct Fixed(&'static [(&'static str, &'static str)]);
 
@@ -212,6 +212,7 @@ mod tests {
                 assert_eq!(expected, key.as_ref().map(Secret::expose));
             }
             (Err(failure), Err(part)) => {
+                assert_eq!(FailureClass::Unauthorized, failure.class());
                 let text = failure.to_string();
                 assert!(
                     text.starts_with("broker: ") && text.contains(part),
