@@ -120,11 +120,9 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
                     .await?
             }
             Wake::Event(None) => open.reconnect().await?,
-            Wake::Line(Ok(0)) => {
-                open.stdin_ended = true;
-                false
-            }
-            Wake::Line(Ok(_)) => {
+            Wake::Line(Ok(read)) => {
+                open.stdin_ended |= read == 0;
+                // At the end too: a last line without its line feed may have come while we did something else.
                 let said = std::mem::take(&mut line);
                 open.line(&String::from_utf8_lossy(&said)).await?;
                 false

@@ -215,6 +215,19 @@ fn the_end_of_input_ends_it_after_the_answers() {
     assert_eq!(5, upstream.requests().len());
 }
 
+/// Input that stops in the middle of a line while other things happen, and then ends there.
+#[test]
+fn a_last_line_without_its_end_is_a_line() {
+    let (upstream, world, _daemon) = world();
+    let mut window = window(&world, &[]);
+    window.write("half a");
+    drop(world.ctl(&["ask", "-C", "demo", "meanwhile"]).run().ok());
+    window.line_with("Hello from the model.");
+    window.close_stdin();
+    drop(window.wait().ok());
+    assert_eq!("half a", upstream.wait_requests(2).question());
+}
+
 /// The daemon dies under an attached window, again and again: the next one is started, and no row is lost or doubled.
 #[test]
 fn a_killed_daemon_is_replaced_and_every_row_comes_once() {
