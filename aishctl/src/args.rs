@@ -102,6 +102,8 @@ pub enum Command {
     /// The model presets, or the one that this conversation uses
     #[command(alias = "models")]
     Model {
+        /// The preset that this conversation uses from its next turn on
+        name: Option<String>,
         #[command(subcommand)]
         command: Option<Model>,
     },
@@ -305,9 +307,6 @@ pub enum Model {
     List,
     /// Ask the servers what they serve
     Probe,
-    /// NAME: the preset that this conversation uses from its next turn on
-    #[command(external_subcommand)]
-    Use(Vec<String>),
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -379,6 +378,9 @@ mod tests {
         check("ask --last -C a x", false);
         check("models ls", true);
         check("model deep", true);
+        check("model deep -C proj", true);
+        check("model -C proj list", true);
+        check("model deep er", false);
         check("model", true);
         check("queue drop 1", true);
         check("conv ls --all", true);

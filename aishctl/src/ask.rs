@@ -23,6 +23,7 @@ use crate::hello::{Reach, Session, Wait};
 use crate::input::{self, Given, Input};
 use crate::notice::Notices;
 use crate::output::{Form, Output, Report, ReportedError};
+use crate::receipt::{Begun, Progress, Sent, or_stop};
 use crate::resolve;
 use crate::signals::Signals;
 
@@ -53,8 +54,16 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         let given = input::read(args, stdin, self.reach.around.stdin_terminal)?;
         self.listen()?;
         let give_up = self.give_up();
-        let asking = begin(self.reach, self.global, self.notices, args, given);
-        let begun = or_stop(self.signals, give_up, asking).await?;
+        let progress = Progress::default();
+        let asking = begin(
+            self.reach,
+            self.global,
+            self.notices,
+            args,
+            given,
+            &progress,
+        );
+        let begun = or_stop(self.signals, give_up, &progress, asking).await?;
         let (session, conversation, sent) = match begun {
             Begun::Sent(sent) => *sent,
             Begun::Stopped(exit) => return stopped_by(exit),
@@ -227,36 +236,6 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     }
 }
 
-/// A turn that was sent, on the connection that sent it.
-pub type Sent = (Session, ConversationId, SendResult);
-
-/// How the way to a turn ended.
-#[derive(Debug)]
-pub enum Begun {
-    Sent(Box<Sent>),
-    Stopped(Exit),
-}
-
-/// Goes on until the turn is sent, or a signal or `--timeout` comes.
-pub async fn or_stop(
-    signals: &mut Signals,
-    give_up: Option<Instant>,
-    sending: impl Future<Output = Result<Sent, Failure>>,
-) -> Result<Begun, Failure> {
-    let over = async {
-        match give_up {
-            Some(give_up) => tokio::time::sleep_until(give_up).await,
-            None => std::future::pending().await,
-        }
-    };
-    let exit = tokio::select! {
-        sent = sending => return sent.map(|it| Begun::Sent(Box::new(it))),
-        signal = signals.next() => signal.exit(),
-        () = over => Exit::TIMEOUT,
-    };
-    Ok(Begun::Stopped(exit))
-}
-
 /// Reaches the daemon, finds or makes the conversation, and asks.
 async fn begin(
     reach: &Reach,
@@ -264,6 +243,7 @@ async fn begin(
     notices: &mut Notices,
     args: &AskArgs,
     given: Given,
+    progress: &Progress,
 ) -> Result<Sent, Failure> {
     let mut session = reach.open(Wait::No).await?;
     if session.started {
@@ -274,18 +254,27 @@ async fn begin(
     for note in notes {
         notices.say(&note);
     }
+    let conversation = loop {
+        match conversation(reach, global, &session.caller, args).await {
+            Ok(conversation) => break conversation,
+            Err(failure) if failure.transient => session = reach.open(Wait::UntilBack).await?,
+            Err(failure) => return Err(failure),
+        }
+    };
     let question = Question {
-        conversation: conversation(reach, global, &session.caller, args).await?,
+        conversation,
         input: &input,
         key: &Ulid::new().to_string(),
         args,
         model: global.model.as_deref(),
     };
     loop {
-        match send(&session.caller, &question).await {
-            Ok(sent) => return Ok((session, question.conversation, sent)),
+        match send(&session.caller, &question, progress).await {
+            Ok(sent) => return Ok((session, conversation, sent)),
             // The key makes it the same question, whether or not it had arrived.
-            Err(error) if error.is_transient() => session = reach.open(Wait::UntilBack).await?,
+            Err(error) if error.is_transient() && !progress.is_stopped() => {
+                session = reach.open(Wait::UntilBack).await?;
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -324,7 +313,11 @@ struct Question<'a> {
 }
 
 /// Sends a question; what is too large for one line goes ahead in pieces.
-async fn send(caller: &Caller, question: &Question<'_>) -> Result<SendResult, CallError> {
+async fn send(
+    caller: &Caller,
+    question: &Question<'_>,
+    progress: &Progress,
+) -> Result<SendResult, CallError> {
     // Six bytes is the longest that JSON makes of one; a control character, say.
     let line = caller.line_bytes().saturating_sub(16 << 10) / 2;
     let escaped = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |it| it.len());
@@ -365,6 +358,7 @@ async fn send(caller: &Caller, question: &Question<'_>) -> Result<SendResult, Ca
         model: question.model.map(str::to_owned),
         attachments,
     };
+    progress.sending();
     caller
         .call_within::<Send>(params, Some(caller.deadline().max(Duration::from_secs(10))))
         .await

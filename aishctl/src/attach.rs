@@ -120,11 +120,9 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
                     .await?
             }
             Wake::Event(None) => open.reconnect().await?,
-            Wake::Line(Ok(0)) => {
-                open.stdin_ended = true;
-                false
-            }
-            Wake::Line(Ok(_)) => {
+            Wake::Line(Ok(read)) => {
+                open.stdin_ended |= read == 0;
+                // At the end too: a last line without its line feed may have come while we did something else.
                 let said = std::mem::take(&mut line);
                 open.line(&String::from_utf8_lossy(&said)).await?;
                 false
@@ -145,13 +143,21 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
 
 impl<O: AsyncWrite + Unpin> Open<O> {
     async fn new(mut window: Window, out: O) -> Result<Self, Failure> {
-        let session = window.reach.open(Wait::No).await?;
+        let mut session = window.reach.open(Wait::No).await?;
         let name = window
             .args
             .conversation
             .as_deref()
             .or(window.global.conversation.as_deref());
-        let conversation = resolve::to_attach(&session.caller, &window.reach.around, name).await?;
+        let conversation = loop {
+            match resolve::to_attach(&session.caller, &window.reach.around, name).await {
+                Ok(conversation) => break conversation,
+                Err(failure) if failure.transient => {
+                    session = window.reach.open(Wait::UntilBack).await?;
+                }
+                Err(failure) => return Err(failure),
+            }
+        };
         window.signals.listen().map_err(|error| {
             Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}"))
         })?;
@@ -185,8 +191,11 @@ impl<O: AsyncWrite + Unpin> Open<O> {
         if let Some(started) = started {
             open.tell(&started).await?;
         }
-        open.attach(Replay::First).await?;
-        Ok(open)
+        match open.attach(Replay::First).await {
+            // The closed connection is noticed where others are, and the next one tried.
+            Err(error) if !error.is_transient() => Err(error.into()),
+            Ok(()) | Err(_) => Ok(open),
+        }
     }
 
     async fn attach(&mut self, replay: Replay) -> Result<(), CallError> {

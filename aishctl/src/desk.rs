@@ -42,7 +42,7 @@ impl Printed {
     pub fn shown(&self, terminal: bool) -> String {
         match (self.json, terminal) {
             (true, true) => safe::json(&self.text),
-            (true, false) => self.text.clone(),
+            (true, false) => safe::json_pipe(&self.text).into_owned(),
             (false, _) => safe::screen(&self.text),
         }
     }
@@ -83,7 +83,9 @@ impl Desk {
             Command::Search(args) => conversations::search(self, args).await,
             Command::Status { format } => status::run(self, *format).await,
             Command::Reload => status::reload(self).await,
-            Command::Model { command } => model::run(self, command.as_ref()).await,
+            Command::Model { name, command } => {
+                model::run(self, name.as_deref(), command.as_ref()).await
+            }
             Command::Queue { command } => queue::run(self, command.as_ref()).await,
             Command::Cancel { conversation } => queue::cancel(self, conversation.as_deref()).await,
             Command::Rpc(args) => rpc::run(self, args).await,

@@ -1,5 +1,7 @@
 //! What ends a command early: the exit code, what happened, and what to type next (spec 80, 8.8).
 
+use aish_proto::error::ErrorKind;
+
 use crate::connect::{CallError, CallFailure};
 use crate::exit::{self, Exit};
 use crate::safe;
@@ -10,6 +12,8 @@ pub struct Failure {
     /// A lowercase fragment; empty when there is nothing to say (a reader that went away).
     pub message: String,
     pub hint: Option<String>,
+    /// The daemon went away meanwhile; the next one may do it.
+    pub transient: bool,
 }
 
 impl Failure {
@@ -18,6 +22,7 @@ impl Failure {
             exit,
             message: message.into(),
             hint: None,
+            transient: false,
         }
     }
 
@@ -59,10 +64,16 @@ impl From<CallError> for Failure {
             CallFailure::Deadline | CallFailure::Lost => Exit::NO_DAEMON,
             CallFailure::TooLarge => Exit::LIMIT,
         };
+        let transient = error.is_transient();
+        let busy = error.kind == CallFailure::Refused(ErrorKind::Busy);
+        let hint = error.hint.or_else(|| {
+            busy.then(|| "aishctl conv wait waits for it, aishctl cancel stops it".to_owned())
+        });
         Self {
             exit,
             message: error.message,
-            hint: error.hint,
+            hint,
+            transient,
         }
     }
 }

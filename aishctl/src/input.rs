@@ -241,21 +241,16 @@ fn swallow(from: &mut dyn Read) -> io::Result<(Text, bool)> {
     from.take(INPUT_BYTES as u64).read_to_end(&mut head)?;
     let mut tail: VecDeque<u8> = VecDeque::new();
     let mut left_out = 0u64;
-    let mut page = vec![
-        0;
-        if head.len() < INPUT_BYTES {
-            1
-        } else {
-            64 << 10
-        }
-    ];
-    loop {
+    // What ended is not read again: a terminal would want a second Ctrl-D.
+    let mut ended = head.len() < INPUT_BYTES;
+    let mut page = vec![0; if ended { 0 } else { 64 << 10 }];
+    while !ended {
         let read = match from.read(&mut page) {
-            Ok(0) => break,
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
+        ended = read == 0;
         tail.extend(page.iter().take(read));
         let over = tail.len().saturating_sub(INPUT_BYTES);
         tail.drain(..over);

@@ -21,6 +21,7 @@ pub mod output;
 #[cfg(test)]
 pub(crate) mod peer;
 pub mod queue;
+pub mod receipt;
 pub mod resolve;
 pub mod rows;
 pub mod rpc;

@@ -110,6 +110,10 @@ async fn read<O: AsyncWrite + Unpin>(
             });
         }
         if envelope.kind == ReplayComplete::KIND && !follow {
+            if output.form == Form::Text {
+                let rest = output.text(&text(&rows.rest())).await;
+                rest.map_err(|it| Failure::output(&it))?;
+            }
             return Ok(true);
         }
     }

@@ -15,14 +15,18 @@ use crate::{resolve, table};
 /// Slow servers are asked too.
 const PROBE_DEADLINE: Duration = Duration::from_secs(60);
 
-pub async fn run(desk: &Desk, command: Option<&Model>) -> Result<Printed, Failure> {
-    match command {
-        None | Some(Model::List) => list(desk).await,
-        Some(Model::Probe) => probe(desk).await,
-        Some(Model::Use(words)) => match &words[..] {
-            [name] => choose(desk, name).await,
-            _ => Err(Failure::new(Exit::USAGE, "one model at a time").hint("aishctl model list")),
-        },
+pub async fn run(
+    desk: &Desk,
+    name: Option<&str>,
+    command: Option<&Model>,
+) -> Result<Printed, Failure> {
+    match (name, command) {
+        (None, None | Some(Model::List)) => list(desk).await,
+        (None, Some(Model::Probe)) => probe(desk).await,
+        (Some(name), None) => choose(desk, name).await,
+        (Some(_), Some(_)) => {
+            Err(Failure::new(Exit::USAGE, "one model at a time").hint("aishctl model list"))
+        }
     }
 }
 

@@ -121,12 +121,13 @@ impl<O: AsyncWrite + Unpin> Output<O> {
     }
 
     pub async fn json_line(&mut self, raw: &str) -> io::Result<()> {
-        let line = if self.terminal {
+        let mut line = if self.terminal {
             safe::json(raw)
         } else {
-            raw.to_owned()
+            safe::json_pipe(raw).into_owned()
         };
-        self.write(&(line + "\n")).await
+        line.push('\n');
+        self.write(&line).await
     }
 
     /// Ends the line of an answer that did not.

@@ -10,12 +10,13 @@ use tokio::io::AsyncWrite;
 use ulid::Ulid;
 
 use crate::args::{AgainArgs, Global, Queue};
-use crate::ask::{self, Asker, Begun, Sent};
+use crate::ask::{self, Asker};
 use crate::connect::Caller;
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Reach, Wait};
+use crate::receipt::{Begun, Progress, Sent, or_stop};
 use crate::{resolve, table};
 
 const TEXT_WIDTH: usize = 60;
@@ -144,8 +145,9 @@ async fn ask_again<O: AsyncWrite + Unpin>(
     args: &AgainArgs,
 ) -> Result<Exit, Failure> {
     asker.listen()?;
-    let asking = begin(asker.reach, asker.global, again, args);
-    match ask::or_stop(asker.signals, asker.give_up(), asking).await? {
+    let progress = Progress::default();
+    let asking = begin(asker.reach, asker.global, again, args, &progress);
+    match or_stop(asker.signals, asker.give_up(), &progress, asking).await? {
         Begun::Sent(sent) => {
             let (session, conversation, sent) = *sent;
             asker.answer(session, conversation, &sent).await
@@ -159,23 +161,38 @@ async fn begin(
     global: &Global,
     again: Again,
     args: &AgainArgs,
+    progress: &Progress,
 ) -> Result<Sent, Failure> {
     let turn = args.turn.as_deref().map(str::parse::<TurnId>).transpose();
     let turn = turn.map_err(|_| {
         Failure::new(Exit::USAGE, "that is no turn's id").hint("aishctl log --jsonl shows them")
     })?;
-    let session = reach.open(Wait::No).await?;
+    let mut session = reach.open(Wait::No).await?;
     let name = args.conversation.as_deref();
     let name = name.or(global.conversation.as_deref());
-    let found = resolve::meant(&session.caller, &reach.around, name).await?;
-    let params = AgainParams {
-        conversation: found.id,
-        turn,
-        idempotency_key: Ulid::new().to_string(),
-        model: global.model.clone(),
-    };
-    let sent = send(&session.caller, again, params).await?;
-    Ok((session, found.id, sent))
+    let key = Ulid::new().to_string();
+    loop {
+        let asking = async {
+            let found = resolve::meant(&session.caller, &reach.around, name).await?;
+            let params = AgainParams {
+                conversation: found.id,
+                turn,
+                idempotency_key: key.clone(),
+                model: global.model.clone(),
+            };
+            progress.sending();
+            let sent = send(&session.caller, again, params).await?;
+            Ok((found.id, sent))
+        };
+        match asking.await {
+            Ok((conversation, sent)) => return Ok((session, conversation, sent)),
+            // The key makes it the same turn, whether or not it had arrived.
+            Err(Failure {
+                transient: true, ..
+            }) if !progress.is_stopped() => session = reach.open(Wait::UntilBack).await?,
+            Err(failure) => return Err(failure),
+        }
+    }
 }
 
 /// The call itself, for attach too.

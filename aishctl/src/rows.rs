@@ -32,6 +32,9 @@ pub struct Rows {
     names: BTreeMap<ClientId, String>,
     here: Vec<ClientId>,
     answer: Option<Answer>,
+    /// Questions that wait for the running turn. They are shown when theirs starts: deltas come to each window
+    /// in their own time, and the rows of all windows shall be in one order.
+    waiting: Vec<(TurnId, Vec<Row>)>,
     /// The beginning of a line whose end has not come.
     open: String,
 }
@@ -49,9 +52,22 @@ impl Rows {
     /// The rows that an event adds. The same stored event must not come twice.
     pub fn take(&mut self, event: &Envelope) -> Vec<Row> {
         let mut rows = Vec::new();
+        if event.kind == TurnStarted::KIND || event.kind == TurnFinished::KIND {
+            self.no_longer_waiting(event.turn, &mut rows);
+        }
         if let Some(message) = event.read::<UserMessage>() {
-            self.close(&mut rows);
-            self.question(event, &message, &mut rows);
+            let running = self.answer.as_ref().filter(|it| it.ended.is_none());
+            match (running.map(|it| it.turn), event.turn) {
+                (Some(running), Some(turn)) if running != turn => {
+                    let mut question = Vec::new();
+                    self.question(event, &message, &mut question);
+                    self.waiting.push((turn, question));
+                }
+                (Some(_) | None, _) => {
+                    self.close(&mut rows);
+                    self.question(event, &message, &mut rows);
+                }
+            }
         } else if let Some(presence) = event.read::<Presence>() {
             self.presence(&presence.clients, &mut rows);
         } else if let Some(snapshot) = event.read::<Snapshot>() {
@@ -65,7 +81,7 @@ impl Rows {
                 self.write(turn, event, &mut rows);
             }
         } else if let Some(text) = self.told(event) {
-            self.close(&mut rows);
+            // Before a line that has begun: none of it is on the screen yet, and it stays whole.
             rows.push(notice(&text));
         } else if let Some(turn) = event.turn {
             let kinds = [
@@ -82,6 +98,19 @@ impl Rows {
             }
         }
         rows
+    }
+
+    fn no_longer_waiting(&mut self, turn: Option<TurnId>, rows: &mut Vec<Row>) {
+        if let Some(at) = self.waiting.iter().position(|it| Some(it.0) == turn) {
+            self.close(rows);
+            rows.extend(self.waiting.remove(at).1);
+        }
+    }
+
+    /// What waits still, for a transcript that ends here.
+    pub fn rest(&mut self) -> Vec<Row> {
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.into_iter().flat_map(|it| it.1).collect()
     }
 
     /// A new connection gave us a new id.
@@ -376,12 +405,35 @@ mod tests {
                 "  so",
                 "  + a (3 bytes)",
                 "one",
-                "tw",
                 "[aish] between",
-                "o[2J",
+                "two[2J",
                 "end",
             ],
         );
+    }
+
+    /// A turn that waits is shown where it starts, or where it is taken out.
+    #[test]
+    fn a_question_that_waits_is_shown_when_its_turn_starts() {
+        let mut rows = Rows::new(None, false);
+        let other = serde_json::to_value(TurnId::from_bytes([9; 16])).unwrap();
+        let mut take = |kind: &str, data: Value, waits: bool| {
+            let mut event = peer::envelope(None, kind, data);
+            if waits {
+                event["turn"] = other.clone();
+            }
+            rows.take(&serde_json::from_value(event).unwrap())
+        };
+        let asked = |text: &str| json!({"text": text, "attachments": []});
+        let ended = json!({"stopReason": "end", "text": "two", "usage": null});
+        take("userMessage", asked("one"), false);
+        take("turnStarted", json!({"model": "m", "attempt": 1}), false);
+        assert!(take("userMessage", asked("later"), true).is_empty());
+        let answered = take("turnFinished", ended, false);
+        assert_eq!(vec![Row::Text("two".into())], answered);
+        let begun = take("turnStarted", json!({"model": "m", "attempt": 1}), true);
+        assert_eq!(vec![Row::Text("› later".into())], begun);
+        assert!(rows.rest().is_empty());
     }
 
     #[test]

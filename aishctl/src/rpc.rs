@@ -6,9 +6,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::args::RpcArgs;
+use crate::connect::CallFailure;
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+/// As JSON-RPC has it.
+const METHOD_NOT_FOUND: i32 = -32601;
 
 /// The schema of the whole wire, from this program's own types.
 #[must_use]
@@ -43,7 +47,18 @@ pub async fn run(desk: &Desk, args: &RpcArgs) -> Result<Printed, Failure> {
     } else {
         Some(desk.caller.deadline())
     };
-    let result = desk.caller.raw(method, params, deadline).await?;
+    let result = desk.caller.raw(method, params, deadline).await;
+    let result = result.map_err(|error| match error.kind {
+        CallFailure::Protocol(METHOD_NOT_FOUND) => {
+            Failure::new(Exit::FAILED, format!("aishd has no method {method}"))
+                .hint("aishctl rpc --schema has them all")
+        }
+        CallFailure::Protocol(_)
+        | CallFailure::Refused(_)
+        | CallFailure::Deadline
+        | CallFailure::Lost
+        | CallFailure::TooLarge => error.into(),
+    })?;
     let pretty = desk.around.stdout_terminal && !desk.global.json && !desk.global.jsonl;
     let text = match serde_json::from_str::<Value>(result.get()) {
         Ok(value) if pretty => format!("{value:#}\n"),

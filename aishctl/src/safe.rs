@@ -1,26 +1,31 @@
 //! What may reach a screen (spec 80, principle 5). Every function looks at one character at a time, so
 //! that the result does not depend on how a text was cut into pieces.
 
+use std::borrow::Cow;
+
 /// The text without anything that moves the cursor, colours, rings, hides or reorders: C0 and C1 (but
-/// `\n` and `\t`), DEL, bidi controls, zero-width and other format characters, tags.
-/// The line separators of Unicode become line feeds.
+/// `\n` and `\t`), DEL, bidi controls, zero-width and other format characters, tags. The joiners stay: emoji,
+/// Persian and Indic text need them. The line separators of Unicode become line feeds.
 #[must_use]
 pub fn screen(text: &str) -> String {
     text.chars()
         .filter_map(|it| match it {
             '\n' | '\t' => Some(it),
             '\u{2028}' | '\u{2029}' => Some('\n'),
+            _ if is_joiner(it) => Some(it),
             _ if it.is_control() || is_invisible(it) => None,
             _ => Some(it),
         })
         .collect()
 }
 
-/// [`screen`] for a place that is one line: line feeds and tabs become spaces.
+/// [`screen`] for a place that is one line, such as a name: line feeds and tabs become spaces. No joiners here,
+/// for two names that look alike must be alike.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     screen(text)
         .chars()
+        .filter(|it| !is_joiner(*it))
         .map(|it| if it == '\n' || it == '\t' { ' ' } else { it })
         .collect()
 }
@@ -36,11 +41,28 @@ pub fn pipe(text: &str) -> String {
 /// JSON for a screen: what [`screen`] would take out stands as an escape, so the JSON means the same.
 #[must_use]
 pub fn json(line: &str) -> String {
+    escaped(line, |it| {
+        let separator = matches!(it, '\u{2028}' | '\u{2029}');
+        it.is_control() || is_invisible(it) || separator
+    })
+}
+
+/// JSON for a pipe or file: control characters stand as escapes. JSON itself lets DEL and C1 through.
+#[must_use]
+pub fn json_pipe(line: &str) -> Cow<'_, str> {
+    let wild = |it: char| it.is_control() && !matches!(it, '\n' | '\t');
+    if line.chars().any(wild) {
+        Cow::Owned(escaped(line, wild))
+    } else {
+        Cow::Borrowed(line)
+    }
+}
+
+fn escaped(line: &str, wild: impl Fn(char) -> bool) -> String {
     let mut safe = String::with_capacity(line.len());
     for it in line.chars() {
         let layout = matches!(it, '\n' | '\t');
-        let separator = matches!(it, '\u{2028}' | '\u{2029}');
-        if !layout && (it.is_control() || is_invisible(it) || separator) {
+        if !layout && wild(it) {
             for unit in it.encode_utf16(&mut [0; 2]) {
                 safe.push_str(&format!("\\u{unit:04x}"));
             }
@@ -49,6 +71,11 @@ pub fn json(line: &str) -> String {
         }
     }
     safe
+}
+
+/// ZWNJ and ZWJ.
+fn is_joiner(it: char) -> bool {
+    matches!(it, '\u{200c}' | '\u{200d}')
 }
 
 /// Format characters (general category Cf) and other invisible ones. Arabic and Kaithi number signs
@@ -95,7 +122,10 @@ mod tests {
             "日本 émoji 🙂 ❤\u{fe0f}",
             "日本 émoji 🙂 ❤\u{fe0f}",
         );
+        let joined = "👩\u{200d}💻 می\u{200c}خواهم ❤\u{fe0f}";
+        check(joined, joined, joined);
         assert_eq!("a b c", one_line("a\nb\tc"));
+        assert_eq!("ab", one_line("a\u{200d}b\u{200c}"));
     }
 
     #[test]
@@ -104,6 +134,14 @@ mod tests {
             serde_json::json!({"text": "a\u{1b}[2J\u{9b}b\u{202e}c\u{7f}\u{e0041}\u{2028}"});
         let line = json(&value.to_string());
         assert_eq!(screen(&line), line);
+        let piped = value.to_string();
+        let piped = json_pipe(&piped);
+        assert!(!piped.chars().any(char::is_control) && piped.contains('\u{202e}'));
+        assert_eq!(
+            value,
+            serde_json::from_str::<serde_json::Value>(&piped).unwrap()
+        );
+        assert!(matches!(json_pipe("{\"a\": \"ü\"}\n"), Cow::Borrowed(_)));
         assert_eq!(
             value,
             serde_json::from_str::<serde_json::Value>(&line).unwrap()

@@ -5,7 +5,6 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -23,6 +22,10 @@ use crate::surroundings::Surroundings;
 const READY: &[u8] = b"ready\n";
 /// A store that must be repaired first may take a while.
 const READY_WITHIN: Duration = Duration::from_secs(30);
+/// How long a daemon that serves no more may take to let go of its store.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
+/// How aishd exits when another one has the store or the socket.
+const TAKEN: i32 = 75;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 /// How much of the log's end is shown after a failed start.
 const LOG_LINES: usize = 5;
@@ -68,8 +71,35 @@ pub async fn start(around: &Surroundings, socket: &Path) -> Result<Started, Fail
     if around.has_socket_unit() && ask_service_manager() {
         return Ok(Started::Elsewhere);
     }
-    run_beside_us(around).await?;
-    Ok(Started::ByUs)
+    let give_up = Instant::now() + GONE_WITHIN;
+    loop {
+        match run_beside_us(around).await {
+            Ok(()) => return Ok(Started::ByUs),
+            // The last one is on its way out: its socket is closed, its locks are not free yet.
+            Err(NotStarted {
+                code: Some(TAKEN), ..
+            }) if Instant::now() < give_up => tokio::time::sleep(LOCK_PAUSE).await,
+            Err(NotStarted { failure, .. }) => return Err(failure),
+        }
+        if serves(socket).await {
+            return Ok(Started::Elsewhere);
+        }
+    }
+}
+
+/// A daemon that did not start, and its exit code if there is one.
+struct NotStarted {
+    code: Option<i32>,
+    failure: Failure,
+}
+
+impl From<Failure> for NotStarted {
+    fn from(failure: Failure) -> Self {
+        Self {
+            code: None,
+            failure,
+        }
+    }
 }
 
 async fn serves(socket: &Path) -> bool {
@@ -127,7 +157,7 @@ fn ask_service_manager() -> bool {
         .is_ok_and(|it| it.success())
 }
 
-async fn run_beside_us(around: &Surroundings) -> Result<(), Failure> {
+async fn run_beside_us(around: &Surroundings) -> Result<(), NotStarted> {
     let daemon = around
         .program
         .as_ref()
@@ -143,6 +173,7 @@ async fn run_beside_us(around: &Surroundings) -> Result<(), Failure> {
         })?;
     let (log_path, log) = open_log(around)?;
     let before = log.metadata().map_or(0, |it| it.len());
+    // A leader of a process group could not leave our session, and a hangup of our terminal would reach it.
     let mut child = Command::new(&daemon)
         .arg("--detach")
         .current_dir("/")
@@ -156,14 +187,13 @@ async fn run_beside_us(around: &Surroundings) -> Result<(), Failure> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log)
-        // Ctrl-C in our terminal is for us.
-        .process_group(0)
         .spawn()
         .map_err(|error| cannot(&format!("start {}", daemon.display()), &error))?;
     if is_ready(&mut child).await {
         return Ok(());
     }
-    let exit = match child.try_wait().ok().flatten().and_then(|it| it.code()) {
+    let code = child.try_wait().ok().flatten().and_then(|it| it.code());
+    let exit = match code {
         Some(78) => Exit::CONFIG,
         _ => Exit::NO_DAEMON,
     };
@@ -172,7 +202,8 @@ async fn run_beside_us(around: &Surroundings) -> Result<(), Failure> {
         message.push_str("\n  ");
         message.push_str(&line);
     }
-    Err(Failure::new(exit, message).hint(format!("its log is {}", log_path.display())))
+    let failure = Failure::new(exit, message).hint(format!("its log is {}", log_path.display()));
+    Err(NotStarted { code, failure })
 }
 
 /// True when aishd printed `ready`; false at EOF without it, or when it takes too long.
@@ -326,6 +357,16 @@ mod tests {
         let failure = start(&invalid.around, &invalid.socket).await.unwrap_err();
         assert_eq!(Exit::CONFIG, failure.exit);
         assert!(failure.message.contains("unknown key"));
+    }
+
+    #[tokio::test]
+    async fn the_store_of_a_daemon_that_is_going_is_waited_for() {
+        let script = r#"echo x >> "$HOME/tries"; test $(wc -l < "$HOME/tries") -gt 3 || exit 75; echo ready"#;
+        let world = world(script);
+        let started = start(&world.around, &world.socket).await.unwrap();
+        assert_eq!(Started::ByUs, started);
+        let tries = std::fs::read_to_string(world.directory.path().join("tries")).unwrap();
+        assert_eq!(4, tries.lines().count());
     }
 
     #[tokio::test]

@@ -106,7 +106,7 @@ fn start(args: &Args) -> anyhow::Result<()> {
     umask(Mode::from_raw_mode(0o077));
     set_dumpable_behavior(DumpableBehavior::NotDumpable).context("forbid core dumps")?;
     if args.detach {
-        // Fails only for the leader of a group, which has a session of its own already.
+        // Fails for the leader of a process group, as a shell's job is; aishctl starts us as none.
         let _leader = setsid();
     }
     let env = env::read();

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
-use crate::process::{built, code_of, copy_until, pid_of};
+use crate::built::built;
+use crate::process::{code_of, copy_until, pid_of};
 use crate::wait::{PATIENCE, until};
 use crate::world::World;
 

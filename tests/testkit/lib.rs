@@ -11,6 +11,7 @@
     reason = "a test that cannot go on ends here, with a message for the person who reads it"
 )]
 
+pub mod built;
 pub mod chance;
 pub mod client;
 pub mod daemon;
@@ -19,6 +20,7 @@ pub mod document;
 pub mod follow;
 pub mod pattern;
 pub mod process;
+pub mod pty;
 pub mod recording;
 pub mod replay;
 pub mod repository;
@@ -28,6 +30,7 @@ pub mod wait;
 mod wire;
 pub mod world;
 
+pub use built::built;
 pub use chance::Chance;
 pub use client::Client;
 pub use daemon::Daemon;

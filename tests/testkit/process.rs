@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -371,23 +371,6 @@ pub(crate) fn code_of(status: ExitStatus) -> i32 {
 
 pub(crate) fn pid_of(child: &Child) -> Pid {
     Pid::from_child(child)
-}
-
-/// A program that cargo built for this workspace: it stands beside the test, or one folder up.
-#[must_use]
-#[track_caller]
-pub fn built(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a test knows its own file");
-    test.ancestors()
-        .skip(1)
-        .take(2)
-        .map(|it| it.join(name))
-        .find(|it| it.is_file())
-        .unwrap_or_else(|| {
-            panic!(
-                "{name} is not built; run: cargo build --workspace (with the profile of this test)"
-            )
-        })
 }
 
 /// The first line of a reader that satisfies `wanted`; `None` at its end. What is read goes on to `copy`.

@@ -18,6 +18,12 @@ pub fn seed() -> Option<u64> {
     })
 }
 
+/// The cargo that runs the suites; the one on the `PATH` where none does.
+#[must_use]
+pub fn cargo() -> OsString {
+    read("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
 /// A count that makes a suite longer, such as `AISH_TEST_KILLS`.
 #[must_use]
 pub fn count(name: &str) -> Option<usize> {

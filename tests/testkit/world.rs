@@ -10,9 +10,10 @@ use aish_proto::place::{SOCKET_NAME, SOCKET_PATH_BYTES};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::built::built;
 use crate::client::Client;
 use crate::daemon::DaemonBuilder;
-use crate::process::{Run, Running, built, wait_gone};
+use crate::process::{Run, Running, wait_gone};
 use crate::upstream::Upstream;
 
 /// No server is looked for on the machine: what a developer has running must not answer a test.
@@ -143,9 +144,10 @@ impl World {
         DaemonBuilder::new(self)
     }
 
-    /// `aishctl` with these arguments, not yet started.
+    /// `aishctl` with these arguments, not yet started. The daemon that it may start is there too.
     #[track_caller]
     pub fn ctl(&self, args: &[&str]) -> Run {
+        let _daemon = built("aishd");
         self.program(&built("aishctl"), args)
     }
 

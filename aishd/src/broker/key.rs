@@ -85,21 +85,21 @@ pub(super) async fn fetch(
 ) -> Result<Option<Secret>, Failure> {
     let text = match source {
         KeySource::None => return Ok(None),
-        KeySource::Env(name) => environment.get(name).ok_or_else(|| {
-            Failure::Config(format!("the environment variable {name} is not set"))
-        })?,
+        KeySource::Env(name) => environment
+            .get(name)
+            .ok_or_else(|| Failure::Key(format!("the environment variable {name} is not set")))?,
         KeySource::Literal(key) => key.clone(),
         KeySource::File(path) => {
             let path = path.clone();
             tokio::task::spawn_blocking(move || from_file(&path))
                 .await
-                .map_err(|_stopped| Failure::Config("the key file was not read".to_owned()))??
+                .map_err(|_stopped| Failure::Key("the key file was not read".to_owned()))??
         }
         KeySource::Command(argv) => from_command(argv, environment).await?,
     };
     let text = text.trim();
     if text.is_empty() {
-        return Err(Failure::Config("the key is empty".to_owned()));
+        return Err(Failure::Key("the key is empty".to_owned()));
     }
     Ok(Some(Secret::new(text.to_owned())))
 }
@@ -117,16 +117,15 @@ pub(super) fn present(source: &KeySource, environment: &impl Environment) -> Opt
 
 fn from_file(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
-    let unreadable = |error: std::io::Error| {
-        Failure::Config(format!("cannot read the key file {shown}: {error}"))
-    };
+    let unreadable =
+        |error: std::io::Error| Failure::Key(format!("cannot read the key file {shown}: {error}"));
     // A pipe would make us wait for whoever holds its other end.
     if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(Failure::Config(format!("the key file {shown} is no file")));
+        return Err(Failure::Key(format!("the key file {shown} is no file")));
     }
     let file = File::open(path).map_err(unreadable)?;
     if file.metadata().map_err(unreadable)?.mode() & 0o077 != 0 {
-        return Err(Failure::Config(format!(
+        return Err(Failure::Key(format!(
             "the key file {shown} is open to others: chmod 600 {shown}"
         )));
     }
@@ -143,7 +142,7 @@ async fn from_command(
     environment: &(impl Environment + Sync),
 ) -> Result<String, Failure> {
     let Some((program, arguments)) = argv.split_first() else {
-        return Err(Failure::Config("key_cmd is empty".to_owned()));
+        return Err(Failure::Key("key_cmd is empty".to_owned()));
     };
     let passed: BTreeMap<&str, String> = COMMAND_ENVIRONMENT
         .into_iter()
@@ -159,7 +158,7 @@ async fn from_command(
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| Failure::Config(format!("cannot run key_cmd {program}: {error}")))?;
+        .map_err(|error| Failure::Key(format!("cannot run key_cmd {program}: {error}")))?;
     let run = async {
         let mut text = Vec::new();
         if let Some(stdout) = child.stdout.take() {
@@ -169,10 +168,10 @@ async fn from_command(
     };
     match tokio::time::timeout(COMMAND_LIMIT, run).await {
         Ok(Ok((text, status))) if status.success() => String::from_utf8(text)
-            .map_err(|_bytes| Failure::Config(format!("key_cmd {program} printed no text"))),
-        Ok(Ok((_, status))) => Err(Failure::Config(format!("key_cmd {program}: {status}"))),
-        Ok(Err(error)) => Err(Failure::Config(format!("key_cmd {program}: {error}"))),
-        Err(_elapsed) => Err(Failure::Config(format!(
+            .map_err(|_bytes| Failure::Key(format!("key_cmd {program} printed no text"))),
+        Ok(Ok((_, status))) => Err(Failure::Key(format!("key_cmd {program}: {status}"))),
+        Ok(Err(error)) => Err(Failure::Key(format!("key_cmd {program}: {error}"))),
+        Err(_elapsed) => Err(Failure::Key(format!(
             "key_cmd {program} took longer than {} s",
             COMMAND_LIMIT.as_secs()
         ))),
@@ -185,6 +184,7 @@ mod tests {
 
     use super::*;
     use crate::core::preset::Timeouts;
+    use crate::core::reply::FailureClass;
 
     struct Fixed(&'static [(&'static str, &'static str)]);
 
@@ -212,6 +212,7 @@ mod tests {
                 assert_eq!(expected, key.as_ref().map(Secret::expose));
             }
             (Err(failure), Err(part)) => {
+                assert_eq!(FailureClass::Unauthorized, failure.class());
                 let text = failure.to_string();
                 assert!(
                     text.starts_with("broker: ") && text.contains(part),

@@ -190,6 +190,7 @@ fn presentable(failure: Failure, secrets: &Secrets) -> Failure {
         },
         Failure::Transport(why) => Failure::Transport(clean(why)),
         Failure::Config(why) => Failure::Config(clean(why)),
+        Failure::Key(why) => Failure::Key(clean(why)),
         Failure::TooLarge(what) => Failure::TooLarge(clean(what)),
         Failure::Refused | Failure::Unresolved | Failure::TimedOut(_) | Failure::Cut => failure,
     }

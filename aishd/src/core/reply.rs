@@ -129,6 +129,8 @@ pub enum Failure {
     Cut,
     /// The preset cannot be used.
     Config(String),
+    /// The key is missing; nothing was sent.
+    Key(String),
     /// A cap of R13 was reached; the rest was not read.
     TooLarge(String),
 }
@@ -164,7 +166,7 @@ impl fmt::Display for Failure {
             Self::Cut => f.write_str("transport: the stream was cut before its end"),
             Self::Api { message, .. } => write!(f, "api: {message}"),
             Self::TooLarge(what) => write!(f, "api: {what}"),
-            Self::Config(why) => write!(f, "broker: {why}"),
+            Self::Config(why) | Self::Key(why) => write!(f, "broker: {why}"),
         }
     }
 }
@@ -212,7 +214,8 @@ impl Failure {
             | Self::Api { overflow: true, .. } => FailureClass::ContextOverflow,
             Self::Http {
                 status: 401 | 403, ..
-            } => FailureClass::Unauthorized,
+            }
+            | Self::Key(_) => FailureClass::Unauthorized,
             Self::Http { status: 429, .. } => FailureClass::RateLimited,
             Self::Http {
                 status: 408 | 500..,

@@ -1,0 +1,336 @@
+//! `ask`: what comes out, in every form and wherever its input and output are (spec 80, 2.3).
+
+use aish_proto::event::{Envelope, EventData as _, TurnFinished};
+use aish_testkit::{Answer, Chance, Daemon, Finished, Upstream, World};
+use serde_json::Value;
+
+use crate::shell::{shell, shell_on_terminal};
+
+fn world() -> (Upstream, World, Daemon) {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let daemon = world.daemon().spawn();
+    (upstream, world, daemon)
+}
+
+/// The events of `--jsonl`, each line of which must be one.
+#[track_caller]
+fn events(text: &str) -> Vec<Envelope> {
+    let read = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    text.lines().map(read).collect()
+}
+
+/// The answer in what a form printed.
+#[track_caller]
+fn answer_in(form: &str, stdout: &str) -> String {
+    match form {
+        "--json" => {
+            let report: Value = serde_json::from_str(stdout).unwrap();
+            assert_eq!(1, stdout.lines().count());
+            assert_eq!(
+                (1, "end"),
+                (
+                    report["v"].as_i64().unwrap(),
+                    report["stop_reason"].as_str().unwrap()
+                )
+            );
+            assert_eq!(
+                (7, Value::Null),
+                (
+                    report["usage"]["input_tokens"].as_i64().unwrap(),
+                    report["cost_usd"].clone()
+                )
+            );
+            report["text"].as_str().unwrap().to_owned()
+        }
+        "--jsonl" => {
+            let events = events(stdout);
+            let stored: Vec<u64> = events
+                .iter()
+                .filter_map(|it| it.seq)
+                .map(|it| it.0)
+                .collect();
+            assert!(stored.windows(2).all(|it| it[0] < it[1]), "{stored:?}");
+            let last = events.last().unwrap();
+            assert_eq!(TurnFinished::KIND, last.kind);
+            last.data["text"].as_str().unwrap().to_owned()
+        }
+        _ => stdout
+            .strip_suffix('\n')
+            .expect("the last line is ended")
+            .to_owned(),
+    }
+}
+
+const MODEL_SAYS: &str = "It \u{1b}[1mis\u{1b}[0m 42 — größer als 41.\nReally\u{9b}2J.";
+const SHOWN: &str = "It [1mis[0m 42 — größer als 41.\nReally2J.";
+
+/// Stdin {pipe, /dev/null, closed, terminal} by stdout {pipe, file} by form by `NO_COLOR`.
+#[test]
+fn the_answer_is_the_same_wherever_input_and_output_are() {
+    let (upstream, world, _daemon) = world();
+    upstream.answer_with(|_| Answer::pieces(MODEL_SAYS.split_inclusive(' ')));
+    let mut asked = 0;
+    for stdin in ["printf data |", "</dev/null", "<&-", "terminal"] {
+        for output in ["| cat >out", ">out"] {
+            for form in ["", "--json", "--jsonl"] {
+                for colour in ["", "NO_COLOR=1", "CLICOLOR_FORCE=1"] {
+                    let case = format!("{stdin} {output} {form} {colour}");
+                    let (before, after) = match stdin {
+                        "printf data |" => (stdin, ""),
+                        "terminal" => ("", ""),
+                        redirection => ("", redirection),
+                    };
+                    let line = format!(
+                        "{before} env {colour} aishctl ask {form} why {after} {output} 2>err"
+                    );
+                    let code = if stdin == "terminal" {
+                        shell_on_terminal(&world, &line).wait()
+                    } else {
+                        shell(&world, &line).run().code
+                    };
+                    asked += 1;
+                    let read = |name| std::fs::read_to_string(world.work().join(name)).unwrap();
+                    let (out, err) = (read("out"), read("err"));
+                    assert_eq!((0, ""), (code, err.as_str()), "{case}");
+                    assert!(
+                        !out.chars().any(|it| it.is_control() && it != '\n'),
+                        "{case}: {out:?}"
+                    );
+                    let expected = if form.is_empty() { SHOWN } else { MODEL_SAYS };
+                    assert_eq!(expected, answer_in(form, &out), "{case}");
+                    let question = upstream.wait_requests(asked).question();
+                    assert_eq!(
+                        stdin == "printf data |",
+                        question.contains("data"),
+                        "{case}: {question}"
+                    );
+                }
+            }
+        }
+    }
+    upstream.finish();
+}
+
+/// Both ends are a terminal: the text, made safe, and nothing that a person did not ask for.
+#[test]
+fn on_a_terminal_nothing_but_text_arrives() {
+    let (upstream, world, _daemon) = world();
+    let hostile = "one\u{1b}]0;title\u{7}two\u{202e}three\rfour\u{8}\nlast 👩\u{200d}💻";
+    upstream.answer_with(move |_| Answer::text(hostile));
+    let mut asking = shell_on_terminal(&world, "aishctl ask why");
+    assert_eq!(0, asking.wait());
+    asking.wait_for("last 👩\u{200d}💻\n");
+    assert_eq!(
+        "one]0;titletwothreefour\nlast 👩\u{200d}💻\n",
+        asking.seen()
+    );
+    let mut asking = shell_on_terminal(&world, "aishctl ask --json why");
+    assert_eq!(0, asking.wait());
+    asking.wait_for("}\n");
+    let shown = asking.seen();
+    assert!(
+        !shown.chars().any(|it| it.is_control() && it != '\n'),
+        "{shown:?}"
+    );
+    assert_eq!(
+        hostile,
+        serde_json::from_str::<Value>(&shown).unwrap()["text"]
+    );
+}
+
+/// Any bytes that are a string, cut anywhere: no control character but line feeds, tabs and returns passes, all
+/// that can be seen does, and JSON has it exactly.
+#[test]
+fn hostile_text_is_harmless_and_whole() {
+    let (upstream, world, _daemon) = world();
+    let mut chance = Chance::new();
+    let alphabet: Vec<char> = ('\0'..='\u{ff}')
+        .chain("日🙂é\u{202e}\u{200b}\u{2028}👩\u{200d}💻".chars())
+        .collect();
+    for _ in 0..20 {
+        let text: String = (0..400).map(|_| *chance.pick(&alphabet)).collect();
+        let pieces: Vec<String> = chance
+            .cut(&text, 9)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        upstream.answer_with(move |_| Answer::pieces(pieces.iter().map(String::as_str)));
+        let plain = world.ctl(&["ask", "why"]).run().ok();
+        let expected: String = text
+            .chars()
+            .filter(|it| matches!(it, '\n' | '\t' | '\r') || !it.is_control())
+            .collect();
+        let ended = if expected.ends_with('\n') { "" } else { "\n" };
+        assert_eq!(format!("{expected}{ended}"), plain.out());
+        let json = world.ctl(&["ask", "--json", "why"]).run().ok();
+        assert!(
+            !json.stdout[..json.stdout.len() - 1]
+                .iter()
+                .any(|it| *it < 0x20)
+        );
+        assert_eq!(text, json.json()["text"]);
+    }
+}
+
+#[test]
+fn there_is_one_final_newline() {
+    let (upstream, world, _daemon) = world();
+    for (said, printed) in [
+        ("x", "x\n"),
+        ("x\n", "x\n"),
+        ("x\n\n", "x\n\n"),
+        ("\n", "\n"),
+    ] {
+        upstream.answer(Answer::text(said));
+        assert_eq!(printed, world.ctl(&["ask", "why"]).run().ok().out());
+    }
+}
+
+#[test]
+fn four_mebibytes_arrive_byte_for_byte() {
+    let (upstream, world, _daemon) = world();
+    let text = "0123456789abcde\n".repeat(4 << 16);
+    assert_eq!(4 << 20, text.len());
+    let said = text.clone();
+    upstream.answer_with(move |_| {
+        let pieces = said.as_bytes().chunks(16 << 10);
+        Answer::pieces(pieces.map(|it| str::from_utf8(it).unwrap()))
+    });
+    let plain = world.ctl(&["ask", "why"]).run().ok();
+    assert!(
+        plain.stdout == text.as_bytes(),
+        "{} bytes",
+        plain.stdout.len()
+    );
+    let json = world.ctl(&["ask", "--json", "why"]).run().ok();
+    assert!(
+        json.json()["text"] == text.as_str(),
+        "{} bytes",
+        json.stdout.len()
+    );
+    let slow = shell(
+        &world,
+        "aishctl ask why | { read one; cat >/dev/null; echo $one; }",
+    )
+    .run()
+    .ok();
+    assert_eq!("0123456789abcde\n", slow.out());
+}
+
+#[test]
+fn two_hundred_questions_in_a_row_are_answered() {
+    let (upstream, world, daemon) = world();
+    upstream.answer_with(|request| Answer::text(&format!("to {}", request.question())));
+    let line =
+        "i=0; while [ $i -lt 200 ]; do aishctl ask $i </dev/null || exit 9; i=$((i + 1)); done";
+    let finished = shell(&world, line)
+        .limit(std::time::Duration::from_secs(120))
+        .run()
+        .ok();
+    let expected: String = (0..200).map(|it| format!("to {it}\n")).collect();
+    assert_eq!(expected, finished.out());
+    assert_eq!("", finished.err());
+    assert_eq!(vec![daemon.pid()], world.daemon_pids());
+}
+
+#[test]
+fn only_code_or_only_commands() {
+    let (upstream, world, _daemon) = world();
+    let says = "Do this:\n```sh\nls -l\necho \u{1b}[31m\n```\nor\n\n```\nplain\n```\nCMD: date\nthen\nCMD: uptime\n";
+    upstream.answer_with(move |_| Answer::pieces(says.split_inclusive('\n')));
+    let run = |flag: &str| -> Finished { world.ctl(&["ask", flag, "how"]).run() };
+    assert_eq!("ls -l\necho [31m\nplain\n", run("--code").ok().out());
+    assert_eq!("date\nuptime\n", run("--cmd").ok().out());
+    upstream.answer_with(|_| Answer::text("Nothing of that kind."));
+    for (flag, what) in [("--code", "no code block"), ("--cmd", "no CMD: line")] {
+        let without = run(flag).code(1);
+        assert_eq!("", without.out());
+        assert!(
+            without.err().contains(what) && without.err().contains("hint: aishctl log "),
+            "{}",
+            without.err()
+        );
+    }
+}
+
+#[test]
+fn a_conversation_is_gone_on_in_by_name_by_last_and_by_variable() {
+    let (upstream, world, _daemon) = world();
+    let conversation = world
+        .ctl(&["conv", "new", "proj"])
+        .run()
+        .ok()
+        .out()
+        .trim()
+        .to_owned();
+    let turns = |name: &str| {
+        world
+            .ctl(&["--json", "conv", "status", name])
+            .run()
+            .ok()
+            .json()["turns"]
+            .clone()
+    };
+    let remembered = |args: &[&str], variable: Option<&str>| {
+        let before = upstream.requests().len();
+        let mut run = world.ctl(args);
+        if let Some(name) = variable {
+            run = run.env("AISH_CONVERSATION", name);
+        }
+        drop(run.run().ok());
+        upstream.wait_requests(before + 1).messages().len()
+    };
+    assert_eq!(2, remembered(&["ask", "-C", "proj", "one"], None));
+    assert_eq!(4, remembered(&["ask", "--last", "two"], None));
+    assert_eq!(6, remembered(&["ask", "three"], Some("proj")));
+    assert_eq!(
+        8,
+        remembered(&["-C", &conversation, "ask", "four"], Some("elsewhere"))
+    );
+    assert_eq!(2, remembered(&["ask", "in a new one"], None));
+    assert_eq!(4, turns("proj"));
+    assert_eq!(1, turns("in a new one"));
+    upstream.finish();
+}
+
+#[test]
+fn who_detaches_gets_the_turn_and_the_answer_is_kept() {
+    let (upstream, world, _daemon) = world();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let left = world.ctl(&["ask", "--detach", "--json", "why"]).run().ok();
+    let told = left.json();
+    gate.wait_request();
+    assert!(!gate.hung_up());
+    gate.text("kept");
+    gate.finish();
+    let conversation = told["conversation"].as_str().unwrap();
+    drop(world.ctl(&["conv", "wait", conversation]).run().ok());
+    let log = world.ctl(&["log", conversation]).run().ok();
+    assert!(log.out().ends_with("why\nkept\n"), "{}", log.out());
+    assert!(
+        left.err().contains(&format!("aishctl log {conversation}")),
+        "{}",
+        left.err()
+    );
+    let plain = world.ctl(&["ask", "--detach", "-q", "why"]).run().ok();
+    assert_eq!(
+        (27, ""),
+        (plain.out().len(), plain.err()),
+        "a turn's id: {}",
+        plain.out()
+    );
+}
+
+/// Reasoning is not the answer.
+#[test]
+fn thoughts_do_not_reach_stdout() {
+    let (upstream, world, _daemon) = world();
+    upstream.answer(
+        Answer::stream()
+            .then_reasoning("let me see")
+            .then_text("42"),
+    );
+    assert_eq!("42\n", world.ctl(&["ask", "why"]).run().ok().out());
+}

@@ -1,0 +1,21 @@
+//! The clients as people and scripts use them: the real programs, in shells and pipes, on terminals, with the real
+//! daemon behind them and a scripted model server behind that.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on ends here, with a message for the person who reads it"
+)]
+
+mod ask;
+mod attach;
+mod autostart;
+mod commands;
+mod exit_codes;
+mod input;
+mod llama;
+mod shell;
+mod stop;
+mod tmux;

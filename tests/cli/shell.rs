@@ -1,0 +1,24 @@
+//! Lines of a shell in which the programs under test are on the `PATH`.
+
+use std::path::Path;
+
+use aish_testkit::pty::OnTerminal;
+use aish_testkit::{Run, World, built};
+
+const SH: &str = "/bin/sh";
+
+fn script(text: &str) -> String {
+    let (_daemon, client) = (built("aishd"), built("aishctl"));
+    let folder = client.parent().unwrap().display();
+    format!("PATH={folder}:$PATH; export PATH; {text}")
+}
+
+/// A script without a terminal; its stdin is `/dev/null` when nothing else is said.
+pub(crate) fn shell(world: &World, text: &str) -> Run {
+    world.program(Path::new(SH), &["-c", &script(text)])
+}
+
+/// A script on a terminal.
+pub(crate) fn shell_on_terminal(world: &World, text: &str) -> OnTerminal {
+    OnTerminal::spawn(world, Path::new(SH), &["-c", &script(text)])
+}
