@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
 use sd_notify::NotifyState;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -243,10 +243,12 @@ async fn run(
         tracing::error!(%error, "look for unfinished turns");
         0
     });
+    // Before anybody is told that we are there, because a signal may be the first thing that they send.
+    let signals = Signals::listen().context("listen to signals")?;
     tracing::info!(resumed, pid = std::process::id(), "ready");
     say_ready();
     let serving = listen::listen(server.clone(), listener);
-    let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops));
+    let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
     if let Some(place) = place {
         place.remove();
     }
@@ -349,8 +351,8 @@ fn reloader(
 }
 
 /// Waits for the word to stop, then lets turns end, then ends them, then the connections.
-async fn stop_in_order(server: &Server, stops: &Stops) {
-    let asked = wait_for_stop(server).await;
+async fn stop_in_order(server: &Server, stops: &Stops, signals: Signals) {
+    let asked = wait_for_stop(server, signals).await;
     tracing::info!(reason = asked.reason, "stopping");
     let _no_manager = sd_notify::notify(&[NotifyState::Stopping]);
     stops.draining.cancel();
@@ -365,15 +367,30 @@ async fn stop_in_order(server: &Server, stops: &Stops) {
     stops.closing.cancel();
 }
 
-async fn wait_for_stop(server: &Server) -> Stopping {
+/// The signals that mean something to the daemon.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+async fn wait_for_stop(server: &Server, signals: Signals) -> Stopping {
     let mut asked = server.stop.subscribe();
-    let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::hangup()),
-    ) else {
-        return stopping("signals cannot be received");
-    };
+    let Signals {
+        mut terminate,
+        mut interrupt,
+        mut hangup,
+    } = signals;
     loop {
         let by_client = async {
             let asked = asked.wait_for(Option::is_some).await;

@@ -1,12 +1,14 @@
 //! A full disk: requests fail with a clear error, reading works, the daemon lives and goes on by itself (STO-5, G9).
 
 use aish_proto::attach::Since;
-use aish_proto::conversation::{ConversationParams, Create, CreateParams, StatusOf};
+use aish_proto::conversation::{
+    ConversationParams, Create, CreateParams, Delete, DeleteParams, StatusOf,
+};
 use aish_proto::daemon::Status;
 use aish_proto::method::Empty;
-use aish_proto::turn::Send;
+use aish_proto::turn::{Cancel, Send, StopReason, TurnParams};
 use aish_testkit::client::question;
-use aish_testkit::{Upstream, World, disk, wait};
+use aish_testkit::{Answer, Upstream, World, disk, wait};
 
 #[test]
 fn a_full_disk_is_said_and_outlived() {
@@ -86,6 +88,117 @@ fn a_start_on_a_full_disk_works() {
         client.call::<Send>(question(conversation, "after")).ok()
     });
     client.wait_turn(sent.turn);
+}
+
+/// The end of an answer waits for room, also while clients keep trying, and a cancel in that time is not lost.
+#[test]
+fn what_a_full_disk_held_back_is_stored_when_there_is_room() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let Some(small) = disk::Small::mount(&world.path("state"), 40 << 20) else {
+        return;
+    };
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let turn = client.ask(conversation, "look twice");
+    gate.text("looking");
+    small.fill();
+    let refused = wait::until("a refusal", wait::PATIENCE, || {
+        client.call::<Create>(create()).err()
+    });
+    assert_eq!("storage", refused.kind());
+    gate.delta(&serde_json::json!({"tool_calls": [
+        {"index": 0, "id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    ]}));
+    gate.finish();
+    let refused = wait::until("the end waits", wait::PATIENCE, || {
+        client.call::<Cancel>(TurnParams { turn }).err()
+    });
+    assert_eq!(
+        "storage",
+        refused.kind(),
+        "nothing that is not stored is acknowledged"
+    );
+    small.free();
+    // Who tries again and again does not keep the daemon from it.
+    let sent = wait::until("it goes on by itself", wait::PATIENCE, || {
+        client.call::<Send>(question(conversation, "again")).ok()
+    });
+    let stopped = client.wait_turn(turn);
+    assert_eq!(
+        (Some(StopReason::Cancelled), "looking"),
+        (stopped.stop_reason, stopped.text.as_str())
+    );
+    assert_eq!(
+        Some(StopReason::End),
+        client.wait_turn(sent.turn).stop_reason
+    );
+}
+
+/// An interrupted turn on a disk that is full at the next start: reading works, and its end comes with the room.
+#[test]
+fn an_interrupted_turn_is_ended_when_there_is_room() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let Some(small) = disk::Small::mount(&world.path("state"), 40 << 20) else {
+        return;
+    };
+    let daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let turn = client.ask(conversation, "for ever");
+    gate.wait_request();
+    daemon.kill9();
+    small.fill();
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let params = ConversationParams { id: conversation };
+    assert_eq!(1, client.done::<StatusOf>(params).turns, "reading works");
+    let mut follow = client.attach(conversation, Since::Start);
+    follow.until_kind("replayComplete");
+    small.free();
+    assert_eq!(
+        Some(StopReason::Interrupted),
+        client.wait_turn(turn).stop_reason
+    );
+}
+
+/// A delete that the store refuses changes nothing for the turn that runs.
+#[test]
+fn a_refused_delete_leaves_the_turn_alone() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let Some(small) = disk::Small::mount(&world.path("state"), 40 << 20) else {
+        return;
+    };
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let turn = client.ask(conversation, "keep me");
+    gate.text("kept");
+    small.fill();
+    let delete = || DeleteParams {
+        id: conversation,
+        confirm_title: "keep me".to_owned(),
+    };
+    let refused = wait::until("a refusal", wait::PATIENCE, || {
+        client.call::<Create>(create()).err()
+    });
+    assert_eq!("storage", refused.kind());
+    assert_eq!("storage", client.refused::<Delete>(delete()).kind());
+    small.free();
+    gate.finish();
+    assert_eq!("kept", client.wait_turn(turn).text);
+    client.done::<Delete>(delete());
+    let gone = client.refused::<StatusOf>(ConversationParams { id: conversation });
+    assert_eq!("notFound", gone.kind());
 }
 
 #[test]

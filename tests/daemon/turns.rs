@@ -431,6 +431,58 @@ fn the_model_is_the_one_that_was_named() {
     assert_eq!("notFound", client.refused::<Send>(params).kind());
 }
 
+/// What was named by hand and is not configured any more is not answered by somebody else.
+#[test]
+fn a_model_that_is_gone_is_not_replaced_in_silence() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    let config =
+        |names: &[&str]| -> String { names.iter().map(|it| upstream.preset(it, "")).collect() };
+    world.write_config(&format!(
+        "default_model = \"one\"\n{}",
+        config(&["one", "two"])
+    ));
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    client.ask(conversation, "first");
+    gate.wait_request();
+    let mut params = question(conversation, "for two alone");
+    params.model = Some("two".to_owned());
+    let waiting = client.done::<Send>(params).turn;
+    world.write_config(&format!("default_model = \"one\"\n{}", config(&["one"])));
+    client.done::<aish_proto::daemon::Reload>(aish_proto::method::Empty {});
+    gate.text("done");
+    gate.finish();
+    let record = client.wait_turn(waiting);
+    let error = record.error.unwrap();
+    assert_eq!(FailureClass::Config, error.class);
+    assert!(error.message.contains("two"), "{}", error.message);
+    assert_eq!(1, upstream.requests().len());
+}
+
+/// A question that steers joins the next request also after a pause that the server asked for.
+#[test]
+fn steering_joins_after_a_pause() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let mut follow = client.attach(conversation, Since::Now);
+    follow.until_kind("replayComplete");
+    upstream.answer(Answer::busy(1));
+    client.ask(conversation, "first");
+    follow.until_kind("status");
+    let mut params = question(conversation, "and this");
+    params.mode = SendMode::Steer;
+    let steering = client.done::<Send>(params).turn;
+    assert!(client.wait_turn(steering).merged_into.is_some());
+    assert_eq!("first\n\nand this", upstream.wait_requests(2).question());
+}
+
 /// Attachments and pieces: what was put ahead goes along, and what is too large is refused whole.
 #[test]
 fn large_input_goes_ahead_in_pieces() {

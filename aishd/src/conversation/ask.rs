@@ -1,21 +1,25 @@
 //! Questions: taking them in, and starting the next turn.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use aish_proto::id::TurnId;
+use futures_util::FutureExt as _;
 
+use super::commit::{Fact, RETRY_LONGEST};
 use super::handle::{Accepted, Again, Ask, AskAgain, Mode, RequestError};
 use super::live::Live;
 use super::view::LiveChange;
-use super::{Active, Conversation, Done, Fact, MAX_TOOL_DEPTH};
+use super::{Active, Conversation, Done, MAX_TOOL_DEPTH};
 use crate::broker::Discovery;
 use crate::clock;
-use crate::core::event::{Event, Key, Level, Origin};
+use crate::core::event::{Event, Key, Level, Origin, Stop, TurnError};
 use crate::core::preset::Preset;
+use crate::core::reply::Failure;
 use crate::core::request;
 use crate::core::turn::{Effect, Turn};
 use crate::failpoint;
-use crate::store::{Commit, CommitError};
+use crate::store::Commit;
 
 /// The built-in responder can always be asked by name.
 const DEMO: &str = "demo";
@@ -25,6 +29,8 @@ enum Chosen {
     Ready(Arc<Preset>),
     /// Nothing is configured: a local server has to be looked for.
     Look,
+    /// It has left the configuration since it was named. Nobody else answers in its place.
+    Gone(String),
 }
 
 impl Conversation {
@@ -109,7 +115,12 @@ impl Conversation {
         Ok(Some(Accepted {
             turn: used.turn,
             seq: used.message_seq,
-            position: waits.map_or(0, |it| u32::try_from(it + 1).unwrap_or(u32::MAX)),
+            position: match waits {
+                Some(at) if self.resolving != Some(used.turn) => {
+                    u32::try_from(at + 1).unwrap_or(u32::MAX)
+                }
+                Some(_) | None => 0,
+            },
             duplicate: true,
         }))
     }
@@ -147,7 +158,7 @@ impl Conversation {
         ];
         failpoint::pass("ask.before_store");
         let seq = self.state.last_seq.next();
-        self.commit(facts, LiveChange::Keep).await?;
+        self.commit(&facts, LiveChange::Keep).await?;
         failpoint::pass("ask.after_store");
         Ok(Accepted {
             turn,
@@ -181,8 +192,12 @@ impl Conversation {
                     let (position, steer) = (1, false);
                     facts.push(fact(turn, client, Event::TurnQueued { position, steer }));
                 }
-                self.commit(facts, LiveChange::Keep).await?;
+                self.commit(&facts, LiveChange::Keep).await?;
                 self.look_for_preset(turn);
+            }
+            Chosen::Gone(name) => {
+                facts.push(gone(turn, &name));
+                self.commit(&facts, LiveChange::Keep).await?;
             }
         }
         failpoint::pass("ask.after_store");
@@ -214,16 +229,20 @@ impl Conversation {
         let question = self.around.store.record(self.id, queued.message_seq);
         let model = match question.map(|it| it.map(|it| it.event)) {
             Ok(Some(Event::UserMessage { model, .. })) => model,
-            Ok(_) | Err(_) => None,
+            Ok(_) => None,
+            Err(error) => return self.start_later(turn, &error.into()),
         };
         match self.choose(model.as_deref()) {
             Chosen::Ready(preset) => {
                 if let Err(error) = self.begin(turn, preset, vec![]).await {
-                    tracing::error!(conversation = %self.id, %turn, %error, "a waiting turn cannot start");
-                    self.start_later(turn);
+                    self.start_later(turn, &error);
                 }
             }
             Chosen::Look => self.look_for_preset(turn),
+            Chosen::Gone(name) => match self.commit(&[gone(turn, &name)], LiveChange::Keep).await {
+                Ok(_) => Box::pin(self.start_next()).await,
+                Err(error) => self.start_later(turn, &error.into()),
+            },
         }
     }
 
@@ -237,15 +256,7 @@ impl Conversation {
             Some(name) => match models.presets.get(name) {
                 Some(preset) => Chosen::Ready(preset.clone()),
                 None if name == DEMO => Chosen::Ready(Arc::new(Preset::demo())),
-                // The preset has left the configuration since it was chosen.
-                None => match models
-                    .default
-                    .as_ref()
-                    .and_then(|it| models.presets.get(it))
-                {
-                    Some(preset) => Chosen::Ready(preset.clone()),
-                    None => Chosen::Look,
-                },
+                None => Chosen::Gone(name.to_owned()),
             },
             None => Chosen::Look,
         }
@@ -255,23 +266,36 @@ impl Conversation {
         self.resolving = Some(turn);
         let broker = self.around.broker.clone();
         let models = self.around.models.borrow().clone();
-        self.io
-            .spawn(async move { Done::Resolved(turn, Box::new(broker.discover(&models).await)) });
+        self.io.spawn(async move {
+            let looked = AssertUnwindSafe(broker.discover(&models))
+                .catch_unwind()
+                .await;
+            let discovery = looked.unwrap_or_else(|_panic| Discovery {
+                preset: Arc::new(Preset::demo()),
+                notices: vec![
+                    "looking for a local model failed; the built-in demo answers".to_owned(),
+                ],
+            });
+            Done::Resolved(turn, Box::new(discovery))
+        });
     }
 
     /// The store would not take the start of a waiting turn: try again in a while.
-    fn start_later(&mut self, turn: TurnId) {
+    fn start_later(&mut self, turn: TurnId, error: &RequestError) {
+        tracing::error!(conversation = %self.id, %turn, %error, "a waiting turn cannot start");
         self.resolving = Some(turn);
         self.io.spawn(async move {
-            tokio::time::sleep(super::RETRY_LONGEST).await;
+            tokio::time::sleep(RETRY_LONGEST).await;
             Done::StartAgain(turn)
         });
     }
 
     pub(super) async fn resolved(&mut self, turn: TurnId, discovery: Discovery) {
-        if self.around.draining.is_cancelled()
-            || self.state.queue.first().map(|it| it.turn) != Some(turn)
-        {
+        if self.state.queue.first().map(|it| it.turn) != Some(turn) {
+            // Another one was put before it meanwhile.
+            return Box::pin(self.start_first()).await;
+        }
+        if self.around.draining.is_cancelled() {
             return;
         }
         let notices = discovery.notices.into_iter().map(|text| Fact {
@@ -283,8 +307,7 @@ impl Conversation {
             },
         });
         if let Err(error) = self.begin(turn, discovery.preset, notices.collect()).await {
-            tracing::error!(conversation = %self.id, %turn, %error, "a turn cannot start");
-            self.start_later(turn);
+            self.start_later(turn, &error);
         }
     }
 
@@ -294,7 +317,7 @@ impl Conversation {
         turn: TurnId,
         preset: Arc<Preset>,
         mut facts: Vec<Fact>,
-    ) -> Result<(), CommitError> {
+    ) -> Result<(), RequestError> {
         let started = Event::TurnStarted {
             model: preset.name.clone(),
             model_id: preset.model.clone(),
@@ -305,8 +328,11 @@ impl Conversation {
             client: None,
             event: started,
         });
-        self.load_transcript().await.map_err(CommitError::Io)?;
-        let (records, state) = self.number(facts);
+        facts.extend(self.steering(turn));
+        self.load_transcript()
+            .await
+            .map_err(RequestError::Storage)?;
+        let (records, state) = self.number(&facts);
         let (machine, step) = Turn::start(MAX_TOOL_DEPTH);
         let token = self.around.stopping.child_token();
         self.turn = Some(Active {
@@ -339,7 +365,7 @@ impl Conversation {
             // Not asked, then: the stream goes, and the transcript is read again when it is needed.
             token.cancel();
             self.abandon().await;
-            return Err(error);
+            return Err(error.into());
         }
         self.publish(records, state, LiveChange::End);
         self.transcript = transcript;
@@ -349,10 +375,11 @@ impl Conversation {
 
     /// Questions that wait to join the running turn, as facts that let them.
     pub(super) fn steering(&self, running: TurnId) -> Vec<Fact> {
-        let joins = self.state.queue.iter().filter(|it| it.steer);
+        let queue = self.state.queue.iter();
+        let joins = queue.filter(|it| it.steer && it.turn != running);
         joins
             .map(|it| {
-                let mut event = super::finished(crate::core::event::Stop::End);
+                let mut event = super::finished(Stop::End);
                 if let Event::TurnFinished { merged_into, .. } = &mut event {
                     *merged_into = Some(running);
                 }
@@ -363,6 +390,25 @@ impl Conversation {
                 }
             })
             .collect()
+    }
+}
+
+/// The end of a turn whose preset is not configured any more.
+fn gone(turn: TurnId, name: &str) -> Fact {
+    let failure = Failure::Config(format!("no model preset is called {name:?} any more"));
+    Fact {
+        turn: Some(turn),
+        client: None,
+        event: Event::TurnFinished {
+            stop: Stop::Upstream,
+            text: String::new(),
+            usage: None,
+            error: Some(TurnError {
+                class: failure.class(),
+                message: failure.to_string(),
+            }),
+            merged_into: None,
+        },
     }
 }
 

@@ -24,8 +24,6 @@ const MAILBOX: usize = 32;
 /// An actor that nobody needs ends after this, or sooner when there are many.
 const IDLE: Duration = Duration::from_secs(60);
 const IDLE_WHEN_CROWDED: Duration = Duration::from_millis(500);
-/// Records in one commit of a copy.
-const FORK_CHUNK: usize = 256;
 const PAGE_BYTES: usize = 1 << 20;
 /// Characters of text around a hit.
 const EXCERPT_CHARS: usize = 120;
@@ -276,6 +274,9 @@ impl Directory {
         id: ConversationId,
         at: Option<Seq>,
     ) -> Result<(ConversationId, Seq), RequestError> {
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
         let handle = self.open(id).await?;
         let source = handle.view().borrow().state.clone();
         let records = self
@@ -297,15 +298,10 @@ impl Directory {
                 .turn
                 .map(|old| *turns.entry(old).or_insert_with(|| TurnId(clock::ulid())));
             batch.push(place(&mut state, turn, copied(record.event, &turns)));
-            if batch.len() >= FORK_CHUNK {
-                self.commit(copy, std::mem::take(&mut batch), state.clone())
-                    .await?;
-            }
         }
+        // One commit, so that nobody ever sees half a copy.
         let seq = state.last_seq;
-        if !batch.is_empty() {
-            self.commit(copy, batch, state).await?;
-        }
+        self.commit(copy, batch, state).await?;
         Ok((copy, seq))
     }
 
@@ -401,7 +397,10 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
     records.retain(|it| {
         !matches!(
             it.event,
-            Event::Evicted { .. } | Event::Renamed { .. } | Event::ArchivedChanged { .. }
+            Event::Evicted { .. }
+                | Event::Renamed { .. }
+                | Event::ArchivedChanged { .. }
+                | Event::TurnQueued { .. }
         )
     });
     Ok(records)

@@ -7,9 +7,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::follow::Follower;
-use super::record::{TurnReport, report};
+use super::record::{Progress, TurnReport, report};
 use super::view::{Loading, Recent, View};
-use crate::core::event::{Attachment, Key, Origin, Record};
+use crate::core::event::{Attachment, Key, Origin, Record, Stop};
 pub use crate::store::ReadError;
 use crate::store::{CommitError, Store};
 
@@ -157,18 +157,40 @@ pub(super) enum Request {
 
 /// Stops the running turn's work at once, ahead of the mailbox (spec 00, Conversations and asks).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stopper(Arc<Mutex<Option<(TurnId, CancellationToken)>>>);
+pub(super) struct Stopper(Arc<Mutex<Option<Stoppable>>>);
+
+#[derive(Debug)]
+struct Stoppable {
+    turn: TurnId,
+    token: CancellationToken,
+    stopped_by: Option<ClientId>,
+}
 
 impl Stopper {
     pub(super) fn set(&self, running: Option<(TurnId, CancellationToken)>) {
+        let running = running.map(|(turn, token)| Stoppable {
+            turn,
+            token,
+            stopped_by: None,
+        });
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = running;
     }
 
-    fn stop(&self, turn: TurnId) {
+    /// Who stopped the running turn first.
+    pub(super) fn stopped_by(&self) -> Option<ClientId> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, token)) = running.as_ref().filter(|it| it.0 == turn) {
-            token.cancel();
-        }
+        running.as_ref().and_then(|it| it.stopped_by)
+    }
+
+    /// False: another turn runs, or none.
+    fn stop(&self, turn: TurnId, by: ClientId) -> bool {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(running) = running.as_mut().filter(|it| it.turn == turn) else {
+            return false;
+        };
+        running.stopped_by.get_or_insert(by);
+        running.token.cancel();
+        true
     }
 }
 
@@ -190,12 +212,7 @@ impl Handle {
             .wait_for(|it| !matches!(it.loading, Loading::Loading))
             .await
             .map_err(|_closed| RequestError::Closed)?;
-        match &view.loading {
-            Loading::Ready => Ok(()),
-            Loading::Missing => Err(RequestError::Missing),
-            Loading::Failed(why) => Err(RequestError::Storage(why.clone())),
-            Loading::Loading => Err(RequestError::Closed),
-        }
+        loaded(&view)
     }
 
     /// Returns once the question is durable.
@@ -212,13 +229,15 @@ impl Handle {
 
     /// Stops the turn now; returns once that is in the log. False: it was over already.
     pub async fn cancel(&self, turn: TurnId, client: ClientId) -> Result<bool, RequestError> {
-        self.stopper.stop(turn);
-        self.request(|reply| Request::Cancel {
+        let ran = self.stopper.stop(turn, client);
+        let request = |reply| Request::Cancel {
             turn,
             client,
             reply,
-        })
-        .await
+        };
+        let stopped = self.request(request).await?;
+        // The actor may have ended it on the stopper's word, before it read the request.
+        Ok(stopped || (ran && self.turn(turn)?.stop == Some(Stop::Cancelled)))
     }
 
     pub async fn change(&self, change: Change, client: ClientId) -> Result<Seq, RequestError> {
@@ -283,13 +302,21 @@ impl Handle {
 
     /// What there is to say about a turn now.
     pub fn turn(&self, turn: TurnId) -> Result<TurnReport, RequestError> {
+        loaded(&self.view.borrow())?;
         let place = self
             .store
             .find_turn(turn)?
             .filter(|it| it.conversation == self.id)
             .ok_or(RequestError::UnknownTurn(turn))?;
         let state = self.view.borrow().state.clone();
-        Ok(report(self, turn, place.message_seq, &state)?)
+        let report = report(self, turn, place.message_seq, &state)?;
+        // The view was older than the log, or the conversation is being removed: ask again.
+        let torn = report.progress == Progress::Finished && report.stop.is_none();
+        if torn {
+            Err(RequestError::Closed)
+        } else {
+            Ok(report)
+        }
     }
 
     /// Waits until the turn is over.
@@ -306,5 +333,14 @@ impl Handle {
             }
             view.changed().await.map_err(|_gone| RequestError::Closed)?;
         }
+    }
+}
+
+fn loaded(view: &View) -> Result<(), RequestError> {
+    match &view.loading {
+        Loading::Ready => Ok(()),
+        Loading::Missing => Err(RequestError::Missing),
+        Loading::Failed(why) => Err(RequestError::Storage(why.clone())),
+        Loading::Loading => Err(RequestError::Closed),
     }
 }

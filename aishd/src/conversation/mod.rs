@@ -4,6 +4,7 @@
 //! same way: store the facts, then let everybody see them, then do the work (architecture, decision 5).
 
 mod ask;
+mod commit;
 pub mod directory;
 pub mod follow;
 pub mod handle;
@@ -13,35 +14,33 @@ pub mod record;
 mod recover;
 pub mod view;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use aish_proto::id::{ClientId, ConversationId, Seq, TurnId};
+use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use self::commit::{Fact, Unstored};
 use self::directory::Registration;
 use self::handle::{Change, QueueChange, Request, RequestError, Stopper};
 use self::live::Live;
 use self::view::{LiveChange, Loading, Publisher};
 use crate::broker::{Broker, Discovery};
-use crate::clock;
-use crate::core::event::{Event, Record, Stop};
+use crate::core::event::{Event, Stop};
 use crate::core::preset::{Models, Preset};
+use crate::core::reply::{Broken, Failure, Reply};
 use crate::core::request;
 use crate::core::state::State;
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Effect, Input, Step, StreamId, Turn};
-use crate::failpoint;
-use crate::store::{Commit, CommitError, Store};
+use crate::store::Store;
 
 /// Rounds of tool calls in one turn (`tools.max_depth`).
 const MAX_TOOL_DEPTH: u32 = 8;
-
-/// How long a commit that the store refused waits before it is tried again: first, and at most.
-const RETRY_FIRST: Duration = Duration::from_millis(200);
-const RETRY_LONGEST: Duration = Duration::from_secs(2);
 
 /// What every actor is given.
 #[derive(Clone, Debug)]
@@ -88,13 +87,6 @@ struct Active {
     stopped_by: Option<ClientId>,
 }
 
-/// A step that waits for the store.
-#[derive(Debug)]
-struct Unstored {
-    step: Step,
-    retry_in: Duration,
-}
-
 /// What a task of this conversation came to.
 #[derive(Debug)]
 enum Done {
@@ -115,14 +107,6 @@ enum Action {
     Stop,
 }
 
-/// A fact before it has its place in the log.
-#[derive(Debug)]
-struct Fact {
-    turn: Option<TurnId>,
-    client: Option<ClientId>,
-    event: Event,
-}
-
 impl Conversation {
     async fn run(mut self) {
         if !self.load().await {
@@ -133,12 +117,12 @@ impl Conversation {
         loop {
             match self.select().await {
                 Action::Request(Request::Delete(reply)) => {
-                    self.abandon().await;
-                    let result = self.around.store.delete(self.id).await;
-                    self.registration.remove();
-                    self.publisher.loaded(Loading::Missing, &State::default());
-                    let _client_left = reply.send(result.map_err(RequestError::from));
-                    return;
+                    let result = self.delete().await;
+                    let deleted = result.is_ok();
+                    let _client_left = reply.send(result);
+                    if deleted {
+                        return;
+                    }
                 }
                 Action::Request(request) => self.apply_request(request).await,
                 Action::Done(done) => self.apply_done(done).await,
@@ -157,13 +141,13 @@ impl Conversation {
 
     /// Waits for the next thing. Cancel-safe: nothing is taken and then lost.
     async fn select(&mut self) -> Action {
-        let retry_in = self.unstored.as_ref().map(|it| it.retry_in);
+        let retry_at = self.unstored.as_ref().map(|it| it.retry_at);
         let idle_in = self.registration.idle_time();
         tokio::select! {
             biased;
             () = self.around.stopping.cancelled() => Action::Stop,
-            () = tokio::time::sleep(retry_in.unwrap_or_default()), if retry_in.is_some() => Action::RetryCommit,
-            Some(done) = self.io.join_next(), if !self.io.is_empty() && retry_in.is_none() => match done {
+            () = sleep_until(retry_at.unwrap_or_else(Instant::now)), if retry_at.is_some() => Action::RetryCommit,
+            Some(done) = self.io.join_next(), if !self.io.is_empty() && retry_at.is_none() => match done {
                 Ok(done) => Action::Done(done),
                 // Tasks catch their own panics, so this one was aborted with its turn.
                 Err(_aborted) => Action::Idle,
@@ -234,10 +218,23 @@ impl Conversation {
                     | Input::ToolReturned { .. }
                     | Input::Stopped(_)) => other,
                 };
+                let stopping = self.around.stopping.is_cancelled();
+                let by = self.stopper.stopped_by();
                 let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
                     return;
                 };
-                let step = active.machine.handle(input);
+                let mut step = Step::default();
+                if active.token.is_cancelled() {
+                    // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
+                    active.stopped_by = active.stopped_by.or(by);
+                    let stop = if stopping {
+                        Stop::Interrupted
+                    } else {
+                        Stop::Cancelled
+                    };
+                    step.append(active.machine.handle(Input::Stopped(stop)));
+                }
+                step.append(active.machine.handle(input));
                 self.take_step(step).await;
             }
             Done::Resolved(turn, discovery) => {
@@ -249,138 +246,26 @@ impl Conversation {
             Done::StartAgain(turn) => {
                 if self.resolving == Some(turn) {
                     self.resolving = None;
-                    Box::pin(self.start_next()).await;
+                    Box::pin(self.start_first()).await;
                 }
             }
         }
-    }
-
-    /// Stores what a step says, lets everybody see it, then does what it asks for.
-    async fn take_step(&mut self, step: Step) {
-        let Some(active) = &self.turn else { return };
-        let (turn, ends) = (active.id, step.ends_turn());
-        let opens = step
-            .effects
-            .iter()
-            .any(|it| matches!(it, Effect::OpenStream(_)));
-        let mut facts: Vec<Fact> = step
-            .events
-            .iter()
-            .map(|event| Fact {
-                turn: Some(turn),
-                client: active
-                    .stopped_by
-                    .filter(|_| matches!(event, Event::TurnFinished { .. })),
-                event: event.clone(),
-            })
-            .collect();
-        if opens && !step.events.is_empty() {
-            facts.extend(self.steering(turn));
-        }
-        let live = if step
-            .events
-            .iter()
-            .any(|it| matches!(it, Event::AssistantMessage { .. }))
-            || ends
-        {
-            LiveChange::End
-        } else {
-            LiveChange::Keep
-        };
-        if !facts.is_empty() {
-            if ends {
-                failpoint::pass("turn.before_commit");
-            }
-            if let Err(error) = self.commit(facts, live).await {
-                tracing::error!(conversation = %self.id, %turn, %error, "a turn's result waits for the store");
-                self.publisher.stuck(error.to_string());
-                let retry_in = match self.unstored.take() {
-                    Some(before) => (before.retry_in * 2).min(RETRY_LONGEST),
-                    None => RETRY_FIRST,
-                };
-                self.unstored = Some(Unstored { step, retry_in });
-                return;
-            }
-            if ends {
-                failpoint::pass("turn.after_commit");
-            }
-        }
-        self.unstored = None;
-        for effect in step.effects {
-            self.perform(effect).await;
-        }
-        if ends {
-            self.turn = None;
-            self.stopper.set(None);
-            Box::pin(self.start_next()).await;
-        }
-    }
-
-    async fn retry_commit(&mut self) {
-        if let Some(unstored) = &mut self.unstored {
-            let step = std::mem::take(&mut unstored.step);
-            self.take_step(step).await;
-        }
-    }
-
-    /// Makes facts durable, then visible. On an error nothing has changed.
-    async fn commit(&mut self, facts: Vec<Fact>, live: LiveChange) -> Result<Seq, CommitError> {
-        let (records, state) = self.number(facts);
-        self.around
-            .store
-            .commit(Commit {
-                conversation: self.id,
-                records: records.clone(),
-                state: state.clone(),
-            })
-            .await?;
-        self.publish(records, state, live);
-        Ok(self.state.last_seq)
-    }
-
-    /// Gives facts their places after the last one stored.
-    fn number(&self, facts: Vec<Fact>) -> (Vec<Record>, State) {
-        let at = clock::now();
-        let mut state = self.state.clone();
-        let mut records = Vec::with_capacity(facts.len());
-        for fact in facts {
-            let record = Record {
-                seq: state.last_seq.next(),
-                at,
-                turn: fact.turn,
-                client: fact.client,
-                event: fact.event,
-            };
-            state.apply(&record);
-            records.push(record);
-        }
-        (records, state)
-    }
-
-    fn publish(&mut self, records: Vec<Record>, state: State, live: LiveChange) {
-        if let Some(transcript) = &mut self.transcript {
-            for record in &records {
-                transcript.apply(record);
-            }
-        }
-        self.state = state;
-        self.publisher.advance(records, &self.state, live);
     }
 
     async fn perform(&mut self, effect: Effect) {
         let Some(active) = &self.turn else { return };
         let (turn, token) = (active.id, active.token.clone());
         match effect {
-            Effect::OpenStream(stream) => {
-                if let Err(error) = self.load_transcript().await {
-                    tracing::error!(conversation = %self.id, error, "the log cannot be read");
+            Effect::OpenStream(stream) => match self.load_transcript().await {
+                Ok(()) => self.open_stream(stream),
+                Err(error) => {
+                    self.spawn(turn, stream, async move {
+                        failed(stream, Failure::Unreadable(error))
+                    });
                 }
-                self.open_stream(stream);
-            }
+            },
             Effect::Wait(stream, pause) => {
-                self.io.spawn(async move {
-                    Done::Turn(turn, Box::new(perform::wait(stream, pause, token).await))
-                });
+                self.spawn(turn, stream, perform::wait(stream, pause, token));
             }
             Effect::CallTool(call) => {
                 self.io
@@ -419,17 +304,32 @@ impl Conversation {
             store: self.around.store.clone(),
             token: active.token.clone(),
         };
+        self.spawn(turn, stream, Box::pin(perform::stream(request)));
+    }
+
+    /// Starts work of a turn; a panic in it is a failed request and nothing worse.
+    fn spawn(
+        &mut self,
+        turn: TurnId,
+        stream: StreamId,
+        work: impl Future<Output = Input> + Send + 'static,
+    ) {
         self.io.spawn(async move {
-            Done::Turn(turn, Box::new(Box::pin(perform::stream(request)).await))
+            let ended = AssertUnwindSafe(work).catch_unwind().await;
+            let broke = |_panic| failed(stream, Failure::Transport("internal error".to_owned()));
+            Done::Turn(turn, Box::new(ended.unwrap_or_else(broke)))
         });
     }
 
     async fn cancel(&mut self, turn: TurnId, client: ClientId) -> Result<bool, RequestError> {
         if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
             active.stopped_by.get_or_insert(client);
-            let step = active.machine.handle(Input::Stopped(Stop::Cancelled));
-            self.take_step(step).await;
+            active.token.cancel();
             self.until_over(turn).await;
+            if self.unstored.is_some() {
+                let why = "the turn was stopped, and its end still waits for the store";
+                return Err(RequestError::Storage(why.to_owned()));
+            }
             return Ok(true);
         }
         if self.state.queue.iter().any(|it| it.turn == turn) {
@@ -469,7 +369,7 @@ impl Conversation {
             client: Some(client),
             event,
         };
-        Ok(self.commit(vec![fact], LiveChange::Keep).await?)
+        Ok(self.commit(&[fact], LiveChange::Keep).await?)
     }
 
     async fn change_queue(
@@ -489,7 +389,7 @@ impl Conversation {
                     client: Some(client),
                     event: Event::TurnQueued { position, steer },
                 };
-                self.commit(vec![fact], LiveChange::Keep).await?;
+                self.commit(&[fact], LiveChange::Keep).await?;
                 Ok(())
             }
             QueueChange::Resume => {
@@ -508,7 +408,7 @@ impl Conversation {
             client: Some(client),
             event: finished(Stop::Cancelled),
         };
-        self.commit(vec![fact], LiveChange::Keep).await?;
+        self.commit(&[fact], LiveChange::Keep).await?;
         if self.resolving == Some(turn) {
             self.resolving = None;
             self.start_next().await;
@@ -516,12 +416,23 @@ impl Conversation {
         Ok(())
     }
 
+    /// Removes the conversation, and then whatever runs in it.
+    async fn delete(&mut self) -> Result<(), RequestError> {
+        self.around.store.delete(self.id).await?;
+        self.abandon().await;
+        // What the running turn wrote meanwhile goes too.
+        if let Err(error) = self.around.store.delete(self.id).await {
+            tracing::warn!(conversation = %self.id, %error, "clear up after a deleted conversation");
+        }
+        self.registration.remove();
+        self.publisher.loaded(Loading::Missing, &State::default());
+        Ok(())
+    }
+
     /// The daemon stops: what runs ends as interrupted, with what it has said.
     async fn finish(&mut self) {
-        if let Some(active) = &mut self.turn {
-            let turn = active.id;
-            let step = active.machine.handle(Input::Stopped(Stop::Interrupted));
-            self.take_step(step).await;
+        self.retry_commit().await;
+        if let Some(turn) = self.turn.as_ref().map(|it| it.id) {
             self.until_over(turn).await;
         }
         self.io.shutdown().await;
@@ -534,6 +445,11 @@ impl Conversation {
         self.stopper.set(None);
         self.io.shutdown().await;
     }
+}
+
+fn failed(stream: StreamId, failure: Failure) -> Input {
+    let partial = Reply::default();
+    Input::ReplyFailed(stream, Box::new(Broken { failure, partial }), None)
 }
 
 fn finished(stop: Stop) -> Event {

@@ -1,7 +1,8 @@
 //! Coming back: reading a conversation from the store, and ending what the last daemon left open (LOOP-3).
 
+use super::commit::{Fact, Pending};
 use super::view::{LiveChange, Loading};
-use super::{Conversation, Fact, finished};
+use super::{Conversation, finished};
 use crate::core::event::{Event, Stop};
 use crate::core::state::State;
 use crate::core::transcript::Transcript;
@@ -26,10 +27,11 @@ impl Conversation {
         let facts = leftovers(&self.state, partial);
         if !facts.is_empty() {
             failpoint::pass("recover.before_commit");
-            if let Err(error) = self.commit(facts, LiveChange::End).await {
-                return self.cannot(Loading::Failed(error.to_string()));
+            match self.commit(&facts, LiveChange::End).await {
+                Ok(_) => tracing::info!(conversation = %self.id, "an interrupted turn was ended"),
+                // Reading works all the same, and the end is stored when there is room.
+                Err(error) => self.wait_for_store(Pending::leftovers(facts), &error),
             }
-            tracing::info!(conversation = %self.id, "an interrupted turn was ended");
         }
         self.publisher.loaded(Loading::Ready, &self.state);
         true

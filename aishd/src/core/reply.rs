@@ -133,6 +133,8 @@ pub enum Failure {
     Key(String),
     /// A cap of R13 was reached; the rest was not read.
     TooLarge(String),
+    /// What the model is to be shown cannot be read from the store.
+    Unreadable(String),
 }
 
 /// What the body of an HTTP error says beyond its status.
@@ -167,6 +169,7 @@ impl fmt::Display for Failure {
             Self::Api { message, .. } => write!(f, "api: {message}"),
             Self::TooLarge(what) => write!(f, "api: {what}"),
             Self::Config(why) | Self::Key(why) => write!(f, "broker: {why}"),
+            Self::Unreadable(why) => write!(f, "the log cannot be read: {why}"),
         }
     }
 }
@@ -228,6 +231,7 @@ impl Failure {
             Self::Http { .. } | Self::Api { .. } | Self::TooLarge(_) => FailureClass::Rejected,
             Self::Cut => FailureClass::Cut,
             Self::Config(_) => FailureClass::Config,
+            Self::Unreadable(_) => FailureClass::Storage,
         }
     }
 }

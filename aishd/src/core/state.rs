@@ -41,7 +41,7 @@ pub struct State {
     /// The last turn was interrupted, and nothing has been started since: the queue waits.
     #[serde(rename = "held", default)]
     pub held: bool,
-    /// The last turn that finished on its own.
+    /// The last turn that ended after it had started.
     #[serde(rename = "last_turn", default)]
     pub last_turn: Option<TurnId>,
     /// Events up to here left the context.
@@ -199,6 +199,10 @@ impl State {
             self.running = None;
             self.last_turn = turn;
             self.held = stop == Stop::Interrupted;
+            // There is nothing left to join: they wait like all others.
+            for queued in &mut self.queue {
+                queued.steer = false;
+            }
         }
     }
 }

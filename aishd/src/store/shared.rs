@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use aish_proto::id::Epoch;
 use sled::Db;
+use tokio::runtime::{self, RuntimeFlavor};
 use tokio::sync::Notify;
 
 use super::ReadError;
@@ -93,11 +94,22 @@ impl Shared {
             status.damaged = Some(fault.to_string());
         }
         self.call.notify_one();
-        let unchanged = |it: &mut Status| it.generation == generation && !it.ended;
-        let waited = self
-            .changed
-            .wait_timeout_while(status, REBUILD_LIMIT, unchanged);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        drop(status);
+        let wait = || {
+            let unchanged = |it: &mut Status| it.generation == generation && !it.ended;
+            let waited = self
+                .changed
+                .wait_timeout_while(self.status(), REBUILD_LIMIT, unchanged);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        };
+        // A worker of the daemon hands its other tasks on first: nobody else waits for this reader's index.
+        let on_worker = runtime::Handle::try_current()
+            .is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+        if on_worker {
+            tokio::task::block_in_place(wait);
+        } else {
+            wait();
+        }
     }
 
     pub(super) fn db(&self) -> Option<Db> {

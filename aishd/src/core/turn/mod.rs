@@ -28,6 +28,12 @@ pub struct Step {
 }
 
 impl Step {
+    /// Adds what a later input led to.
+    pub fn append(&mut self, later: Self) {
+        self.events.extend(later.events);
+        self.effects.extend(later.effects);
+    }
+
     /// Whether the turn is over with this step.
     #[must_use]
     pub fn ends_turn(&self) -> bool {
@@ -49,8 +55,6 @@ enum Phase {
     },
     /// Stopped from outside; the stream still owes what had arrived.
     Stopping(StreamId, Stop),
-    /// The stream was dropped ahead of the word why, which is on its way; this is what had arrived.
-    Dropped(Reply),
     Ended,
 }
 
@@ -113,13 +117,6 @@ impl Turn {
                 step.effects.push(Effect::Abandon);
                 self.phase = Phase::Stopping(stream, stop);
             }
-            (Phase::Streaming(stream), Input::ReplyAbandoned(from, partial)) if stream == from => {
-                self.phase = Phase::Dropped(partial);
-            }
-            (Phase::Dropped(partial), Input::Stopped(stop)) => {
-                self.keep(partial, /*complete*/ false, &mut step);
-                self.end(stop, None, &mut step);
-            }
             (Phase::Stopping(stream, stop), Input::ReplyAbandoned(from, partial))
                 if stream == from =>
             {
@@ -164,7 +161,6 @@ impl Turn {
                 | Phase::Waiting(_)
                 | Phase::Calling { .. }
                 | Phase::Stopping(..)
-                | Phase::Dropped(_)
                 | Phase::Ended),
                 Input::ReplyFinished(..)
                 | Input::ReplyFailed(..)

@@ -291,19 +291,6 @@ fn a_cancel_while_streaming_keeps_the_text_and_ends_once_it_is_known() {
     );
 }
 
-/// The handle drops the stream ahead of the mailbox, so its end may be known before the reason.
-#[test]
-fn a_stream_that_was_dropped_waits_for_the_reason() {
-    check(
-        &["dropped 0 half", "done 0 late", "cancel", "cancel"],
-        &[
-            "> open 0",
-            "= says 0 \"half\" +0 (cut)",
-            "= ended Cancelled \"half\"",
-        ],
-    );
-}
-
 #[test]
 fn a_cancel_that_meets_the_end_of_the_stream_runs_nothing() {
     check(
