@@ -41,6 +41,8 @@ pub(super) struct Connection {
     greeting: Mutex<Option<Greeting>>,
     pub(super) subscriptions: Mutex<HashMap<SubscriptionId, (ConversationId, CancellationToken)>>,
     pub(super) blobs: Mutex<HashMap<BlobId, String>>,
+    /// Held by the one change that is being made for this client; the others wait in the order of their lines.
+    pub(super) change: tokio::sync::Mutex<()>,
     /// Cancelled when the connection is over.
     pub(super) over: CancellationToken,
 }
@@ -132,6 +134,7 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         greeting: Mutex::default(),
         subscriptions: Mutex::default(),
         blobs: Mutex::default(),
+        change: tokio::sync::Mutex::default(),
         over: server.closing.child_token(),
     });
     server.counters.connected.fetch_add(1, Ordering::Relaxed);
@@ -213,7 +216,13 @@ impl Client {
             self.methods.clone(),
             line,
         );
-        self.tasks.spawn(with_permit(permit, task));
+        let mut task = Box::pin(with_permit(permit, task));
+        // Calls begin in the order of their lines: each gets as far as it can before the next line is read.
+        // Without a budget, since one that was sent away for having used it up would not have begun.
+        let begun = futures_util::poll!(tokio::task::unconstrained(task.as_mut()));
+        if begun.is_pending() {
+            self.tasks.spawn(task);
+        }
     }
 
     async fn say(&self, text: &str) {

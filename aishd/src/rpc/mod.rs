@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use aish_proto::id::Epoch;
 use aish_proto::limits::Limits;
-use aish_proto::method::Method;
+use aish_proto::method::{Method, Order};
 use jsonrpsee::types::Params;
 use jsonrpsee::{Extensions, RpcModule};
 use tokio::sync::watch;
@@ -196,6 +196,11 @@ where
         let handler = handler.clone();
         async move {
             let call = prepare::<M>(&params, server, &extensions)?;
+            let connection = call.connection.clone();
+            let _alone = match M::ORDER {
+                Order::Conversation => Some(connection.change.lock().await),
+                Order::Unordered => None,
+            };
             handler(call).await.map_err(Refusal::into_error)
         }
     });
