@@ -2,11 +2,16 @@
 //! leaves nothing behind (spec 10, Transport).
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use aish_proto::conversation::{History, HistoryParams};
 use aish_proto::event::Renamed;
-use aish_testkit::World;
+use aish_proto::id::TurnId;
+use aish_testkit::wait::until;
+use aish_testkit::{Answer, Upstream, World};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -71,4 +76,70 @@ fn changes_are_made_in_the_order_of_their_lines() {
         .iter()
         .filter_map(aish_proto::event::Envelope::read::<Renamed>);
     assert_eq!(titles, renamed.map(|it| it.title).collect::<Vec<_>>());
+}
+
+/// A client that reads nothing has no say in when the daemon ends.
+#[test]
+fn answers_that_nobody_reads_do_not_delay_the_end() {
+    let world = World::new();
+    let daemon = world.daemon().spawn();
+    let client = world.client();
+    // More than its socket holds, and more calls than are taken at a time.
+    for id in 0..200 {
+        client.raw_line(call(id, "daemon/schema", &json!({})).trim_end());
+    }
+    let silent = client.stop_reading();
+    let begun = Instant::now();
+    assert_eq!(0, daemon.terminate());
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(10), "it took {took:?}");
+    drop(silent);
+}
+
+fn waits_for(turn: TurnId) -> String {
+    call(1, "daemon/hello", &hello()) + &call(2, "turn/wait", &json!({"turn": turn}))
+}
+
+/// Of a pipeline whose end is closed, and of clients that have gone.
+#[test]
+fn who_has_said_all_gets_the_answers_and_who_has_gone_gives_up_the_place() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    let limits = "\n[limits]\nmax_clients = 4\n";
+    world.write_config(&format!("{}{limits}", upstream.config("test")));
+    let _daemon = world.daemon().spawn();
+    let driver = world.client();
+    let conversation = driver.create();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let turn = driver.ask(conversation, "how long?");
+    gate.wait_request();
+
+    let half = UnixStream::connect(world.socket()).unwrap();
+    half.set_read_timeout(Some(PATIENCE)).unwrap();
+    (&half).write_all(waits_for(turn).as_bytes()).unwrap();
+    half.shutdown(Shutdown::Write).unwrap();
+    let mut half = BufReader::new(half).lines();
+    assert!(half.next().unwrap().unwrap().contains("clientId"));
+
+    for _ in 0..20 {
+        let gone = until("a place for one more", PATIENCE, || {
+            let stream = UnixStream::connect(world.socket()).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let sent = (&stream).write_all(waits_for(turn).as_bytes());
+            let mut reader = BufReader::new(&stream);
+            let mut line = String::new();
+            let read = reader.read_line(&mut line);
+            let served = sent.is_ok() && read.is_ok() && line.contains("clientId");
+            served.then_some(stream)
+        });
+        drop(gone);
+    }
+    gate.finish();
+    let answer = half.next().unwrap().unwrap();
+    assert!(answer.contains("finished"), "{answer}");
+    assert!(
+        half.next().is_none(),
+        "the connection ends after the answers"
+    );
 }

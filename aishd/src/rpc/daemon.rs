@@ -20,7 +20,8 @@ use crate::core::preset::{Backend, KeySource};
 
 /// Time that running turns get when nobody says otherwise (OPS-4), and at most.
 pub(crate) const GRACE_MS: u64 = 5_000;
-const GRACE_MOST_MS: u64 = 10_000;
+/// What ends after the turns needs some of the 10 s of a stop, too.
+const GRACE_MOST_MS: u64 = 8_000;
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Hello, _, _>(module, hello);
