@@ -13,4 +13,5 @@ mod fanout;
 mod order;
 mod place;
 mod protocol;
+mod trust;
 mod turns;
