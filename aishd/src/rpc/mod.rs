@@ -9,6 +9,7 @@ mod convert;
 mod daemon;
 mod encoded;
 mod envelope;
+mod fit;
 pub mod listen;
 mod metrics;
 mod model;
@@ -201,7 +202,16 @@ where
                 Order::Conversation => Some(connection.change.lock().await),
                 Order::Unordered => None,
             };
-            handler(call).await.map_err(Refusal::into_error)
+            let stop = call.server.stop.subscribe();
+            handler(call).await.map_err(|refusal| {
+                let stopping = stop.borrow().is_some();
+                let refusal = if stopping {
+                    refusal.while_stopping()
+                } else {
+                    refusal
+                };
+                refusal.into_error()
+            })
         }
     });
     debug_assert!(added.is_ok(), "{} is registered twice", M::NAME);
