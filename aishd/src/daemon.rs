@@ -2,7 +2,6 @@
 //! directory, wire, and stops in three steps: ask, wait, force.
 
 use std::io::Write as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,7 +50,20 @@ mod exit {
     pub(super) const CONFIG: u8 = 78;
 }
 
-type Filter = reload::Handle<EnvFilter, Registry>;
+/// What is logged.
+struct Filter {
+    handle: reload::Handle<EnvFilter, Registry>,
+    /// Said by `AISH_LOG`, which beats the configuration.
+    fixed: bool,
+}
+
+impl Filter {
+    fn follow(&self, settings: &Settings) {
+        if let (false, Ok(new)) = (self.fixed, EnvFilter::try_new(&settings.log)) {
+            let _gone = self.handle.reload(new);
+        }
+    }
+}
 
 /// Runs the daemon to its end.
 #[must_use]
@@ -115,7 +127,7 @@ fn start(args: &Args) -> anyhow::Result<()> {
     }
     let source = Source::find(args, &env);
     let settings = source.load()?;
-    let filter = log_to_stderr(env.aish_log.as_deref().unwrap_or(&settings.log));
+    let filter = log_to_stderr(env.aish_log.as_deref(), &settings);
     let socket_path = paths::socket(args.socket.as_deref(), &env)?;
     let state_dir = paths::state(args.state.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -150,11 +162,11 @@ impl Source {
         };
         let read =
             file::read(path, self.named).map_err(|error| ConfigFault(vec![describe(&error)]))?;
-        let Some((file, _text)) = read else {
+        let Some(found) = read else {
             return Ok(Settings::default());
         };
         let shown = path.display();
-        Settings::from_file(&file, is_private(path)).map_err(|faults| {
+        Settings::from_file(&found.file, found.private).map_err(|faults| {
             ConfigFault(faults.iter().map(|it| format!("{shown}: {it}")).collect())
         })
     }
@@ -172,11 +184,8 @@ fn describe(error: &dyn std::error::Error) -> String {
     }
 }
 
-fn is_private(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|it| it.mode() & 0o077 == 0)
-}
-
-fn log_to_stderr(filter: &str) -> Filter {
+fn log_to_stderr(said: Option<&str>, settings: &Settings) -> Filter {
+    let filter = said.unwrap_or(&settings.log);
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
     let (filter, handle) = reload::Layer::new(filter);
     let lines = tracing_subscriber::fmt::layer()
@@ -187,7 +196,10 @@ fn log_to_stderr(filter: &str) -> Filter {
         .with(filter)
         .with(lines)
         .try_init();
-    handle
+    Filter {
+        handle,
+        fixed: said.is_some(),
+    }
 }
 
 /// The tokens of an ordered stop, in the order in which they are cancelled.
@@ -337,9 +349,7 @@ fn reloader(
             let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
             let changed = settings.changes_from(&current);
             models.send_replace(settings.models.clone());
-            if let Ok(new) = EnvFilter::try_new(&settings.log) {
-                let _gone = filter.reload(new);
-            }
+            filter.follow(&settings);
             tracing::info!(?changed, "configuration read again");
             *current = settings;
             Reloaded {

@@ -2,6 +2,7 @@
 
 use aish_proto::attach::{AttachParams, Since};
 use aish_proto::event::{Presence, Snapshot, TextDelta};
+use aish_proto::limits::LINE_FROM_DAEMON_BYTES;
 use aish_proto::method::Role;
 use aish_testkit::{Answer, Upstream, World};
 
@@ -219,4 +220,40 @@ fn people_see_each_other_and_an_observer_only_watches() {
     drop(observer);
     let presence: Presence = follow.until_kind("presence").read().unwrap();
     assert_eq!(1, presence.clients.len());
+}
+
+/// R13: whatever a model says, no line is longer than a client has to take; what is left out is marked.
+#[test]
+fn no_line_is_longer_than_a_line_may_be() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let escapes = "\u{1b}".repeat(64 << 10);
+    upstream.answer(Answer::pieces(std::iter::repeat_n(escapes.as_str(), 64)));
+    let turn = client.ask(conversation, "what is on the screen?");
+    let call = |id: usize, method: &str, params: serde_json::Value| {
+        let call =
+            serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        client.raw_line(call.to_string());
+    };
+    call(901, "turn/wait", serde_json::json!({"turn": turn}));
+    let history = serde_json::json!({"id": conversation, "limit": 1000});
+    let attach = serde_json::json!({"id": conversation, "since": "start"});
+    let (mut marks, mut ended) = (0, false);
+    while !ended || marks < 4 {
+        let line = client
+            .next_line(aish_testkit::wait::PATIENCE)
+            .expect("a line");
+        assert!(line.len() < LINE_FROM_DAEMON_BYTES, "{} bytes", line.len());
+        let head = &line[..line.len().min(300)];
+        assert!(!line.contains("\"error\":{\"code\""), "{head}");
+        marks += usize::from(line.contains("[… cut: "));
+        if line.contains("\"id\":901") {
+            call(902, "conversation/history", history.clone());
+            call(903, "conversation/attach", attach.clone());
+        }
+        ended |= line.contains("replayComplete");
+    }
 }

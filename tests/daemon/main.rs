@@ -10,6 +10,8 @@ mod bad_input;
 mod crash;
 mod disk;
 mod fanout;
+mod order;
 mod place;
 mod protocol;
+mod trust;
 mod turns;

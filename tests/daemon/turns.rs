@@ -508,6 +508,13 @@ fn large_input_goes_ahead_in_pieces() {
     }];
     let mut follow = client.attach(conversation, Since::Now);
     follow.until_kind("replayComplete");
+    params.model = Some("none".to_owned());
+    assert_eq!(
+        "notFound",
+        client.refused::<Send>(params.clone()).kind(),
+        "there is no such model, and the blob stays"
+    );
+    params.model = None;
     let turn = client.done::<Send>(params.clone()).turn;
     let message: UserMessage = follow.until_kind("userMessage").read().unwrap();
     assert_eq!(800_000, message.attachments[0].text.len());

@@ -17,11 +17,17 @@ use crate::core::reply::Failure;
 const MAX_KEY_BYTES: u64 = 64 * 1024;
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 /// What a password manager needs to find its store and its agent; nothing else of our environment is its business.
-const COMMAND_ENVIRONMENT: [&str; 8] = [
+const COMMAND_ENVIRONMENT: [&str; 14] = [
     "PATH",
     "HOME",
     "USER",
+    "LOGNAME",
     "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "TZ",
+    "TMPDIR",
     "XDG_RUNTIME_DIR",
     "DBUS_SESSION_BUS_ADDRESS",
     "GNUPGHOME",
@@ -75,7 +81,11 @@ impl Secrets {
 
 /// Where values of environment variables come from.
 pub(super) trait Environment {
+    /// As lent by a client, or the daemon's own.
     fn get(&self, name: &str) -> Option<String>;
+
+    /// The daemon's own, whatever clients lent.
+    fn own(&self, name: &str) -> Option<String>;
 }
 
 /// The preset's key; `None` when it needs none.
@@ -146,7 +156,7 @@ async fn from_command(
     };
     let passed: BTreeMap<&str, String> = COMMAND_ENVIRONMENT
         .into_iter()
-        .filter_map(|name| Some((name, environment.get(name)?)))
+        .filter_map(|name| Some((name, environment.own(name)?)))
         .collect();
     let mut child = Command::new(program)
         .args(arguments)
@@ -190,6 +200,14 @@ mod tests {
 
     impl Environment for Fixed {
         fn get(&self, name: &str) -> Option<String> {
+            // Whatever is lent, a command must not see it.
+            if name == "HOME" {
+                return Some("/lent".to_owned());
+            }
+            self.own(name)
+        }
+
+        fn own(&self, name: &str) -> Option<String> {
             let found = self.0.iter().find(|(known, _)| *known == name)?;
             Some(found.1.to_owned())
         }
@@ -240,7 +258,7 @@ mod tests {
     #[test]
     fn a_key_command_gets_a_clean_environment_and_its_noise_is_not_shown() {
         check(&command("echo sk-cmd"), Ok(Some("sk-cmd")));
-        check(&command("echo x$A_KEY$X"), Ok(Some("x")));
+        check(&command("echo x$A_KEY$X$HOME"), Ok(Some("x")));
         check(
             &command("echo sk-cmd; echo sk-cmd >&2; exit 3"),
             Err("exit status: 3"),

@@ -164,8 +164,12 @@ impl Environment for Inner {
         let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
         match lent.get(name) {
             Some(secret) => Some(secret.expose().to_owned()),
-            None => (self.environment)(name),
+            None => self.own(name),
         }
+    }
+
+    fn own(&self, name: &str) -> Option<String> {
+        (self.environment)(name)
     }
 }
 

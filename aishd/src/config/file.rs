@@ -2,7 +2,9 @@
 //! (CFG-1). What the values mean is decided in `settings`.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -82,6 +84,12 @@ pub enum FileError {
         #[source]
         source: io::Error,
     },
+    #[error("{path} belongs to the user {owner}; it is read only when it is yours")]
+    Foreign { path: String, owner: u32 },
+    #[error("{path} can be written by others (mode {mode:04o}): chmod 600 {path}")]
+    Open { path: String, mode: u32 },
+    #[error("{path} holds a key and can be read by others (mode {mode:04o}): chmod 600 {path}")]
+    Readable { path: String, mode: u32 },
     /// With the line, the column and the key.
     #[error("{path}:{place}: {message}")]
     Parse {
@@ -91,22 +99,56 @@ pub enum FileError {
     },
 }
 
-/// Reads the file; none there is an empty one, unless it was named by hand.
-pub fn read(path: &Path, named: bool) -> Result<Option<(File, String)>, FileError> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !named => return Ok(None),
-        Err(source) => {
-            let path = path.display().to_string();
-            return Err(FileError::Read { path, source });
-        }
+/// The file, and whether it is closed to others, so that a key may stand in it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub file: File,
+    pub private: bool,
+}
+
+/// Reads the file; none there is an empty one, unless it was named by hand. What others could have written is not
+/// read: it names programs to run and servers to talk to.
+pub fn read(path: &Path, named: bool) -> Result<Option<Found>, FileError> {
+    let shown = || path.display().to_string();
+    let unreadable = |source| FileError::Read {
+        path: shown(),
+        source,
     };
+    // Who may write is asked of the file that is then read, not of its name.
+    let mut opened = match fs::File::open(path) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !named => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let about = opened.metadata().map_err(unreadable)?;
+    let (owner, mode) = (about.uid(), about.mode() & 0o7777);
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Err(FileError::Foreign {
+            path: shown(),
+            owner,
+        });
+    }
+    if mode & 0o022 != 0 {
+        return Err(FileError::Open {
+            path: shown(),
+            mode,
+        });
+    }
+    let mut text = String::new();
+    opened.read_to_string(&mut text).map_err(unreadable)?;
     let file = parse(&text).map_err(|(place, message)| FileError::Parse {
-        path: path.display().to_string(),
+        path: shown(),
         place,
         message,
     })?;
-    Ok(Some((file, text)))
+    let private = mode & 0o077 == 0;
+    if !private && file.models.values().any(|it| it.key.is_some()) {
+        return Err(FileError::Readable {
+            path: shown(),
+            mode,
+        });
+    }
+    Ok(Some(Found { file, private }))
 }
 
 /// The file's content, or where it is wrong (`line:column`) and how.

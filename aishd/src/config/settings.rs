@@ -344,4 +344,59 @@ mod tests {
             assert!(!is_loopback(url), "{url}");
         }
     }
+
+    const EXAMPLE: &str = include_str!("../../../config/aishd.toml");
+
+    /// The table that begins with this line, up to the next empty line, taken out of its comments.
+    fn uncommented(first: &str) -> String {
+        let lines = EXAMPLE.lines().skip_while(|it| *it != first);
+        let lines = lines.take_while(|it| !it.is_empty());
+        // What is indented as a remark goes on from the line before.
+        let lines = lines.filter(|it| !it.starts_with("#       "));
+        let said = lines.map(|it| it.trim_start_matches('#').trim_start());
+        let keys = said.filter(|it| it.starts_with(['[', '"', ']']) || it.contains(" = "));
+        keys.map(|it| format!("{it}\n")).collect()
+    }
+
+    #[test]
+    fn the_example_file_is_read_and_says_nothing() {
+        let settings = read(EXAMPLE).unwrap();
+        assert_eq!(
+            format!("{:?}", Settings::default()),
+            format!("{settings:?}")
+        );
+    }
+
+    #[test]
+    fn the_defaults_in_the_example_file_are_the_defaults() {
+        let tables = ["# [discovery]", "# [limits]", "# [logging]"].map(uncommented);
+        let file = file::parse(&tables.concat()).unwrap();
+        assert!(file.discovery.servers.is_some() && file.logging.level.is_some());
+        let limits = &file.limits;
+        assert!(limits.max_clients.is_some() && limits.max_queue_per_conversation.is_some());
+        assert!(limits.max_conversations_in_memory.is_some() && limits.client_stall.is_some());
+        let settings = Settings::from_file(&file, /*private*/ false).unwrap();
+        assert_eq!(
+            format!("{:?}", Settings::default()),
+            format!("{settings:?}")
+        );
+    }
+
+    #[test]
+    fn the_presets_in_the_example_file_have_real_keys() {
+        let fast = uncommented("# [models.fast]");
+        let deep = uncommented("# [models.deep]");
+        let file = file::parse(&format!("{fast}{deep}")).unwrap();
+        let deep = &file.models["deep"];
+        assert!(deep.key_cmd.is_some() && deep.context_tokens.is_some());
+        let remote = Timeouts {
+            connect: Duration::from_secs(5),
+            first_byte: Duration::from_secs(120),
+            idle: Duration::from_secs(60),
+            content_idle: Duration::from_secs(300),
+        };
+        assert_eq!(Timeouts::REMOTE, remote);
+        assert_eq!(Some("5s"), deep.timeouts.connect.as_deref());
+        assert_eq!(Some("300s"), deep.timeouts.content_idle.as_deref());
+    }
 }

@@ -11,6 +11,7 @@ use aish_proto::event::{self as wire, EventData};
 use aish_proto::id::{Seq, SubscriptionId, TurnId};
 use aish_proto::limits::{PAGE_BYTES, SUBSCRIPTIONS};
 use aish_proto::method::Empty;
+use aish_proto::turn::QueuedTurn;
 use jsonrpsee::RpcModule;
 use tokio_util::sync::CancellationToken;
 
@@ -148,7 +149,13 @@ impl Subscription {
                 tail(head, 100)
             }
         };
-        let snapshot = self.snapshot(follower, &view)?;
+        let queue = loop {
+            match super::turn::queue(follower.handle(), &view.state) {
+                Ok(queue) => break queue,
+                Err(error) => self.wait_for_store(&error).await?,
+            }
+        };
+        let snapshot = self.snapshot(follower, &view, queue);
         self.say(view.state.running.as_ref().map(|it| it.turn), &snapshot)
             .await?;
         follower.begin_at(from);
@@ -167,7 +174,8 @@ impl Subscription {
         &mut self,
         follower: &mut Follower,
         view: &crate::conversation::view::View,
-    ) -> Result<wire::Snapshot, End> {
+        queue: Vec<QueuedTurn>,
+    ) -> wire::Snapshot {
         let state = &view.state;
         let mut running = state.running.as_ref().map(|it| wire::RunningTurn {
             turn: it.turn,
@@ -180,14 +188,12 @@ impl Subscription {
             running.item = live.item;
             follower.skip_live(live, running.offset, &running.text);
         }
-        let queue =
-            super::turn::queue(follower.handle(), state).map_err(|_unreadable| End::Quiet)?;
         let cut = self
             .connection
             .peer
             .pid
             .and_then(|it| lock(&self.server.cut).remove(&it));
-        Ok(wire::Snapshot {
+        wire::Snapshot {
             title: state.title().to_owned(),
             state: convert::activity(state),
             model: state.model.clone(),
@@ -199,7 +205,7 @@ impl Subscription {
             pending_confirms: vec![],
             presence: self.seat.presence.borrow_and_update().to_vec(),
             notice: cut,
-        })
+        }
     }
 
     /// Live events until somebody goes.
@@ -214,6 +220,11 @@ impl Subscription {
                     stop_told = true;
                     self.say_stopping().await
                 }
+                Ok(()) = self.seat.presence.changed() => {
+                    let clients = self.seat.presence.borrow_and_update().to_vec();
+                    self.say(None, &wire::Presence { clients }).await
+                }
+                // Last, because a fast stream always has one.
                 page = follower.next(PAGE_BYTES) => match page {
                     Ok(Page::Ended) => match self.reopen(&mut follower).await {
                         Ok(()) => Ok(()),
@@ -222,10 +233,6 @@ impl Subscription {
                     Ok(page) => self.send_and_tell(page, &follower).await,
                     Err(error) => self.wait_for_store(&error).await,
                 },
-                Ok(()) = self.seat.presence.changed() => {
-                    let clients = self.seat.presence.borrow_and_update().to_vec();
-                    self.say(None, &wire::Presence { clients }).await
-                }
             };
             if let Err(end) = result {
                 return end;

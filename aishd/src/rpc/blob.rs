@@ -1,5 +1,5 @@
 //! `blob/put`: input that is too large for one line, in pieces. A blob lives as long as its connection and is
-//! used up by the first `turn/send` that names it.
+//! used up by the first `turn/send` that names it and is accepted.
 
 use aish_proto::daemon::{BlobPut, BlobPutResult};
 use aish_proto::error::ErrorKind;
@@ -42,12 +42,17 @@ async fn put(call: Call<BlobPut>) -> Result<BlobPutResult, Refusal> {
     Ok(BlobPutResult { blob, bytes })
 }
 
-/// Takes a blob out of its connection.
-pub(super) fn take(connection: &Connection, blob: BlobId) -> Result<String, Refusal> {
-    lock(&connection.blobs).remove(&blob).ok_or_else(|| {
+/// What a blob holds; it stays.
+pub(super) fn read(connection: &Connection, blob: BlobId) -> Result<String, Refusal> {
+    lock(&connection.blobs).get(&blob).cloned().ok_or_else(|| {
         Refusal::new(
             ErrorKind::NotFound,
             format!("no blob {blob} on this connection"),
         )
     })
+}
+
+/// Takes blobs out of their connection.
+pub(super) fn use_up(connection: &Connection, blobs: &[BlobId]) {
+    lock(&connection.blobs).retain(|it, _| !blobs.contains(it));
 }

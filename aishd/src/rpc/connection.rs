@@ -1,6 +1,8 @@
 //! One client: reading its lines, answering its calls, remembering what it may do.
 
 use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsFd as _;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
@@ -20,7 +22,8 @@ use interprocess::local_socket::tokio::Stream;
 use jsonrpsee::types::error::{METHOD_NOT_FOUND_CODE, METHOD_NOT_FOUND_MSG};
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
 use jsonrpsee::{ConnectionId, Extensions, MethodCallback, MethodResponse, Methods};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, Interest};
+use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +44,8 @@ pub(super) struct Connection {
     greeting: Mutex<Option<Greeting>>,
     pub(super) subscriptions: Mutex<HashMap<SubscriptionId, (ConversationId, CancellationToken)>>,
     pub(super) blobs: Mutex<HashMap<BlobId, String>>,
+    /// Held by the one change that is being made for this client; the others wait in the order of their lines.
+    pub(super) change: tokio::sync::Mutex<()>,
     /// Cancelled when the connection is over.
     pub(super) over: CancellationToken,
 }
@@ -125,14 +130,16 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream, peer: Peer) {
     let stream = Arc::new(stream);
     let stall = Duration::from_millis(server.limits.client_stall_ms);
+    let over = server.closing.child_token();
     let connection = Arc::new(Connection {
         client: ClientId(crate::clock::ulid()),
         peer,
-        outbox: Outbox::new(stream.clone(), stall),
+        outbox: Outbox::new(stream.clone(), stall, over.clone()),
         greeting: Mutex::default(),
         subscriptions: Mutex::default(),
         blobs: Mutex::default(),
-        over: server.closing.child_token(),
+        change: tokio::sync::Mutex::default(),
+        over,
     });
     server.counters.connected.fetch_add(1, Ordering::Relaxed);
     let mut client = Client {
@@ -198,22 +205,31 @@ impl Client {
         let all = u32::try_from(CALLS_IN_FLIGHT).unwrap_or(u32::MAX);
         tokio::select! {
             _all_answered = self.calls.acquire_many(all) => {}
+            () = gone(stream) => {}
             () = over.cancelled() => {}
         }
     }
 
     async fn take(&mut self, line: Vec<u8>) {
         // Who sends more than may be unanswered is not read until something was answered.
-        let Ok(permit) = self.calls.clone().acquire_owned().await else {
-            return;
+        let permit = tokio::select! {
+            permit = self.calls.clone().acquire_owned() => permit,
+            () = self.connection.over.cancelled() => return,
         };
+        let Ok(permit) = permit else { return };
         let task = answer(
             self.server.clone(),
             self.connection.clone(),
             self.methods.clone(),
             line,
         );
-        self.tasks.spawn(with_permit(permit, task));
+        let mut task = Box::pin(with_permit(permit, self.connection.over.clone(), task));
+        // Calls begin in the order of their lines: each gets as far as it can before the next line is read.
+        // Without a budget, since one that was sent away for having used it up would not have begun.
+        let begun = futures_util::poll!(tokio::task::unconstrained(task.as_mut()));
+        if begun.is_pending() {
+            self.tasks.spawn(task);
+        }
     }
 
     async fn say(&self, text: &str) {
@@ -223,12 +239,39 @@ impl Client {
     }
 }
 
-async fn with_permit(permit: OwnedSemaphorePermit, task: impl Future<Output = Option<Vec<Task>>>) {
+/// Waits until nobody is there to read either.
+async fn gone(stream: &Stream) {
+    // A second descriptor has a readiness of its own; that of the first one belongs to the writers.
+    let Stream::UdSocket(socket) = stream;
+    let second = socket.inner().as_fd().try_clone_to_owned();
+    let Ok(watched) = second.and_then(|it| UnixStream::from_std(it.into())) else {
+        return std::future::pending().await;
+    };
+    while let Ok(ready) = watched.ready(Interest::WRITABLE).await {
+        if ready.is_write_closed() {
+            return;
+        }
+        // Says that this was taken note of, so that the next change is waited for.
+        let _noted = watched.try_io(Interest::WRITABLE, || {
+            Err::<(), _>(io::ErrorKind::WouldBlock.into())
+        });
+    }
+}
+
+async fn with_permit(
+    permit: OwnedSemaphorePermit,
+    over: CancellationToken,
+    task: impl Future<Output = Option<Vec<Task>>>,
+) {
     let follow_ups = task.await;
     // What follows the reply is no call any more.
     drop(permit);
-    if let Some(follow_ups) = follow_ups {
-        futures_util::future::join_all(follow_ups).await;
+    let Some(follow_ups) = follow_ups else { return };
+    let follow_ups = AssertUnwindSafe(futures_util::future::join_all(follow_ups));
+    if follow_ups.catch_unwind().await.is_err() {
+        // A subscription that says nothing more would look like a conversation in which nothing happens.
+        tracing::error!("what followed a reply panicked; its connection ends");
+        over.cancel();
     }
 }
 

@@ -14,6 +14,7 @@ use jsonrpsee::RpcModule;
 
 use super::connection::Connection;
 use super::convert::{self, Log};
+use super::fit::FITTING_BYTES;
 use super::refusal::Refusal;
 use super::{Call, Server, register};
 use crate::conversation::directory::NewConversation;
@@ -25,7 +26,7 @@ const LIST_MOST: u32 = 500;
 const SEARCH_DEFAULT: u32 = 50;
 const SEARCH_MOST: u32 = 200;
 const HISTORY_MOST: u32 = 1000;
-/// Stored form of one page of history; its wire form stays under the limit of a line.
+/// Stored form of one page of history; its wire form may be longer, and is measured too.
 const HISTORY_BYTES: usize = 1 << 20;
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
@@ -185,13 +186,24 @@ async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
         epoch: call.server.about.epoch,
         conversation: id,
     };
-    let encoded = records
-        .iter()
-        .map(|it| serde_json::from_str(&log.stored(it)));
-    let events: Result<Vec<Envelope>, _> = encoded.collect();
+    let first = records.first().map(|it| it.seq);
+    let mut events: Vec<Envelope> = Vec::with_capacity(records.len());
+    let mut bytes = 0;
+    // The newest are what is asked for; one alone always fits.
+    for record in records.iter().rev() {
+        let text = log.stored(record);
+        bytes += text.len() + 1;
+        if bytes > FITTING_BYTES && !events.is_empty() {
+            break;
+        }
+        let event = serde_json::from_str(&text);
+        events.push(event.map_err(|error| Refusal::internal(&error.to_string()))?);
+    }
+    events.reverse();
+    let left_out = events.len() < records.len();
     Ok(HistoryResult {
-        more: records.first().is_some_and(|it| it.seq > Seq(1)),
-        events: events.map_err(|error| Refusal::internal(&error.to_string()))?,
+        more: left_out || first.is_some_and(|it| it > Seq(1)),
+        events,
     })
 }
 

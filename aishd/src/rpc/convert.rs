@@ -9,6 +9,7 @@ use aish_proto::turn::{self, TurnRecord, TurnStatus};
 use aish_proto::version::EVENT_SCHEMA;
 use serde::Serialize;
 
+use super::fit;
 use crate::clock::rfc3339;
 use crate::conversation::live::{Channel, Unseen};
 use crate::conversation::record::{Progress, TurnReport};
@@ -65,7 +66,7 @@ impl Log {
             kind: D::KIND,
             data,
         };
-        serde_json::to_string(&out).unwrap_or_default()
+        fit::encoded(&out)
     }
 
     /// A piece of the text being written.
@@ -314,7 +315,7 @@ pub(super) fn status(id: ConversationId, state: &State, attached: u32) -> Conver
 }
 
 pub(super) fn turn_record(conversation: ConversationId, report: TurnReport) -> TurnRecord {
-    TurnRecord {
+    fit::record(TurnRecord {
         turn: report.turn,
         conversation,
         status: match report.progress {
@@ -330,7 +331,7 @@ pub(super) fn turn_record(conversation: ConversationId, report: TurnReport) -> T
         error: report.error.map(turn_error),
         merged_into: report.merged_into,
         finished_at: report.finished_at.map(rfc3339),
-    }
+    })
 }
 
 #[cfg(test)]

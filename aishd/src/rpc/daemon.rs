@@ -1,5 +1,6 @@
 //! `daemon/*`: the handshake, and the daemon itself.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use aish_proto::conversation::Activity;
@@ -8,7 +9,7 @@ use aish_proto::daemon::{
     Shutdown, ShutdownResult, Status, StatusResult, StoreStatus,
 };
 use aish_proto::error::ErrorKind;
-use aish_proto::method::Empty;
+use aish_proto::method::{Empty, Role};
 use aish_proto::version::{EVENT_SCHEMA, PROGRAM, ProtocolRange};
 use jsonrpsee::RpcModule;
 
@@ -16,11 +17,12 @@ use super::refusal::Refusal;
 use super::{Call, Server, Stopping, convert, metrics, register};
 use crate::clock;
 use crate::core::event::At;
-use crate::core::preset::{Backend, KeySource};
+use crate::core::preset::{Backend, KeySource, Preset};
 
 /// Time that running turns get when nobody says otherwise (OPS-4), and at most.
 pub(crate) const GRACE_MS: u64 = 5_000;
-const GRACE_MOST_MS: u64 = 10_000;
+/// What ends after the turns needs some of the 10 s of a stop, too.
+const GRACE_MOST_MS: u64 = 8_000;
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Hello, _, _>(module, hello);
@@ -54,27 +56,26 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         };
         return Err(Refusal::new(ErrorKind::VersionMismatch, message).hint(hint));
     };
+    if !params.secrets.is_empty() && params.role < Role::Driver {
+        let message = "only a driver may lend secrets";
+        return Err(Refusal::new(ErrorKind::ForbiddenRole, message));
+    }
     call.connection.greet(params.client, params.role);
     let broker = call.server.directory.broker();
-    broker.lend(params.secrets);
     let models = call.server.directory.models();
+    let named: BTreeSet<&str> = models
+        .presets
+        .values()
+        .filter_map(|it| key_env(it))
+        .collect();
+    let mut secrets = params.secrets;
+    secrets.retain(|name, _| named.contains(name.as_str()));
+    broker.lend(secrets);
     let missing = models
         .presets
         .values()
         .filter(|it| broker.has_key(it) == Some(false));
-    let mut wanted_secrets: Vec<String> = missing
-        .filter_map(|it| match &it.backend {
-            Backend::Http(endpoint) => match &endpoint.key {
-                KeySource::Env(name) => Some(name.clone()),
-                KeySource::None
-                | KeySource::File(_)
-                | KeySource::Command(_)
-                | KeySource::Literal(_) => None,
-            },
-            Backend::Demo => None,
-        })
-        .collect();
-    wanted_secrets.dedup();
+    let wanted: BTreeSet<&str> = missing.filter_map(|it| key_env(it)).collect();
     Ok(HelloResult {
         protocol,
         event_schema: EVENT_SCHEMA,
@@ -87,8 +88,22 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
             "steer".to_owned(),
         ],
         limits: call.server.limits.clone(),
-        wanted_secrets,
+        wanted_secrets: wanted.into_iter().map(str::to_owned).collect(),
     })
+}
+
+/// The variable that holds the preset's key.
+fn key_env(preset: &Preset) -> Option<&str> {
+    match &preset.backend {
+        Backend::Http(endpoint) => match &endpoint.key {
+            KeySource::Env(name) => Some(name),
+            KeySource::None
+            | KeySource::File(_)
+            | KeySource::Command(_)
+            | KeySource::Literal(_) => None,
+        },
+        Backend::Demo => None,
+    }
 }
 
 fn server_info(server: &Server) -> ServerInfo {

@@ -9,6 +9,7 @@ mod convert;
 mod daemon;
 mod encoded;
 mod envelope;
+mod fit;
 pub mod listen;
 mod metrics;
 mod model;
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 use aish_proto::id::Epoch;
 use aish_proto::limits::Limits;
-use aish_proto::method::Method;
+use aish_proto::method::{Method, Order};
 use jsonrpsee::types::Params;
 use jsonrpsee::{Extensions, RpcModule};
 use tokio::sync::watch;
@@ -196,7 +197,21 @@ where
         let handler = handler.clone();
         async move {
             let call = prepare::<M>(&params, server, &extensions)?;
-            handler(call).await.map_err(Refusal::into_error)
+            let connection = call.connection.clone();
+            let _alone = match M::ORDER {
+                Order::Conversation => Some(connection.change.lock().await),
+                Order::Unordered => None,
+            };
+            let stop = call.server.stop.subscribe();
+            handler(call).await.map_err(|refusal| {
+                let stopping = stop.borrow().is_some();
+                let refusal = if stopping {
+                    refusal.while_stopping()
+                } else {
+                    refusal
+                };
+                refusal.into_error()
+            })
         }
     });
     debug_assert!(added.is_ok(), "{} is registered twice", M::NAME);

@@ -12,6 +12,8 @@ pub(super) struct Refusal {
     code: i32,
     message: String,
     data: Option<ErrorData>,
+    /// The conversation closed before it answered.
+    closed: bool,
 }
 
 impl Refusal {
@@ -43,6 +45,7 @@ impl Refusal {
                 side_effect_possible: false,
                 hint: None,
             }),
+            closed: false,
         }
     }
 
@@ -53,11 +56,21 @@ impl Refusal {
         self
     }
 
+    /// While the daemon stops, conversations close for that reason.
+    pub(super) fn while_stopping(self) -> Self {
+        if self.closed {
+            Self::new(ErrorKind::Draining, "the daemon is stopping")
+        } else {
+            self
+        }
+    }
+
     pub(super) fn params(why: &str) -> Self {
         Self {
             code: INVALID_PARAMS_CODE,
             message: format!("invalid params: {why}"),
             data: None,
+            closed: false,
         }
     }
 
@@ -66,6 +79,7 @@ impl Refusal {
             code: INVALID_REQUEST_CODE,
             message: format!("invalid request: {why}"),
             data: None,
+            closed: false,
         }
     }
 
@@ -74,6 +88,7 @@ impl Refusal {
             code: INTERNAL_ERROR_CODE,
             message: format!("internal error: {why}"),
             data: None,
+            closed: false,
         }
     }
 
@@ -103,7 +118,10 @@ impl From<RequestError> for Refusal {
             }
             RequestError::Storage(_) => Self::new(ErrorKind::Storage, message)
                 .hint("aishctl status says what is wrong with the store; it goes on by itself"),
-            RequestError::Closed => Self::new(ErrorKind::Overloaded, message),
+            RequestError::Closed => Self {
+                closed: true,
+                ..Self::new(ErrorKind::Overloaded, message)
+            },
         }
     }
 }
@@ -111,5 +129,20 @@ impl From<RequestError> for Refusal {
 impl From<ReadError> for Refusal {
     fn from(error: ReadError) -> Self {
         Self::from(RequestError::from(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_closes_while_the_daemon_stops_closes_for_that_reason() {
+        let kind = |it: Refusal| it.data.map(|it| it.kind);
+        let closed = Refusal::from(RequestError::Closed);
+        assert_eq!(Some(ErrorKind::Overloaded), kind(closed.clone()));
+        assert_eq!(Some(ErrorKind::Draining), kind(closed.while_stopping()));
+        let full = Refusal::new(ErrorKind::Overloaded, "full").while_stopping();
+        assert_eq!(Some(ErrorKind::Overloaded), kind(full));
     }
 }

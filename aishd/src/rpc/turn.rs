@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aish_proto::error::ErrorKind;
+use aish_proto::id::BlobId;
 use aish_proto::limits::{INPUT_BYTES, KEY_BYTES};
 use aish_proto::turn::{
     AgainParams, Attachment, Cancel, CancelResult, Continue, Get, QueueList, QueueListResult,
@@ -75,6 +76,7 @@ async fn send(call: Call<Send>) -> Result<SendResult, Refusal> {
         ..
     } = call;
     let conversation = params.conversation;
+    let blobs: Vec<BlobId> = params.attachments.iter().filter_map(|it| it.blob).collect();
     let ask = ask(params, &connection)?;
     let accepted = server
         .directory
@@ -83,6 +85,8 @@ async fn send(call: Call<Send>) -> Result<SendResult, Refusal> {
             async move { handle.send(ask).await }
         })
         .await?;
+    // A question that was not taken can be asked again with what was put for it.
+    blob::use_up(&connection, &blobs);
     Ok(sent(accepted))
 }
 
@@ -99,22 +103,24 @@ fn sent(accepted: Accepted) -> SendResult {
 fn ask(params: SendParams, connection: &Connection) -> Result<Ask, Refusal> {
     check_key(&params.idempotency_key)?;
     let mut attachments = Vec::with_capacity(params.attachments.len());
+    let mut bytes = params.text.len();
     for Attachment { name, text, blob } in params.attachments {
         let text = match (text, blob) {
             (Some(text), None) => text,
-            (None, Some(blob)) => blob::take(connection, blob)?,
+            (None, Some(blob)) => blob::read(connection, blob)?,
             (Some(_), Some(_)) | (None, None) => {
                 return Err(Refusal::params("an attachment has either text or blob"));
             }
         };
+        // At once, because one blob can be named many times.
+        bytes += name.len() + text.len();
+        if bytes > INPUT_BYTES {
+            return Err(too_large(bytes));
+        }
         attachments.push(event::Attachment { name, text });
     }
-    let attached = attachments.iter().map(|it| it.name.len() + it.text.len());
-    let bytes = params.text.len() + attached.sum::<usize>();
     if bytes > INPUT_BYTES {
-        let message =
-            format!("text and attachments are {bytes} bytes; at most {INPUT_BYTES} are taken");
-        return Err(Refusal::new(ErrorKind::TooLarge, message));
+        return Err(too_large(bytes));
     }
     if params.text.trim().is_empty() && attachments.is_empty() {
         return Err(Refusal::params("the question is empty"));
@@ -136,6 +142,12 @@ fn ask(params: SendParams, connection: &Connection) -> Result<Ask, Refusal> {
         model: params.model,
         client: connection.client,
     })
+}
+
+fn too_large(bytes: usize) -> Refusal {
+    let message =
+        format!("text and attachments are {bytes} bytes or more; at most {INPUT_BYTES} are taken");
+    Refusal::new(ErrorKind::TooLarge, message)
 }
 
 fn check_key(key: &str) -> Result<(), Refusal> {
