@@ -1,7 +1,7 @@
 //! The daemon: the only place that builds things. It starts in the order config, socket, store, broker,
 //! directory, wire, and stops in three steps: ask, wait, force.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
 use sd_notify::NotifyState;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -71,7 +71,7 @@ pub fn main(args: &Args) -> ExitCode {
     match start(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let mut stderr = std::io::stderr().lock();
+            let mut stderr = io::stderr().lock();
             let _nobody_reads = writeln!(stderr, "aishd: {error:#}");
             if let Some(hint) = hint(&error) {
                 let _nobody_reads = writeln!(stderr, "hint: {hint}");
@@ -189,7 +189,7 @@ fn log_to_stderr(said: Option<&str>, settings: &Settings) -> Filter {
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
     let (filter, handle) = reload::Layer::new(filter);
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(io::stderr)
         .with_ansi(false)
         .with_target(false);
     let _set_before = tracing_subscriber::registry()
@@ -255,10 +255,12 @@ async fn run(
         tracing::error!(%error, "look for unfinished turns");
         0
     });
+    // Before anybody is told that we are there: a signal that nobody waits for ends the process on the spot.
+    let signals = Signals::receive().context("receive signals")?;
     tracing::info!(resumed, pid = std::process::id(), "ready");
     say_ready();
     let serving = listen::listen(server.clone(), listener);
-    let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops));
+    let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
     if let Some(place) = place {
         place.remove();
     }
@@ -321,7 +323,7 @@ fn limits(settings: &Settings) -> Limits {
 /// Tells whoever started us: the service manager, and the one that reads our standard output.
 fn say_ready() {
     let _no_manager = sd_notify::notify(&[NotifyState::Ready]);
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = io::stdout().lock();
     let _nobody_reads = writeln!(stdout, "ready").and_then(|()| stdout.flush());
 }
 
@@ -359,8 +361,8 @@ fn reloader(
 }
 
 /// Waits for the word to stop, then lets turns end, then ends them, then the connections.
-async fn stop_in_order(server: &Server, stops: &Stops) {
-    let asked = wait_for_stop(server).await;
+async fn stop_in_order(server: &Server, stops: &Stops, signals: Signals) {
+    let asked = wait_for_stop(server, signals).await;
     tracing::info!(reason = asked.reason, "stopping");
     let _no_manager = sd_notify::notify(&[NotifyState::Stopping]);
     stops.draining.cancel();
@@ -375,24 +377,34 @@ async fn stop_in_order(server: &Server, stops: &Stops) {
     stops.closing.cancel();
 }
 
-async fn wait_for_stop(server: &Server) -> Stopping {
+/// The signals that mean something to us.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn receive() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+async fn wait_for_stop(server: &Server, mut signals: Signals) -> Stopping {
     let mut asked = server.stop.subscribe();
-    let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::hangup()),
-    ) else {
-        return stopping("signals cannot be received");
-    };
     loop {
         let by_client = async {
             let asked = asked.wait_for(Option::is_some).await;
             asked.ok().and_then(|it| it.clone())
         };
         let reason = tokio::select! {
-            Some(()) = terminate.recv() => "SIGTERM",
-            Some(()) = interrupt.recv() => "SIGINT",
-            Some(()) = hangup.recv() => {
+            Some(()) = signals.terminate.recv() => "SIGTERM",
+            Some(()) = signals.interrupt.recv() => "SIGINT",
+            Some(()) = signals.hangup.recv() => {
                 let _reported_in_the_log = (server.reload)();
                 continue;
             }
