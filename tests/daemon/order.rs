@@ -88,6 +88,7 @@ fn answers_that_nobody_reads_do_not_delay_the_end() {
     for id in 0..200 {
         client.raw_line(call(id, "daemon/schema", &json!({})).trim_end());
     }
+    client.next_line(PATIENCE).expect("they are being answered");
     let silent = client.stop_reading();
     let begun = Instant::now();
     assert_eq!(0, daemon.terminate());

@@ -194,3 +194,13 @@ fn a_stop_is_told_and_ends_within_its_time() {
     assert_eq!(0, daemon.wait_exit());
     wait::until_true("the socket goes", || !world.socket().exists());
 }
+
+/// Who is told `ready` may end it in the same moment, and it still ends in order.
+#[test]
+fn a_signal_right_after_ready_is_an_ordered_stop() {
+    let world = World::new();
+    for _ in 0..20 {
+        assert_eq!(0, world.daemon().spawn().terminate());
+        assert!(!world.socket().exists());
+    }
+}

@@ -129,6 +129,7 @@ impl Conversation {
                 Action::RetryCommit => self.retry_commit().await,
                 Action::Idle => {
                     if self.may_close() && self.registration.remove_if(|| self.mailbox.is_empty()) {
+                        tracing::debug!(conversation = %self.id, "closed: nobody needs it");
                         return;
                     }
                 }

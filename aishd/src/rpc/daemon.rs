@@ -56,7 +56,8 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         };
         return Err(Refusal::new(ErrorKind::VersionMismatch, message).hint(hint));
     };
-    if !params.secrets.is_empty() && params.role < Role::Driver {
+    let may_lend = params.role == Role::Driver;
+    if !params.secrets.is_empty() && !may_lend {
         let message = "only a driver may lend secrets";
         return Err(Refusal::new(ErrorKind::ForbiddenRole, message));
     }
@@ -74,7 +75,7 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
     let missing = models
         .presets
         .values()
-        .filter(|it| broker.has_key(it) == Some(false));
+        .filter(|it| may_lend && broker.has_key(it) == Some(false));
     let wanted: BTreeSet<&str> = missing.filter_map(|it| key_env(it)).collect();
     Ok(HelloResult {
         protocol,
