@@ -559,3 +559,21 @@ fn conversations_have_titles() {
     let status = client.done::<StatusOf>(ConversationParams { id: conversation });
     assert_eq!("build", status.title);
 }
+
+/// An actor that nobody needs leaves memory, also after a client has waited for its turn; it is there again when asked.
+#[test]
+fn a_conversation_that_nobody_needs_leaves_memory() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    let limit = "\n[limits]\nmax_conversations_in_memory = 0\n";
+    world.write_config(&format!("{}{limit}", upstream.config("test")));
+    let daemon = world.daemon().env("AISH_LOG", "debug").spawn();
+    let client = world.client();
+    let conversation = client.create();
+    client.wait_turn(client.ask(conversation, "one"));
+    let closed = || daemon.log_text().contains("closed: nobody needs it");
+    aish_testkit::wait::until_true("it closes", closed);
+    client.wait_turn(client.ask(conversation, "two"));
+    let roles = upstream.wait_requests(2).messages().len();
+    assert_eq!(4, roles, "it remembers");
+}

@@ -1,15 +1,16 @@
 //! All conversations: opening them on demand, and what concerns more than one.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::handle::{Handle, RequestError, Stopper};
-use super::view::Publisher;
+use super::handle::{Handle, Request, RequestError, Stopper};
+use super::view::{Publisher, Recent, View};
 use super::{Conversation, Surroundings};
 use crate::broker::Broker;
 pub use crate::broker::Probe as Probed;
@@ -28,7 +29,18 @@ const PAGE_BYTES: usize = 1 << 20;
 /// Characters of text around a hit.
 const EXCERPT_CHARS: usize = 120;
 
-type Open = Arc<Mutex<HashMap<ConversationId, Handle>>>;
+type Open = Arc<Mutex<HashMap<ConversationId, Entry>>>;
+
+/// An actor in memory. It holds no view, so that the actor knows when nobody looks.
+#[derive(Debug)]
+struct Entry {
+    mailbox: mpsc::Sender<Request>,
+    views: watch::Sender<View>,
+    recent: Arc<Recent>,
+    stopper: Stopper,
+    /// Tells this actor from one that took its place.
+    number: u64,
+}
 
 /// The way to every conversation; cheap to clone.
 #[derive(Clone, Debug)]
@@ -36,6 +48,7 @@ pub struct Directory {
     around: Surroundings,
     open: Open,
     actors: Arc<Mutex<JoinSet<()>>>,
+    started: Arc<AtomicU64>,
     crowded_at: usize,
 }
 
@@ -43,6 +56,7 @@ pub struct Directory {
 #[derive(Debug)]
 pub(super) struct Registration {
     id: ConversationId,
+    number: u64,
     open: Open,
     crowded_at: usize,
 }
@@ -68,7 +82,13 @@ pub struct Hit {
 
 impl Registration {
     pub(super) fn remove(&self) {
-        lock(&self.open).remove(&self.id);
+        let mut open = lock(&self.open);
+        if open
+            .get(&self.id)
+            .is_some_and(|it| it.number == self.number)
+        {
+            open.remove(&self.id);
+        }
     }
 
     /// Gives the place up if `still` holds while nobody can be handed it.
@@ -90,6 +110,13 @@ impl Registration {
     }
 }
 
+/// Also when the actor panics: nobody must go on waiting for it.
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -102,6 +129,7 @@ impl Directory {
             around,
             open: Open::default(),
             actors: Arc::default(),
+            started: Arc::default(),
             crowded_at,
         }
     }
@@ -186,20 +214,21 @@ impl Directory {
     /// Finds or starts the actor under one lock, so that two callers never start two; it reads its state by itself.
     fn handle(&self, id: ConversationId) -> Handle {
         let mut open = lock(&self.open);
-        if let Some(handle) = open.get(&id).filter(|it| !it.mailbox.is_closed()) {
-            return handle.clone();
+        if let Some(entry) = open.get(&id).filter(|it| !it.mailbox.is_closed()) {
+            return self.handle_to(id, entry);
         }
         let (mailbox, requests) = mpsc::channel(MAILBOX);
-        let (publisher, view, recent) = Publisher::new();
+        let (publisher, views, recent) = Publisher::new();
         let stopper = Stopper::default();
-        let handle = Handle {
-            id,
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let entry = Entry {
             mailbox,
-            view,
+            views,
             recent,
-            store: self.around.store.clone(),
             stopper: stopper.clone(),
+            number,
         };
+        let handle = self.handle_to(id, &entry);
         let actor = Conversation {
             id,
             around: self.around.clone(),
@@ -214,16 +243,28 @@ impl Directory {
             stopper,
             registration: Registration {
                 id,
+                number,
                 open: self.open.clone(),
                 crowded_at: self.crowded_at,
             },
         };
-        open.insert(id, handle.clone());
+        open.insert(id, entry);
         drop(open);
         let mut actors = lock(&self.actors);
         while actors.try_join_next().is_some() {}
         actors.spawn(actor.run());
         handle
+    }
+
+    fn handle_to(&self, id: ConversationId, entry: &Entry) -> Handle {
+        Handle {
+            id,
+            mailbox: entry.mailbox.clone(),
+            view: entry.views.subscribe(),
+            recent: entry.recent.clone(),
+            store: self.around.store.clone(),
+            stopper: entry.stopper.clone(),
+        }
     }
 
     /// Makes a conversation; returns once it is durable.
@@ -341,9 +382,11 @@ impl Directory {
 
     /// Waits until no turn runs. New ones must not start meanwhile.
     pub async fn settled(&self) {
-        let handles: Vec<Handle> = lock(&self.open).values().cloned().collect();
-        for handle in handles {
-            let mut view = handle.view();
+        let views: Vec<_> = lock(&self.open)
+            .values()
+            .map(|it| it.views.subscribe())
+            .collect();
+        for mut view in views {
             let _closed = view
                 .wait_for(|it| it.state.running.is_none() && it.stuck.is_none())
                 .await;

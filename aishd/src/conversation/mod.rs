@@ -16,6 +16,7 @@ pub mod view;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aish_proto::id::{ClientId, ConversationId, Seq, TurnId};
 use futures_util::FutureExt as _;
@@ -128,7 +129,7 @@ impl Conversation {
                 Action::Done(done) => self.apply_done(done).await,
                 Action::RetryCommit => self.retry_commit().await,
                 Action::Idle => {
-                    if self.may_close() && self.registration.remove_if(|| self.mailbox.is_empty()) {
+                    if self.registration.remove_if(|| self.may_close()) {
                         tracing::debug!(conversation = %self.id, "closed: nobody needs it");
                         return;
                     }
@@ -144,6 +145,7 @@ impl Conversation {
     async fn select(&mut self) -> Action {
         let retry_at = self.unstored.as_ref().map(|it| it.retry_at);
         let idle_in = self.registration.idle_time();
+        let idle_for_now = self.is_idle();
         tokio::select! {
             biased;
             () = self.around.stopping.cancelled() => Action::Stop,
@@ -154,15 +156,16 @@ impl Conversation {
                 Err(_aborted) => Action::Idle,
             },
             request = self.mailbox.recv() => request.map_or(Action::Stop, Action::Request),
-            () = tokio::time::sleep(idle_in), if self.may_close() => Action::Idle,
+            () = idle(&self.publisher, idle_in), if idle_for_now => Action::Idle,
         }
     }
 
+    fn is_idle(&self) -> bool {
+        self.turn.is_none() && self.resolving.is_none() && self.unstored.is_none()
+    }
+
     fn may_close(&self) -> bool {
-        self.turn.is_none()
-            && self.resolving.is_none()
-            && self.unstored.is_none()
-            && self.publisher.is_unwatched()
+        self.is_idle() && self.publisher.is_unwatched() && self.mailbox.is_empty()
     }
 
     async fn apply_request(&mut self, request: Request) {
@@ -446,6 +449,12 @@ impl Conversation {
         self.stopper.set(None);
         self.io.shutdown().await;
     }
+}
+
+/// Waits until nobody has looked for a while.
+async fn idle(publisher: &Publisher, time: Duration) {
+    publisher.unwatched().await;
+    tokio::time::sleep(time).await;
 }
 
 fn failed(stream: StreamId, failure: Failure) -> Input {

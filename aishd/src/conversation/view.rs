@@ -46,8 +46,8 @@ pub(super) struct Publisher {
 }
 
 impl Publisher {
-    pub(super) fn new() -> (Self, watch::Receiver<View>, Arc<Recent>) {
-        let (view, receiver) = watch::channel(View {
+    pub(super) fn new() -> (Self, watch::Sender<View>, Arc<Recent>) {
+        let view = watch::Sender::new(View {
             loading: Loading::Loading,
             state: Arc::default(),
             live: None,
@@ -56,10 +56,10 @@ impl Publisher {
         });
         let recent = Arc::<Recent>::default();
         let publisher = Self {
-            view,
+            view: view.clone(),
             recent: recent.clone(),
         };
-        (publisher, receiver, recent)
+        (publisher, view, recent)
     }
 
     pub(super) fn loaded(&self, loading: Loading, state: &State) {
@@ -90,9 +90,14 @@ impl Publisher {
         self.view.send_modify(|view| view.stuck = Some(why));
     }
 
-    /// Whether nobody but the directory's own handle watches.
+    /// Whether nobody looks: no handle, no follower.
     pub(super) fn is_unwatched(&self) -> bool {
-        self.view.receiver_count() <= 1
+        self.view.receiver_count() == 0
+    }
+
+    /// Waits until nobody looks.
+    pub(super) async fn unwatched(&self) {
+        self.view.closed().await;
     }
 
     pub(super) fn live_sender(&self) -> LiveSender {
