@@ -19,7 +19,7 @@ use crate::connect::{CallError, Caller};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::follow::{Follow, Followed, Target};
-use crate::hello::{Reach, Session, Wait};
+use crate::hello::{Link, Reach, Wait};
 use crate::input::{self, Given, Input};
 use crate::notice::Notices;
 use crate::output::{Form, Output, Report, ReportedError};
@@ -64,14 +64,14 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             &progress,
         );
         let begun = or_stop(self.signals, give_up, &progress, asking).await?;
-        let (session, conversation, sent) = match begun {
+        let (link, conversation, sent) = match begun {
             Begun::Sent(sent) => *sent,
             Begun::Stopped(exit) => return stopped_by(exit),
         };
         if args.detach {
             return self.detached(conversation, &sent).await;
         }
-        self.answer(session, conversation, &sent).await
+        self.answer(link, conversation, &sent).await
     }
 
     /// When `--timeout` is over.
@@ -111,7 +111,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     /// Follows a turn that was sent and prints its answer.
     pub async fn answer(
         &mut self,
-        session: Session,
+        link: Link,
         conversation: ConversationId,
         sent: &SendResult,
     ) -> Result<Exit, Failure> {
@@ -120,7 +120,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             conversation,
             turn: sent.turn,
             cursor: Cursor {
-                epoch: session.hello.epoch,
+                epoch: link.hello.epoch,
                 seq: before,
             },
         };
@@ -132,7 +132,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             output: self.output,
             give_up,
         };
-        let followed = follow.run(session, target).await?;
+        let followed = follow.run(link, target).await?;
         self.finish(conversation, followed).await
     }
 
@@ -245,19 +245,19 @@ async fn begin(
     given: Given,
     progress: &Progress,
 ) -> Result<Sent, Failure> {
-    let mut session = reach.open(Wait::No).await?;
-    if session.started {
-        notices.say(&format!("started aishd {}", session.hello.server.version));
+    let mut link = reach.open(Wait::No).await?;
+    if link.started {
+        notices.say(&format!("started aishd {}", link.hello.server.version));
     }
-    let limit = session.hello.limits.input_bytes.min(INPUT_BYTES);
+    let limit = link.hello.limits.input_bytes.min(INPUT_BYTES);
     let (input, notes) = given.fit(limit, args.strict)?;
     for note in notes {
         notices.say(&note);
     }
     let conversation = loop {
-        match conversation(reach, global, &session.caller, args).await {
+        match conversation(reach, global, &link.caller, args).await {
             Ok(conversation) => break conversation,
-            Err(failure) if failure.transient => session = reach.open(Wait::UntilBack).await?,
+            Err(failure) if failure.transient => link = reach.open(Wait::UntilBack).await?,
             Err(failure) => return Err(failure),
         }
     };
@@ -269,11 +269,11 @@ async fn begin(
         model: global.model.as_deref(),
     };
     loop {
-        match send(&session.caller, &question, progress).await {
-            Ok(sent) => return Ok((session, conversation, sent)),
+        match send(&link.caller, &question, progress).await {
+            Ok(sent) => return Ok((link, conversation, sent)),
             // The key makes it the same question, whether or not it had arrived.
             Err(error) if error.is_transient() && !progress.is_stopped() => {
-                session = reach.open(Wait::UntilBack).await?;
+                link = reach.open(Wait::UntilBack).await?;
             }
             Err(error) => return Err(error.into()),
         }

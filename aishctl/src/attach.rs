@@ -22,7 +22,7 @@ use crate::connect::{CallError, Caller, Event};
 use crate::desk::{Desk, Printed};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::hello::{Reach, Session, Wait};
+use crate::hello::{Link, Reach, Wait};
 use crate::notice;
 use crate::queue::{self, Again};
 use crate::resolve;
@@ -67,7 +67,7 @@ enum Done {
 struct Open<O> {
     window: Window,
     out: O,
-    session: Session,
+    link: Link,
     conversation: ConversationId,
     subscription: SubscriptionId,
     cursor: Cursor,
@@ -109,7 +109,7 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
             biased;
             signal = open.window.signals.next() => Wake::Signal(signal),
             Some(Ok(done)) = open.calls.join_next() => Wake::Done(done),
-            event = open.session.events.recv() => Wake::Event(event),
+            event = open.link.events.recv() => Wake::Event(event),
             read = stdin.read_until(b'\n', &mut line), if listening => Wake::Line(read),
         };
         let leaves = match wake {
@@ -143,17 +143,17 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
 
 impl<O: AsyncWrite + Unpin> Open<O> {
     async fn new(mut window: Window, out: O) -> Result<Self, Failure> {
-        let mut session = window.reach.open(Wait::No).await?;
+        let mut link = window.reach.open(Wait::No).await?;
         let name = window
             .args
             .conversation
             .as_deref()
             .or(window.global.conversation.as_deref());
         let conversation = loop {
-            match resolve::to_attach(&session.caller, &window.reach.around, name).await {
+            match resolve::to_attach(&link.caller, &window.reach.around, name).await {
                 Ok(conversation) => break conversation,
                 Err(failure) if failure.transient => {
-                    session = window.reach.open(Wait::UntilBack).await?;
+                    link = window.reach.open(Wait::UntilBack).await?;
                 }
                 Err(failure) => return Err(failure),
             }
@@ -161,19 +161,19 @@ impl<O: AsyncWrite + Unpin> Open<O> {
         window.signals.listen().map_err(|error| {
             Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}"))
         })?;
-        let started = session
+        let started = link
             .started
-            .then(|| format!("started aishd {}", session.hello.server.version));
+            .then(|| format!("started aishd {}", link.hello.server.version));
         let mut open = Self {
-            rows: Rows::new(Some(session.hello.client_id), window.global.verbose),
+            rows: Rows::new(Some(link.hello.client_id), window.global.verbose),
             cursor: Cursor {
-                epoch: session.hello.epoch,
+                epoch: link.hello.epoch,
                 seq: Seq(0),
             },
             subscription: SubscriptionId::from_bytes([0; 16]),
             window,
             out,
-            session,
+            link,
             conversation,
             replay: None,
             title: String::new(),
@@ -209,12 +209,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             since,
             deltas: true,
         };
-        self.subscription = self
-            .session
-            .caller
-            .call::<Attach>(params)
-            .await?
-            .subscription;
+        self.subscription = self.link.caller.call::<Attach>(params).await?.subscription;
         // What was held of a replay that broke off is not sent again after its cursor.
         let held = match (replay, self.replay.take()) {
             (Replay::Back, Some((Replay::Back, held))) => held,
@@ -222,10 +217,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
         };
         if replay == Replay::First {
             self.cursor.seq = Seq(0);
-            self.rows = Rows::new(
-                Some(self.session.hello.client_id),
-                self.window.global.verbose,
-            );
+            self.rows = Rows::new(Some(self.link.hello.client_id), self.window.global.verbose);
         }
         self.replay = Some((replay, held));
         Ok(())
@@ -336,7 +328,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
                 self.unsent.push_front((Ulid::new().to_string(), text));
             }
             Said::Switch(name) => {
-                let (caller, subscription) = (self.session.caller.clone(), self.subscription);
+                let (caller, subscription) = (self.link.caller.clone(), self.subscription);
                 self.calls.spawn(async move {
                     Done::Switched(leave_for(&caller, subscription, &name).await)
                 });
@@ -347,7 +339,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
     }
 
     fn command(&mut self, global: Global, command: Command) {
-        let caller = self.session.caller.clone();
+        let caller = self.link.caller.clone();
         if let Command::Retry(args) | Command::Continue(args) = &command {
             let again = if matches!(command, Command::Retry(_)) {
                 Again::Retry
@@ -389,7 +381,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             model: self.window.global.model.clone(),
             attachments: Vec::new(),
         };
-        let caller = self.session.caller.clone();
+        let caller = self.link.caller.clone();
         self.sending = true;
         self.calls
             .spawn(async move { Done::Sent(caller.call::<Send>(params).await) });
@@ -446,7 +438,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
         let Some(turn) = self.running else {
             return false;
         };
-        let caller = self.session.caller.clone();
+        let caller = self.link.caller.clone();
         self.calls.spawn(async move {
             Done::Quiet(caller.call::<Cancel>(TurnParams { turn }).await.map(drop))
         });
@@ -484,14 +476,14 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             Some((Replay::Back, _)) | None => Replay::Back,
         };
         loop {
-            self.session = tokio::select! {
+            self.link = tokio::select! {
                 opened = self.window.reach.open(Wait::UntilBack) => opened?,
                 signal = self.window.signals.next() => {
                     self.exit = if signal == Signal::Terminate { Exit::TERMINATED } else { Exit::INTERRUPTED };
                     return Ok(true);
                 }
             };
-            self.rows.we_are(self.session.hello.client_id);
+            self.rows.we_are(self.link.hello.client_id);
             match self.attach(replay).await {
                 Ok(()) => return Ok(false),
                 Err(error) if error.is_transient() => {}

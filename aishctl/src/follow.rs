@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::connect::{CallError, Caller, Event};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Reach, Session, Wait};
+use crate::hello::{Link, Reach, Wait};
 use crate::notice::Notices;
 use crate::output::Output;
 use crate::signals::{Signal, Signals};
@@ -81,7 +81,7 @@ struct Control<'a> {
 
 impl<O: AsyncWrite + Unpin> Follow<'_, O> {
     /// Follows the turn to its end.
-    pub async fn run(self, session: Session, target: Target) -> Result<Followed, Failure> {
+    pub async fn run(self, link: Link, target: Target) -> Result<Followed, Failure> {
         let Self {
             reach,
             signals,
@@ -91,7 +91,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
         } = self;
         let mut control = Control {
             signals,
-            caller: session.caller.clone(),
+            caller: link.caller.clone(),
             turn: target.turn,
             until: give_up,
             stopped: None,
@@ -104,14 +104,14 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             notices,
             output,
             target,
-            session,
+            link,
             answer: Answer::new(target.turn),
             resync: false,
         };
         following.attach().await?;
         loop {
             let wake = tokio::select! {
-                event = following.session.events.recv() => Wake::Event(event.map(Box::new)),
+                event = following.link.events.recv() => Wake::Event(event.map(Box::new)),
                 wake = control.wake() => wake,
             };
             match wake {
@@ -141,7 +141,7 @@ struct Following<'a, O> {
     notices: &'a mut Notices,
     output: &'a mut Output<O>,
     target: Target,
-    session: Session,
+    link: Link,
     answer: Answer,
     /// The replay does not begin where we left; the record will say how the turn stands.
     resync: bool,
@@ -154,7 +154,7 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             since: Since::Cursor(self.target.cursor),
             deltas: true,
         };
-        self.session.caller.call::<Attach>(params).await.map(drop)
+        self.link.caller.call::<Attach>(params).await.map(drop)
     }
 
     async fn event(&mut self, control: &mut Control<'_>, event: &Event) -> Result<(), Failure> {
@@ -263,8 +263,8 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
                     continue;
                 }
             };
-            self.session = opened;
-            control.caller = self.session.caller.clone();
+            self.link = opened;
+            control.caller = self.link.caller.clone();
             match self.attach().await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is_transient() => {}

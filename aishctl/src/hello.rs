@@ -52,7 +52,7 @@ pub struct Reach {
 
 /// A connection that has said hello.
 #[derive(Debug)]
-pub struct Session {
+pub struct Link {
     pub caller: Caller,
     pub events: Events,
     pub hello: HelloResult,
@@ -62,7 +62,7 @@ pub struct Session {
 
 impl Reach {
     /// Connects and says hello, starting the daemon where that is allowed.
-    pub async fn open(&self, wait: Wait) -> Result<Session, Failure> {
+    pub async fn open(&self, wait: Wait) -> Result<Link, Failure> {
         let give_up = Instant::now() + BACK_WITHIN;
         let mut pause = FIRST_PAUSE;
         let mut tried = false;
@@ -70,7 +70,7 @@ impl Reach {
         loop {
             let problem = match connect::connect(&self.socket, self.deadline).await {
                 Ok((caller, events)) => match self.greet(caller, events).await {
-                    Ok(session) => return Ok(Session { started, ..session }),
+                    Ok(link) => return Ok(Link { started, ..link }),
                     Err(Refused {
                         transient: true,
                         failure,
@@ -103,14 +103,14 @@ impl Reach {
         }
     }
 
-    async fn greet(&self, mut caller: Caller, events: Events) -> Result<Session, Refused> {
+    async fn greet(&self, mut caller: Caller, events: Events) -> Result<Link, Refused> {
         let mut hello = self.say_hello(&caller, BTreeMap::new()).await?;
         let secrets = lent(&self.around, &hello.wanted_secrets);
         if !secrets.is_empty() {
             hello = self.say_hello(&caller, secrets).await?;
         }
         caller.set_line_bytes(hello.limits.line_bytes);
-        Ok(Session {
+        Ok(Link {
             caller,
             events,
             hello,
@@ -246,8 +246,8 @@ pub(crate) mod tests {
             link.reply(&call, peer::hello(&["ABSENT_KEY"])).await;
             link
         };
-        let (session, _link) = tokio::join!(reach.open(Wait::No), script);
-        assert_eq!("9.9.9", session.unwrap().hello.server.version);
+        let (link, _link) = tokio::join!(reach.open(Wait::No), script);
+        assert_eq!("9.9.9", link.unwrap().hello.server.version);
     }
 
     #[tokio::test]
@@ -273,8 +273,8 @@ pub(crate) mod tests {
             peer.greet().await
         };
         let reach = reach(&peer.socket);
-        let (session, _link) = tokio::join!(reach.open(Wait::No), script);
-        session.unwrap();
+        let (link, _link) = tokio::join!(reach.open(Wait::No), script);
+        link.unwrap();
     }
 
     #[tokio::test]
@@ -287,8 +287,8 @@ pub(crate) mod tests {
                 .await;
         };
         let reach = reach(&peer.socket);
-        let (session, ()) = tokio::join!(reach.open(Wait::No), script);
-        let failure = session.unwrap_err();
+        let (link, ()) = tokio::join!(reach.open(Wait::No), script);
+        let failure = link.unwrap_err();
         assert_eq!(Exit::NO_DAEMON, failure.exit);
         assert!(failure.hint.unwrap().contains("restart"));
     }

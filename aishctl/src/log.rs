@@ -12,7 +12,7 @@ use crate::connect::Caller;
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Reach, Session, Wait};
+use crate::hello::{Link, Reach, Wait};
 use crate::output::{Form, Output};
 use crate::rows::{Row, Rows};
 use crate::{notice, resolve};
@@ -27,20 +27,18 @@ pub async fn run<O: AsyncWrite + Unpin>(
     args: &LogArgs,
     output: &mut Output<O>,
 ) -> Result<Exit, Failure> {
-    let mut session = reach.open(Wait::No).await?;
+    let mut link = reach.open(Wait::No).await?;
     let name = args
         .conversation
         .as_deref()
         .or(global.conversation.as_deref());
-    let conversation = resolve::meant(&session.caller, &reach.around, name)
-        .await?
-        .id;
+    let conversation = resolve::meant(&link.caller, &reach.around, name).await?.id;
     let mut since = match args.turns {
         None => Since::Start,
         Some(turns) => {
-            let seq = start_of(&session.caller, conversation, turns).await?;
+            let seq = start_of(&link.caller, conversation, turns).await?;
             Since::Cursor(Cursor {
-                epoch: session.hello.epoch,
+                epoch: link.hello.epoch,
                 seq,
             })
         }
@@ -53,9 +51,9 @@ pub async fn run<O: AsyncWrite + Unpin>(
             since,
             deltas: false,
         };
-        session.caller.call::<Attach>(params).await?;
+        link.caller.call::<Attach>(params).await?;
         if read(
-            &mut session,
+            &mut link,
             args.follow,
             &mut since,
             &mut rows,
@@ -67,7 +65,7 @@ pub async fn run<O: AsyncWrite + Unpin>(
             break;
         }
         // It ended before the replay did, or while we followed: go on from where we are.
-        session = reach.open(Wait::UntilBack).await?;
+        link = reach.open(Wait::UntilBack).await?;
     }
     if output.form == Form::Json {
         let events: Vec<_> = whole.iter().map(|it| &**it).collect();
@@ -82,14 +80,14 @@ pub async fn run<O: AsyncWrite + Unpin>(
 
 /// Prints what comes; true once all has been printed, false when the connection ended before.
 async fn read<O: AsyncWrite + Unpin>(
-    session: &mut Session,
+    link: &mut Link,
     follow: bool,
     since: &mut Since,
     rows: &mut Rows,
     whole: &mut Vec<Box<serde_json::value::RawValue>>,
     output: &mut Output<O>,
 ) -> Result<bool, Failure> {
-    while let Some(event) = session.events.recv().await {
+    while let Some(event) = link.events.recv().await {
         let envelope = &event.params.event;
         let shown = match output.form {
             Form::Json => {

@@ -149,8 +149,8 @@ async fn ask_again<O: AsyncWrite + Unpin>(
     let asking = begin(asker.reach, asker.global, again, args, &progress);
     match or_stop(asker.signals, asker.give_up(), &progress, asking).await? {
         Begun::Sent(sent) => {
-            let (session, conversation, sent) = *sent;
-            asker.answer(session, conversation, &sent).await
+            let (link, conversation, sent) = *sent;
+            asker.answer(link, conversation, &sent).await
         }
         Begun::Stopped(exit) => ask::stopped_by(exit),
     }
@@ -167,13 +167,13 @@ async fn begin(
     let turn = turn.map_err(|_| {
         Failure::new(Exit::USAGE, "that is no turn's id").hint("aishctl log --jsonl shows them")
     })?;
-    let mut session = reach.open(Wait::No).await?;
+    let mut link = reach.open(Wait::No).await?;
     let name = args.conversation.as_deref();
     let name = name.or(global.conversation.as_deref());
     let key = Ulid::new().to_string();
     loop {
         let asking = async {
-            let found = resolve::meant(&session.caller, &reach.around, name).await?;
+            let found = resolve::meant(&link.caller, &reach.around, name).await?;
             let params = AgainParams {
                 conversation: found.id,
                 turn,
@@ -181,15 +181,15 @@ async fn begin(
                 model: global.model.clone(),
             };
             progress.sending();
-            let sent = send(&session.caller, again, params).await?;
+            let sent = send(&link.caller, again, params).await?;
             Ok((found.id, sent))
         };
         match asking.await {
-            Ok((conversation, sent)) => return Ok((session, conversation, sent)),
+            Ok((conversation, sent)) => return Ok((link, conversation, sent)),
             // The key makes it the same turn, whether or not it had arrived.
             Err(Failure {
                 transient: true, ..
-            }) if !progress.is_stopped() => session = reach.open(Wait::UntilBack).await?,
+            }) if !progress.is_stopped() => link = reach.open(Wait::UntilBack).await?,
             Err(failure) => return Err(failure),
         }
     }

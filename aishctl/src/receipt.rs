@@ -10,14 +10,14 @@ use tokio::time::Instant;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::Session;
+use crate::hello::Link;
 use crate::signals::Signals;
 
 /// How long the receipt of a question is waited for that is to be cancelled.
 const RECEIPT_WITHIN: Duration = Duration::from_secs(5);
 
 /// A turn that was sent, on the connection that sent it.
-pub type Sent = (Session, ConversationId, SendResult);
+pub type Sent = (Link, ConversationId, SendResult);
 
 /// How the way to a turn ended.
 #[derive(Debug)]
@@ -69,8 +69,8 @@ pub async fn or_stop(
     progress.stopped.set(true);
     if progress.sent.get() {
         let cancelling = async {
-            if let Ok((session, _, SendResult { turn, .. })) = sending.await {
-                drop(session.caller.call::<Cancel>(TurnParams { turn }).await);
+            if let Ok((link, _, SendResult { turn, .. })) = sending.await {
+                drop(link.caller.call::<Cancel>(TurnParams { turn }).await);
             }
         };
         tokio::select! {

@@ -179,8 +179,8 @@ mod tests {
             }
         };
         let resolving = async {
-            let session = reach.open(Wait::No).await.unwrap();
-            named(&session.caller, name).await.map(|it| it.title)
+            let link = reach.open(Wait::No).await.unwrap();
+            named(&link.caller, name).await.map(|it| it.title)
         };
         tokio::select! {
             found = resolving => found,

@@ -192,14 +192,14 @@ impl Program {
             Start::Forbidden
         };
         let reach = self.reach(start, ClientKind::Ctl, Role::Driver);
-        let session = match reach.open(Wait::No).await {
-            Ok(session) => session,
+        let link = match reach.open(Wait::No).await {
+            Ok(link) => link,
             // A status bar shows nothing where there is nothing.
             Err(_) if desk::is_status_bar(&command) => return Ok(Exit::DONE),
             Err(failure) => return Err(failure),
         };
         let desk = Desk {
-            caller: session.caller,
+            caller: link.caller,
             around: self.around.clone(),
             global: self.global.clone(),
             may_prompt: self.around.stdin_terminal && !self.global.no_input,
