@@ -25,9 +25,6 @@ const MAILBOX: usize = 32;
 /// An actor that nobody needs ends after this, or sooner when there are many.
 const IDLE: Duration = Duration::from_secs(60);
 const IDLE_WHEN_CROWDED: Duration = Duration::from_millis(500);
-const PAGE_BYTES: usize = 1 << 20;
-/// Characters of text around a hit.
-const EXCERPT_CHARS: usize = 120;
 
 type Open = Arc<Mutex<HashMap<ConversationId, Entry>>>;
 
@@ -45,7 +42,7 @@ struct Entry {
 /// The way to every conversation; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Directory {
-    around: Surroundings,
+    pub(super) around: Surroundings,
     open: Open,
     actors: Arc<Mutex<JoinSet<()>>>,
     started: Arc<AtomicU64>,
@@ -67,17 +64,6 @@ pub struct NewConversation {
     pub title: Option<String>,
     pub model: Option<String>,
     pub cwd: String,
-}
-
-/// Where a text was found.
-#[derive(Clone, Debug)]
-pub struct Hit {
-    pub conversation: ConversationId,
-    pub title: String,
-    pub record: Record,
-    /// What kind of message holds it, in the words of the wire.
-    pub kind: &'static str,
-    pub excerpt: String,
 }
 
 impl Registration {
@@ -295,7 +281,7 @@ impl Directory {
         Ok((id, seq))
     }
 
-    async fn commit(
+    pub(super) async fn commit(
         &self,
         conversation: ConversationId,
         records: Vec<Record>,
@@ -307,43 +293,6 @@ impl Directory {
             state,
         };
         Ok(self.around.store.commit(commit).await?)
-    }
-
-    /// Copies a conversation up to the last turn that ended at or before `at`.
-    pub async fn fork(
-        &self,
-        id: ConversationId,
-        at: Option<Seq>,
-    ) -> Result<(ConversationId, Seq), RequestError> {
-        if self.around.draining.is_cancelled() {
-            return Err(RequestError::Draining);
-        }
-        let handle = self.open(id).await?;
-        let source = handle.view().borrow().state.clone();
-        let records = self
-            .blocking(move |_| settled_records(&handle, at))
-            .await??;
-        let copy = ConversationId(clock::ulid());
-        let cut = records.last().map_or(Seq(0), |it| it.seq);
-        let mut state = State::default();
-        let created = Event::Created {
-            title: Some(format!("{} (fork)", source.title())),
-            model: source.model.clone(),
-            cwd: source.cwd.clone(),
-            forked_from: Some((id, cut)),
-        };
-        let mut batch = vec![place(&mut state, None, created)];
-        let mut turns = HashMap::new();
-        for record in records {
-            let turn = record
-                .turn
-                .map(|old| *turns.entry(old).or_insert_with(|| TurnId(clock::ulid())));
-            batch.push(place(&mut state, turn, copied(record.event, &turns)));
-        }
-        // One commit, so that nobody ever sees half a copy.
-        let seq = state.last_seq;
-        self.commit(copy, batch, state).await?;
-        Ok((copy, seq))
     }
 
     /// Removes a conversation and whatever runs in it.
@@ -359,18 +308,7 @@ impl Directory {
         Ok(states)
     }
 
-    /// Messages that contain `query`, ignoring case; one more than `limit` says that there are more.
-    pub async fn search(
-        &self,
-        query: String,
-        among: Vec<(ConversationId, State)>,
-        limit: usize,
-    ) -> Result<Vec<Hit>, RequestError> {
-        let found = self.blocking(move |store| search(store, &query.to_lowercase(), among, limit));
-        Ok(found.await??)
-    }
-
-    async fn blocking<T: Send + 'static>(
+    pub(super) async fn blocking<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Store) -> T + Send + 'static,
     ) -> Result<T, RequestError> {
@@ -401,7 +339,7 @@ impl Directory {
 }
 
 /// The event in its place after `state`, which moves on.
-fn place(state: &mut State, turn: Option<TurnId>, event: Event) -> Record {
+pub(super) fn place(state: &mut State, turn: Option<TurnId>, event: Event) -> Record {
     let record = Record {
         seq: state.last_seq.next(),
         at: clock::now(),
@@ -411,177 +349,4 @@ fn place(state: &mut State, turn: Option<TurnId>, event: Event) -> Record {
     };
     state.apply(&record);
     record
-}
-
-/// Records of finished turns up to `at`, without the first and without what only concerned waiting.
-fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, ReadError> {
-    let last = at.unwrap_or(Seq(u64::MAX));
-    let mut records = vec![];
-    let mut cursor = Seq(1);
-    loop {
-        let page = handle.records_after(cursor, PAGE_BYTES)?;
-        let Some(end) = page.last() else { break };
-        cursor = end.seq;
-        records.extend(
-            page.iter()
-                .filter(|it| it.seq <= last)
-                .map(|it| Record::clone(it)),
-        );
-        if cursor >= last {
-            break;
-        }
-    }
-    let finished: std::collections::HashSet<_> = records
-        .iter()
-        .filter(|it| matches!(it.event, Event::TurnFinished { .. }))
-        .filter_map(|it| it.turn)
-        .collect();
-    records.retain(|it| it.turn.is_none_or(|turn| finished.contains(&turn)));
-    records.retain(|it| {
-        !matches!(
-            it.event,
-            Event::Evicted { .. }
-                | Event::Renamed { .. }
-                | Event::ArchivedChanged { .. }
-                | Event::TurnQueued { .. }
-        )
-    });
-    Ok(records)
-}
-
-/// The event as it stands in a copy: keys belong to the original, and turns have new names.
-fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
-    let renamed = |old: TurnId| turns.get(&old).copied().unwrap_or(old);
-    match event {
-        Event::UserMessage {
-            text,
-            attachments,
-            model,
-            origin,
-            key: _,
-        } => Event::UserMessage {
-            text,
-            attachments,
-            model,
-            origin: match origin {
-                crate::core::event::Origin::Asked => origin,
-                crate::core::event::Origin::Retry(old) => {
-                    crate::core::event::Origin::Retry(renamed(old))
-                }
-                crate::core::event::Origin::Continue(old) => {
-                    crate::core::event::Origin::Continue(renamed(old))
-                }
-            },
-            key: None,
-        },
-        Event::TurnFinished {
-            stop,
-            text,
-            usage,
-            error,
-            merged_into,
-        } => Event::TurnFinished {
-            stop,
-            text,
-            usage,
-            error,
-            merged_into: merged_into.map(renamed),
-        },
-        other @ (Event::Created { .. }
-        | Event::TurnQueued { .. }
-        | Event::TurnStarted { .. }
-        | Event::AssistantMessage { .. }
-        | Event::ToolResult { .. }
-        | Event::Evicted { .. }
-        | Event::ModelChanged { .. }
-        | Event::Renamed { .. }
-        | Event::ArchivedChanged { .. }
-        | Event::Status { .. }) => other,
-    }
-}
-
-fn search(
-    store: &Store,
-    query: &str,
-    among: Vec<(ConversationId, State)>,
-    limit: usize,
-) -> Result<Vec<Hit>, ReadError> {
-    let mut hits = vec![];
-    for (conversation, state) in among {
-        let mut cursor = Seq(0);
-        loop {
-            let page = store.records_after(conversation, cursor, PAGE_BYTES)?;
-            let Some(last) = page.last() else { break };
-            cursor = last.seq;
-            for record in page {
-                let found = text_of(&record.event)
-                    .and_then(|(kind, text)| Some((kind, excerpt(text, query)?)));
-                let Some((kind, excerpt)) = found else {
-                    continue;
-                };
-                hits.push(Hit {
-                    kind,
-                    conversation,
-                    title: state.title().to_owned(),
-                    record,
-                    excerpt,
-                });
-                if hits.len() > limit {
-                    return Ok(hits);
-                }
-            }
-        }
-    }
-    Ok(hits)
-}
-
-/// What people said and were told.
-fn text_of(event: &Event) -> Option<(&'static str, &str)> {
-    match event {
-        Event::UserMessage { text, .. } => Some(("userMessage", text)),
-        Event::AssistantMessage { text, .. } => Some(("assistantMessage", text)),
-        Event::ToolResult { content, .. } => Some(("toolResult", content)),
-        Event::Created { .. }
-        | Event::TurnQueued { .. }
-        | Event::TurnStarted { .. }
-        | Event::Evicted { .. }
-        | Event::ModelChanged { .. }
-        | Event::Renamed { .. }
-        | Event::ArchivedChanged { .. }
-        | Event::Status { .. }
-        | Event::TurnFinished { .. } => None,
-    }
-}
-
-/// The text around the first hit of `query`, which is in lower case.
-fn excerpt(text: &str, query: &str) -> Option<String> {
-    let lower = text.to_lowercase();
-    let at = lower.find(query)?;
-    // Lower case may be longer or shorter, so the place is counted in characters.
-    let before = lower[..at].chars().count();
-    let skip = before.saturating_sub(EXCERPT_CHARS / 2);
-    let around: String = text
-        .chars()
-        .skip(skip)
-        .take(EXCERPT_CHARS + query.chars().count())
-        .collect();
-    Some(around.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_excerpt_shows_the_hit_whatever_its_case() {
-        let text = format!(
-            "{} The Linker cannot find it. {}",
-            "a ".repeat(200),
-            "b ".repeat(200)
-        );
-        let found = excerpt(&text, "linker").unwrap();
-        assert!(found.contains("The Linker cannot"), "{found}");
-        assert!(found.chars().count() <= EXCERPT_CHARS + 6);
-        assert_eq!(None, excerpt(&text, "missing"));
-    }
 }

@@ -7,13 +7,16 @@ mod ask;
 mod commit;
 pub mod directory;
 pub mod follow;
+mod fork;
 pub mod handle;
 pub mod live;
 mod perform;
 pub mod record;
 mod recover;
+pub mod search;
 pub mod view;
 
+use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,21 +114,16 @@ enum Action {
 impl Conversation {
     async fn run(mut self) {
         if !self.load().await {
-            self.registration.remove();
             return;
         }
         self.start_next().await;
         loop {
             match self.select().await {
-                Action::Request(Request::Delete(reply)) => {
-                    let result = self.delete().await;
-                    let deleted = result.is_ok();
-                    let _client_left = reply.send(result);
-                    if deleted {
+                Action::Request(request) => {
+                    if self.apply_request(request).await.is_break() {
                         return;
                     }
                 }
-                Action::Request(request) => self.apply_request(request).await,
                 Action::Done(done) => self.apply_done(done).await,
                 Action::RetryCommit => self.retry_commit().await,
                 Action::Idle => {
@@ -138,7 +136,6 @@ impl Conversation {
             }
         }
         self.finish().await;
-        self.registration.remove();
     }
 
     /// Waits for the next thing. Cancel-safe: nothing is taken and then lost.
@@ -168,14 +165,12 @@ impl Conversation {
         self.is_idle() && self.publisher.is_unwatched() && self.mailbox.is_empty()
     }
 
-    async fn apply_request(&mut self, request: Request) {
-        if let Some(why) = self
-            .unstored
-            .as_ref()
-            .map(|_| "an earlier change still waits for the store")
-        {
+    /// Breaks when the conversation is no more.
+    async fn apply_request(&mut self, request: Request) -> ControlFlow<()> {
+        if self.unstored.is_some() {
+            let why = "an earlier change still waits for the store";
             request.refuse(RequestError::Storage(why.to_owned()));
-            return;
+            return ControlFlow::Continue(());
         }
         match request {
             Request::Send(ask, reply) => {
@@ -203,9 +198,15 @@ impl Conversation {
                 let _client_left = reply.send(result);
             }
             Request::Delete(reply) => {
-                let _handled_by_run = reply.send(Err(RequestError::Closed));
+                let result = self.delete().await;
+                let deleted = result.is_ok();
+                let _client_left = reply.send(result);
+                if deleted {
+                    return ControlFlow::Break(());
+                }
             }
         }
+        ControlFlow::Continue(())
     }
 
     async fn apply_done(&mut self, done: Done) {
