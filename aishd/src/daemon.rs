@@ -21,6 +21,8 @@ use tracing_subscriber::{EnvFilter, Registry, reload};
 
 use crate::args::Args;
 use crate::broker::Broker;
+use crate::child::Children;
+use crate::child::trampoline;
 use crate::config::env::{self, Env};
 use crate::config::paths::{self, PathError};
 use crate::config::{Settings, file};
@@ -37,6 +39,8 @@ use crate::{clock, failpoint};
 const WORKERS: usize = 2;
 /// Time for what still blocks a thread when everything else has ended.
 const LAST_WAIT: Duration = Duration::from_secs(2);
+/// Time for children that do not want to end: two seconds until they are killed, and what a busy machine adds.
+const CHILDREN_WAIT: Duration = Duration::from_millis(3500);
 
 /// Exit codes (spec 00, Processes).
 mod exit {
@@ -117,6 +121,7 @@ struct ConfigFault(Vec<String>);
 fn start(args: &Args) -> anyhow::Result<()> {
     umask(Mode::from_raw_mode(0o077));
     set_dumpable_behavior(DumpableBehavior::NotDumpable).context("forbid core dumps")?;
+    trampoline::keep_descriptors();
     if args.detach {
         // Fails for the leader of a process group, as a shell's job is; aishctl starts us as none.
         let _leader = setsid();
@@ -250,7 +255,17 @@ async fn run(
         repairs,
     };
     let stops = Stops::default();
-    let server = build(about, source, settings, filter, store.clone(), &stops);
+    let children = Children::new(env::of_children());
+    let keeper = children.keeper().context("become the keeper of children")?;
+    let server = build(
+        about,
+        source,
+        settings,
+        filter,
+        store.clone(),
+        children.clone(),
+        &stops,
+    );
     let resumed = server.directory.resume().unwrap_or_else(|error| {
         tracing::error!(%error, "look for unfinished turns");
         0
@@ -260,7 +275,17 @@ async fn run(
     tracing::info!(resumed, pid = std::process::id(), "ready");
     say_ready();
     let serving = listen::listen(server.clone(), listener);
-    let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
+    let working = async {
+        let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
+        let gone = tokio::time::timeout(CHILDREN_WAIT, children.gone()).await;
+        if gone.is_err() {
+            tracing::warn!("children are still ending; their keepers go on without us");
+        }
+    };
+    tokio::select! {
+        () = working => {}
+        () = keeper.run() => {}
+    }
     if let Some(place) = place {
         place.remove();
     }
@@ -276,10 +301,11 @@ fn build(
     settings: Settings,
     filter: Filter,
     store: Store,
+    children: Children,
     stops: &Stops,
 ) -> Arc<Server> {
     let (models, models_seen) = watch::channel(settings.models.clone());
-    let broker = Broker::new(env::key);
+    let broker = Broker::new(env::key, children);
     let directory = Directory::new(
         Surroundings {
             store,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::child::Children;
 use crate::core::preset::{Backend, Endpoint, Models, Preset};
 use crate::core::reply::{Broken, Delta, Failure, Reply};
 
@@ -33,6 +34,7 @@ type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 struct Inner {
     clients: Clients,
+    children: Children,
     environment: Box<Lookup>,
     lent: Mutex<BTreeMap<String, Secret>>,
 }
@@ -55,12 +57,17 @@ pub struct Discovery {
 }
 
 impl Broker {
-    /// `environment` gives the daemon's own variables by name: keys of presets, and what a key command needs.
+    /// `environment` gives the daemon's own variables by name: keys of presets, and what a key command needs, which is
+    /// run as one of the `children`.
     #[must_use]
-    pub fn new(environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        children: Children,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 clients: Clients::default(),
+                children,
                 environment: Box::new(environment),
                 lent: Mutex::default(),
             }),
@@ -123,7 +130,7 @@ impl Broker {
             let why = format!("the preset {} has no model", preset.name);
             return Err(unsent(Failure::Config(why)));
         }
-        let key = key::fetch(&endpoint.key, &*self.inner)
+        let key = key::fetch(&endpoint.key, &*self.inner, &self.inner.children)
             .await
             .map_err(unsent)?;
         let secrets = Secrets::of(endpoint, key.as_ref());
