@@ -8,6 +8,7 @@ pub mod error;
 pub mod event;
 pub mod id;
 pub mod limits;
+pub mod mcp;
 pub mod method;
 pub mod model;
 pub mod place;

@@ -29,7 +29,9 @@ use crate::config::{Settings, file};
 use crate::conversation::Surroundings;
 use crate::conversation::directory::Directory;
 use crate::core::event::At;
+use crate::core::mcp::settings::Mcp;
 use crate::core::preset::Models;
+use crate::mcp::hub::{self, Hub};
 use crate::rpc::{About, GRACE_MS, Parts, Reloaded, Server, Stopping, listen};
 use crate::socket::{self, Socket, SocketError};
 use crate::store::{OpenError, Store};
@@ -41,6 +43,9 @@ const WORKERS: usize = 2;
 const LAST_WAIT: Duration = Duration::from_secs(2);
 /// Time for children that do not want to end: two seconds until they are killed, and what a busy machine adds.
 const CHILDREN_WAIT: Duration = Duration::from_millis(3500);
+
+/// Time for MCP servers to end by themselves once their input is closed.
+const SESSIONS_WAIT: Duration = Duration::from_secs(1);
 
 /// Exit codes (spec 00, Processes).
 mod exit {
@@ -257,7 +262,7 @@ async fn run(
     let stops = Stops::default();
     let children = Children::new(env::of_children());
     let keeper = children.keeper().context("become the keeper of children")?;
-    let server = build(
+    let (server, mcp) = build(
         about,
         source,
         settings,
@@ -285,6 +290,7 @@ async fn run(
     tokio::select! {
         () = working => {}
         () = keeper.run() => {}
+        () = follow_mcp(&server.hub, mcp) => {}
     }
     if let Some(place) = place {
         place.remove();
@@ -303,9 +309,18 @@ fn build(
     store: Store,
     children: Children,
     stops: &Stops,
-) -> Arc<Server> {
+) -> (Arc<Server>, watch::Receiver<Mcp>) {
     let (models, models_seen) = watch::channel(settings.models.clone());
-    let broker = Broker::new(env::key, children);
+    let (mcp, mcp_seen) = watch::channel(settings.mcp.clone());
+    let broker = Broker::new(env::key, children.clone());
+    let hub = Hub::new(hub::Parts {
+        children,
+        environment: Box::new(env::key),
+        recall: Box::new(|_key| None),
+        keep: Box::new(|_key, _text| {}),
+        roots: Box::new(Vec::new),
+        elicitations: None,
+    });
     let directory = Directory::new(
         Surroundings {
             store,
@@ -317,14 +332,16 @@ fn build(
         },
         settings.max_conversations_in_memory,
     );
-    Arc::new(Server::new(Parts {
+    let server = Server::new(Parts {
         directory,
+        hub,
         about,
         limits: limits(&settings),
         stop: watch::channel(None).0,
         closing: stops.closing.clone(),
-        reload: Box::new(reloader(source, settings, filter, models)),
-    }))
+        reload: Box::new(reloader(source, settings, filter, models, mcp)),
+    });
+    (Arc::new(server), mcp_seen)
 }
 
 async fn open_store(state_dir: &Path) -> anyhow::Result<Store> {
@@ -359,6 +376,7 @@ fn reloader(
     settings: Settings,
     filter: Filter,
     models: watch::Sender<Arc<Models>>,
+    mcp: watch::Sender<Mcp>,
 ) -> impl Fn() -> Reloaded + Send + Sync {
     let current = Mutex::new(settings);
     move || match source.load() {
@@ -375,6 +393,11 @@ fn reloader(
             let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
             let changed = settings.changes_from(&current);
             models.send_replace(settings.models.clone());
+            mcp.send_if_modified(|now| {
+                let differs = *now != settings.mcp;
+                now.clone_from(&settings.mcp);
+                differs
+            });
             filter.follow(&settings);
             tracing::info!(?changed, "configuration read again");
             *current = settings;
@@ -382,6 +405,18 @@ fn reloader(
                 changed,
                 errors: vec![],
             }
+        }
+    }
+}
+
+/// Keeps the sessions of MCP those of the configuration. It waits for no server.
+async fn follow_mcp(hub: &Hub, mut settings: watch::Receiver<Mcp>) {
+    loop {
+        let now = settings.borrow_and_update().clone();
+        hub.configure(now).await;
+        if settings.changed().await.is_err() {
+            // Nobody can change them any more.
+            std::future::pending::<()>().await;
         }
     }
 }
@@ -398,7 +433,9 @@ async fn stop_in_order(server: &Server, stops: &Stops, signals: Signals) {
         tracing::warn!("turns were still running; they end as interrupted");
     }
     stops.stopping.cancel();
-    server.directory.closed().await;
+    // Sessions that do not end in time are dropped, and their children's keepers do the rest.
+    let ending = tokio::time::timeout(SESSIONS_WAIT, server.hub.stop());
+    let ((), _in_time) = tokio::join!(server.directory.closed(), ending);
     server.farewell().await;
     stops.closing.cancel();
 }

@@ -23,6 +23,8 @@ pub struct File {
     pub limits: Limits,
     #[serde(default)]
     pub logging: Logging,
+    #[serde(default)]
+    pub mcp: super::mcp::File,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -142,7 +144,8 @@ pub fn read(path: &Path, named: bool) -> Result<Option<Found>, FileError> {
         message,
     })?;
     let private = mode & 0o077 == 0;
-    if !private && file.models.values().any(|it| it.key.is_some()) {
+    let holds_a_key = file.models.values().any(|it| it.key.is_some());
+    if !private && (holds_a_key || file.mcp.holds_a_token()) {
         return Err(FileError::Readable {
             path: shown(),
             mode,

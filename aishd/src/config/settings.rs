@@ -8,7 +8,9 @@ use std::time::Duration;
 use aish_proto::limits::CLIENT_STALL_MS;
 
 use super::file::{File, Model};
+use super::{env, mcp};
 use crate::core::event::Source;
+use crate::core::mcp::settings::Mcp;
 use crate::core::preset::{Backend, Endpoint, KeySource, Models, Preset, Timeouts};
 
 /// The usual local servers, in the order in which they are tried (spec 80, 7): Ollama, LM Studio, llama.cpp,
@@ -32,6 +34,7 @@ pub struct Settings {
     pub max_conversations_in_memory: usize,
     pub client_stall: Duration,
     pub log: String,
+    pub mcp: Mcp,
 }
 
 impl Default for Settings {
@@ -47,6 +50,7 @@ impl Default for Settings {
             max_conversations_in_memory: 32,
             client_stall: Duration::from_millis(CLIENT_STALL_MS),
             log: "info".to_owned(),
+            mcp: Mcp::default(),
         }
     }
 }
@@ -86,6 +90,7 @@ impl Settings {
             }
             None => defaults.client_stall,
         };
+        let mcp = mcp::settings(&file.mcp, private, &env::key, &mut faults);
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -106,6 +111,7 @@ impl Settings {
                 .unwrap_or(defaults.max_conversations_in_memory),
             client_stall,
             log: file.logging.level.clone().unwrap_or(defaults.log),
+            mcp,
         })
     }
 
@@ -136,6 +142,7 @@ impl Settings {
             "discovery.servers",
         );
         note(before.log != self.log, "logging.level");
+        note(before.mcp != self.mcp, "mcp");
         changed
     }
 }
@@ -244,7 +251,7 @@ fn preset(name: &str, model: &Model, private: bool) -> Result<Preset, Vec<String
 }
 
 /// A path that begins with `~/`, in the home directory.
-fn home(path: &Path) -> std::path::PathBuf {
+pub(super) fn home(path: &Path) -> std::path::PathBuf {
     match (path.strip_prefix("~"), directories::BaseDirs::new()) {
         (Ok(rest), Some(dirs)) => dirs.home_dir().join(rest),
         (Ok(_) | Err(_), _) => path.to_path_buf(),
@@ -266,7 +273,7 @@ fn is_loopback(url: &str) -> bool {
 }
 
 /// `250ms`, `5s`, `10m`, `1h`.
-fn duration(key: &str, text: &str, faults: &mut Vec<String>) -> Option<Duration> {
+pub(super) fn duration(key: &str, text: &str, faults: &mut Vec<String>) -> Option<Duration> {
     let parsed = humantime::parse_duration(text)
         .ok()
         .filter(|it| !it.is_zero());

@@ -2,9 +2,12 @@
 
 pub mod assemble;
 pub mod event;
+pub mod mcp;
 pub mod preset;
+pub mod reach;
 pub mod reply;
 pub mod request;
 pub mod state;
+pub mod tool_name;
 pub mod transcript;
 pub mod turn;

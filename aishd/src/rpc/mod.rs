@@ -11,6 +11,7 @@ mod encoded;
 mod envelope;
 mod fit;
 pub mod listen;
+mod mcp;
 mod metrics;
 mod model;
 mod outbox;
@@ -39,10 +40,12 @@ use self::refusal::Refusal;
 use self::room::Rooms;
 use crate::conversation::directory::Directory;
 use crate::core::event::At;
+use crate::mcp::hub::Hub;
 
 /// What every method is given.
 pub struct Server {
     pub directory: Directory,
+    pub hub: Hub,
     pub about: About,
     pub limits: Limits,
     /// Begins the ordered stop, with the time that running turns get.
@@ -98,6 +101,7 @@ struct Counters {
 /// The parts that a server is made of.
 pub struct Parts {
     pub directory: Directory,
+    pub hub: Hub,
     pub about: About,
     pub limits: Limits,
     pub stop: watch::Sender<Option<Stopping>>,
@@ -152,6 +156,7 @@ impl Server {
     pub fn new(parts: Parts) -> Self {
         Self {
             directory: parts.directory,
+            hub: parts.hub,
             about: parts.about,
             limits: parts.limits,
             stop: parts.stop,
@@ -181,6 +186,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     attach::register_all(&mut module);
     turn::register_all(&mut module);
     model::register_all(&mut module);
+    mcp::register_all(&mut module);
     blob::register_all(&mut module);
     module
 }
