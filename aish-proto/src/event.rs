@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::conversation::Activity;
 use crate::id::{ClientId, ConversationId, Epoch, Seq, SubscriptionId, TurnId};
+use crate::mcp::ServerStatus;
 use crate::method::Role;
 use crate::model::ModelSource;
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
@@ -196,6 +197,16 @@ events! {
     Presence: "presence", false, { clients: Vec<PresentClient> }
     /// What the conversation is doing now.
     State: "state", false, { state: Activity, queued: u32, turn: Option<TurnId> }
+    /// An MCP server connects, is ready, failed, or was switched off.
+    McpStatus: "mcpStatus", false, { server: ServerStatus }
+    /// Tools came, went or changed; the names are `<alias>__<tool>`.
+    ToolsChanged: "toolsChanged", false, {
+        added: Vec<String>,
+        removed: Vec<String>,
+        updated: Vec<String>,
+        /// As `toolset` of `mcp/tools`.
+        version: u64,
+    }
     /// The cursor means nothing here any more; the tail follows.
     ResyncRequired: "resyncRequired", false, { reason: String }
     /// The daemon is about to go; a cursor goes on after it is back.

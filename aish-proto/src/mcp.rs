@@ -25,6 +25,8 @@ methods! {
     Refresh: "mcp/refresh", Driver, Unordered, RefreshParams => RefreshResult;
     /// The newest 64 KiB that a server wrote to its standard error.
     Logs: "mcp/logs", Observer, Unordered, ServerParams => LogsResult;
+    /// What the servers in another program's file would be here. Nothing is changed.
+    Import: "mcp/import", Driver, Unordered, ImportParams => ImportResult;
     /// What a server can be asked to read.
     Resources: "mcp/resources", Driver, Unordered, ServerParams => ResourcesResult;
     /// Reads one resource.
@@ -206,6 +208,46 @@ pub struct LogsResult {
     pub text: String,
     /// Bytes before `text` that are gone.
     pub lost: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImportParams {
+    /// Where the text is from: its ending tells TOML from JSON, its folder is the workspace.
+    pub path: String,
+    pub text: String,
+}
+
+/// The text may hold tokens.
+impl std::fmt::Debug for ImportParams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ImportParams")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImportResult {
+    pub servers: Vec<ImportedServer>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImportedServer {
+    pub alias: String,
+    /// Its name in the file.
+    pub name: String,
+    pub endpoint: String,
+    /// Why it would be switched off, if it would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<String>,
+    /// Its table for the configuration file.
+    pub toml: String,
+    /// What was changed or left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -66,6 +66,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         mcp::Restart,
         mcp::Refresh,
         mcp::Logs,
+        mcp::Import,
         mcp::Resources,
         mcp::ReadResource,
         mcp::Prompts,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aish_proto::turn::SendMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::span;
+use crate::{mcp, span};
 
 /// Ask models through a daemon that keeps the conversations.
 #[derive(Clone, Debug, Parser)]
@@ -124,6 +124,11 @@ pub enum Command {
     Search(SearchArgs),
     /// Copy a conversation up to a position
     Fork(ForkArgs),
+    /// MCP servers: list, connect, look at what they offer
+    Mcp {
+        #[command(subcommand)]
+        command: Option<mcp::Mcp>,
+    },
     /// Read the configuration again
     Reload,
     /// One raw call
@@ -389,6 +394,11 @@ mod tests {
         check("rpc", false);
         check("help exit-codes", true);
         check("cancel -C proj", true);
+        check("mcp", true);
+        check("mcp connect http://x/mcp alias --auth-env T", true);
+        check("mcp connect", false);
+        check("mcp prompt a b x=1 y=", true);
+        check("mcp prompt a b x", false);
         check("conv wait proj -C other", true);
         check("ask --timeout soon x", false);
         check("nonsense", false);

@@ -7,7 +7,7 @@ use crate::connect::Caller;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
-use crate::{conversations, log, model, queue, rpc, run, safe, status};
+use crate::{conversations, log, mcp, model, queue, rpc, run, safe, status};
 
 /// What such a command works with.
 #[derive(Clone, Debug)]
@@ -88,6 +88,7 @@ impl Desk {
             }
             Command::Queue { command } => queue::run(self, command.as_ref()).await,
             Command::Cancel { conversation } => queue::cancel(self, conversation.as_deref()).await,
+            Command::Mcp { command } => mcp::run(self, command.as_ref()).await,
             Command::Rpc(args) => rpc::run(self, args).await,
             Command::Log(args) => log::page(self, args).await,
             Command::Help { topic } => run::help(topic).map(Printed::text),

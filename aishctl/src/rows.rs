@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use aish_proto::event::{
-    ArchivedChanged, AssistantMessage, Envelope, EventData as _, Evicted, ModelChanged, Presence,
-    PresentClient, Renamed, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel, TextDelta,
-    ToolResult, TurnFinished, TurnQueued, TurnStarted, UserMessage,
+    ArchivedChanged, AssistantMessage, Envelope, EventData as _, Evicted, McpStatus, ModelChanged,
+    Presence, PresentClient, Renamed, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel,
+    TextDelta, ToolResult, TurnFinished, TurnQueued, TurnStarted, UserMessage,
 };
 use aish_proto::id::{ClientId, TurnId};
+use aish_proto::mcp::{ServerState, ServerStatus};
 use aish_proto::turn::StopReason;
 
 use crate::safe;
@@ -164,8 +165,26 @@ impl Rows {
         }
     }
 
+    /// A server that came or went; that it is being connected to is for the curious.
+    fn server(&self, server: &ServerStatus) -> Option<String> {
+        let alias = &server.alias;
+        match (server.state, &server.why) {
+            (ServerState::Ready, _) => Some(format!("mcp {alias}: {} tools", server.tools)),
+            (ServerState::Failed | ServerState::Off, Some(why)) => {
+                Some(format!("mcp {alias}: {why}"))
+            }
+            (ServerState::Failed | ServerState::Off, None) => Some(format!("mcp {alias}: gone")),
+            (ServerState::Connecting, _) => {
+                self.verbose.then(|| format!("mcp {alias}: connecting"))
+            }
+        }
+    }
+
     /// Facts that are one line for people.
     fn told(&self, event: &Envelope) -> Option<String> {
+        if let Some(McpStatus { server }) = event.read() {
+            return self.server(&server);
+        }
         if let Some(Status { level, text }) = event.read() {
             return (level != StatusLevel::Debug || self.verbose).then_some(text);
         }

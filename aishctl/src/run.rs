@@ -168,6 +168,7 @@ impl Program {
             | Command::Cancel { .. }
             | Command::Search(_)
             | Command::Fork(_)
+            | Command::Mcp { .. }
             | Command::Reload
             | Command::Rpc(_)
             | Command::Help { .. }) => match self.global.timeout {

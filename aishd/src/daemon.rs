@@ -34,7 +34,7 @@ use crate::core::preset::Models;
 use crate::mcp::hub::{self, Hub};
 use crate::rpc::{About, GRACE_MS, Parts, Reloaded, Server, Stopping, listen};
 use crate::socket::{self, Socket, SocketError};
-use crate::store::{OpenError, Store};
+use crate::store::{Note, OpenError, Store};
 use crate::{clock, failpoint};
 
 /// Threads that serve; conversations wait for networks and disks, not for processors.
@@ -313,11 +313,17 @@ fn build(
     let (models, models_seen) = watch::channel(settings.models.clone());
     let (mcp, mcp_seen) = watch::channel(settings.mcp.clone());
     let broker = Broker::new(env::key, children.clone());
+    let (recalled, kept) = (store.clone(), store.clone());
     let hub = Hub::new(hub::Parts {
         children,
         environment: Box::new(env::key),
-        recall: Box::new(|_key| None),
-        keep: Box::new(|_key, _text| {}),
+        recall: Box::new(move |key| recalled.note(key).ok().flatten()),
+        keep: Box::new(move |key, text| {
+            let key = key.to_owned();
+            if !kept.keep_note(Note { key, text }) {
+                tracing::warn!("what an MCP server offers could not be kept");
+            }
+        }),
         roots: Box::new(Vec::new),
         elicitations: None,
     });

@@ -10,6 +10,7 @@ mod bad_input;
 mod crash;
 mod disk;
 mod fanout;
+mod mcp;
 mod order;
 mod place;
 mod protocol;

@@ -22,7 +22,10 @@ fn the_document_tells_what_happens() {
 
     let path = repository::top().join("docs/PROTOCOL.md");
     let text = fs::read_to_string(&path).unwrap();
-    let (real, differences) = Replay::new(&world, &upstream).play(&text, &SHOWN_IF_THEY_COME);
+    let server = repository::top().join("tests/data/mcp/stdio_server.py");
+    let (real, differences) = Replay::new(&world, &upstream)
+        .naming("example_server", server.display().to_string().into())
+        .play(&text, &SHOWN_IF_THEY_COME);
 
     // The document ends with `daemon/shutdown`.
     assert_eq!(0, daemon.wait_exit(), "the exit code after a shutdown");

@@ -22,7 +22,9 @@ use crate::wait::{PATIENCE, left};
 use crate::world::World;
 
 /// Kinds whose pieces depend on who is faster.
-const BY_LEVEL: [&str; 5] = [
+const BY_LEVEL: [&str; 7] = [
+    "mcpStatus",
+    "toolsChanged",
     "textDelta",
     "reasoningDelta",
     "toolArgumentsDelta",
@@ -55,6 +57,13 @@ struct Hand {
 }
 
 impl<'a> Replay<'a> {
+    /// Gives a name to something that the document cannot know, such as a path.
+    #[must_use]
+    pub fn naming(mut self, name: &str, value: Value) -> Self {
+        self.names.bind(name, value);
+        self
+    }
+
     #[must_use]
     pub fn new(world: &'a World, upstream: &'a Upstream) -> Self {
         Self {

@@ -376,17 +376,32 @@ mod tests {
 
     #[test]
     fn the_defaults_in_the_example_file_are_the_defaults() {
-        let tables = ["# [discovery]", "# [limits]", "# [logging]"].map(uncommented);
+        let tables = ["# [discovery]", "# [mcp]", "# [limits]", "# [logging]"].map(uncommented);
         let file = file::parse(&tables.concat()).unwrap();
         assert!(file.discovery.servers.is_some() && file.logging.level.is_some());
         let limits = &file.limits;
         assert!(limits.max_clients.is_some() && limits.max_queue_per_conversation.is_some());
         assert!(limits.max_conversations_in_memory.is_some() && limits.client_stall.is_some());
+        let mcp = &file.mcp;
+        assert!(mcp.connect_timeout.is_some() && mcp.start_timeout.is_some());
+        assert!(mcp.call_timeout.is_some() && mcp.call_timeout_with_progress.is_some());
+        assert_eq!(Some(false), mcp.roots);
         let settings = Settings::from_file(&file, /*private*/ false).unwrap();
         assert_eq!(
             format!("{:?}", Settings::default()),
             format!("{settings:?}")
         );
+    }
+
+    #[test]
+    fn the_servers_in_the_example_file_have_real_keys() {
+        let files = uncommented("# [mcp.servers.files]");
+        let boltzmann = uncommented("# [mcp.servers.boltzmann]");
+        let file = file::parse(&format!("{files}{boltzmann}")).unwrap();
+        let settings = Settings::from_file(&file, /*private*/ false).unwrap();
+        assert_eq!(2, settings.mcp.servers.len());
+        assert!(!file.mcp.servers["files"].env.is_empty());
+        assert!(file.mcp.servers["boltzmann"].auth_env.is_some());
     }
 
     #[test]

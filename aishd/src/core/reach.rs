@@ -1,6 +1,7 @@
 //! How far a server is: what stays near gets no proxy, and without TLS no roots.
 
-use std::net::{IpAddr, Ipv6Addr};
+// The values only: nothing here opens anything.
+use ::core::net::{IpAddr, Ipv6Addr};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {

@@ -28,7 +28,7 @@ impl Alias {
     /// The alias for a server that nobody named: the first label of its host, made one that `taken` does not know.
     #[must_use]
     pub fn for_host(host: &str, taken: impl Fn(&Self) -> bool) -> Self {
-        let label = match host.parse::<std::net::IpAddr>() {
+        let label = match host.parse::<::core::net::IpAddr>() {
             Ok(_address) => host,
             Err(_name) => host.split('.').next().unwrap_or_default(),
         };

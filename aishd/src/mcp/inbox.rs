@@ -18,8 +18,6 @@ use crate::core::mcp::text::{cut, one_line};
 const NOTIFICATIONS: u32 = 100;
 /// Ids of questions that nobody waits for any more; a late answer to one of them is no mistake.
 const ABANDONED: usize = 256;
-/// Resources whose updates are remembered between two looks.
-const UPDATES: usize = 256;
 const MAX_NOTE_CHARS: usize = 2000;
 
 /// Something about a call that runs; shown, never kept (MCP-11).
@@ -51,15 +49,6 @@ pub(super) enum Inbound {
     Closed(Failure),
 }
 
-/// How often each list was said to have changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Changes {
-    pub(super) tools: u64,
-    pub(super) resources: u64,
-    pub(super) prompts: u64,
-    pub(super) updated: VecDeque<String>,
-}
-
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
@@ -78,7 +67,8 @@ pub(super) struct Inbox {
     asked: Mutex<Asked>,
     rate: Mutex<Rate>,
     to_actor: mpsc::Sender<Inbound>,
-    changes: watch::Sender<Changes>,
+    /// How often the tools were said to have changed.
+    tools_changed: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -136,7 +126,7 @@ impl Inbox {
     pub(super) fn new(
         first_id: u64,
         to_actor: mpsc::Sender<Inbound>,
-        changes: watch::Sender<Changes>,
+        tools_changed: watch::Sender<u64>,
     ) -> Arc<Self> {
         let rate = Rate {
             second: Instant::now(),
@@ -148,7 +138,7 @@ impl Inbox {
             asked: Mutex::default(),
             rate: Mutex::new(rate),
             to_actor,
-            changes,
+            tools_changed,
         })
     }
 
@@ -286,17 +276,9 @@ impl Inbox {
     fn notified(&self, method: &str, params: &Value, origin: Origin) {
         let too_many = !lock(&self.rate).admits();
         match method {
-            // Only told that it is so, however often, so a flood can lose none of them.
-            "notifications/tools/list_changed" => self.changes.send_modify(|it| it.tools += 1),
-            "notifications/resources/list_changed" => {
-                self.changes.send_modify(|it| it.resources += 1);
-            }
-            "notifications/prompts/list_changed" => self.changes.send_modify(|it| it.prompts += 1),
-            "notifications/resources/updated" => {
-                let uri = params.get("uri").and_then(Value::as_str);
-                self.changes
-                    .send_if_modified(|it| it.add(uri.unwrap_or_default()));
-            }
+            // Only told that it is so, however often, so a flood can lose none of them. Resources and prompts are not
+            // kept: who wants them asks.
+            "notifications/tools/list_changed" => self.tools_changed.send_modify(|it| *it += 1),
             _ if too_many => {}
             "notifications/progress" => {
                 let call = match params.get("progressToken") {
@@ -342,18 +324,6 @@ impl Inbox {
     }
 }
 
-impl Changes {
-    fn add(&mut self, uri: &str) -> bool {
-        let new = !uri.is_empty()
-            && self.updated.len() < UPDATES
-            && !self.updated.iter().any(|it| it == uri);
-        if new {
-            self.updated.push_back(uri.to_owned());
-        }
-        new
-    }
-}
-
 impl Rate {
     fn admits(&mut self) -> bool {
         let now = Instant::now();
@@ -393,12 +363,12 @@ mod tests {
     struct Desk {
         inbox: Arc<Inbox>,
         actor: mpsc::Receiver<Inbound>,
-        changes: watch::Receiver<Changes>,
+        changes: watch::Receiver<u64>,
     }
 
     fn desk() -> Desk {
         let (to_actor, actor) = mpsc::channel(8);
-        let (sender, changes) = watch::channel(Changes::default());
+        let (sender, changes) = watch::channel(0);
         Desk {
             inbox: Inbox::new(1, to_actor, sender),
             actor,
@@ -493,7 +463,7 @@ mod tests {
         }
         let changed = r#"{"method":"notifications/tools/list_changed"}"#;
         say(&desk.inbox, Origin::Pipe, changed).await;
-        assert_eq!(1, desk.changes.borrow().tools);
+        assert_eq!(1, *desk.changes.borrow());
         assert_eq!(100, notes.len());
         tokio::time::advance(Duration::from_secs(1)).await;
         say(&desk.inbox, Origin::Pipe, progress).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 use super::error::Broken;
 use super::http::Listened;
@@ -38,23 +38,16 @@ pub(super) async fn beside(link: Arc<Link>) {
 
 /// `subscriptions/listen`, again whenever it ends; a server that does not know it is not asked twice.
 pub(super) async fn subscribed(peer: Peer, offers: Offers) {
-    let mut wanted = Map::new();
-    for (offered, name) in [
-        (offers.tools_changes, "toolsListChanged"),
-        (offers.resources_changes, "resourcesListChanged"),
-        (offers.prompts_changes, "promptsListChanged"),
-    ] {
-        if offered {
-            wanted.insert(name.to_owned(), Value::Bool(true));
-        }
-    }
-    if wanted.is_empty() {
+    if !offers.tools_changes {
         return;
     }
     let mut pause = SHORTEST;
     loop {
         let mut params = Map::new();
-        params.insert("notifications".to_owned(), json!(wanted));
+        params.insert(
+            "notifications".to_owned(),
+            json!({"toolsListChanged": true}),
+        );
         let asked = peer.ask(Question {
             method: "subscriptions/listen",
             params,

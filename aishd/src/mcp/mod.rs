@@ -11,6 +11,7 @@ mod error;
 mod event_stream;
 mod http;
 pub mod hub;
+pub mod import;
 mod inbox;
 mod lifecycle;
 mod link;

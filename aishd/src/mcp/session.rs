@@ -15,7 +15,7 @@ use super::backoff::Backoff;
 use super::era::Era;
 use super::error::{Broken, Failure};
 use super::hub::Shared;
-use super::inbox::{Changes, Inbound, Inbox};
+use super::inbox::{Inbound, Inbox};
 use super::lifecycle::{self, Live, Means};
 use super::remembered::Remembered;
 use super::ring::Ring;
@@ -91,7 +91,7 @@ enum Phase {
 struct Up {
     live: Live,
     inbound: mpsc::Receiver<Inbound>,
-    changes: watch::Receiver<Changes>,
+    changes: watch::Receiver<u64>,
     since: Instant,
     listing: bool,
     list_again_at: Option<Instant>,
@@ -471,7 +471,7 @@ impl Session {
         }
         self.backoff.tried();
         let (to_actor, inbound) = mpsc::channel(INBOUND);
-        let (changed, changes) = watch::channel(Changes::default());
+        let (changed, changes) = watch::channel(0);
         let inbox = Inbox::new(self.next_id, to_actor, changed);
         let (shared, server) = (self.shared.clone(), self.server.clone());
         let (identity, recalled) = (

@@ -192,12 +192,12 @@ async fn take(line: &[u8], inbox: &Inbox) {
 mod tests {
     use super::*;
     use crate::mcp::error::Broken;
-    use crate::mcp::inbox::{Changes, Purpose};
+    use crate::mcp::inbox::Purpose;
     use tokio::sync::watch;
 
     async fn check(bytes: &[u8], expected: &str) {
         let (to_actor, _actor) = mpsc::channel(8);
-        let (changed, _changes) = watch::channel(Changes::default());
+        let (changed, _changes) = watch::channel(0);
         let inbox = Inbox::new(1, to_actor, changed);
         let mut question = inbox.ask(Purpose::Upkeep, None);
         read(bytes, &inbox).await;

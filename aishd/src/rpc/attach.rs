@@ -20,11 +20,12 @@ use super::convert::{self, Log};
 use super::encoded::DeltaKey;
 use super::refusal::Refusal;
 use super::room::Seat;
-use super::{Call, Server, Untold, register};
+use super::{Call, Server, Untold, mcp, register};
 use crate::clock;
 use crate::conversation::follow::{Follower, Page};
 use crate::conversation::handle::RequestError;
 use crate::conversation::live::{Channel, Live, Unseen};
+use crate::core::mcp::server::Servers;
 
 /// Pauses while the store cannot be read.
 const RETRY: Duration = Duration::from_millis(500);
@@ -212,6 +213,8 @@ impl Subscription {
     async fn live(&mut self, mut follower: Follower) -> End {
         let mut stop = self.server.stop.subscribe();
         let mut stop_told = false;
+        let mut servers = self.server.hub.servers();
+        let mut known = servers.borrow_and_update().clone();
         loop {
             let result = tokio::select! {
                 biased;
@@ -223,6 +226,11 @@ impl Subscription {
                 Ok(()) = self.seat.presence.changed() => {
                     let clients = self.seat.presence.borrow_and_update().to_vec();
                     self.say(None, &wire::Presence { clients }).await
+                }
+                Ok(()) = servers.changed() => {
+                    let now = servers.borrow_and_update().clone();
+                    let before = std::mem::replace(&mut known, now);
+                    self.say_servers(&before, &known).await
                 }
                 // Last, because a fast stream always has one.
                 page = follower.next(PAGE_BYTES) => match page {
@@ -237,6 +245,16 @@ impl Subscription {
             if let Err(end) = result {
                 return end;
             }
+        }
+    }
+
+    async fn say_servers(&self, before: &Servers, now: &Servers) -> Result<(), End> {
+        for server in mcp::changed(before, now) {
+            self.say(None, &wire::McpStatus { server }).await?;
+        }
+        match mcp::tools_changed(before, now) {
+            Some(changed) => self.say(None, &changed).await,
+            None => Ok(()),
         }
     }
 

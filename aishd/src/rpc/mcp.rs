@@ -1,15 +1,16 @@
 //! `mcp/*`: the sessions with MCP servers, for people and programs.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aish_proto::error::ErrorKind;
+use aish_proto::event::ToolsChanged;
 use aish_proto::mcp::{
     self as wire, Connect, ConnectParams, ConnectResult, Disconnect, GetPrompt, GetPromptResult,
-    List, ListResult, Logs, LogsResult, Prompts, PromptsResult, ReadResource, ReadResourceResult,
-    Refresh, RefreshResult, Resources, ResourcesResult, Restart, Tool, ToolResult, Tools,
-    ToolsResult,
+    Import, ImportResult, List, ListResult, Logs, LogsResult, Prompts, PromptsResult, ReadResource,
+    ReadResourceResult, Refresh, RefreshResult, Resources, ResourcesResult, Restart, Tool,
+    ToolResult, Tools, ToolsResult,
 };
 use aish_proto::method::Empty;
 use jsonrpsee::RpcModule;
@@ -21,6 +22,7 @@ use crate::clock;
 use crate::core::mcp::server::{Kind, ServerStatus, Servers, State};
 use crate::core::mcp::settings::{Auth, Endpoint, Http, Stdio};
 use crate::core::mcp::text::one_line;
+use crate::core::mcp::tool::Digest;
 use crate::core::tool_name::{Alias, ToolName};
 use crate::mcp::hub::ChangeError;
 use crate::mcp::{self, CallError, Side};
@@ -37,6 +39,7 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Restart, _, _>(module, restart);
     register::<Refresh, _, _>(module, refresh);
     register::<Logs, _, _>(module, logs);
+    register::<Import, _, _>(module, import);
     register::<Resources, _, _>(module, resources);
     register::<ReadResource, _, _>(module, read_resource);
     register::<Prompts, _, _>(module, prompts);
@@ -168,6 +171,25 @@ async fn logs(call: Call<Logs>) -> Result<LogsResult, Refusal> {
     Ok(LogsResult { text, lost })
 }
 
+async fn import(call: Call<Import>) -> Result<ImportResult, Refusal> {
+    let servers = now(&call.server);
+    let path = Path::new(&call.params.path);
+    let taken = |alias: &Alias| servers.get(alias).is_some();
+    let found = mcp::import::read(&call.params.text, path, taken)
+        .map_err(|error| Refusal::new(ErrorKind::InvalidConfig, error.to_string()))?;
+    let each = found.into_iter().map(|it| wire::ImportedServer {
+        alias: it.alias.to_string(),
+        name: it.name,
+        endpoint: it.endpoint,
+        off: it.off,
+        toml: it.toml,
+        remarks: it.remarks,
+    });
+    Ok(ImportResult {
+        servers: each.collect(),
+    })
+}
+
 async fn resources(call: Call<Resources>) -> Result<ResourcesResult, Refusal> {
     let alias = alias(&call.params.alias)?;
     let over = call.connection.over.child_token();
@@ -271,6 +293,43 @@ pub(super) fn status(server: &ServerStatus) -> wire::ServerStatus {
         instructions: server.about.instructions.clone(),
         remarks: server.remarks.to_vec(),
     }
+}
+
+/// The servers that do not do as they did.
+pub(super) fn changed(before: &Servers, now: &Servers) -> Vec<wire::ServerStatus> {
+    let news = now.list.iter().filter(|it| {
+        let was = before.get(&it.alias);
+        was.is_none_or(|was| was.state != it.state)
+    });
+    news.map(|it| status(it)).collect()
+}
+
+/// What became of the tools; `None` when nothing did.
+pub(super) fn tools_changed(before: &Servers, now: &Servers) -> Option<ToolsChanged> {
+    if before.toolset == now.toolset {
+        return None;
+    }
+    let digests = |all: &Servers| -> BTreeMap<String, Digest> {
+        let tools = all.tools();
+        tools
+            .map(|(name, tool)| (name.to_string(), tool.digest))
+            .collect()
+    };
+    let (old, new) = (digests(before), digests(now));
+    let missing = |from: &BTreeMap<String, Digest>, of: &BTreeMap<String, Digest>| {
+        let names = of.keys().filter(|it| !from.contains_key(*it));
+        names.cloned().collect()
+    };
+    Some(ToolsChanged {
+        added: missing(&old, &new),
+        removed: missing(&new, &old),
+        updated: new
+            .iter()
+            .filter(|(name, digest)| old.get(*name).is_some_and(|it| it != *digest))
+            .map(|(name, _)| name.clone())
+            .collect(),
+        version: now.toolset,
+    })
 }
 
 impl From<ChangeError> for Refusal {

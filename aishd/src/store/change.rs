@@ -9,7 +9,7 @@ use sled::{Batch, Db};
 use super::index::{Fault, StoredKeyUse, read_state};
 use super::journal::Location;
 use super::line::{PartialRec, Rec};
-use super::{Partial, scan, values};
+use super::{Note, Partial, scan, values};
 use crate::core::event::{Event, Record};
 use crate::core::state::State;
 
@@ -229,6 +229,18 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
+    pub(super) fn note(&mut self, note: &Note, at: Location) -> Result<(), Fault> {
+        self.lines += 1;
+        self.bytes += note.text.len();
+        self.at = Some(at);
+        let key = values::note(&note.key);
+        // What is applied already counts: a note of the same key further up in this group would be longer for nothing.
+        let before = values::get(self.db, &key)?.map_or(0, |(_, parts)| parts);
+        let parts = self.put(&key, note.text.as_bytes())?;
+        values::remove(&mut self.batch, &key, parts, before);
+        Ok(())
+    }
+
     /// Takes a conversation out. What was collected is applied first, because the search for what there is to
     /// take out only finds what is applied.
     pub(super) fn delete(
@@ -332,6 +344,13 @@ impl<'a> Replay<'a> {
                 Rec::Header(_) => {}
                 Rec::Event(it) => self.event(it.conversation, it.record.get(), at)?,
                 Rec::Partial(it) => self.changes.partial(&from_line(it), at)?,
+                Rec::Note(it) => {
+                    let note = Note {
+                        key: it.key,
+                        text: it.text,
+                    };
+                    self.changes.note(&note, at)?;
+                }
                 Rec::Delete(it) => {
                     self.settle()?;
                     self.changes.delete(it.conversation, at)?;

@@ -59,7 +59,7 @@ fn without(mut body: &[u8], deleted: &HashMap<ConversationId, Pos>) -> Option<Ve
             Rec::Event(it) => gone(it.conversation, it.place.pos),
             Rec::Partial(it) => gone(it.conversation, it.place.pos),
             // What replays over an old index must still hear of the deletion.
-            Rec::Delete(_) | Rec::Header(_) => false,
+            Rec::Delete(_) | Rec::Header(_) | Rec::Note(_) => false,
         };
         if !drop {
             kept.extend_from_slice(&body[..length]);

@@ -388,6 +388,15 @@ pub(super) fn find_turn(db: &Db, turn: TurnId) -> Result<Option<TurnPlace>, Faul
     }))
 }
 
+pub(super) fn note(db: &Db, key: &str) -> Result<Option<String>, Fault> {
+    match values::get(db, &values::note(key))? {
+        Some((bytes, _)) => String::from_utf8(bytes)
+            .map(Some)
+            .map_err(|_bytes| Fault::garbled("a note")),
+        None => Ok(None),
+    }
+}
+
 pub(super) fn states(db: &Db) -> Result<Vec<(ConversationId, State)>, Fault> {
     let mut found = vec![];
     let mut value = vec![];

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::line::{
-    self, DeleteRec, EncodeError, EventRec, FORMAT, Header, PartialRec, Place, Pos, Rec,
+    self, DeleteRec, EncodeError, EventRec, FORMAT, Header, NoteRec, PartialRec, Place, Pos, Rec,
 };
-use super::{Partial, segment};
+use super::{Note, Partial, segment};
 use crate::clock;
 
 pub(super) const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
@@ -47,6 +47,7 @@ pub(super) enum Entry<'a> {
     },
     Partial(&'a Partial),
     Delete(ConversationId),
+    Note(&'a Note),
 }
 
 #[derive(Debug)]
@@ -264,7 +265,7 @@ impl<'a> Entry<'a> {
     fn is_last(&self) -> bool {
         match self {
             Self::Event { last, .. } => *last,
-            Self::Partial(_) | Self::Delete(_) => true,
+            Self::Partial(_) | Self::Delete(_) | Self::Note(_) => true,
         }
     }
 
@@ -290,6 +291,11 @@ impl<'a> Entry<'a> {
             Self::Delete(conversation) => Rec::Delete(DeleteRec {
                 place,
                 conversation: *conversation,
+            }),
+            Self::Note(note) => Rec::Note(NoteRec {
+                place,
+                key: note.key.clone(),
+                text: note.text.clone(),
             }),
         }
     }

@@ -33,6 +33,8 @@ pub(super) enum Rec<'a> {
     Partial(PartialRec),
     #[serde(rename = "delete")]
     Delete(DeleteRec),
+    #[serde(rename = "note")]
+    Note(NoteRec),
 }
 
 /// The first line of a segment.
@@ -105,6 +107,17 @@ pub(super) struct DeleteRec {
     pub(super) conversation: ConversationId,
 }
 
+/// Something that is kept under a key beside the conversations; the newest counts.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct NoteRec {
+    #[serde(rename = "at")]
+    pub(super) place: Place,
+    #[serde(rename = "key")]
+    pub(super) key: String,
+    #[serde(rename = "text")]
+    pub(super) text: String,
+}
+
 impl Rec<'_> {
     pub(super) fn place(&self) -> Option<Place> {
         match self {
@@ -112,6 +125,7 @@ impl Rec<'_> {
             Self::Event(it) => Some(it.place),
             Self::Partial(it) => Some(it.place),
             Self::Delete(it) => Some(it.place),
+            Self::Note(it) => Some(it.place),
         }
     }
 }

@@ -68,6 +68,13 @@ pub struct Partial {
     pub text: String,
 }
 
+/// Something that is kept under a key beside the conversations, such as what a server was last found to offer.
+#[derive(Clone, Debug)]
+pub struct Note {
+    pub key: String,
+    pub text: String,
+}
+
 /// A conversation as it was stored.
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -192,6 +199,18 @@ impl Store {
     #[must_use]
     pub fn keep_partial(&self, partial: Partial) -> bool {
         self.requests.try_send(Request::Partial(partial)).is_ok()
+    }
+
+    /// Never waits; the newest note of a key counts. Returns whether the writer took it: it is durable soon, and lost
+    /// only if the disk is full or the daemon is killed before.
+    #[must_use]
+    pub fn keep_note(&self, note: Note) -> bool {
+        self.requests.try_send(Request::Note(note)).is_ok()
+    }
+
+    /// The newest note of a key.
+    pub fn note(&self, key: &str) -> Result<Option<String>, ReadError> {
+        self.read(|db| index::note(db, key))
     }
 
     /// Removes a conversation from sled at once and from the journal at the next compaction.

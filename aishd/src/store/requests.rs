@@ -11,7 +11,7 @@ use super::change::{Changes, Memory};
 use super::index::Fault;
 use super::journal::{Entry, Location};
 use super::line::Pos;
-use super::{Commit, CommitError, Partial};
+use super::{Commit, CommitError, Note, Partial};
 use crate::core::event::Record;
 use crate::core::state::State;
 
@@ -25,6 +25,7 @@ pub(super) enum Request {
     Commit(Box<Prepared>, Ack),
     Partial(Partial),
     Delete(ConversationId, Ack),
+    Note(Note),
 }
 
 /// A commit whose records were encoded by who made it, so that the writer need not.
@@ -85,20 +86,21 @@ impl Request {
             Self::Commit(commit, _) => commit.bytes(),
             Self::Partial(partial) => partial.text.len(),
             Self::Delete(..) => 0,
+            Self::Note(note) => note.text.len(),
         }
     }
 
     pub(super) fn refuse(self, error: &CommitError) {
         match self {
             Self::Commit(_, ack) | Self::Delete(_, ack) => answer(ack, Err(error.clone())),
-            Self::Partial(_) => {}
+            Self::Partial(_) | Self::Note(_) => {}
         }
     }
 
     pub(super) fn into_ack(self) -> Option<Ack> {
         match self {
             Self::Commit(_, ack) | Self::Delete(_, ack) => Some(ack),
-            Self::Partial(_) => None,
+            Self::Partial(_) | Self::Note(_) => None,
         }
     }
 }
@@ -119,7 +121,7 @@ pub(super) fn in_order(
     let mut waiting = group.into_iter();
     while let Some(request) = waiting.next() {
         match &request {
-            Request::Partial(_) => {}
+            Request::Partial(_) | Request::Note(_) => {}
             Request::Delete(conversation, _) => {
                 last_seqs.insert(*conversation, Seq(0));
             }
@@ -157,6 +159,7 @@ pub(super) fn entries(group: &[Request]) -> Vec<Entry<'_>> {
         match request {
             Request::Partial(partial) => entries.push(Entry::Partial(partial)),
             Request::Delete(conversation, _) => entries.push(Entry::Delete(*conversation)),
+            Request::Note(note) => entries.push(Entry::Note(note)),
             Request::Commit(commit, _) => {
                 let count = commit.records.len();
                 let lines = commit.records.iter().zip(1..);
@@ -198,6 +201,11 @@ pub(super) fn apply(
                 for at in locations.by_ref().take(1) {
                     changes.delete(*conversation, at)?;
                     deleted.push((*conversation, at.pos));
+                }
+            }
+            Request::Note(note) => {
+                for at in locations.by_ref().take(1) {
+                    changes.note(note, at)?;
                 }
             }
         }

@@ -18,6 +18,7 @@ const TURN: u8 = b't';
 const UNSETTLED: u8 = b'u';
 const PARTIAL: u8 = b'p';
 const DELETED: u8 = b'd';
+const NOTE: u8 = b'n';
 
 pub(super) const APPLIED: &[u8] = b"mapplied";
 
@@ -81,6 +82,10 @@ pub(super) fn deleted(conversation: ConversationId) -> Vec<u8> {
 
 pub(super) fn all_deleted() -> [u8; 1] {
     [DELETED]
+}
+
+pub(super) fn note(key: &str) -> Vec<u8> {
+    [&[NOTE], &Sha256::digest(key.as_bytes())[..]].concat()
 }
 
 fn of(kind: u8, conversation: ConversationId) -> Vec<u8> {

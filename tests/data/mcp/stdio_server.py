@@ -38,6 +38,35 @@ def text(said):
 TOOLS = "echo die long_line bad_utf8 wrong_id missing_id batch noise flood silent env grow ping_me ask_me".split()
 GROWN = []
 
+# What the documentation shows.
+EXAMPLE = {
+    "tools": [
+        {
+            "name": "add",
+            "title": "Add a note",
+            "description": "Keeps a note.",
+            "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+            "annotations": {"readOnlyHint": False, "destructiveHint": False},
+        },
+        {"name": "list", "description": "All notes.", "annotations": {"readOnlyHint": True}},
+    ],
+    "answers": {
+        "resources/list": {"resources": [{"uri": "note://1", "name": "first", "mimeType": "text/plain"}]},
+        "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "note://{number}", "name": "a note"}]},
+        "resources/read": {"contents": [{"uri": "note://1", "mimeType": "text/plain", "text": "buy milk"}]},
+        "prompts/list": {
+            "prompts": [
+                {
+                    "name": "review",
+                    "description": "Look over a note.",
+                    "arguments": [{"name": "number", "required": True}],
+                }
+            ]
+        },
+        "prompts/get": {"messages": [{"role": "user", "content": {"type": "text", "text": "Look over note 1."}}]},
+    },
+}
+
 
 def call(ident, name, params):
     if name == "echo":
@@ -120,12 +149,16 @@ def main():
                 say({"jsonrpc": "2.0", "id": ident, "error": error})
                 continue
             capabilities = {"tools": {"listChanged": True}}
+            if MODE == "example":
+                capabilities.update(resources={}, prompts={})
             info = {"name": MODE, "version": "1"}
             result(ident, {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info})
         elif method == "tools/list":
-            result(ident, {"tools": [{"name": it} for it in TOOLS + GROWN]})
+            result(ident, {"tools": EXAMPLE["tools"] if MODE == "example" else [{"name": it} for it in TOOLS + GROWN]})
         elif method == "tools/call":
             call(ident, message["params"]["name"], message["params"])
+        elif MODE == "example" and method in EXAMPLE["answers"]:
+            result(ident, EXAMPLE["answers"][method])
         else:
             say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32601, "message": "Method not found"}})
     if MODE == "stays":

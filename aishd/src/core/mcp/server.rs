@@ -76,12 +76,7 @@ pub struct Offers {
     pub tools: bool,
     pub tools_changes: bool,
     pub resources: bool,
-    pub resources_changes: bool,
-    pub subscriptions: bool,
     pub prompts: bool,
-    pub prompts_changes: bool,
-    pub logging: bool,
-    pub completions: bool,
 }
 
 impl Servers {

@@ -2,6 +2,7 @@
 //! servers are tests/data/mcp/*.py, over real sockets and pipes.
 
 mod http;
+mod real;
 mod stateless;
 mod stdio;
 

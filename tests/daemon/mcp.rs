@@ -1,0 +1,162 @@
+//! MCP servers as clients of the daemon meet them: configured, reloaded, remembered, gone with it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aish_proto::attach::Since;
+use aish_proto::daemon::Reload;
+use aish_proto::event::{McpStatus, ToolsChanged};
+use aish_proto::mcp::{
+    Connect, ConnectParams, Disconnect, List, Logs, ServerParams, ServerState, ServerStatus, Tools,
+    ToolsParams,
+};
+use aish_proto::method::Empty;
+use aish_testkit::wait::until_true;
+use aish_testkit::{Client, World, repository};
+
+fn server(mode: &str) -> String {
+    let script = repository::top().join("tests/data/mcp/stdio_server.py");
+    format!("command = \"python3\"\nargs = [{script:?}, {mode:?}]\n")
+}
+
+fn servers(client: &Client) -> Vec<ServerStatus> {
+    client.done::<List>(Empty {}).servers
+}
+
+fn tools(client: &Client) -> Vec<String> {
+    let tools = client.done::<Tools>(ToolsParams::default()).tools;
+    tools.into_iter().map(|it| it.name).collect()
+}
+
+#[track_caller]
+fn wait_for(client: &Client, state: ServerState) {
+    until_true("the server does so", || servers(client)[0].state == state);
+}
+
+/// MCP-7, MCP-2, G1: a daemon that was killed knows the tools of a server that is not up yet.
+#[test]
+fn the_tools_of_the_last_session_are_there_before_the_server_is() {
+    let world = World::new();
+    world.write_config(&format!("[mcp.servers.slow]\n{}", server("slow_start")));
+    let daemon = world.daemon().spawn();
+    let client = world.client();
+    assert_eq!(Vec::<String>::new(), tools(&client));
+    wait_for(&client, ServerState::Ready);
+    let before = tools(&client);
+    assert!(before.contains(&"slow__echo".to_owned()), "{before:?}");
+    daemon.kill9();
+    drop(client);
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    assert_eq!(before, tools(&client));
+    let status = &servers(&client)[0];
+    assert_eq!(ServerState::Connecting, status.state);
+    assert_eq!("2026-07-28", status.protocol);
+}
+
+/// MCP-6, G19: ten servers that hang cost the start nothing, and nothing else either.
+#[test]
+fn servers_that_hang_delay_nobody() {
+    let world = World::new();
+    let hanging = server("hangs");
+    let configured: Vec<String> = (0..10)
+        .map(|it| format!("[mcp.servers.s{it}]\n{hanging}"))
+        .collect();
+    world.write_config(&configured.concat());
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    // Ready came before any of them could be given up, and the demo answers meanwhile.
+    let states: Vec<ServerState> = servers(&client).iter().map(|it| it.state).collect();
+    assert_eq!(vec![ServerState::Connecting; 10], states);
+    let answer = world.ctl(&["ask", "--no-stdin", "hello"]).run().ok();
+    assert!(!answer.out().is_empty());
+}
+
+/// CFG-2, spec 85, 4.5: a reload begins and ends sessions, and a wrong file changes nothing.
+#[test]
+fn a_reload_brings_servers_and_takes_them_away() {
+    let world = World::new();
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    assert!(servers(&client).is_empty());
+    world.write_config(&format!("[mcp.servers.a]\n{}", server("plain")));
+    assert_eq!(vec!["mcp"], client.done::<Reload>(Empty {}).changed);
+    until_true("it is connected to", || {
+        servers(&client)
+            .iter()
+            .any(|it| it.state == ServerState::Ready)
+    });
+    world.write_config("[mcp.servers.a]\nurl = \"http://127.0.0.1:1\"\ncommand = \"x\"\n");
+    let errors = client.done::<Reload>(Empty {}).errors;
+    assert!(
+        errors[0].contains("mcp.servers.a: it has both"),
+        "{errors:?}"
+    );
+    assert_eq!(ServerState::Ready, servers(&client)[0].state);
+    world.write_config("");
+    client.done::<Reload>(Empty {});
+    until_true("it is gone", || servers(&client).is_empty());
+}
+
+/// Spec 10, Events: who is attached is told of servers and tools, and need not attach again.
+#[test]
+fn attached_clients_hear_of_servers_and_tools() {
+    let world = World::new();
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let mut follow = client.attach(client.create(), Since::Now);
+    follow.until_kind("replayComplete");
+    let words = ["python3", &script(), "example"].map(str::to_owned);
+    let connected = client.done::<Connect>(ConnectParams {
+        alias: None,
+        url: None,
+        auth_env: None,
+        command: words.to_vec(),
+        env: BTreeMap::new(),
+        cwd: None,
+    });
+    assert_eq!("python3", connected.server.alias);
+    let is_ready = |it: &McpStatus| it.server.state == ServerState::Ready;
+    let ready = follow.until(|it| it.read::<McpStatus>().as_ref().is_some_and(is_ready));
+    assert_eq!(2, ready.read::<McpStatus>().unwrap().server.tools);
+    let changed: ToolsChanged = follow.until_kind("toolsChanged").read().unwrap();
+    assert_eq!(vec!["python3__add", "python3__list"], changed.added);
+    let alias = connected.server.alias;
+    client.done::<Disconnect>(ServerParams { alias });
+    let changed: ToolsChanged = follow.until_kind("toolsChanged").read().unwrap();
+    assert_eq!(2, changed.removed.len());
+}
+
+fn script() -> String {
+    let script = repository::top().join("tests/data/mcp/stdio_server.py");
+    script.display().to_string()
+}
+
+/// MCP-4: no orphan is left, even after kill -9 of the daemon; not a child's child in a session of its own either.
+#[test]
+fn no_child_outlives_a_daemon_that_was_killed() {
+    let world = World::new();
+    world.write_config(&format!("[mcp.servers.a]\n{}", server("stays")));
+    let daemon = world.daemon().spawn();
+    let client = world.client();
+    wait_for(&client, ServerState::Ready);
+    let alias = "a".to_owned();
+    let log = client.done::<Logs>(ServerParams { alias }).text;
+    let line = log.lines().find(|it| it.starts_with("pids ")).unwrap();
+    let pids: Vec<PathBuf> = line
+        .split(' ')
+        .skip(1)
+        .map(|it| PathBuf::from(format!("/proc/{it}")))
+        .collect();
+    assert!(pids.iter().all(|it| it.exists()));
+    daemon.kill9();
+    let left = || pids.iter().any(|it| it.exists());
+    let started = std::time::Instant::now();
+    until_true("all are gone", || !left());
+    assert!(
+        started.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        started.elapsed()
+    );
+}
