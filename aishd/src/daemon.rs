@@ -1,6 +1,7 @@
 //! The daemon: the only place that builds things. It starts in the order config, socket, store, broker,
 //! directory, wire, and stops in three steps: ask, wait, force.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -313,7 +314,7 @@ fn build(
     let (models, models_seen) = watch::channel(settings.models.clone());
     let (mcp, mcp_seen) = watch::channel(settings.mcp.clone());
     let broker = Broker::new(env::key, children.clone());
-    let (recalled, kept) = (store.clone(), store.clone());
+    let (recalled, kept, states) = (store.clone(), store.clone(), store.clone());
     let hub = Hub::new(hub::Parts {
         children,
         environment: Box::new(env::key),
@@ -324,7 +325,7 @@ fn build(
                 tracing::warn!("what an MCP server offers could not be kept");
             }
         }),
-        roots: Box::new(Vec::new),
+        roots: Box::new(move || directories(&states)),
         elicitations: None,
     });
     let directory = Directory::new(
@@ -413,6 +414,14 @@ fn reloader(
             }
         }
     }
+}
+
+/// Where the conversations are that nobody has put away.
+fn directories(store: &Store) -> Vec<PathBuf> {
+    let states = store.states().unwrap_or_default();
+    let open = states.into_iter().filter(|(_, it)| !it.archived);
+    let all: BTreeSet<PathBuf> = open.map(|(_, it)| PathBuf::from(it.cwd)).collect();
+    all.into_iter().filter(|it| it.is_absolute()).collect()
 }
 
 /// Keeps the sessions of MCP those of the configuration. It waits for no server.

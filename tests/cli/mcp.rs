@@ -104,7 +104,7 @@ fn servers_come_and_go_at_run_time() {
     let command = format!("'python3 {} plain' more", script());
     let connected = said(&world, &format!("mcp connect {command}"));
     assert_eq!(
-        "more is connected: 14 tools; aishctl mcp tools more\n",
+        "more is connected: 15 tools; aishctl mcp tools more\n",
         connected
     );
     refused(

@@ -62,6 +62,7 @@ async fn work(hub: &Hub, url: String, context: &str) -> bool {
         headers: BTreeMap::new(),
     });
     let server = Server {
+        written: endpoint.clone(),
         endpoint,
         off: None,
     };
@@ -81,10 +82,7 @@ async fn work(hub: &Hub, url: String, context: &str) -> bool {
     }
     let mut all = true;
     for (tool, arguments) in calls(&status, context) {
-        let name = ToolName {
-            alias: alias.clone(),
-            tool,
-        };
+        let name = ToolName::new(alias.clone(), &tool).unwrap();
         let never = CancellationToken::new();
         match hub.call(&name, arguments, None, &never).await {
             Ok(outcome) => eprintln!("{name}: {}", outcome.text),

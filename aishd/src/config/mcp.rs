@@ -88,6 +88,7 @@ pub fn settings(
                 Ok(endpoint) => {
                     let server = Server {
                         off: off(server.enabled),
+                        written: endpoint.clone(),
                         endpoint,
                     };
                     servers.insert(alias, Arc::new(expanded(server, value)));
@@ -162,12 +163,11 @@ fn endpoint(server: &ServerFile, private: bool) -> Result<Endpoint, String> {
 
 /// Puts variables in. One that is not set costs its own server only, and says which it is.
 fn expanded(server: Server, value: &dyn Fn(&str) -> Option<String>) -> Server {
-    let Server { endpoint, off } = server;
-    match expanded_endpoint(&endpoint, value) {
-        Ok(endpoint) => Server { endpoint, off },
+    match expanded_endpoint(&server.written, value) {
+        Ok(endpoint) => Server { endpoint, ..server },
         Err((key, unset)) => Server {
-            endpoint,
-            off: off.or(Some(format!("{key}: {unset}"))),
+            off: server.off.or(Some(format!("{key}: {unset}"))),
+            ..server
         },
     }
 }
@@ -233,7 +233,7 @@ mod tests {
     fn wrong_entries_say_what_is_wrong() {
         check(
             "[servers.a__b]\nurl=\"http://x\"",
-            &["\"a__b\" cannot be an alias"],
+            &["the alias \"a__b\" is not made"],
         );
         check(
             "[servers.a]",
@@ -286,7 +286,12 @@ mod tests {
         let off: Vec<_> = mcp.servers.values().map(|it| it.off.as_deref()).collect();
         let gone = "env.KEY: the variable GONE is not set";
         assert_eq!(vec![Some(gone), None, Some("enabled = false")], off);
-        let words = mcp.servers.values().nth(1).map(|it| it.endpoint.shown());
-        assert_eq!(Some("x t0ken d".to_owned()), words);
+        let server = mcp.servers.values().nth(1).unwrap();
+        let Endpoint::Stdio(stdio) = &server.endpoint else {
+            panic!("{server:?}");
+        };
+        assert_eq!(vec!["t0ken", "d"], stdio.args);
+        // What is shown and stored has no values in it.
+        assert_eq!("x ${TOKEN} ${GONE:-d}", server.written.shown());
     }
 }

@@ -1,10 +1,16 @@
 //! What a server asks of us or of a person (MCP-15). What is off is not announced, and declined if it comes anyway.
 
+use std::path::PathBuf;
+
+use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::message::METHOD_NOT_FOUND;
 use crate::core::tool_name::Alias;
+
+/// More directories than anybody works in.
+const MAX_ROOTS: usize = 64;
 
 /// A form or a page that a server wants a person to see. Whoever takes it answers it, or drops it, which declines.
 #[derive(Debug)]
@@ -30,8 +36,8 @@ pub enum Elicited {
 pub(super) struct Respondent<'a> {
     pub(super) alias: &'a Alias,
     pub(super) elicitations: Option<&'a mpsc::Sender<Elicitation>>,
-    /// `file://` addresses of the open conversations' directories.
-    pub(super) roots: &'a (dyn Fn() -> Vec<String> + Send + Sync),
+    /// The directories of the conversations.
+    pub(super) roots: &'a (dyn Fn() -> Vec<PathBuf> + Send + Sync),
 }
 
 impl Respondent<'_> {
@@ -44,8 +50,9 @@ impl Respondent<'_> {
         match method {
             "ping" => Ok(json!({})),
             "roots/list" => {
-                let roots = (self.roots)();
-                let roots: Vec<Value> = roots.iter().map(|it| json!({"uri": it})).collect();
+                let urls = (self.roots)().into_iter().take(MAX_ROOTS);
+                let urls = urls.filter_map(|it| Url::from_file_path(it).ok());
+                let roots: Vec<Value> = urls.map(|it| json!({"uri": it.as_str()})).collect();
                 Ok(json!({ "roots": roots }))
             }
             "elicitation/create" => match self.elicitations {

@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 
 use super::client::Address;
-use super::era::{CAPABILITY_MISSING, HEADER_MISMATCH, VERSION_UNSUPPORTED};
+use super::era::{CAPABILITY_MISSING, HEADER_MISMATCH, STATELESS, VERSION_UNSUPPORTED};
 use super::error::{Broken, Failure};
 use super::inbox::{Inbox, Origin};
 use super::message::{self, METHOD_NOT_FOUND, Message, RpcError};
@@ -180,7 +180,13 @@ impl Http {
     fn keep_session(&self, response: &Response) {
         let given = response.headers().get(SESSION_ID);
         let given = given.filter(|it| !it.is_empty() && it.len() <= MAX_SESSION_ID);
-        if let Some(id) = given {
+        // What has no sessions may say an id, and it means nothing.
+        let stateless = self
+            .state()
+            .version
+            .as_ref()
+            .is_some_and(|it| it == STATELESS);
+        if let (Some(id), false) = (given, stateless) {
             let mut id = id.clone();
             id.set_sensitive(true);
             self.state().session = Some(id);

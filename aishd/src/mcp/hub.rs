@@ -47,8 +47,8 @@ pub struct Parts {
     pub recall: Box<Recall>,
     /// Keeps a text under a key, over the end of the daemon.
     pub keep: Box<Keep>,
-    /// `file://` addresses of the open conversations' directories.
-    pub roots: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// The directories of the conversations.
+    pub roots: Box<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     /// Where forms go that servers want filled in; `None`: this daemon announces that it shows none.
     pub elicitations: Option<mpsc::Sender<Elicitation>>,
 }
@@ -175,6 +175,7 @@ impl Hub {
             let _alone = self.inner.change.lock().await;
             let alias = self.free(alias, &endpoint)?;
             let server = Server {
+                written: endpoint.clone(),
                 endpoint,
                 off: None,
             };
@@ -265,7 +266,7 @@ impl Hub {
         cancel: &CancellationToken,
     ) -> Result<Outcome, CallError> {
         let servers = self.inner.shared.servers.borrow().clone();
-        let known = servers.get(&name.alias).is_some();
+        let known = servers.get(name.alias()).is_some();
         let tool = match servers.tool(name) {
             Some(tool) => tool.clone(),
             // A server that is down has no tools, and that is what has to be said.
@@ -276,28 +277,28 @@ impl Hub {
         let mirrored = headers
             .filter_map(|it| Some((it.name.clone(), mirror::value(it, &arguments)?)))
             .collect();
-        let params = json!({"name": name.tool, "arguments": arguments});
+        let params = json!({"name": name.tool(), "arguments": arguments});
         let asked = Asked {
             method: "tools/call",
             params,
-            about: Some(name.tool.clone()),
+            about: Some(name.tool().to_owned()),
             mirrored,
             notes,
         };
-        let result = self.ask(&name.alias, asked, cancel).await?;
+        let result = self.ask(name.alias(), asked, cancel).await?;
         Ok(content::flatten(&result))
     }
 
     fn no_tool(&self, name: &ToolName, servers: &Servers) -> CallError {
         use crate::core::mcp::server::State;
-        let server = servers.get(&name.alias);
+        let server = servers.get(name.alias());
         let why = match server.map(|it| &it.state) {
             Some(State::Failed { why, .. } | State::Off(why)) => why.clone(),
             Some(State::Connecting) => "it is still connecting".to_owned(),
             Some(State::Ready) | None => return CallError::UnknownTool(name.clone()),
         };
         CallError::Transport {
-            alias: name.alias.clone(),
+            alias: name.alias().clone(),
             failure: Failure::NotConnected(why),
         }
     }

@@ -78,9 +78,8 @@ impl Means<'_> {
 }
 
 impl Live {
-    /// Ends the session; every call in flight fails like this. Returns when nothing of a child is left.
-    pub(super) async fn end(mut self, failure: Failure) {
-        self.peer.inbox.close(failure).await;
+    /// Leaves in good order. Returns when nothing of a child is left.
+    pub(super) async fn end(mut self) {
         let leaving = self.peer.link.leave();
         let _slow = tokio::time::timeout(GOODBYE, leaving).await;
         self.stop.cancel();

@@ -127,6 +127,10 @@ impl Peer {
                 }
                 answer = &mut waiting.reply => {
                     let answer = answer.unwrap_or_else(|_closed| Err(gone()));
+                    // What came before the answer is shown before it.
+                    while let Ok(note) = notes.try_recv() {
+                        pass_on(call, note);
+                    }
                     return answer.map_err(Unanswered::from);
                 }
                 end = &mut carry, if !carried => {
@@ -141,10 +145,7 @@ impl Peer {
                     if matches!(note, Note::Progress { .. }) {
                         quiet = Instant::now() + question.patience.quiet;
                     }
-                    if let Some(notes) = call.and_then(|it| it.notes) {
-                        // Who looks on too slowly misses some of it.
-                        let _slow = notes.try_send(note);
-                    }
+                    pass_on(call, note);
                 }
                 () = tokio::time::sleep_until(quiet.min(hard)) => {
                     return Err(self.called_off(&waiting, Broken::TimedOut, "timed out"));
@@ -251,6 +252,13 @@ impl From<Broken> for Unanswered {
             broken,
             abandoned: None,
         }
+    }
+}
+
+fn pass_on(call: Option<Call<'_>>, note: Note) {
+    if let Some(notes) = call.and_then(|it| it.notes) {
+        // Who looks on too slowly misses some of it.
+        let _slow = notes.try_send(note);
     }
 }
 

@@ -1,22 +1,25 @@
 //! One actor for each server (architecture, decision 2). `select` picks what is next and may be dropped; `apply` runs to
 //! its end and waits for nobody: whatever takes time is a task of the actor.
 
+mod phases;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::phases::{Phase, Up};
 use super::backoff::Backoff;
 use super::era::Era;
-use super::error::{Broken, Failure};
+use super::error::Failure;
 use super::hub::Shared;
-use super::inbox::{Inbound, Inbox};
-use super::lifecycle::{self, Live, Means};
+use super::inbox::Inbound;
+use super::lifecycle::{self, Live};
 use super::remembered::Remembered;
 use super::ring::Ring;
 use super::work::{self, Work};
@@ -75,33 +78,17 @@ pub(super) struct Session {
     reported: Option<String>,
     next_id: u64,
     log: Ring,
+    /// Sessions that are being ended; another is begun behind them.
+    leaving: Vec<Live>,
     /// A child that died of a question from 2026 is not asked it at its next start.
     guess: Option<Era>,
-}
-
-enum Phase {
-    /// Not wanted, or failed; by itself it is tried again then.
-    Down {
-        retry_at: Option<Instant>,
-    },
-    Connecting(AbortHandle),
-    Up(Box<Up>),
-}
-
-struct Up {
-    live: Live,
-    inbound: mpsc::Receiver<Inbound>,
-    changes: watch::Receiver<u64>,
-    since: Instant,
-    listing: bool,
-    list_again_at: Option<Instant>,
 }
 
 /// What ended by itself.
 enum Done {
     Connected(Box<Result<Up, Failure>>),
-    /// A call; what has to be done again comes back.
-    Asked(Option<(Work, String)>),
+    /// A call; what has to be done again comes back, with the reason and the session that was lost.
+    Asked(Option<(Work, String, u64)>),
     Listed(Result<Listed, Failure>),
     Told,
 }
@@ -127,8 +114,8 @@ impl Session {
         ends: Ends,
         log: Ring,
     ) -> Self {
-        let identity = shared.identity(&server.endpoint);
-        let remembered = shared.recall(&server.endpoint);
+        let identity = shared.identity(&server.written);
+        let remembered = shared.recall(&server.written);
         let tools = remembered.listed(&identity, server.endpoint.kind()).tools;
         let state = match &server.off {
             Some(why) => State::Off(why.clone()),
@@ -137,7 +124,7 @@ impl Session {
         let offered = if server.off.is_none() { tools } else { vec![] };
         let status = ServerStatus {
             alias: alias.clone(),
-            endpoint: server.endpoint.shown(),
+            endpoint: server.written.shown(),
             kind: server.endpoint.kind(),
             identity,
             state,
@@ -164,6 +151,7 @@ impl Session {
             reported: None,
             next_id: 1,
             log,
+            leaving: vec![],
             guess: None,
         }
     }
@@ -196,6 +184,10 @@ impl Session {
         }
         self.down(&Failure::NotConnected("it was disconnected".to_owned()))
             .await;
+        for live in std::mem::take(&mut self.leaving) {
+            live.end().await;
+        }
+        // What else is being ended is waited for, and whatever else still runs is not.
         self.tasks.shutdown().await;
     }
 
@@ -335,10 +327,11 @@ impl Session {
     fn ask(&mut self, work: Work) {
         let Phase::Up(up) = &self.phase else { return };
         let (peer, shared) = (up.live.peer.clone(), self.shared.clone());
-        let alias = self.alias.clone();
+        let (alias, session) = (self.alias.clone(), self.next_id);
         self.tasks.spawn(async move {
             let respondent = shared.respondent(&alias);
-            Done::Asked(work::perform(&peer, respondent, work).await)
+            let again = work::perform(&peer, respondent, work).await;
+            Done::Asked(again.map(|(work, why)| (work, why, session)))
         });
     }
 
@@ -398,10 +391,12 @@ impl Session {
     async fn done(&mut self, done: Done) {
         match done {
             Done::Told | Done::Asked(None) => {}
-            Done::Asked(Some((mut work, why))) => {
+            Done::Asked(Some((mut work, why, session))) => {
                 work.repeated = true;
                 work.wait_until = Instant::now() + self.shared.limits().connect * 2;
                 match &self.phase {
+                    // Another call has found out before, and there is a new one.
+                    Phase::Up(_) if session != self.next_id => self.ask(work),
                     Phase::Up(_) => {
                         tracing::info!(mcp = %self.alias, why, "the server forgot our session");
                         self.waiting.push_back(work);
@@ -457,134 +452,9 @@ impl Session {
             let era = up.live.peer.era;
             let now = Remembered::new(era, &self.status);
             if now != self.remembered {
-                self.shared.keep(&self.server.endpoint, &now);
+                self.shared.keep(&self.server.written, &now);
                 self.remembered = now;
             }
-        }
-    }
-
-    fn connect(&mut self) {
-        if self.status.state != State::Connecting {
-            self.status.state = State::Connecting;
-            self.status.since = clock::now();
-            self.publish();
-        }
-        self.backoff.tried();
-        let (to_actor, inbound) = mpsc::channel(INBOUND);
-        let (changed, changes) = watch::channel(0);
-        let inbox = Inbox::new(self.next_id, to_actor, changed);
-        let (shared, server) = (self.shared.clone(), self.server.clone());
-        let (identity, recalled) = (
-            self.status.identity.clone(),
-            self.remembered.era().or(self.guess),
-        );
-        let log = self.log.clone();
-        // Ids go on, with room for what the handshake asks.
-        self.next_id += 1 << 20;
-        let connecting = self.tasks.spawn(async move {
-            let means = Means {
-                shared: &shared,
-                identity: &identity,
-                inbox: &inbox,
-                recalled,
-                log: &log,
-            };
-            let live = match &server.endpoint {
-                Endpoint::Http(http) => lifecycle::http(http, means).await,
-                Endpoint::Stdio(stdio) => lifecycle::stdio(stdio, means).await,
-            };
-            Done::Connected(Box::new(live.map(|live| Up {
-                live,
-                inbound,
-                changes,
-                since: Instant::now(),
-                listing: false,
-                list_again_at: None,
-            })))
-        });
-        self.phase = Phase::Connecting(connecting);
-    }
-
-    fn came_up(&mut self, mut up: Up) {
-        let listed = std::mem::take(&mut up.live.listed);
-        tracing::info!(
-            mcp = %self.alias,
-            protocol = up.live.about.protocol,
-            tools = listed.tools.len(),
-            ms = up.live.connect_ms,
-            "connected"
-        );
-        self.status.about = up.live.about.clone();
-        self.status.connect_ms = Some(up.live.connect_ms);
-        self.status.state = State::Ready;
-        self.status.since = clock::now();
-        self.reported = None;
-        self.phase = Phase::Up(Box::new(up));
-        self.take(listed);
-        self.publish();
-        for asker in std::mem::take(&mut self.refreshing) {
-            let _gone = asker.send(Ok(()));
-        }
-        for work in std::mem::take(&mut self.waiting) {
-            if !work.is_unwanted() {
-                self.ask(work);
-            }
-        }
-    }
-
-    /// The session could not be made, or broke.
-    async fn fell(&mut self, failure: Failure) {
-        match (&self.phase, &failure) {
-            (Phase::Up(up), _) => self.backoff.lived(up.since.elapsed()),
-            (Phase::Connecting(_), Failure::Ended(_)) => {
-                self.guess = match self.guess {
-                    None => Some(Era::Session),
-                    Some(_) => None,
-                };
-            }
-            (Phase::Connecting(_) | Phase::Down { .. }, _) => {}
-        }
-        self.down(&failure).await;
-        let why = failure.to_string();
-        if self.reported.as_ref() != Some(&why) {
-            tracing::warn!(mcp = %self.alias, why, "not connected");
-            self.reported = Some(why.clone());
-        }
-        self.status.state = State::Failed {
-            why,
-            hint: failure.hint(&self.alias),
-        };
-        self.status.since = clock::now();
-        self.status.tools = Arc::default();
-        self.phase = Phase::Down {
-            retry_at: Some(Instant::now() + self.backoff.next()),
-        };
-        self.publish();
-    }
-
-    /// Ends the session that there is. Calls in flight fail with a transport error.
-    async fn down(&mut self, failure: &Failure) {
-        self.drop_session(failure).await;
-        for work in std::mem::take(&mut self.waiting) {
-            work.answer(&self.alias, Err(Broken::Failure(failure.clone())));
-        }
-        for asker in std::mem::take(&mut self.refreshing) {
-            let _gone = asker.send(Err(failure.clone()));
-        }
-    }
-
-    async fn drop_session(&mut self, failure: &Failure) {
-        let phase = std::mem::replace(&mut self.phase, Phase::Down { retry_at: None });
-        match phase {
-            Phase::Up(up) => {
-                let Up { live, inbound, .. } = *up;
-                // Whoever wants to tell us something more must not wait for us.
-                drop(inbound);
-                live.end(failure.clone()).await;
-            }
-            // What it has made is dropped with it, a child included.
-            Phase::Connecting(task) => task.abort(),
-            Phase::Down { .. } => {}
         }
     }
 

@@ -23,7 +23,7 @@ use crate::core::mcp::server::{Kind, ServerStatus, Servers, State};
 use crate::core::mcp::settings::{Auth, Endpoint, Http, Stdio};
 use crate::core::mcp::text::one_line;
 use crate::core::mcp::tool::Digest;
-use crate::core::tool_name::{Alias, ToolName};
+use crate::core::tool_name::{Alias, NameError, ToolName};
 use crate::mcp::hub::ChangeError;
 use crate::mcp::{self, CallError, Side};
 
@@ -66,7 +66,7 @@ async fn tools(call: Call<Tools>) -> Result<ToolsResult, Refusal> {
     };
     let wanted = servers
         .tools()
-        .filter(|(name, _)| of.as_ref().is_none_or(|it| *it == name.alias));
+        .filter(|(name, _)| of.as_ref().is_none_or(|it| it == name.alias()));
     Ok(ToolsResult {
         toolset: servers.toolset,
         tools: wanted
@@ -83,7 +83,7 @@ async fn tools(call: Call<Tools>) -> Result<ToolsResult, Refusal> {
 async fn tool(call: Call<Tool>) -> Result<ToolResult, Refusal> {
     let servers = now(&call.server);
     let text = &call.params.name;
-    let name = ToolName::parse(text);
+    let name = text.parse::<ToolName>().ok();
     let tool = name.as_ref().and_then(|it| servers.tool(it));
     let tool = tool.ok_or_else(|| {
         Refusal::new(ErrorKind::NotFound, format!("unknown tool {text}")).hint("aishctl mcp tools")
@@ -254,7 +254,7 @@ async fn get_prompt(call: Call<GetPrompt>) -> Result<GetPromptResult, Refusal> {
 
 fn alias(text: &str) -> Result<Alias, Refusal> {
     text.parse()
-        .map_err(|error: crate::core::tool_name::AliasError| Refusal::params(&error.to_string()))
+        .map_err(|error: NameError| Refusal::params(&error.to_string()))
 }
 
 fn known<'a>(servers: &'a Servers, text: &str) -> Result<&'a ServerStatus, Refusal> {

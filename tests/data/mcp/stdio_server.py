@@ -35,7 +35,7 @@ def text(said):
     return {"content": [{"type": "text", "text": said}]}
 
 
-TOOLS = "echo die long_line bad_utf8 wrong_id missing_id batch noise flood silent env grow ping_me ask_me".split()
+TOOLS = "echo die long_line bad_utf8 wrong_id missing_id batch noise flood silent env grow ping_me ask_me roots_me".split()
 GROWN = []
 
 # What the documentation shows.
@@ -103,8 +103,8 @@ def call(ident, name, params):
         GROWN.append(f"t{len(GROWN)}")
         say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         result(ident, text("grown"))
-    elif name in ("ping_me", "ask_me"):
-        method = {"ping_me": "ping", "ask_me": "elicitation/create"}[name]
+    elif name in ("ping_me", "ask_me", "roots_me"):
+        method = {"ping_me": "ping", "ask_me": "elicitation/create", "roots_me": "roots/list"}[name]
         params = {"message": "who?", "requestedSchema": {"type": "object"}}
         say({"jsonrpc": "2.0", "id": "mine", "method": method, "params": params})
         answer = json.loads(sys.stdin.readline())

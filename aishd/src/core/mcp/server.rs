@@ -88,21 +88,18 @@ impl Servers {
     /// A tool that can be offered.
     #[must_use]
     pub fn tool(&self, name: &ToolName) -> Option<&Arc<Tool>> {
-        self.get(&name.alias)?
+        self.get(name.alias())?
             .tools
             .iter()
-            .find(|it| it.name == name.tool)
+            .find(|it| it.name == name.tool())
     }
 
     /// Every tool that can be offered, with its whole name.
     pub fn tools(&self) -> impl Iterator<Item = (ToolName, &Arc<Tool>)> {
         self.list.iter().flat_map(|server| {
-            server.tools.iter().map(|tool| {
-                let name = ToolName {
-                    alias: server.alias.clone(),
-                    tool: tool.name.clone(),
-                };
-                (name, tool)
+            server.tools.iter().filter_map(|tool| {
+                let name = ToolName::new(server.alias.clone(), &tool.name).ok()?;
+                Some((name, tool))
             })
         })
     }

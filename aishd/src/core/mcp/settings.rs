@@ -45,7 +45,10 @@ impl Default for Limits {
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
+    /// With the values of variables in it.
     pub endpoint: Endpoint,
+    /// As it was written, without them: what is shown, and what its definitions are bound to.
+    pub written: Endpoint,
     /// Why it is not connected to, if it is not to be.
     pub off: Option<String>,
 }

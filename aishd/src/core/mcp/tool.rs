@@ -98,10 +98,10 @@ impl Tool {
             return Err("it is no object".to_owned());
         };
         let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
-        let fits = !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS;
-        if !fits || name.chars().any(|it| it.is_control() || it.is_whitespace()) {
+        let fits = (1..=MAX_NAME_CHARS).contains(&name.len());
+        if !fits || !name.bytes().all(|it| it.is_ascii_graphic()) {
             return Err(format!(
-                "a name has 1 to {MAX_NAME_CHARS} characters and no white space"
+                "a name is 1 to {MAX_NAME_CHARS} characters of ASCII without white space"
             ));
         }
         let schema = |key| sent.get(key).filter(|it| it.is_object()).cloned();
@@ -267,7 +267,7 @@ mod tests {
                 "no object",
                 "no object",
                 "two words",
-                "a name has",
+                "a name is",
                 "twice",
             ],
         );

@@ -225,7 +225,7 @@ async fn progress_is_passed_on_and_extends_the_time() {
     bench.server = Some(server);
     bench.ready().await;
     let (sender, mut notes) = mpsc::channel(64);
-    let name = ToolName::parse("a__slow").unwrap();
+    let name = "a__slow".parse::<ToolName>().unwrap();
     let cancel = CancellationToken::new();
     let slow = bench
         .hub
@@ -261,7 +261,7 @@ async fn wait_for(bench: &Bench, method: &str, part: &str) {
 async fn a_cancelled_call_ends_at_once() {
     let bench = Bench::http("progress").await;
     bench.ready().await;
-    let name = ToolName::parse("a__silent").unwrap();
+    let name = "a__silent".parse::<ToolName>().unwrap();
     let cancel = CancellationToken::new();
     let call = bench.hub.call(&name, serde_json::Map::new(), None, &cancel);
     let cancelling = async {
@@ -355,6 +355,7 @@ async fn a_changed_configuration_touches_only_its_servers() {
     let before = bench.methods().await.len();
     let mut settings = bench.settings.clone();
     let off = Server {
+        written: Endpoint::Http(url(1)),
         endpoint: Endpoint::Http(url(1)),
         off: Some("enabled = false".to_owned()),
     };
@@ -371,4 +372,40 @@ async fn a_changed_configuration_touches_only_its_servers() {
         "dispatch failed: unknown tool a__echo",
         bench.call("echo").await
     );
+}
+
+/// Spec 85, 4.5: calls in flight finish on the session that they began on.
+#[tokio::test]
+async fn a_call_in_flight_outlives_a_change_of_its_server() {
+    let bench = Bench::http("progress").await;
+    bench.ready().await;
+    let (sender, mut notes) = mpsc::channel(64);
+    let name = "a__slow".parse::<ToolName>().unwrap();
+    let never = CancellationToken::new();
+    let slow = bench
+        .hub
+        .call(&name, serde_json::Map::new(), Some(sender), &never);
+    let changing = async {
+        notes.recv().await.unwrap();
+        let mut settings = bench.settings.clone();
+        let mut http = url(bench.server.as_ref().unwrap().port);
+        http.headers.insert("X-New".to_owned(), "yes".to_owned());
+        let changed = Server {
+            written: Endpoint::Http(http.clone()),
+            endpoint: Endpoint::Http(http),
+            off: None,
+        };
+        settings.servers.insert(alias(), Arc::new(changed));
+        bench.hub.configure(settings).await;
+    };
+    let (done, ()) = tokio::join!(slow, changing);
+    assert_eq!("done", said(done));
+    bench.ready().await;
+    let sent = bench.sent().await;
+    let initialized: Vec<bool> = sent
+        .iter()
+        .filter(|it| it.0 == "initialize")
+        .map(|it| it.1.get("x-new").is_some())
+        .collect();
+    assert_eq!(vec![false, true], initialized);
 }

@@ -94,7 +94,7 @@ fn hub(kept: &Kept, people: People) -> (Hub, Option<mpsc::Receiver<Elicitation>>
         keep: Box::new(move |key, text| {
             keeping.lock().unwrap().insert(key.to_owned(), text);
         }),
-        roots: Box::new(|| vec!["file:///somewhere".to_owned()]),
+        roots: Box::new(|| vec![PathBuf::from("/some where")]),
         elicitations: (people == People::Some).then_some(sender),
     });
     (hub, (people == People::Some).then_some(receiver))
@@ -148,6 +148,7 @@ impl Bench {
         let kept = Kept::default();
         let (hub, elicitations) = hub(&kept, people);
         let server = Server {
+            written: endpoint.clone(),
             endpoint,
             off: None,
         };
@@ -192,17 +193,17 @@ impl Bench {
 
     fn tools(&self) -> Vec<String> {
         let servers = self.hub.servers().borrow().clone();
-        servers.tools().map(|(name, _)| name.tool).collect()
+        servers
+            .tools()
+            .map(|(name, _)| name.tool().to_owned())
+            .collect()
     }
 
     async fn outcome(&self, tool: &str, arguments: Value) -> Result<Outcome, CallError> {
         let Value::Object(arguments) = arguments else {
             panic!("arguments are an object");
         };
-        let name = ToolName {
-            alias: alias(),
-            tool: tool.to_owned(),
-        };
+        let name = ToolName::new(alias(), tool).unwrap();
         let never = CancellationToken::new();
         let call = self.hub.call(&name, arguments, None, &never);
         tokio::time::timeout(PATIENCE, call)

@@ -110,7 +110,9 @@ async fn everything(bench: &Bench) {
         .unwrap();
     assert!(weather.structured.is_some());
 
-    let name = ToolName::parse("a__trigger-long-running-operation").unwrap();
+    let name = "a__trigger-long-running-operation"
+        .parse::<ToolName>()
+        .unwrap();
     let arguments = json!({"duration": 1, "steps": 4})
         .as_object()
         .unwrap()
@@ -207,7 +209,7 @@ async fn files_are_read_and_written() {
     let servers = bench.hub.servers().borrow().clone();
     let hints = |tool: &str| {
         servers
-            .tool(&ToolName::parse(tool).unwrap())
+            .tool(&tool.parse::<ToolName>().unwrap())
             .unwrap()
             .hints()
     };
@@ -312,7 +314,7 @@ async fn a_fastmcp_server_is_used() {
             failed.starts_with("error result: ") && failed.contains("on fire"),
             "{failed}"
         );
-        let name = ToolName::parse("a__count").unwrap();
+        let name = "a__count".parse::<ToolName>().unwrap();
         let arguments = json!({"to": 3}).as_object().unwrap().clone();
         let (sender, mut notes) = mpsc::channel(64);
         let never = CancellationToken::new();

@@ -31,7 +31,7 @@ async fn a_server_without_sessions_is_asked_with_everything_in_each_request() {
             json!({}),
             meta["io.modelcontextprotocol/clientCapabilities"]
         );
-        assert_eq!(None, headers.get("Mcp-Session-Id"));
+        assert_eq!(None, headers.get("mcp-session-id"));
     }
 }
 

@@ -52,6 +52,8 @@ async fn bad_lines_cost_their_call_only() {
             "ask_me",
             r#"{"code": -32601, "message": "this client shows no forms"}"#.to_owned(),
         ),
+        // R12: what is off is empty.
+        ("roots_me", r#"{"roots": []}"#.to_owned()),
         ("echo", "{}".to_owned()),
     ] {
         assert_eq!(expected, bench.call(tool).await, "{tool}");
@@ -138,7 +140,7 @@ async fn changes_and_cancelled_calls_of_a_child() {
     assert_eq!("grown", bench.call("grow").await);
     bench.until(|it| it.tools.len() == tools + 1).await;
     let cancel = CancellationToken::new();
-    let name = ToolName::parse("a__silent").unwrap();
+    let name = "a__silent".parse::<ToolName>().unwrap();
     let call = bench.hub.call(&name, serde_json::Map::new(), None, &cancel);
     let cancelling = async {
         in_log(&bench, "silent ").await;
@@ -193,4 +195,18 @@ async fn a_form_of_a_child_is_answered_by_a_person() {
     };
     let (answer, ()) = tokio::join!(bench.call("ask_me"), person);
     assert_eq!(r#"{"action": "decline"}"#, answer);
+}
+
+/// MCP-15: only when the configuration says so.
+#[tokio::test]
+async fn directories_are_told_where_that_is_switched_on() {
+    let bench = Bench::stdio("plain").await;
+    bench.ready().await;
+    bench.hub.disconnect(&alias()).await.unwrap();
+    let mut settings = bench.settings.clone();
+    settings.roots = true;
+    bench.hub.configure(settings).await;
+    bench.ready().await;
+    let expected = r#"{"roots": [{"uri": "file:///some%20where"}]}"#;
+    assert_eq!(expected, bench.call("roots_me").await);
 }

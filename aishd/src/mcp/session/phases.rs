@@ -1,0 +1,175 @@
+//! How a session comes up and goes down.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::super::era::Era;
+use super::super::error::{Broken, Failure};
+use super::super::inbox::{Inbound, Inbox};
+use super::super::lifecycle::{self, Live, Means};
+use super::{Done, INBOUND, Session};
+use crate::clock;
+use crate::core::mcp::server::State;
+use crate::core::mcp::settings::Endpoint;
+
+/// Whether there is a session.
+pub(super) enum Phase {
+    /// Not wanted, or failed; by itself it is tried again then.
+    Down {
+        retry_at: Option<Instant>,
+    },
+    Connecting(AbortHandle),
+    Up(Box<Up>),
+}
+
+/// A session that is there.
+pub(super) struct Up {
+    pub(super) live: Live,
+    pub(super) inbound: mpsc::Receiver<Inbound>,
+    pub(super) changes: watch::Receiver<u64>,
+    pub(super) since: Instant,
+    pub(super) listing: bool,
+    pub(super) list_again_at: Option<Instant>,
+}
+
+impl Session {
+    pub(super) fn connect(&mut self) {
+        if self.status.state != State::Connecting {
+            self.status.state = State::Connecting;
+            self.status.since = clock::now();
+            self.publish();
+        }
+        self.backoff.tried();
+        let (to_actor, inbound) = mpsc::channel(INBOUND);
+        let (changed, changes) = watch::channel(0);
+        let inbox = Inbox::new(self.next_id, to_actor, changed);
+        let (shared, server) = (self.shared.clone(), self.server.clone());
+        let (identity, recalled) = (
+            self.status.identity.clone(),
+            self.remembered.era().or(self.guess),
+        );
+        let log = self.log.clone();
+        // Ids go on, with room for what the handshake asks.
+        self.next_id += 1 << 20;
+        let leaving = std::mem::take(&mut self.leaving);
+        let connecting = self.tasks.spawn(async move {
+            // Two of one child could get into each other's way.
+            for live in leaving {
+                live.end().await;
+            }
+            let means = Means {
+                shared: &shared,
+                identity: &identity,
+                inbox: &inbox,
+                recalled,
+                log: &log,
+            };
+            let live = match &server.endpoint {
+                Endpoint::Http(http) => lifecycle::http(http, means).await,
+                Endpoint::Stdio(stdio) => lifecycle::stdio(stdio, means).await,
+            };
+            Done::Connected(Box::new(live.map(|live| Up {
+                live,
+                inbound,
+                changes,
+                since: Instant::now(),
+                listing: false,
+                list_again_at: None,
+            })))
+        });
+        self.phase = Phase::Connecting(connecting);
+    }
+
+    pub(super) fn came_up(&mut self, mut up: Up) {
+        let listed = std::mem::take(&mut up.live.listed);
+        tracing::info!(
+            mcp = %self.alias,
+            protocol = up.live.about.protocol,
+            tools = listed.tools.len(),
+            ms = up.live.connect_ms,
+            "connected"
+        );
+        self.status.about = up.live.about.clone();
+        self.status.connect_ms = Some(up.live.connect_ms);
+        self.status.state = State::Ready;
+        self.status.since = clock::now();
+        self.reported = None;
+        self.phase = Phase::Up(Box::new(up));
+        self.take(listed);
+        self.publish();
+        for asker in std::mem::take(&mut self.refreshing) {
+            let _gone = asker.send(Ok(()));
+        }
+        for work in std::mem::take(&mut self.waiting) {
+            if !work.is_unwanted() {
+                self.ask(work);
+            }
+        }
+    }
+
+    /// The session could not be made, or broke.
+    pub(super) async fn fell(&mut self, failure: Failure) {
+        match (&self.phase, &failure) {
+            (Phase::Up(up), _) => self.backoff.lived(up.since.elapsed()),
+            (Phase::Connecting(_), Failure::Ended(_)) => {
+                self.guess = match self.guess {
+                    None => Some(Era::Session),
+                    Some(_) => None,
+                };
+            }
+            (Phase::Connecting(_) | Phase::Down { .. }, _) => {}
+        }
+        self.down(&failure).await;
+        let why = failure.to_string();
+        if self.reported.as_ref() != Some(&why) {
+            tracing::warn!(mcp = %self.alias, why, "not connected");
+            self.reported = Some(why.clone());
+        }
+        self.status.state = State::Failed {
+            why,
+            hint: failure.hint(&self.alias),
+        };
+        self.status.since = clock::now();
+        self.status.tools = Arc::default();
+        self.phase = Phase::Down {
+            retry_at: Some(Instant::now() + self.backoff.next()),
+        };
+        for live in std::mem::take(&mut self.leaving) {
+            self.tasks.spawn(async move {
+                live.end().await;
+                Done::Told
+            });
+        }
+        self.publish();
+    }
+
+    /// Ends the session that there is. Calls in flight fail with a transport error.
+    pub(super) async fn down(&mut self, failure: &Failure) {
+        self.drop_session(failure).await;
+        for work in std::mem::take(&mut self.waiting) {
+            work.answer(&self.alias, Err(Broken::Failure(failure.clone())));
+        }
+        for asker in std::mem::take(&mut self.refreshing) {
+            let _gone = asker.send(Err(failure.clone()));
+        }
+    }
+
+    pub(super) async fn drop_session(&mut self, failure: &Failure) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Down { retry_at: None });
+        match phase {
+            Phase::Up(up) => {
+                let Up { live, inbound, .. } = *up;
+                // Whoever wants to tell us something more must not wait for us.
+                drop(inbound);
+                live.peer.inbox.close(failure.clone()).await;
+                self.leaving.push(live);
+            }
+            // What it has made is dropped with it, a child included.
+            Phase::Connecting(task) => task.abort(),
+            Phase::Down { .. } => {}
+        }
+    }
+}
