@@ -15,9 +15,6 @@ use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Registry, reload};
 
 use crate::args::Args;
 use crate::broker::Broker;
@@ -28,6 +25,7 @@ use crate::conversation::Surroundings;
 use crate::conversation::directory::Directory;
 use crate::core::event::At;
 use crate::core::preset::Models;
+use crate::logging::{LogSettings, Logging};
 use crate::rpc::{About, GRACE_MS, Parts, Reloaded, Server, Stopping, listen};
 use crate::socket::{self, Socket, SocketError};
 use crate::store::{OpenError, Store};
@@ -48,21 +46,6 @@ mod exit {
     pub(super) const TAKEN: u8 = 75;
     /// The configuration cannot be used.
     pub(super) const CONFIG: u8 = 78;
-}
-
-/// What is logged.
-struct Filter {
-    handle: reload::Handle<EnvFilter, Registry>,
-    /// Said by `AISH_LOG`, which beats the configuration.
-    fixed: bool,
-}
-
-impl Filter {
-    fn follow(&self, settings: &Settings) {
-        if let (false, Ok(new)) = (self.fixed, EnvFilter::try_new(&settings.log)) {
-            let _gone = self.handle.reload(new);
-        }
-    }
 }
 
 /// Runs the daemon to its end.
@@ -127,7 +110,11 @@ fn start(args: &Args) -> anyhow::Result<()> {
     }
     let source = Source::find(args, &env);
     let settings = source.load()?;
-    let filter = log_to_stderr(env.aish_log.as_deref(), &settings);
+    let logging = Logging::start(
+        &log_settings(&settings),
+        env.aish_log.as_deref(),
+        env.journal_stream.as_deref(),
+    );
     let socket_path = paths::socket(args.socket.as_deref(), &env)?;
     let state_dir = paths::state(args.state.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -135,7 +122,7 @@ fn start(args: &Args) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let result = runtime.block_on(run(source, settings, filter, socket_path, state_dir));
+    let result = runtime.block_on(run(source, settings, logging, socket_path, state_dir));
     runtime.shutdown_timeout(LAST_WAIT);
     result
 }
@@ -184,21 +171,11 @@ fn describe(error: &dyn std::error::Error) -> String {
     }
 }
 
-fn log_to_stderr(said: Option<&str>, settings: &Settings) -> Filter {
-    let filter = said.unwrap_or(&settings.log);
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
-    let (filter, handle) = reload::Layer::new(filter);
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .with_target(false);
-    let _set_before = tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
-        .try_init();
-    Filter {
-        handle,
-        fixed: said.is_some(),
+/// What the configuration says of the log.
+fn log_settings(settings: &Settings) -> LogSettings {
+    LogSettings {
+        level: settings.log.clone(),
+        ..LogSettings::default()
     }
 }
 
@@ -217,7 +194,7 @@ struct Stops {
 async fn run(
     source: Source,
     settings: Settings,
-    filter: Filter,
+    logging: Logging,
     socket_path: PathBuf,
     state_dir: PathBuf,
 ) -> anyhow::Result<()> {
@@ -250,7 +227,7 @@ async fn run(
         repairs,
     };
     let stops = Stops::default();
-    let server = build(about, source, settings, filter, store.clone(), &stops);
+    let server = build(about, source, settings, logging, store.clone(), &stops);
     let resumed = server.directory.resume().unwrap_or_else(|error| {
         tracing::error!(%error, "look for unfinished turns");
         0
@@ -274,12 +251,13 @@ fn build(
     about: About,
     source: Source,
     settings: Settings,
-    filter: Filter,
+    logging: Logging,
     store: Store,
     stops: &Stops,
 ) -> Arc<Server> {
     let (models, models_seen) = watch::channel(settings.models.clone());
-    let broker = Broker::new(env::key);
+    let redactor = logging.redactor();
+    let broker = Broker::telling(env::key, move |secret| redactor.learn(secret));
     let directory = Directory::new(
         Surroundings {
             store,
@@ -297,7 +275,7 @@ fn build(
         limits: limits(&settings),
         stop: watch::channel(None).0,
         closing: stops.closing.clone(),
-        reload: Box::new(reloader(source, settings, filter, models)),
+        reload: Box::new(reloader(source, settings, logging, models)),
     }))
 }
 
@@ -331,7 +309,7 @@ fn say_ready() {
 fn reloader(
     source: Source,
     settings: Settings,
-    filter: Filter,
+    logging: Logging,
     models: watch::Sender<Arc<Models>>,
 ) -> impl Fn() -> Reloaded + Send + Sync {
     let current = Mutex::new(settings);
@@ -349,7 +327,7 @@ fn reloader(
             let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
             let changed = settings.changes_from(&current);
             models.send_replace(settings.models.clone());
-            filter.follow(&settings);
+            logging.follow(&log_settings(&settings));
             tracing::info!(?changed, "configuration read again");
             *current = settings;
             Reloaded {

@@ -8,6 +8,7 @@ pub mod conversation;
 pub mod core;
 pub mod daemon;
 pub mod failpoint;
+pub mod logging;
 pub mod rpc;
 pub mod socket;
 pub mod store;

@@ -12,6 +12,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("failpoint", &[]),
     ("socket", &[]),
+    ("logging", &["clock", "core"]),
     ("clock", &["core"]),
     ("config", &["core"]),
     ("args", &["config", "core"]),
@@ -24,7 +25,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         "conversation",
         &["broker", "clock", "core", "failpoint", "store", "tools"],
     ),
-    ("rpc", &["clock", "conversation", "core", "tools"]),
+    (
+        "rpc",
+        &["clock", "conversation", "core", "logging", "tools"],
+    ),
 ];
 
 /// They put the house together, so they see all of it.

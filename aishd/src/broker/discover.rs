@@ -135,7 +135,7 @@ async fn probe_one(
     limit: Duration,
 ) -> Result<Vec<String>, Failure> {
     let key = key::fetch(&endpoint.key, inner).await?;
-    let secrets = Secrets::of(endpoint, key.as_ref());
+    let secrets = inner.secrets(endpoint, key.as_ref());
     match list(&inner.clients, endpoint, key.as_ref(), limit).await {
         Ok(listed) => Ok(listed.into_iter().map(|model| model.id).collect()),
         Err(failure) => Err(presentable(failure, &secrets)),

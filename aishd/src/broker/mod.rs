@@ -30,11 +30,13 @@ pub struct Broker {
 }
 
 type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+type Learn = dyn Fn(&str) + Send + Sync;
 
 struct Inner {
     clients: Clients,
     environment: Box<Lookup>,
     lent: Mutex<BTreeMap<String, Secret>>,
+    learn: Box<Learn>,
 }
 
 /// What one server said to a probe.
@@ -58,11 +60,21 @@ impl Broker {
     /// `environment` gives the daemon's own variables by name: keys of presets, and what a key command needs.
     #[must_use]
     pub fn new(environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self::telling(environment, |_secret| {})
+    }
+
+    /// As [`Broker::new`]; `learn` is told of every secret before it is used, so that it can be kept out of logs.
+    #[must_use]
+    pub fn telling(
+        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        learn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 clients: Clients::default(),
                 environment: Box::new(environment),
                 lent: Mutex::default(),
+                learn: Box::new(learn),
             }),
         }
     }
@@ -70,6 +82,7 @@ impl Broker {
     /// Values of environment variables by name, lent by a client; in memory only. What is lent goes before what the
     /// daemon was started with, because it is newer.
     pub fn lend(&self, secrets: BTreeMap<String, String>) {
+        secrets.values().for_each(|it| (self.inner.learn)(it));
         let secrets = secrets
             .into_iter()
             .map(|(name, value)| (name, Secret::new(value)));
@@ -126,7 +139,8 @@ impl Broker {
         let key = key::fetch(&endpoint.key, &*self.inner)
             .await
             .map_err(unsent)?;
-        let secrets = Secrets::of(endpoint, key.as_ref());
+        let secrets = self.inner.secrets(endpoint, key.as_ref());
+        tracing::debug!(target: "aishd::content", preset = preset.name, body, "request");
         let opened = stream::open(&self.inner.clients, endpoint, key.as_ref(), body).await;
         let streamed = match opened {
             Ok((response, started)) => {
@@ -136,10 +150,17 @@ impl Broker {
             }
             Err(failure) => Err(unsent(failure)),
         };
-        streamed.map_err(|mut broken| {
-            broken.failure = presentable(broken.failure, &secrets);
-            broken
-        })
+        match streamed {
+            Ok(reply) => {
+                tracing::debug!(target: "aishd::content", preset = preset.name, text = reply.text, "answer");
+                Ok(reply)
+            }
+            Err(mut broken) => {
+                broken.failure = presentable(broken.failure, &secrets);
+                tracing::warn!(preset = preset.name, failure = %broken.failure, "no whole answer");
+                Err(broken)
+            }
+        }
     }
 
     /// The preset for somebody who configured none: the first local server with a model that answers, else the demo.
@@ -156,6 +177,14 @@ impl Broker {
 impl fmt::Debug for Broker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Broker").finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn secrets(&self, endpoint: &Endpoint, key: Option<&Secret>) -> Secrets {
+        let secrets = Secrets::of(endpoint, key);
+        secrets.each(&self.learn);
+        secrets
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Env {
     /// A failpoint to arm; debug builds only.
     pub aish_failpoint: Option<String>,
     pub xdg_runtime_dir: Option<OsString>,
+    /// Device and inode of the stream that the service manager made to the journal.
+    pub journal_stream: Option<String>,
 }
 
 /// Reads what [`Env`] lists.
@@ -25,6 +27,7 @@ pub fn read() -> Env {
         aish_log: text("AISH_LOG"),
         aish_failpoint: text("AISH_FAILPOINT"),
         xdg_runtime_dir: get("XDG_RUNTIME_DIR"),
+        journal_stream: text("JOURNAL_STREAM"),
     }
 }
 

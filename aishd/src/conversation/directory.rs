@@ -8,6 +8,7 @@ use std::time::Duration;
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use super::handle::{Handle, Request, RequestError, Stopper};
 use super::view::{Publisher, Recent, View};
@@ -238,7 +239,8 @@ impl Directory {
         drop(open);
         let mut actors = lock(&self.actors);
         while actors.try_join_next().is_some() {}
-        actors.spawn(actor.run());
+        let span = tracing::info_span!("conversation", conversation = %id);
+        actors.spawn(actor.run().instrument(span));
         handle
     }
 

@@ -27,6 +27,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::Server;
 use super::envelope::{Entry, Line, read};
@@ -365,7 +366,8 @@ async fn one(
                 LINE_FROM_DAEMON_BYTES - 1,
                 extensions,
             );
-            AssertUnwindSafe(call).catch_unwind().await
+            let span = tracing::info_span!("call", client = %caller.client, %id, method = name);
+            AssertUnwindSafe(call).catch_unwind().instrument(span).await
         }
         MethodCallback::Sync(_)
         | MethodCallback::Subscription(_)
