@@ -4,10 +4,12 @@
 pub mod attach;
 pub mod conversation;
 pub mod daemon;
+pub mod doctor;
 pub mod error;
 pub mod event;
 pub mod id;
 pub mod limits;
+pub mod log;
 pub mod method;
 pub mod model;
 pub mod place;

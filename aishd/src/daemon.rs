@@ -11,9 +11,9 @@ use aish_proto::limits::{BATCH_CALLS, INPUT_BYTES, LINE_TO_DAEMON_BYTES, Limits,
 use anyhow::Context as _;
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
-use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
@@ -27,8 +27,9 @@ use crate::core::event::At;
 use crate::core::preset::Models;
 use crate::logging::{LogSettings, Logging};
 use crate::rpc::{About, GRACE_MS, Parts, Reloaded, Server, Stopping, listen};
+use crate::service::{self, Pulse};
 use crate::socket::{self, Socket, SocketError};
-use crate::store::{OpenError, Store};
+use crate::store::{Alive, OpenError, Store};
 use crate::{clock, failpoint};
 
 /// Threads that serve; conversations wait for networks and disks, not for processors.
@@ -122,7 +123,12 @@ fn start(args: &Args) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let result = runtime.block_on(run(source, settings, logging, socket_path, state_dir));
+    let around = Around {
+        socket_path,
+        state_dir,
+        is_managed: env.notify_socket.is_some(),
+    };
+    let result = runtime.block_on(run(source, settings, logging, around));
     runtime.shutdown_timeout(LAST_WAIT);
     result
 }
@@ -190,22 +196,33 @@ struct Stops {
     closing: CancellationToken,
 }
 
+/// Where we live.
+#[derive(Clone, Debug)]
+struct Around {
+    socket_path: PathBuf,
+    state_dir: PathBuf,
+    /// A service manager started us, and listens to what we say.
+    is_managed: bool,
+}
+
 /// Serves from the first to the last moment.
 async fn run(
     source: Source,
     settings: Settings,
     logging: Logging,
-    socket_path: PathBuf,
-    state_dir: PathBuf,
+    around: Around,
 ) -> anyhow::Result<()> {
     let Socket { listener, place } = match socket::adopt()? {
         Some(adopted) => adopted,
         None => {
-            paths::private_dir(socket_path.parent().unwrap_or(Path::new("/")))?;
-            socket::bind(&socket_path)?
+            let path = &around.socket_path;
+            paths::private_dir(path.parent().unwrap_or(Path::new("/")))?;
+            socket::bind(path)?
         }
     };
-    let store = match open_store(&state_dir).await {
+    let watchdog = service::watchdog();
+    let pulse = Arc::new(Pulse::new(watchdog));
+    let store = match open_store(&around.state_dir, pulse.clone()).await {
         Ok(store) => store,
         Err(error) => {
             if let Some(place) = place {
@@ -221,8 +238,8 @@ async fn run(
     let about = About {
         epoch: store.epoch(),
         started_at: clock::now(),
-        socket: socket_path,
-        state_dir,
+        socket: around.socket_path.clone(),
+        state_dir: around.state_dir.clone(),
         config: source.file(),
         repairs,
     };
@@ -235,7 +252,9 @@ async fn run(
     // Before anybody is told that we are there, because a signal may be the first thing that they send.
     let signals = Signals::listen().context("listen to signals")?;
     tracing::info!(resumed, pid = std::process::id(), "ready");
+    pulse.set_ready();
     say_ready();
+    let _chores = chores(&server.directory, &store, watchdog, &around);
     let serving = listen::listen(server.clone(), listener);
     let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
     if let Some(place) = place {
@@ -269,21 +288,52 @@ fn build(
         },
         settings.max_conversations_in_memory,
     );
+    let log = logging.ring();
+    let limits = limits(&settings);
+    let reload = reloader(source, settings, logging, models);
     Arc::new(Server::new(Parts {
         directory,
         about,
-        limits: limits(&settings),
+        limits,
+        log,
         stop: watch::channel(None).0,
         closing: stops.closing.clone(),
-        reload: Box::new(reloader(source, settings, logging, models)),
+        reload: Box::new(move || service::reloading(&reload)),
     }))
 }
 
-async fn open_store(state_dir: &Path) -> anyhow::Result<Store> {
+async fn open_store(state_dir: &Path, pulse: Arc<Pulse>) -> anyhow::Result<Store> {
     paths::private_dir(state_dir)?;
     let dir = state_dir.join("store");
-    let opened = tokio::task::spawn_blocking(move || Store::open(&dir)).await;
+    let alive = Alive::new(move || pulse.beat());
+    let opened = tokio::task::spawn_blocking(move || Store::open_telling(&dir, alive)).await;
     Ok(opened.context("open the store")??)
+}
+
+/// What goes on beside the serving, for whoever watches over us. It ends with the set.
+fn chores(
+    directory: &Directory,
+    store: &Store,
+    watchdog: Option<Duration>,
+    around: &Around,
+) -> JoinSet<()> {
+    let mut chores = JoinSet::new();
+    if let Some(every) = watchdog {
+        let store = store.clone();
+        chores.spawn(service::feed(every, move || {
+            let store = store.clone();
+            async move { store.beat().await }
+        }));
+    }
+    if around.is_managed {
+        let (directory, again) = (directory.clone(), directory.clone());
+        let changed = move || {
+            let directory = again.clone();
+            async move { directory.changed().await }
+        };
+        chores.spawn(service::report(move || directory.load(), changed));
+    }
+    chores
 }
 
 fn limits(settings: &Settings) -> Limits {
@@ -300,7 +350,7 @@ fn limits(settings: &Settings) -> Limits {
 
 /// Tells whoever started us: the service manager, and the one that reads our standard output.
 fn say_ready() {
-    let _no_manager = sd_notify::notify(&[NotifyState::Ready]);
+    service::ready();
     let mut stdout = std::io::stdout().lock();
     let _nobody_reads = writeln!(stdout, "ready").and_then(|()| stdout.flush());
 }
@@ -342,7 +392,7 @@ fn reloader(
 async fn stop_in_order(server: &Server, stops: &Stops, signals: Signals) {
     let asked = wait_for_stop(server, signals).await;
     tracing::info!(reason = asked.reason, "stopping");
-    let _no_manager = sd_notify::notify(&[NotifyState::Stopping]);
+    service::stopping();
     stops.draining.cancel();
     let grace = Duration::from_millis(asked.deadline_ms);
     let settled = tokio::time::timeout(grace, server.directory.settled()).await;

@@ -10,5 +10,6 @@ pub mod daemon;
 pub mod failpoint;
 pub mod logging;
 pub mod rpc;
+pub mod service;
 pub mod socket;
 pub mod store;

@@ -11,6 +11,7 @@ use crate::{code, none};
 const LAYERS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("failpoint", &[]),
+    ("service", &[]),
     ("socket", &[]),
     ("logging", &["clock", "core"]),
     ("clock", &["core"]),

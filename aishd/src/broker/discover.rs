@@ -129,7 +129,7 @@ pub(super) async fn probe(inner: &Inner, models: &Models) -> Vec<Probe> {
     .await
 }
 
-async fn probe_one(
+pub(super) async fn probe_one(
     inner: &Inner,
     endpoint: &Endpoint,
     limit: Duration,

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::core::preset::{Backend, Endpoint, Models, Preset};
-use crate::core::reply::{Broken, Delta, Failure, Reply};
+use crate::core::reply::{Broken, Delta, Failure, Reply, Stage};
 
 mod answer;
 mod body;
@@ -166,6 +167,19 @@ impl Broker {
     /// The preset for somebody who configured none: the first local server with a model that answers, else the demo.
     pub async fn discover(&self, models: &Models) -> Discovery {
         Box::pin(discover::discover(&self.inner.clients, models)).await
+    }
+
+    /// The models that the preset's server lists, or why it does not, within the limit.
+    pub async fn models_of(
+        &self,
+        endpoint: &Endpoint,
+        limit: Duration,
+    ) -> Result<Vec<String>, Failure> {
+        let asked = Box::pin(discover::probe_one(&self.inner, endpoint, limit));
+        // A key command has a patience of its own.
+        tokio::time::timeout(limit, asked)
+            .await
+            .unwrap_or(Err(Failure::TimedOut(Stage::FirstByte)))
     }
 
     /// Asks every preset's server and the usual local ones what they serve.

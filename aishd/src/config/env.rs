@@ -16,6 +16,8 @@ pub struct Env {
     pub xdg_runtime_dir: Option<OsString>,
     /// Device and inode of the stream that the service manager made to the journal.
     pub journal_stream: Option<String>,
+    /// Where the service manager listens, if one started us.
+    pub notify_socket: Option<OsString>,
 }
 
 /// Reads what [`Env`] lists.
@@ -28,6 +30,7 @@ pub fn read() -> Env {
         aish_failpoint: text("AISH_FAILPOINT"),
         xdg_runtime_dir: get("XDG_RUNTIME_DIR"),
         journal_stream: text("JOURNAL_STREAM"),
+        notify_socket: get("NOTIFY_SOCKET"),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
@@ -48,6 +48,8 @@ pub struct Directory {
     actors: Arc<Mutex<JoinSet<()>>>,
     started: Arc<AtomicU64>,
     crowded_at: usize,
+    /// An actor began, ended, or has another state.
+    changed: Arc<Notify>,
 }
 
 /// An actor's place in the directory, which it gives up when it ends.
@@ -57,6 +59,7 @@ pub(super) struct Registration {
     number: u64,
     open: Open,
     crowded_at: usize,
+    changed: Arc<Notify>,
 }
 
 /// What a new conversation is made with.
@@ -75,6 +78,7 @@ impl Registration {
             .is_some_and(|it| it.number == self.number)
         {
             open.remove(&self.id);
+            self.changed.notify_one();
         }
     }
 
@@ -84,6 +88,7 @@ impl Registration {
         let agreed = still();
         if agreed {
             open.remove(&self.id);
+            self.changed.notify_one();
         }
         agreed
     }
@@ -118,7 +123,23 @@ impl Directory {
             actors: Arc::default(),
             started: Arc::default(),
             crowded_at,
+            changed: Arc::default(),
         }
+    }
+
+    /// Conversations in memory, and how many of them have a turn that runs.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize) {
+        let open = lock(&self.open);
+        let running = open
+            .values()
+            .filter(|it| it.views.borrow().state.running.is_some());
+        (open.len(), running.count())
+    }
+
+    /// Waits until [`Directory::load`] may be different. For one waiter.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     #[must_use]
@@ -205,7 +226,7 @@ impl Directory {
             return self.handle_to(id, entry);
         }
         let (mailbox, requests) = mpsc::channel(MAILBOX);
-        let (publisher, views, recent) = Publisher::new();
+        let (publisher, views, recent) = Publisher::new(self.changed.clone());
         let stopper = Stopper::default();
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let entry = Entry {
@@ -233,6 +254,7 @@ impl Directory {
                 number,
                 open: self.open.clone(),
                 crowded_at: self.crowded_at,
+                changed: self.changed.clone(),
             },
         };
         open.insert(id, entry);

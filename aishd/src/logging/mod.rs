@@ -7,7 +7,7 @@ mod ring;
 
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
+use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
 
 use self::edge::{Edge, Form};
 pub use self::redact::Redactor;

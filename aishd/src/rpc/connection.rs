@@ -14,7 +14,7 @@ use aish_proto::error::ErrorKind;
 use aish_proto::event::PresentClient;
 use aish_proto::id::{BlobId, ClientId, ConversationId, SubscriptionId};
 use aish_proto::limits::{
-    CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES,
+    CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES, SUBSCRIPTIONS,
 };
 use aish_proto::method::{Method as _, Role};
 use futures_util::FutureExt as _;
@@ -43,7 +43,9 @@ pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) outbox: Outbox,
     greeting: Mutex<Option<Greeting>>,
-    pub(super) subscriptions: Mutex<HashMap<SubscriptionId, (ConversationId, CancellationToken)>>,
+    /// With the conversation of each, if it has one.
+    pub(super) subscriptions:
+        Mutex<HashMap<SubscriptionId, (Option<ConversationId>, CancellationToken)>>,
     pub(super) blobs: Mutex<HashMap<BlobId, String>>,
     /// Held by the one change that is being made for this client; the others wait in the order of their lines.
     pub(super) change: tokio::sync::Mutex<()>,
@@ -107,6 +109,24 @@ impl Connection {
             ));
         }
         Ok(())
+    }
+
+    /// A place for one more subscription, and what ends it.
+    pub(super) fn subscribe(
+        &self,
+        conversation: Option<ConversationId>,
+    ) -> Result<(SubscriptionId, CancellationToken), Refusal> {
+        let subscription = SubscriptionId(crate::clock::ulid());
+        let detached = self.over.child_token();
+        let mut subscriptions = lock(&self.subscriptions);
+        if subscriptions.len() >= SUBSCRIPTIONS {
+            let message = format!("{SUBSCRIPTIONS} subscriptions are open on this connection");
+            return Err(
+                Refusal::new(ErrorKind::Overloaded, message).hint("conversation/detach one first")
+            );
+        }
+        subscriptions.insert(subscription, (conversation, detached.clone()));
+        Ok((subscription, detached))
     }
 
     /// How others see this client.
@@ -344,7 +364,11 @@ async fn one(
         Entry::Call { id, method, params } => (id.into_owned(), method, params),
     };
     server.counters.calls.fetch_add(1, Ordering::Relaxed);
-    if in_batch && method == aish_proto::attach::Attach::NAME {
+    let subscribes = [
+        aish_proto::attach::Attach::NAME,
+        aish_proto::log::Tail::NAME,
+    ];
+    if in_batch && subscribes.contains(&&*method) {
         let error = Refusal::envelope("a subscription cannot be part of a batch").into_error();
         return Some(error_text(id, error));
     }
