@@ -6,6 +6,7 @@ use std::time::Duration;
 use aish_proto::turn::SendMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::service::{self, Service};
 use crate::span;
 
 /// Ask models through a daemon that keeps the conversations.
@@ -126,6 +127,17 @@ pub enum Command {
     Fork(ForkArgs),
     /// Read the configuration again
     Reload,
+    /// Whether everything is as it should be, and what to do where it is not
+    Doctor,
+    /// What the daemon has logged
+    Logs(service::LogsArgs),
+    /// Counters in the text format of Prometheus
+    Metrics,
+    /// The daemon as a service of systemd's user manager
+    Service {
+        #[command(subcommand)]
+        command: Service,
+    },
     /// One raw call
     Rpc(RpcArgs),
     /// Help on a command, or on exit-codes
@@ -389,6 +401,12 @@ mod tests {
         check("rpc", false);
         check("help exit-codes", true);
         check("cancel -C proj", true);
+        check("service install --now", true);
+        check("service logs -f -n 5", true);
+        check("service", false);
+        check("logs -n 5", true);
+        check("doctor --json", true);
+        check("metrics", true);
         check("conv wait proj -C other", true);
         check("ask --timeout soon x", false);
         check("nonsense", false);

@@ -14,12 +14,14 @@ use crate::args::{AttachArgs, Command, Conversation, Ctl, Global, Line};
 use crate::ask::{self, Asker};
 use crate::attach::{self, Window};
 use crate::connect::CALL_DEADLINE;
-use crate::desk::{self, Desk};
+use crate::desk::{self, Desk, Printed};
+use crate::doctor;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::hello::{Reach, Start, Wait};
 use crate::notice::{self, Notices};
 use crate::output::{Form, Output};
+use crate::service::{self, Service};
 use crate::signals::Signals;
 use crate::surroundings::Surroundings;
 use crate::{log, queue, rpc};
@@ -124,26 +126,7 @@ impl Program {
             }
             Command::Retry(args) => self.again(queue::Again::Retry, &args).await,
             Command::Continue(args) => self.again(queue::Again::Continue, &args).await,
-            Command::Attach(args) => {
-                let role = if args.read_only {
-                    Role::Observer
-                } else {
-                    Role::Driver
-                };
-                let window = Window {
-                    reach: self.reach(Start::Allowed, ClientKind::Line, role),
-                    global: self.global.clone(),
-                    args,
-                    dim: notice::is_coloured(
-                        self.global.color,
-                        &self.around,
-                        self.around.stdout_terminal,
-                    ),
-                    signals: Signals::default(),
-                };
-                let stdin = tokio::io::BufReader::new(tokio::io::stdin());
-                attach::run(window, stdin, tokio::io::stdout()).await
-            }
+            Command::Attach(args) => self.window(args).await,
             Command::Log(args) => {
                 let form = if self.global.jsonl {
                     Form::Events
@@ -161,6 +144,19 @@ impl Program {
                 )
                 .await
             }
+            Command::Doctor => {
+                self.by_itself(doctor::run(&self.observing(), &self.global))
+                    .await
+            }
+            Command::Logs(args) => service::tail(&self.observing(), &self.global, args).await,
+            Command::Service {
+                command: Service::Logs(args),
+            } => service::journal_or_tail(&self.observing(), &self.global, args).await,
+            Command::Service { command } => {
+                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+                self.by_itself(service::run(&reach, &self.global, &command))
+                    .await
+            }
             command @ (Command::Conv { .. }
             | Command::Status { .. }
             | Command::Model { .. }
@@ -169,6 +165,7 @@ impl Program {
             | Command::Search(_)
             | Command::Fork(_)
             | Command::Reload
+            | Command::Metrics
             | Command::Rpc(_)
             | Command::Help { .. }) => match self.global.timeout {
                 None => self.at_desk(command).await,
@@ -177,6 +174,42 @@ impl Program {
                     .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
             },
         }
+    }
+
+    async fn window(&self, args: AttachArgs) -> Result<Exit, Failure> {
+        let role = if args.read_only {
+            Role::Observer
+        } else {
+            Role::Driver
+        };
+        let window = Window {
+            reach: self.reach(Start::Allowed, ClientKind::Line, role),
+            global: self.global.clone(),
+            args,
+            dim: notice::is_coloured(self.global.color, &self.around, self.around.stdout_terminal),
+            signals: Signals::default(),
+        };
+        let stdin = tokio::io::BufReader::new(tokio::io::stdin());
+        attach::run(window, stdin, tokio::io::stdout()).await
+    }
+
+    fn observing(&self) -> Reach {
+        self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer)
+    }
+
+    /// A command that needs no daemon to begin with, and prints once.
+    async fn by_itself(
+        &self,
+        work: impl Future<Output = Result<Printed, Failure>>,
+    ) -> Result<Exit, Failure> {
+        let printed = match self.global.timeout {
+            None => work.await?,
+            Some(limit) => tokio::time::timeout(limit, work)
+                .await
+                .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over")))?,
+        };
+        print(&printed.shown(self.around.stdout_terminal))?;
+        Ok(printed.exit)
     }
 
     async fn at_desk(&self, command: Command) -> Result<Exit, Failure> {

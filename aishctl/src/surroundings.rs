@@ -95,14 +95,20 @@ impl Surroundings {
             .map(|it| it.join("aish"))
     }
 
+    /// Where the user's programs are configured; `None` without a home.
+    #[must_use]
+    pub fn config_home(&self) -> Option<PathBuf> {
+        self.absolute("XDG_CONFIG_HOME")
+            .or_else(|| Some(self.absolute("HOME")?.join(".config")))
+    }
+
     /// Whether the user's service manager is to start the daemon: its socket unit is installed.
     #[must_use]
     pub fn has_socket_unit(&self) -> bool {
-        let config = self
-            .absolute("XDG_CONFIG_HOME")
-            .or_else(|| Some(self.absolute("HOME")?.join(".config")));
         self.variable("AISH_SOCKET").is_none()
-            && config.is_some_and(|it| it.join("systemd/user/aishd.socket").exists())
+            && self
+                .config_home()
+                .is_some_and(|it| it.join("systemd/user/aishd.socket").exists())
     }
 
     /// The nearest directory at or above ours that has `.git` or `.aish`, else ours.
