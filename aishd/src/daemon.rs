@@ -222,8 +222,22 @@ async fn run(
     };
     let watchdog = service::watchdog();
     let pulse = Arc::new(Pulse::new(watchdog));
-    let store = match open_store(&around.state_dir, pulse.clone()).await {
-        Ok(store) => store,
+    // A stop may be asked for before there is anything to stop.
+    let mut signals = Signals::listen().context("listen to signals")?;
+    let opened = tokio::select! {
+        opened = open_store(&around.state_dir, pulse.clone()) => opened.map(Some),
+        // What is being read is as safe as it is from a kill.
+        () = signals.ending() => Ok(None),
+    };
+    let store = match opened {
+        Ok(Some(store)) => store,
+        Ok(None) => {
+            if let Some(place) = place {
+                place.remove();
+            }
+            tracing::info!("stopped before the store was open");
+            return Ok(());
+        }
         Err(error) => {
             if let Some(place) = place {
                 place.remove();
@@ -249,8 +263,6 @@ async fn run(
         tracing::error!(%error, "look for unfinished turns");
         0
     });
-    // Before anybody is told that we are there, because a signal may be the first thing that they send.
-    let signals = Signals::listen().context("listen to signals")?;
     tracing::info!(resumed, pid = std::process::id(), "ready");
     pulse.set_ready();
     say_ready();
@@ -419,6 +431,17 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
         })
+    }
+
+    /// Waits for a signal to end. One to reload is nothing before there is anything loaded.
+    async fn ending(&mut self) {
+        loop {
+            tokio::select! {
+                Some(()) = self.terminate.recv() => return,
+                Some(()) = self.interrupt.recv() => return,
+                Some(()) = self.hangup.recv() => {}
+            }
+        }
     }
 }
 

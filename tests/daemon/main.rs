@@ -13,5 +13,6 @@ mod fanout;
 mod order;
 mod place;
 mod protocol;
+mod stop;
 mod trust;
 mod turns;
