@@ -219,7 +219,9 @@ where
                 } else {
                     refusal
                 };
-                refusal.into_error()
+                let error = refusal.into_error();
+                tracing::debug!(code = error.code(), "refused: {}", error.message());
+                error
             })
         }
     });
