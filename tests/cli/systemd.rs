@@ -270,6 +270,23 @@ fn it_is_installed_starts_with_its_first_client_reloads_and_goes() {
 
     let logs = manager.ctl(&["service", "logs", "-n", "100"]).run().ok();
     assert!(logs.out().contains("ready"), "{}", logs.out());
+    let records = ["-o", "json", "--user-unit", "aishd.service", "--no-pager"];
+    let records = manager.program("journalctl", &records).run().ok();
+    if records.out().is_empty() {
+        println!("no journal is kept here: the log came from the daemon");
+    } else {
+        let ready = records
+            .out()
+            .lines()
+            .find(|it| it.contains("ready resumed"));
+        let ready: serde_json::Value = serde_json::from_str(ready.unwrap()).unwrap();
+        assert_eq!(
+            "6", ready["PRIORITY"],
+            "the level is the journal's own: {ready:#}"
+        );
+        let message = ready["MESSAGE"].as_str().unwrap();
+        assert!(message.starts_with("aishd::daemon: ready"), "{message}");
+    }
 
     let restarted = manager.ctl(&["service", "restart"]).run().ok();
     assert!(

@@ -19,7 +19,7 @@ pub(super) const SOCKET_UNIT: &str = "aishd.socket";
 pub(super) const UNITS: [&str; 2] = [SOCKET_UNIT, SERVICE_UNIT];
 
 /// A question that only reads.
-const ASK_WITHIN: Duration = Duration::from_secs(5);
+const ASK_WITHIN: Duration = Duration::from_secs(10);
 /// A start may have a journal to read first, and a stop has 15 seconds.
 const DO_WITHIN: Duration = Duration::from_secs(90);
 

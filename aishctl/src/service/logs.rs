@@ -42,10 +42,10 @@ pub async fn journal_or_tail(
     }
 }
 
+/// Where journals are not kept by user, those of a user are in the one of the system, for whoever may read it.
 async fn has_journal(control: &Control) -> bool {
     let arguments = [
-        "--user",
-        "--unit",
+        "--user-unit",
         SERVICE_UNIT,
         "--lines=1",
         "--quiet",
@@ -57,7 +57,7 @@ async fn has_journal(control: &Control) -> bool {
 
 async fn journal(control: &Control, args: LogsArgs) -> Result<Exit, Failure> {
     let lines = format!("--lines={}", args.lines);
-    let mut arguments = vec!["--user", "--unit", SERVICE_UNIT, "--no-pager", &lines];
+    let mut arguments = vec!["--user-unit", SERVICE_UNIT, "--quiet", "--no-pager", &lines];
     if args.follow {
         arguments.push("--follow");
     }
