@@ -129,15 +129,13 @@ fn a_daemon_that_is_not_there_or_hangs() {
         began.elapsed()
     );
     check(&report, "daemon", "fail", &format!("pid {}", daemon.pid()));
-    for args in [&["logs"]] {
-        let began = Instant::now();
-        drop(world.ctl(args).run());
-        assert!(
-            began.elapsed() < Duration::from_secs(15),
-            "{args:?}: {:?}",
-            began.elapsed()
-        );
-    }
+    let began = Instant::now();
+    drop(world.ctl(&["logs"]).run());
+    assert!(
+        began.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        began.elapsed()
+    );
     let pid = Pid::from_raw(daemon.pid().cast_signed()).unwrap();
     kill_process(pid, Signal::CONT).unwrap();
     drop(world.ctl(&["doctor"]).run().ok());

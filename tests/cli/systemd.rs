@@ -58,13 +58,13 @@ impl Manager {
         let owner = format!("{user}:{user}");
         drop(outside("chown", &["-R", &owner, &path]).run().ok());
         let uid = outside("id", &["-u", &user]).run().ok();
-        let uid = uid.out().trim().parse().unwrap();
+        let uid = uid.out().trim().parse().ok()?;
         let script = repository::top().join("tests/user-manager.sh");
         let mut keeper = outside("bash", &[script.to_str()?, &user, &path]).spawn();
         keeper.line_with("ready");
         let children = format!("/proc/{0}/task/{0}/children", keeper.pid());
         let children = fs::read_to_string(children).unwrap();
-        let inside = children.split_whitespace().next().unwrap().parse().unwrap();
+        let inside = children.split_whitespace().next()?.parse().ok()?;
         Some(Self {
             home,
             user,
@@ -182,6 +182,23 @@ fn it_is_installed_starts_with_its_first_client_reloads_and_goes() {
     let Some(manager) = Manager::start() else {
         return;
     };
+    install(&manager);
+    examine_units(&manager);
+    begin_with_a_client(&manager);
+    reload_and_read_the_log(&manager);
+    let before = manager.wait_daemon();
+    let restarted = manager.ctl(&["service", "restart"]).run().ok();
+    assert!(
+        restarted.out().contains("started again"),
+        "{}",
+        restarted.out()
+    );
+    assert_ne!(before, manager.wait_daemon());
+    assert!(manager.socket().exists());
+    uninstall(&manager);
+}
+
+fn install(manager: &Manager) {
     let shown = manager.ctl(&["service", "install", "--print"]).run().ok();
     assert!(shown.out().contains("WatchdogSec=30"), "{}", shown.out());
     assert!(!manager.unit("aishd.service").exists());
@@ -206,7 +223,9 @@ fn it_is_installed_starts_with_its_first_client_reloads_and_goes() {
         "{}",
         again.out()
     );
+}
 
+fn examine_units(manager: &Manager) {
     let units = [manager.unit("aishd.service"), manager.unit("aishd.socket")];
     let [service, socket] = units.each_ref().map(|it| it.to_str().unwrap());
     let verified = manager.program("systemd-analyze", &["--user", "verify", service, socket]);
@@ -223,7 +242,9 @@ fn it_is_installed_starts_with_its_first_client_reloads_and_goes() {
         score.contains("UNSAFE"),
         "the page on security says UNSAFE: {score}"
     );
+}
 
+fn begin_with_a_client(manager: &Manager) {
     let asked = manager.ctl(&["ask", "who are you?"]).run().ok();
     assert!(asked.out().contains("demo"), "{}", asked.report());
     assert!(
@@ -255,7 +276,10 @@ fn it_is_installed_starts_with_its_first_client_reloads_and_goes() {
         .out()
         .contains(" service   installed, but lingering is off");
     assert!(found, "{}", doctor.out());
+}
 
+fn reload_and_read_the_log(manager: &Manager) {
+    let pid = manager.wait_daemon();
     let config = manager.home.path().join(".config/aish/config.toml");
     fs::write(&config, format!("{CONFIG}[logging]\nlevel = \"debug\"\n")).unwrap();
     drop(manager.systemctl(&["reload", "aishd"]).run().ok());
@@ -287,16 +311,9 @@ fn it_is_installed_starts_with_its_first_client_reloads_and_goes() {
         let message = ready["MESSAGE"].as_str().unwrap();
         assert!(message.starts_with("aishd::daemon: ready"), "{message}");
     }
+}
 
-    let restarted = manager.ctl(&["service", "restart"]).run().ok();
-    assert!(
-        restarted.out().contains("started again"),
-        "{}",
-        restarted.out()
-    );
-    assert_ne!(pid, manager.wait_daemon());
-    assert!(manager.socket().exists());
-
+fn uninstall(manager: &Manager) {
     let gone = manager.ctl(&["service", "uninstall"]).run().ok();
     assert_eq!(2, gone.out().matches("removed").count(), "{}", gone.out());
     manager.assert_clean();

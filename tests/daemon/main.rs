@@ -3,6 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::print_stdout,
     reason = "a test that cannot go on ends here; the runner shows where"
 )]
 
