@@ -15,6 +15,7 @@ pub mod follow;
 pub mod hello;
 pub mod input;
 pub mod log;
+pub mod markdown;
 pub mod model;
 pub mod notice;
 pub mod output;
