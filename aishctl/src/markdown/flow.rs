@@ -39,7 +39,9 @@ impl Flow {
     /// Ends the row here.
     pub(super) fn break_row(&mut self, room: usize) {
         self.place(room);
-        self.end_row();
+        if self.column > 0 {
+            self.end_row();
+        }
     }
 
     /// The rows that are full.
@@ -54,10 +56,7 @@ impl Flow {
 
     /// All rows; the flow is empty then.
     pub(super) fn finish(&mut self, room: usize) -> Vec<Row> {
-        self.place(room);
-        if self.column > 0 {
-            self.end_row();
-        }
+        self.break_row(room);
         self.full()
     }
 
@@ -78,7 +77,7 @@ impl Flow {
 
     /// Moves the word into the row. That it fits was seen to before, by [`Flow::extend`].
     fn place(&mut self, room: usize) {
-        if self.word.spans.is_empty() {
+        if self.word.is_empty() {
             return;
         }
         if self.column > 0 && self.column() > room {
@@ -88,9 +87,7 @@ impl Flow {
             self.row.push(" ", &look);
             self.column += 1;
         }
-        for span in std::mem::take(&mut self.word).spans {
-            self.row.push(&span.text, &span.look);
-        }
+        self.row.append(&std::mem::take(&mut self.word));
         self.column += std::mem::take(&mut self.word_width);
     }
 

@@ -33,6 +33,10 @@ pub(super) struct Look {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Face(u8);
 
+#[cfg_attr(
+    not(feature = "highlight"),
+    expect(dead_code, reason = "most of them are for code")
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Colour {
     Red,
@@ -91,13 +95,6 @@ impl Look {
         }
     }
 
-    pub(super) fn coloured(colour: Colour) -> Self {
-        Self {
-            colour: Some(colour),
-            ..Self::default()
-        }
-    }
-
     fn codes(&self) -> String {
         let faces = Face::CODES
             .iter()
@@ -143,6 +140,26 @@ impl Row {
             }
         }
         painted
+    }
+
+    pub(super) fn append(&mut self, other: &Self) {
+        for span in &other.spans {
+            self.push(&span.text, &span.look);
+        }
+    }
+
+    pub(super) fn trim_end(&mut self) {
+        while let Some(last) = self.spans.last_mut() {
+            last.text.truncate(last.text.trim_end_matches(' ').len());
+            if !last.text.is_empty() {
+                return;
+            }
+            self.spans.pop();
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
     }
 
     pub(super) fn push(&mut self, text: &str, look: &Look) {

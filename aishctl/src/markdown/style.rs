@@ -55,6 +55,9 @@ pub enum Code {
 /// Narrower than this nothing is laid out; such a terminal wraps by itself.
 const LEAST_COLUMNS: usize = 20;
 
+/// Where no width is known, a row ends all the same somewhere.
+const MOST_COLUMNS: usize = 1 << 16;
+
 impl Style {
     /// Text alone, in rows of that many columns.
     #[must_use]
@@ -69,6 +72,6 @@ impl Style {
     }
 
     pub(super) fn columns(&self) -> usize {
-        self.width.map_or(usize::MAX, |it| it.max(LEAST_COLUMNS))
+        self.width.map_or(MOST_COLUMNS, |it| it.max(LEAST_COLUMNS))
     }
 }
