@@ -16,6 +16,7 @@ mod commands;
 mod exit_codes;
 mod input;
 mod llama;
+mod markdown;
 mod shell;
 mod stop;
 mod tmux;
