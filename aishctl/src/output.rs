@@ -247,3 +247,39 @@ impl<O: AsyncWrite + Unpin> Output<O> {
         self.to.flush().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::markdown::Style;
+
+    /// What comes out of texts that follow each other.
+    async fn written(markdown: Option<Markdown>, texts: &[&str]) -> String {
+        let mut output = Output {
+            to: Vec::new(),
+            form: Form::Text,
+            terminal: false,
+            markdown,
+            open_line: false,
+            reported: false,
+        };
+        for (at, text) in texts.iter().enumerate() {
+            if at > 0 {
+                output.next_text().await.unwrap();
+            }
+            output.text(text).await.unwrap();
+        }
+        output.end_line().await.unwrap();
+        String::from_utf8(output.to).unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_text_ends_before_the_next_begins() {
+        let style = Style::plain(Some(40));
+        let texts = ["```\nopen", "# next\nand", "last"];
+        let rows = written(Some(Markdown::new(style)), &texts).await;
+        assert_eq!("```\nopen\n\n# next\nand\n\nlast\n", rows);
+        assert_eq!("", written(Some(Markdown::new(style)), &["\u{1b}"]).await);
+        assert_eq!("```\nopen# next\nandlast\n", written(None, &texts).await);
+    }
+}

@@ -65,13 +65,26 @@ mod coloured {
         GRAMMARS.get_or_init(SyntaxSet::load_defaults_newlines)
     }
 
+    /// The nearest grammar we have for a language that has none of its own.
+    fn grammar_for(language: &str) -> &str {
+        match language.to_ascii_lowercase().as_str() {
+            "ts" | "typescript" | "tsx" | "jsx" | "mjs" => "js",
+            "console" | "shell" | "zsh" | "fish" | "dockerfile" => "sh",
+            "json5" | "jsonc" => "json",
+            "toml" | "ini" | "conf" => "properties",
+            "py3" | "python3" => "py",
+            "kotlin" | "kt" => "java",
+            _ => language,
+        }
+    }
+
     impl Highlighter {
         pub(in super::super) fn new(language: &str, style: &Style) -> Self {
             let wanted = style.code == Code::Highlighted
                 && style.colours != Colours::None
                 && !language.is_empty();
             let grammar = wanted
-                .then(|| grammars().find_syntax_by_token(language))
+                .then(|| grammars().find_syntax_by_token(grammar_for(language)))
                 .flatten();
             Self {
                 state: grammar.map(|it| State {

@@ -119,6 +119,56 @@ fn colours_take_the_place_of_markers() {
     );
 }
 
+/// Where there is no grammar of that name, a near one will do; where there is none, the code is plain.
+#[test]
+fn code_has_the_colours_of_its_language() {
+    let colours = |language: &str, code: &str| {
+        let style = Style {
+            colours: Colours::True,
+            code: Code::Highlighted,
+            ..Style::plain(Some(40))
+        };
+        let rows = rows(&format!("```{language}\n{code}\n"), style);
+        rows.last()
+            .unwrap()
+            .painted(style.colours)
+            .contains("38;2;")
+    };
+    for language in [
+        "rust", "rs", "python", "sh", "console", "c", "cpp", "go", "java", "js", "ts", "sql",
+        "ruby",
+    ] {
+        assert!(colours(language, "x = \"text\" 'text' 1"), "{language}");
+    }
+    for (language, code) in [
+        ("json", "{\"a\": 1}"),
+        ("yaml", "a: 1"),
+        ("toml", "a = \"b\""),
+        ("html", "<a b=\"c\">"),
+        ("diff", "+a"),
+        ("Rust,ignore", "1"),
+    ] {
+        assert!(colours(language, code), "{language}");
+    }
+    assert!(!colours("nonsense", "1") && !colours("", "1"));
+}
+
+/// Rows that were given out stay; those to come are as wide as the terminal is now.
+#[test]
+fn a_terminal_may_change_its_width() {
+    let mut writer = Writer::new(Style::plain(Some(40)));
+    let text = "these are words enough for some rows of twenty columns ";
+    let mut shown: Vec<String> = writer.push(text).iter().map(Row::plain).collect();
+    writer.resize(Some(20));
+    let rest = [writer.push(text), writer.finish()].concat();
+    shown.extend(rest.iter().map(Row::plain));
+    assert_eq!("these are words enough for some rows of", shown[0]);
+    assert!(
+        shown.len() > 3 && shown[1..].iter().all(|it| it.len() <= 20),
+        "{shown:?}"
+    );
+}
+
 /// Who listens hears what a line is before what it says.
 #[test]
 fn words_take_the_place_of_signs() {
