@@ -17,6 +17,7 @@ mod doctor;
 mod exit_codes;
 mod input;
 mod llama;
+mod markdown;
 mod shell;
 mod stop;
 mod systemd;
