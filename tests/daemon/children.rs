@@ -196,7 +196,8 @@ fn the_trampoline_shows_no_secret() {
     run(async {
         let child = children(&world).spawn(&spec).await.unwrap();
         let trampoline = parent_of(child.pid());
-        let read = |it: &str| fs::read(format!("/proc/{trampoline}/{it}")).unwrap();
+        // What only root can read says nothing, which is as good.
+        let read = |it: &str| fs::read(format!("/proc/{trampoline}/{it}")).unwrap_or_default();
         assert_eq!(b"aish-child\0--child\0", &read("cmdline")[..]);
         assert_eq!(b"aish-child\n", &read("comm")[..]);
         assert_eq!(b"", &read("environ")[..]);
@@ -308,25 +309,89 @@ fn one_that_forks_as_fast_as_it_can_is_caught() {
 #[test]
 fn what_the_daemon_was_started_with_goes_no_further() {
     let world = World::new();
-    let started = format!(
-        "#!/bin/sh\nexec 7</etc/passwd 9>/dev/null\nexec {} \"$@\"\n",
-        env!("CARGO_BIN_EXE_aishd")
-    );
-    world.write("careless", &started);
-    let careless = world.path("careless");
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    fs::set_permissions(&careless, executable).unwrap();
-    let daemon = daemon_with_trees(&world, world.daemon().binary(careless), 1);
-    assert!(Path::new(&format!("/proc/{}/fd/7", daemon.pid())).exists());
+    let careless = daemon_after(&world, "exec 7</etc/passwd 9>/dev/null");
+    let daemon = daemon_with_trees(&world, careless, 1);
     let trampoline = children_of(daemon.pid())[0];
-    for pid in [children_of(trampoline), vec![trampoline]].concat() {
-        let mut fds: Vec<String> = fs::read_dir(format!("/proc/{pid}/fd"))
-            .unwrap()
-            .map(|it| it.unwrap().file_name().into_string().unwrap())
-            .collect();
-        fds.sort();
-        assert_eq!(["0", "1", "2"], fds[..]);
+    assert_eq!(["0", "1", "2"], fds_of(children_of(trampoline)[0])[..]);
+    if rustix::process::geteuid().is_root() {
+        // Nobody else may look.
+        assert!(fds_of(daemon.pid()).contains(&"7".to_owned()));
+        assert_eq!(["0", "1", "2"], fds_of(trampoline)[..]);
     }
+}
+
+/// A daemon that a script starts in its own place, after this.
+fn daemon_after<'a>(world: &'a World, before: &str) -> DaemonBuilder<'a> {
+    let daemon = env!("CARGO_BIN_EXE_aishd");
+    world.write(
+        "start",
+        &format!("#!/bin/sh\n{before}\nexec {daemon} \"$@\"\n"),
+    );
+    let script = world.path("start");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&script, executable).unwrap();
+    world.daemon().binary(script)
+}
+
+fn fds_of(pid: u32) -> Vec<String> {
+    let folder = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let mut fds: Vec<String> = folder
+        .map(|it| it.unwrap().file_name().into_string().unwrap())
+        .collect();
+    fds.sort();
+    fds
+}
+
+/// A shell with this script and a limit of processes. The kernel counts them by user, and does not limit root: then they
+/// are another user's.
+fn limited(world: &World, processes: u64, user: u32, script: &str) -> Spec {
+    let mut spec = sh(world, script);
+    if rustix::process::geteuid().is_root() {
+        spec = Spec::new("setpriv", "/");
+        let ids = [format!("--reuid={user}"), format!("--regid={user}")];
+        let rest = ["--clear-groups", "sh", "-c", script].map(str::to_owned);
+        spec.args = [&ids[..], &rest[..]].concat();
+    }
+    spec.limits.processes = Some(processes);
+    spec
+}
+
+#[test]
+fn a_limit_of_processes_holds_and_what_it_held_ends() {
+    let world = World::new();
+    let many = "for i in $(seq 300); do sleep 7777 & done";
+    run(async {
+        let mut child = children(&world)
+            .spawn(&limited(&world, 200, 39_771, many))
+            .await
+            .unwrap();
+        assert_eq!(Exit::Code(2), child.wait().await, "the shell cannot fork");
+        let left = world.running("sleep").len();
+        assert!((10..200).contains(&left), "{left}");
+        let _ended_before = child.end(Duration::ZERO).await;
+    });
+    assert_eq!(Vec::<u32>::new(), world.running("sleep"));
+}
+
+/// Whoever kills a bomb one by one makes room for more of it.
+#[test]
+fn a_fork_bomb_at_its_limit_ends() {
+    let world = World::new();
+    let go = tempfile::NamedTempFile::new_in("/tmp").unwrap();
+    // It ends with the file, so that a test that fails leaves a machine that works.
+    let bomb = "trap '' TERM; while [ -e \"$GO\" ]; do sh -c \"$BOMB\" & sh -c \"$BOMB\" & wait; done 2>/dev/null";
+    let mut spec = limited(&world, 60, 39_772, bomb);
+    spec.env.insert("BOMB".to_owned(), bomb.to_owned());
+    spec.env
+        .insert("GO".to_owned(), go.path().display().to_string());
+    run(async {
+        let child = children(&world).spawn(&spec).await.unwrap();
+        until_true("the bomb", || world.running("sh").len() > 10);
+        let started = Instant::now();
+        let _killed = child.end(Duration::ZERO).await;
+        println!("the bomb: {:?}", started.elapsed());
+    });
+    assert_eq!(Vec::<u32>::new(), world.running("sh"));
 }
 
 /// A daemon that asks for as many keys as there are questions; each key command is a stubborn tree.
@@ -344,7 +409,6 @@ fn daemon_with_trees(world: &World, daemon: DaemonBuilder<'_>, trees: usize) -> 
     until_true("all trees", || {
         world.running("sleep").len() == trees * STUBBORN_SLEEPS
     });
-    assert_eq!(trees, children_of(daemon.pid()).len());
     daemon
 }
 
@@ -393,16 +457,44 @@ fn fifty_trees_end_with_a_daemon_that_is_asked_to() {
     }
 }
 
-/// What a killed trampoline leaves comes to the daemon, which ends and reaps it.
+/// What a killed trampoline leaves comes to the daemon, which ends and reaps it. What was there before is left alone.
 #[test]
 fn trees_whose_trampolines_are_killed_end_too() {
     let world = World::new();
-    let daemon = daemon_with_trees(&world, world.daemon(), 5);
+    let beside = daemon_after(&world, "tail -f /dev/null >/dev/null 2>&1 &");
+    let daemon = daemon_with_trees(&world, beside, 5);
+    let stranger = world.running("tail");
+    assert_eq!(1, stranger.len());
     for trampoline in children_of(daemon.pid()) {
-        kill9(trampoline);
+        if !stranger.contains(&trampoline) {
+            kill9(trampoline);
+        }
     }
     none_left(&world, "sleep", ALL_GONE);
     none_left(&world, "sh", ALL_GONE);
-    until_true("no zombies", || children_of(daemon.pid()).is_empty());
+    until_true("no zombies", || children_of(daemon.pid()) == stranger);
     assert_eq!(0, daemon.terminate());
+    assert_eq!(stranger, world.running("tail"));
+}
+
+/// R21: the daemon's own environment may hold keys.
+#[test]
+fn a_key_command_sees_no_more_than_it_needs() {
+    let world = World::new();
+    world.write_config(
+        "default_model = \"m\"\n[models.m]\nendpoint = \"http://127.0.0.1:9\"\nmodel = \"m\"\n\
+         key_cmd = [\"sh\", \"-c\", \"env | cut -d= -f1 | sort >$HOME/names; mv $HOME/names $HOME/seen; echo k\"]\n",
+    );
+    let daemon = world
+        .daemon()
+        .env("SOME_API_KEY", "s3cret")
+        .env("LC_TIME", "C");
+    let daemon = daemon.spawn();
+    let client = world.client();
+    let turn = client.ask(client.create(), "why?");
+    let _nobody_is_at_that_port = client.wait_turn(turn);
+    let seen = fs::read_to_string(world.path("home/seen")).unwrap();
+    let expected = "HOME LANG LC_TIME PATH PWD SHELL TERM TZ XDG_RUNTIME_DIR";
+    assert_eq!(expected, seen.lines().collect::<Vec<_>>().join(" "));
+    until_true("no zombies", || children_of(daemon.pid()).is_empty());
 }
