@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
 use crate::broker::Broker;
+use crate::child::Children;
+use crate::child::trampoline;
 use crate::config::env::{self, Env};
 use crate::config::paths::{self, PathError};
 use crate::config::{Settings, file};
@@ -36,6 +38,8 @@ use crate::{clock, failpoint};
 const WORKERS: usize = 2;
 /// Time for what still blocks a thread when everything else has ended.
 const LAST_WAIT: Duration = Duration::from_secs(2);
+/// Time for children that do not want to end: two seconds until they are killed, and what a busy machine adds.
+const CHILDREN_WAIT: Duration = Duration::from_millis(3500);
 
 /// Exit codes (spec 00, Processes).
 mod exit {
@@ -101,6 +105,7 @@ struct ConfigFault(Vec<String>);
 fn start(args: &Args) -> anyhow::Result<()> {
     umask(Mode::from_raw_mode(0o077));
     set_dumpable_behavior(DumpableBehavior::NotDumpable).context("forbid core dumps")?;
+    trampoline::keep_descriptors();
     if args.detach {
         // Fails for the leader of a process group, as a shell's job is; aishctl starts us as none.
         let _leader = setsid();
@@ -258,7 +263,18 @@ async fn run(
         repairs,
     };
     let stops = Stops::default();
-    let server = build(about, source, settings, logging, store.clone(), &stops);
+    let children = Children::new(env::of_children());
+    let keeper = children.keeper().context("become the keeper of children")?;
+    let broker = broker(&logging, children.clone());
+    let server = build(
+        about,
+        source,
+        settings,
+        logging,
+        store.clone(),
+        broker,
+        &stops,
+    );
     let resumed = server.directory.resume().unwrap_or_else(|error| {
         tracing::error!(%error, "look for unfinished turns");
         0
@@ -268,13 +284,29 @@ async fn run(
     say_ready();
     let _chores = chores(&server.directory, &store, watchdog, &around);
     let serving = listen::listen(server.clone(), listener);
-    let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
+    let working = async {
+        let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
+        let gone = tokio::time::timeout(CHILDREN_WAIT, children.gone()).await;
+        if gone.is_err() {
+            tracing::warn!("children are still ending; their keepers go on without us");
+        }
+    };
+    tokio::select! {
+        () = working => {}
+        () = keeper.run() => {}
+    }
     if let Some(place) = place {
         place.remove();
     }
     let _panicked = tokio::task::spawn_blocking(move || store.close()).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The broker, whose secrets the log learns before they are used.
+fn broker(logging: &Logging, children: Children) -> Broker {
+    let redactor = logging.redactor();
+    Broker::telling(env::key, children, move |secret| redactor.learn(secret))
 }
 
 /// Puts the parts together.
@@ -284,11 +316,10 @@ fn build(
     settings: Settings,
     logging: Logging,
     store: Store,
+    broker: Broker,
     stops: &Stops,
 ) -> Arc<Server> {
     let (models, models_seen) = watch::channel(settings.models.clone());
-    let redactor = logging.redactor();
-    let broker = Broker::telling(env::key, move |secret| redactor.learn(secret));
     let directory = Directory::new(
         Surroundings {
             store,

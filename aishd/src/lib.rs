@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod broker;
+pub mod child;
 pub mod clock;
 pub mod config;
 pub mod conversation;

@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod children;
 mod crash;
 mod disk;
 mod fanout;

@@ -134,7 +134,7 @@ pub(super) async fn probe_one(
     endpoint: &Endpoint,
     limit: Duration,
 ) -> Result<Vec<String>, Failure> {
-    let key = key::fetch(&endpoint.key, inner).await?;
+    let key = key::fetch(&endpoint.key, inner, &inner.children).await?;
     let secrets = inner.secrets(endpoint, key.as_ref());
     match list(&inner.clients, endpoint, key.as_ref(), limit).await {
         Ok(listed) => Ok(listed.into_iter().map(|model| model.id).collect()),

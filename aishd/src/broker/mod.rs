@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::child::Children;
 use crate::core::preset::{Backend, Endpoint, Models, Preset};
 use crate::core::reply::{Broken, Delta, Failure, Reply, Stage};
 
@@ -35,6 +36,7 @@ type Learn = dyn Fn(&str) + Send + Sync;
 
 struct Inner {
     clients: Clients,
+    children: Children,
     environment: Box<Lookup>,
     lent: Mutex<BTreeMap<String, Secret>>,
     learn: Box<Learn>,
@@ -58,21 +60,27 @@ pub struct Discovery {
 }
 
 impl Broker {
-    /// `environment` gives the daemon's own variables by name: keys of presets, and what a key command needs.
+    /// `environment` gives the daemon's own variables by name: keys of presets, and what a key command needs, which is
+    /// run as one of the `children`.
     #[must_use]
-    pub fn new(environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self::telling(environment, |_secret| {})
+    pub fn new(
+        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        children: Children,
+    ) -> Self {
+        Self::telling(environment, children, |_secret| {})
     }
 
     /// As [`Broker::new`]; `learn` is told of every secret before it is used, so that it can be kept out of logs.
     #[must_use]
     pub fn telling(
         environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        children: Children,
         learn: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 clients: Clients::default(),
+                children,
                 environment: Box::new(environment),
                 lent: Mutex::default(),
                 learn: Box::new(learn),
@@ -137,7 +145,7 @@ impl Broker {
             let why = format!("the preset {} has no model", preset.name);
             return Err(unsent(Failure::Config(why)));
         }
-        let key = key::fetch(&endpoint.key, &*self.inner)
+        let key = key::fetch(&endpoint.key, &*self.inner, &self.inner.children)
             .await
             .map_err(unsent)?;
         let secrets = self.inner.secrets(endpoint, key.as_ref());
