@@ -233,6 +233,14 @@ fn without_a_service_manager_it_says_what_works() {
             refused.err()
         );
     }
+    let mut daemon = world.daemon().spawn();
+    let ended = world.ctl(&["service", "restart"]).run().ok();
+    assert!(
+        ended.out().contains("the next question starts another"),
+        "{}",
+        ended.out()
+    );
+    assert_eq!(0, daemon.wait_exit());
     for command in ["start", "stop", "restart"] {
         let refused = world.ctl(&["service", command]).run().code(6);
         assert!(

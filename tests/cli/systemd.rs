@@ -341,6 +341,8 @@ fn a_client_that_is_attached_lives_through_a_kill_and_is_told_of_a_stop() {
     window.write("hello there\n");
     window.line_with("demo");
     for round in 1..=3 {
+        // A turn that is cut in the middle would hold the next question back.
+        drop(manager.ctl(&["conv", "wait", "proj"]).run().ok());
         let before = manager.wait_daemon();
         manager.kill9();
         // Its reconnecting alone starts the next one.
@@ -494,6 +496,13 @@ fn a_daemon_by_hand_and_units_of_a_person_are_respected() {
     let config = manager.home.path().join(".config/aish/config.toml");
     fs::write(&config, "nonsense = 1\n").unwrap();
     drop(manager.systemctl(&["start", "aishd.service"]).run().code(1));
+    let refused = manager.ctl(&["ask", "why?"]).run().code(78);
+    assert!(
+        refused.err().contains("the service aishd did not start")
+            && refused.err().contains("nonsense"),
+        "{}",
+        refused.err()
+    );
     assert_eq!(
         ("78", "0"),
         (

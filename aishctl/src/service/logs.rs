@@ -55,6 +55,22 @@ async fn has_journal(control: &Control) -> bool {
     output.is_ok_and(|it| it.status.success() && !it.stdout.is_empty())
 }
 
+/// The newest lines of the journal, if there is one.
+pub(super) async fn last(control: &Control) -> Vec<String> {
+    let arguments = [
+        "--user-unit",
+        SERVICE_UNIT,
+        "--identifier=aishd",
+        "--lines=3",
+        "--quiet",
+        "--output=cat",
+    ];
+    let output = control.output("journalctl", &arguments, ASK_WITHIN).await;
+    let text = output.map(|it| it.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    text.lines().map(str::to_owned).collect()
+}
+
 async fn journal(control: &Control, args: LogsArgs) -> Result<Exit, Failure> {
     let lines = format!("--lines={}", args.lines);
     let mut arguments = vec!["--user-unit", SERVICE_UNIT, "--quiet", "--no-pager", &lines];

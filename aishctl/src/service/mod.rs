@@ -20,6 +20,7 @@ use crate::desk::Printed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::Reach;
+use crate::surroundings::Surroundings;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Service {
@@ -70,6 +71,34 @@ pub async fn run(reach: &Reach, global: &Global, command: &Service) -> Result<Pr
     }
 }
 
+/// Lets the service manager start the installed service; `None` where no manager can be reached.
+pub async fn begin(around: &Surroundings) -> Option<Result<(), Failure>> {
+    let control = Control::reach(around).await.ok()?;
+    // What failed before, somebody may have repaired: each of us may try once.
+    control.reset().await;
+    // Returns once it is ready or has failed, which starting the socket alone would not tell.
+    let started = control.run(&["start", SOCKET_UNIT, SERVICE_UNIT]).await;
+    let Err(failure) = started else {
+        return Some(Ok(()));
+    };
+    let properties = control.show(SERVICE_UNIT, "ExecMainStatus").await;
+    let code = properties.get("ExecMainStatus").map(String::as_str);
+    let exit = match code {
+        Some("78") => Exit::CONFIG,
+        Some(_) | None => Exit::NO_DAEMON,
+    };
+    let mut message = "the service aishd did not start".to_owned();
+    for line in logs::last(&control).await {
+        message.push_str("\n  ");
+        message.push_str(&line);
+    }
+    Some(Err(Failure {
+        exit,
+        message,
+        ..failure
+    }))
+}
+
 /// The units have to be there.
 fn installed(reach: &Reach) -> Result<(), Failure> {
     if units::are_there(&reach.around) {
@@ -105,7 +134,17 @@ async fn stop(reach: &Reach) -> Result<Printed, Failure> {
 }
 
 async fn restart(reach: &Reach) -> Result<Printed, Failure> {
-    installed(reach)?;
+    if !units::are_there(&reach.around) {
+        // Somebody who was told to restart after an upgrade need not have a service.
+        return match takeover::end(reach, Manner::Now).await? {
+            Found::Gone(pid) => Ok(Printed::text(format!(
+                "aishd {pid} ended; the next question starts another\n"
+            ))),
+            Found::Busy(_) | Found::Nobody | Found::TheService => {
+                installed(reach).map(|()| Printed::text(String::new()))
+            }
+        };
+    }
     let control = Control::reach(&reach.around).await?;
     let found = takeover::take_over(reach, &control, Manner::Now).await?;
     control.reset().await;

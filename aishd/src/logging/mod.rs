@@ -5,6 +5,8 @@ mod edge;
 mod redact;
 mod ring;
 
+use std::backtrace::{Backtrace, BacktraceStatus};
+
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
@@ -97,7 +99,13 @@ impl Logging {
             .try_init();
         // What a panic says goes the way of everything else.
         std::panic::set_hook(Box::new(|panic| {
-            tracing::error!(thread = std::thread::current().name(), "{panic}");
+            let thread = std::thread::current();
+            let trace = Backtrace::capture();
+            if trace.status() == BacktraceStatus::Captured {
+                tracing::error!(thread = thread.name(), %trace, "{panic}");
+            } else {
+                tracing::error!(thread = thread.name(), "{panic}");
+            }
         }));
         Self {
             filter: handle,
