@@ -6,6 +6,7 @@ use std::time::Duration;
 use aish_proto::turn::SendMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::config::Config;
 use crate::span;
 
 /// Ask models through a daemon that keeps the conversations.
@@ -126,6 +127,11 @@ pub enum Command {
     Fork(ForkArgs),
     /// Read the configuration again
     Reload,
+    /// The configuration: check, show, explain, edit, trust
+    Config {
+        #[command(subcommand)]
+        command: Config,
+    },
     /// One raw call
     Rpc(RpcArgs),
     /// Help on a command, or on exit-codes

@@ -91,7 +91,11 @@ impl Desk {
             Command::Rpc(args) => rpc::run(self, args).await,
             Command::Log(args) => log::page(self, args).await,
             Command::Help { topic } => run::help(topic).map(Printed::text),
-            Command::Ask(_) | Command::Attach(_) | Command::Retry(_) | Command::Continue(_) => {
+            Command::Ask(_)
+            | Command::Attach(_)
+            | Command::Retry(_)
+            | Command::Continue(_)
+            | Command::Config { .. } => {
                 Err(Failure::new(Exit::USAGE, "that command has its own output"))
             }
         }

@@ -22,7 +22,7 @@ use crate::notice::{self, Notices};
 use crate::output::{Form, Output};
 use crate::signals::Signals;
 use crate::surroundings::Surroundings;
-use crate::{log, queue, rpc};
+use crate::{config, log, queue, rpc};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +160,14 @@ impl Program {
                     &mut self.parts(form, false).output,
                 )
                 .await
+            }
+            Command::Config { command } => {
+                let desk = config::Desk {
+                    around: &self.around,
+                    global: &self.global,
+                    reach: self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver),
+                };
+                config::run(desk, &command).await
             }
             command @ (Command::Conv { .. }
             | Command::Status { .. }

@@ -1,10 +1,13 @@
 //! The daemon: the only place that builds things. It starts in the order config, socket, store, broker,
 //! directory, wire, and stops in three steps: ask, wait, force.
 
+mod configuration;
+mod watch;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::limits::{BATCH_CALLS, INPUT_BYTES, LINE_TO_DAEMON_BYTES, Limits, SUBSCRIPTIONS};
@@ -13,22 +16,23 @@ use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
-use crate::args::Args;
+use self::configuration::{ConfigFault, Configured};
+use crate::args::{Args, Offline};
 use crate::broker::Broker;
-use crate::config::env::{self, Env};
+use crate::config::command::{self, Desk};
+use crate::config::live::{Errors, Live};
 use crate::config::paths::{self, PathError};
-use crate::config::{Settings, file};
+use crate::config::{Settings, env};
 use crate::conversation::Surroundings;
 use crate::conversation::directory::Directory;
 use crate::core::event::At;
-use crate::core::preset::Models;
-use crate::rpc::{About, GRACE_MS, Parts, Reloaded, Server, Stopping, listen};
+use crate::rpc::{About, Parts, Server, Stopping, listen};
 use crate::socket::{self, Socket, SocketError};
 use crate::store::{OpenError, Store};
 use crate::{clock, failpoint};
@@ -50,24 +54,19 @@ mod exit {
     pub(super) const CONFIG: u8 = 78;
 }
 
-/// What is logged.
-struct Filter {
-    handle: reload::Handle<EnvFilter, Registry>,
-    /// Said by `AISH_LOG`, which beats the configuration.
-    fixed: bool,
-}
-
-impl Filter {
-    fn follow(&self, settings: &Settings) {
-        if let (false, Ok(new)) = (self.fixed, EnvFilter::try_new(&settings.log)) {
-            let _gone = self.handle.reload(new);
-        }
-    }
-}
+/// What is logged; the configuration can change it at any time.
+type Filter = reload::Handle<EnvFilter, Registry>;
 
 /// Runs the daemon to its end.
 #[must_use]
 pub fn main(args: &Args) -> ExitCode {
+    if let Some(Offline::Config { command }) = &args.command {
+        let desk = Desk {
+            place: &configuration::find(args, &env::read()),
+            is_set: &env::is_set,
+        };
+        return command::run(command, desk);
+    }
     match start(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -104,15 +103,10 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         exit::STORE => Some(
             "the files are as they were; make them readable or restore a copy, or name another --state",
         ),
-        exit::CONFIG => Some("correct it and start again"),
+        exit::CONFIG => Some("aishctl config check shows the places; correct them and start again"),
         _ => None,
     }
 }
-
-/// The configuration has these faults.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.join("\n  "))]
-struct ConfigFault(Vec<String>);
 
 fn start(args: &Args) -> anyhow::Result<()> {
     umask(Mode::from_raw_mode(0o077));
@@ -125,67 +119,21 @@ fn start(args: &Args) -> anyhow::Result<()> {
     if let Some(text) = &env.aish_failpoint {
         failpoint::arm(text);
     }
-    let source = Source::find(args, &env);
-    let settings = source.load()?;
-    let filter = log_to_stderr(env.aish_log.as_deref(), &settings);
+    let configured = configuration::load(args, &env)?;
+    let filter = log_to_stderr(&configured.settings.log.filter);
+    configured.log_warnings();
     let socket_path = paths::socket(args.socket.as_deref(), &env)?;
-    let state_dir = paths::state(args.state.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let result = runtime.block_on(run(source, settings, filter, socket_path, state_dir));
+    let result = runtime.block_on(run(configured, filter, socket_path));
     runtime.shutdown_timeout(LAST_WAIT);
     result
 }
 
-/// Where the configuration comes from.
-#[derive(Clone, Debug)]
-struct Source {
-    path: Option<PathBuf>,
-    /// Named by hand, so that it has to be there.
-    named: bool,
-}
-
-impl Source {
-    fn find(args: &Args, env: &Env) -> Self {
-        Self {
-            path: paths::config(args.config.as_deref(), env),
-            named: args.config.is_some() || env.aish_config.is_some(),
-        }
-    }
-
-    fn load(&self) -> Result<Settings, ConfigFault> {
-        let Some(path) = &self.path else {
-            return Ok(Settings::default());
-        };
-        let read =
-            file::read(path, self.named).map_err(|error| ConfigFault(vec![describe(&error)]))?;
-        let Some(found) = read else {
-            return Ok(Settings::default());
-        };
-        let shown = path.display();
-        Settings::from_file(&found.file, found.private).map_err(|faults| {
-            ConfigFault(faults.iter().map(|it| format!("{shown}: {it}")).collect())
-        })
-    }
-
-    /// The file, if one is there.
-    fn file(&self) -> Option<PathBuf> {
-        self.path.clone().filter(|it| it.exists())
-    }
-}
-
-fn describe(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
-}
-
-fn log_to_stderr(said: Option<&str>, settings: &Settings) -> Filter {
-    let filter = said.unwrap_or(&settings.log);
+fn log_to_stderr(filter: &str) -> Filter {
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
     let (filter, handle) = reload::Layer::new(filter);
     let lines = tracing_subscriber::fmt::layer()
@@ -196,10 +144,7 @@ fn log_to_stderr(said: Option<&str>, settings: &Settings) -> Filter {
         .with(filter)
         .with(lines)
         .try_init();
-    Filter {
-        handle,
-        fixed: said.is_some(),
-    }
+    handle
 }
 
 /// The tokens of an ordered stop, in the order in which they are cancelled.
@@ -214,13 +159,8 @@ struct Stops {
 }
 
 /// Serves from the first to the last moment.
-async fn run(
-    source: Source,
-    settings: Settings,
-    filter: Filter,
-    socket_path: PathBuf,
-    state_dir: PathBuf,
-) -> anyhow::Result<()> {
+async fn run(configured: Configured, filter: Filter, socket_path: PathBuf) -> anyhow::Result<()> {
+    let state_dir = configured.state.clone();
     let Socket { listener, place } = match socket::adopt()? {
         Some(adopted) => adopted,
         None => {
@@ -246,11 +186,20 @@ async fn run(
         started_at: clock::now(),
         socket: socket_path,
         state_dir,
-        config: source.file(),
         repairs,
     };
     let stops = Stops::default();
-    let server = build(about, source, settings, filter, store.clone(), &stops);
+    let limits = limits(&configured.settings);
+    let limits_in_memory = configured.settings.max_conversations_in_memory;
+    let live = configured.live(filter);
+    let server = build(
+        about,
+        &live,
+        limits,
+        limits_in_memory,
+        store.clone(),
+        &stops,
+    );
     let resumed = server.directory.resume().unwrap_or_else(|error| {
         tracing::error!(%error, "look for unfinished turns");
         0
@@ -259,8 +208,11 @@ async fn run(
     let signals = Signals::listen().context("listen to signals")?;
     tracing::info!(resumed, pid = std::process::id(), "ready");
     say_ready();
+    let mut watching = JoinSet::new();
+    watching.spawn(watch::follow(live));
     let serving = listen::listen(server.clone(), listener);
     let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
+    watching.shutdown().await;
     if let Some(place) = place {
         place.remove();
     }
@@ -272,32 +224,30 @@ async fn run(
 /// Puts the parts together.
 fn build(
     about: About,
-    source: Source,
-    settings: Settings,
-    filter: Filter,
+    live: &Arc<Live>,
+    limits: Limits,
+    crowded_at: usize,
     store: Store,
     stops: &Stops,
 ) -> Arc<Server> {
-    let (models, models_seen) = watch::channel(settings.models.clone());
-    let broker = Broker::new(env::key);
     let directory = Directory::new(
         Surroundings {
             store,
-            broker,
-            models: models_seen,
-            max_queue: settings.max_queue,
+            broker: Broker::new(env::key),
+            models: live.models(),
+            max_queue: limits.queue,
             draining: stops.draining.clone(),
             stopping: stops.stopping.clone(),
         },
-        settings.max_conversations_in_memory,
+        crowded_at,
     );
     Arc::new(Server::new(Parts {
         directory,
         about,
-        limits: limits(&settings),
-        stop: watch::channel(None).0,
+        limits,
+        stop: tokio::sync::watch::channel(None).0,
         closing: stops.closing.clone(),
-        reload: Box::new(reloader(source, settings, filter, models)),
+        config: live.clone(),
     }))
 }
 
@@ -325,39 +275,6 @@ fn say_ready() {
     let _no_manager = sd_notify::notify(&[NotifyState::Ready]);
     let mut stdout = std::io::stdout().lock();
     let _nobody_reads = writeln!(stdout, "ready").and_then(|()| stdout.flush());
-}
-
-/// Reads the configuration again; a bad one keeps the old (CFG-2). What needs a restart waits for it.
-fn reloader(
-    source: Source,
-    settings: Settings,
-    filter: Filter,
-    models: watch::Sender<Arc<Models>>,
-) -> impl Fn() -> Reloaded + Send + Sync {
-    let current = Mutex::new(settings);
-    move || match source.load() {
-        Err(ConfigFault(errors)) => {
-            for error in &errors {
-                tracing::error!("{error}; the configuration before stays");
-            }
-            Reloaded {
-                changed: vec![],
-                errors,
-            }
-        }
-        Ok(settings) => {
-            let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
-            let changed = settings.changes_from(&current);
-            models.send_replace(settings.models.clone());
-            filter.follow(&settings);
-            tracing::info!(?changed, "configuration read again");
-            *current = settings;
-            Reloaded {
-                changed,
-                errors: vec![],
-            }
-        }
-    }
 }
 
 /// Waits for the word to stop, then lets turns end, then ends them, then the connections.
@@ -410,24 +327,26 @@ async fn wait_for_stop(server: &Server, signals: Signals) -> Stopping {
             Some(()) = terminate.recv() => "SIGTERM",
             Some(()) = interrupt.recv() => "SIGINT",
             Some(()) = hangup.recv() => {
-                let _reported_in_the_log = (server.reload)();
+                let live = server.config.clone();
+                let _told_by_itself = tokio::task::spawn_blocking(move || live.reload(Errors::Tell)).await;
                 continue;
             }
             asked = by_client => {
-                return asked.unwrap_or_else(|| stopping("the server is gone"));
+                return asked.unwrap_or_else(|| stopping("the server is gone", server.grace()));
             }
         };
-        let stopping = stopping(reason);
+        let stopping = stopping(reason, server.grace());
         server.stop.send_replace(Some(stopping.clone()));
         return stopping;
     }
 }
 
-fn stopping(reason: &str) -> Stopping {
+fn stopping(reason: &str, grace: Duration) -> Stopping {
     let now = clock::now();
+    let deadline_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
     Stopping {
         reason: reason.to_owned(),
-        deadline_ms: GRACE_MS,
-        deadline_at: At(now.0 + i64::try_from(GRACE_MS).unwrap_or_default()),
+        deadline_ms,
+        deadline_at: At(now.0 + i64::try_from(deadline_ms).unwrap_or_default()),
     }
 }

@@ -13,6 +13,7 @@ mod ask;
 mod attach;
 mod autostart;
 mod commands;
+mod config;
 mod exit_codes;
 mod input;
 mod llama;

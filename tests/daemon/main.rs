@@ -7,11 +7,13 @@
 )]
 
 mod bad_input;
+mod configuration;
 mod crash;
 mod disk;
 mod fanout;
 mod order;
 mod place;
+mod project;
 mod protocol;
 mod trust;
 mod turns;

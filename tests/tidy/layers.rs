@@ -24,7 +24,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "conversation",
         &["broker", "clock", "core", "failpoint", "store", "tools"],
     ),
-    ("rpc", &["clock", "conversation", "core", "tools"]),
+    ("rpc", &["clock", "config", "conversation", "core", "tools"]),
 ];
 
 /// They put the house together, so they see all of it.

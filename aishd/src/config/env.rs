@@ -14,6 +14,8 @@ pub struct Env {
     /// A failpoint to arm; debug builds only.
     pub aish_failpoint: Option<String>,
     pub xdg_runtime_dir: Option<OsString>,
+    /// Directories with the machine's configuration.
+    pub xdg_config_dirs: Option<OsString>,
 }
 
 /// Reads what [`Env`] lists.
@@ -25,6 +27,7 @@ pub fn read() -> Env {
         aish_log: text("AISH_LOG"),
         aish_failpoint: text("AISH_FAILPOINT"),
         xdg_runtime_dir: get("XDG_RUNTIME_DIR"),
+        xdg_config_dirs: get("XDG_CONFIG_DIRS"),
     }
 }
 
@@ -32,6 +35,12 @@ pub fn read() -> Env {
 #[must_use]
 pub fn key(name: &str) -> Option<String> {
     text(name)
+}
+
+/// Whether such a variable is set.
+#[must_use]
+pub fn is_set(name: &str) -> bool {
+    key(name).is_some()
 }
 
 fn get(name: &str) -> Option<OsString> {
