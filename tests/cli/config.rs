@@ -233,9 +233,9 @@ fn a_project_is_trusted_by_hand_and_said_once() {
     answer(&user, "the user's");
     answer(&project, "the project's");
     let world = World::with(&user);
-    world.write("work/p/.aish/config.toml", &project.config("ours"));
-    world.write("work/p/src/main.rs", "");
-    let deep = world.path("work/p/src");
+    world.write("data/p/.aish/config.toml", &project.config("ours"));
+    world.write("data/p/src/main.rs", "");
+    let deep = world.path("data/p/src");
     let ctl = |args: &[&str]| world.ctl(args).cwd(&deep).run();
     let asked = ctl(&["ask", "who are you?"]).ok();
     assert_eq!("the user's\n", asked.out());
@@ -256,7 +256,7 @@ fn a_project_is_trusted_by_hand_and_said_once() {
     );
     let trusted = ctl(&["config", "trust"]).ok();
     assert!(
-        shown(&world, trusted.out()).starts_with("trusted ~/work/p/.aish/config.toml as it is now"),
+        shown(&world, trusted.out()).starts_with("trusted ~/data/p/.aish/config.toml as it is now"),
         "{}",
         trusted.report()
     );
@@ -267,10 +267,10 @@ fn a_project_is_trusted_by_hand_and_said_once() {
     );
     let list = ctl(&["config", "trust", "--list"]).ok();
     assert_eq!(
-        "~/work/p/.aish/config.toml  # trusted\n",
+        "~/data/p/.aish/config.toml  # trusted\n",
         shown(&world, list.out())
     );
-    world.write("work/p/.aish/config.toml", "[ui]\neditor = \"rm\"\n");
+    world.write("data/p/.aish/config.toml", "[ui]\neditor = \"rm\"\n");
     let refused = ctl(&["config", "trust", "."]).code(78);
     assert!(
         refused

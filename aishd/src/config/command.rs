@@ -1,6 +1,9 @@
 //! `aishd config …`: what can be said of the configuration without a running daemon. It prints and exits; `aishctl
 //! config` runs it, so that clients need to know nothing of files and TOML.
 
+mod check;
+mod trusting;
+
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,15 +13,16 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::edit::{self, Given, SetError};
-use super::fault::{self, Fault, Severity};
+use super::fault::{self, Fault};
 use super::layers::Where;
 use super::load::{self, Loaded};
 use super::paths::describe;
 use super::project;
 use super::schema;
-use super::settings::{IsSet, Settings};
+use super::settings::IsSet;
+use super::show::{self, WithOrigin};
 use super::table::Entry;
-use super::trust::{self, Digest, Standing, Trust};
+use super::trust::{Standing, Trust};
 
 /// How such a command ends.
 mod exit {
@@ -167,86 +171,18 @@ impl Desk<'_> {
         load::load(self.place, self.is_set)
     }
 
-    fn check(self, project: Option<&Path>, json: bool) -> Said {
-        let loaded = self.load();
-        let mut faults = loaded.faults.clone();
-        faults.extend(loaded.left_out.values().flatten().cloned());
-        let mut notes = vec![];
-        if let Some(file) = project.and_then(project::find) {
-            let mut unused = self.of_project(&loaded, &file);
-            let seen = loaded.left_out.contains_key(&file);
-            match project.and_then(|it| load::notice(it, &loaded.trust, &loaded.left_out)) {
-                Some(_) if seen => {}
-                Some(notice) => {
-                    // It does not count, so it makes nothing invalid.
-                    notes.push(format!("note: {}", notice.text));
-                    for fault in &mut unused {
-                        fault.severity = Severity::Warning;
-                    }
-                    faults.append(&mut unused);
-                }
-                None => faults.append(&mut unused),
-            }
-        }
-        faults.sort_by_key(|it| it.severity);
-        let errors = faults.iter().filter(|it| it.is_error()).count();
-        let code = if errors == 0 {
-            exit::DONE
-        } else {
-            exit::CONFIG
-        };
-        if json {
-            let report = Report {
-                ok: errors == 0,
-                problems: faults.iter().take(fault::MOST).map(Problem::of).collect(),
-                notes,
-            };
-            return Said {
-                code,
-                ..Said::done(json_line(&report))
-            };
-        }
-        let mut out = fault::pictures(&faults);
-        for note in notes {
-            let _never_fails = writeln!(out, "{note}");
-        }
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        let warnings = faults.len() - errors;
-        out.push_str(&match (errors, warnings) {
-            (0, 0) => "ok\n".to_owned(),
-            (0, warnings) => format!("ok, with {}\n", count(warnings, "warning")),
-            (errors, 0) => format!("{}\n", count(errors, "error")),
-            (errors, warnings) => {
-                format!(
-                    "{}, {}\n",
-                    count(errors, "error"),
-                    count(warnings, "warning")
-                )
-            }
-        });
-        Said {
-            code,
-            ..Said::done(out)
-        }
-    }
-
-    fn of_project(self, loaded: &Loaded, file: &Path) -> Vec<Fault> {
-        match project::read(file) {
-            Ok(Some(layer)) => project::models(&loaded.layers, &layer, self.is_set).1,
-            Ok(None) => vec![],
-            Err(fault) => vec![fault],
-        }
-    }
-
     fn show(self, project: Option<&Path>, origin: bool, json: bool) -> Said {
         let loaded = self.load();
         let Some(settings) = &loaded.settings else {
             let errors: Vec<Fault> = loaded.faults.into_iter().filter(Fault::is_error).collect();
             return Said::failed(exit::CONFIG, fault::pictures(&errors));
         };
-        let values = values(settings, &loaded, project);
+        let values = show::values(settings, &loaded, project);
+        let origin = if origin {
+            WithOrigin::Yes
+        } else {
+            WithOrigin::No
+        };
         if json {
             return Said::done(json_line(&values));
         }
@@ -382,232 +318,6 @@ impl Desk<'_> {
             }
         }
     }
-
-    /// The state directory: also of a configuration with errors, as far as it says one.
-    fn state(self) -> Result<PathBuf, Said> {
-        let stack = super::layers::Layers::read(self.place).whole();
-        let said = stack
-            .file
-            .daemon
-            .state
-            .map(|it| super::settings::home(&it.value));
-        super::paths::state(said.as_deref())
-            .map_err(|error| Said::failed(exit::FAILED, format!("aishd: {error}\n")))
-    }
-
-    fn trust(self, directory: &Path) -> Said {
-        let directory = match std::fs::canonicalize(directory) {
-            Ok(directory) => directory,
-            Err(error) => {
-                let text = format!("aishd: find {}: {error}\n", directory.display());
-                return Said::failed(exit::UNKNOWN, text);
-            }
-        };
-        let Some(file) = project::find(&directory) else {
-            let text = format!(
-                "aishd: there is no .aish/config.toml in {} or above it\n",
-                super::veil::safe(&directory.display().to_string())
-            );
-            return Said::failed(exit::UNKNOWN, text);
-        };
-        let layer = match project::read(&file) {
-            Ok(Some(layer)) => layer,
-            Ok(None) => {
-                return Said::failed(exit::UNKNOWN, "aishd: the file has just gone\n".to_owned());
-            }
-            Err(fault) => return Said::failed(exit::CONFIG, fault::pictures(&[fault])),
-        };
-        let loaded = self.load();
-        let (models, faults) = project::models(&loaded.layers, &layer, self.is_set);
-        let mut err = fault::pictures(&faults);
-        if models.is_none() {
-            err.push_str("\naishd: nothing was trusted: the file is invalid\n");
-            return Said::failed(exit::CONFIG, err);
-        }
-        let digest = Digest::of(layer.source.text());
-        let line = format!(
-            "trusted {} as it is now (sha256 {})\n",
-            layer.source.name(),
-            digest.as_str().get(..16).unwrap_or_default()
-        );
-        let changed = self
-            .state()
-            .map(|state| trust::change(&state, |it| drop(it.files.insert(file, digest))));
-        match changed {
-            Ok(Ok(())) => Said {
-                err,
-                ..Said::done(line)
-            },
-            Ok(Err(error)) => Said::failed(exit::FAILED, format!("aishd: {}\n", describe(&error))),
-            Err(said) => said,
-        }
-    }
-
-    fn untrust(self, directory: &Path) -> Said {
-        let directory =
-            std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_path_buf());
-        let state = match self.state() {
-            Ok(state) => state,
-            Err(said) => return said,
-        };
-        let mut removed = None;
-        let changed = trust::change(&state, |it| {
-            let known = directory.ancestors().map(project::file_of);
-            let known = known.into_iter().find(|file| it.files.contains_key(file));
-            if let Some(file) = known {
-                it.files.remove(&file);
-                removed = Some(file);
-            }
-        });
-        match (changed, removed) {
-            (Ok(()), Some(file)) => {
-                let shown = file.display().to_string();
-                Said::done(format!(
-                    "{} is not trusted any more\n",
-                    super::veil::safe(&shown)
-                ))
-            }
-            (Ok(()), None) => {
-                let shown = directory.display().to_string();
-                let text = format!(
-                    "aishd: nothing is trusted in {} or above it\n",
-                    super::veil::safe(&shown)
-                );
-                Said::failed(exit::UNKNOWN, text)
-            }
-            (Err(error), _) => Said::failed(exit::FAILED, format!("aishd: {}\n", describe(&error))),
-        }
-    }
-
-    fn trusted(self) -> Said {
-        let state = match self.state() {
-            Ok(state) => state,
-            Err(said) => return said,
-        };
-        match Trust::read(&state) {
-            Ok(trust) => {
-                let line = |file: &PathBuf| {
-                    let state = state_of(file, "project", &trust);
-                    format!(
-                        "{}  # {state}\n",
-                        super::veil::safe(&file.display().to_string())
-                    )
-                };
-                Said::done(trust.files.keys().map(line).collect())
-            }
-            Err(error) => Said::failed(exit::FAILED, format!("aishd: {}\n", describe(&error))),
-        }
-    }
-}
-
-/// Every value that counts, and where it is said.
-#[must_use]
-pub fn values(settings: &Settings, loaded: &Loaded, project: Option<&Path>) -> Vec<Shown> {
-    let file = project.and_then(project::find);
-    let layer = file
-        .as_deref()
-        .and_then(|it| project::read(it).ok().flatten());
-    let layer = layer.filter(|it| {
-        let models = project.map(|it| settings.models.within(&it.display().to_string()).clone());
-        let trusted = file
-            .as_deref()
-            .is_some_and(|file| loaded.trust.standing(file, it.source.text()) == Standing::Trusted);
-        trusted && models.is_some()
-    });
-    let (entries, default) = match (&layer, project) {
-        (Some(layer), Some(project)) => (
-            loaded.layers.with_project(layer).entries(),
-            settings
-                .models
-                .within(&project.display().to_string())
-                .default
-                .clone(),
-        ),
-        _ => (settings.entries.clone(), settings.models.default.clone()),
-    };
-    shown(&entries, default.as_deref())
-}
-
-/// Entries as they may be shown; the preset that answers is among them even if nobody has said so.
-#[must_use]
-pub fn shown(entries: &[Entry], default_model: Option<&str>) -> Vec<Shown> {
-    let mut values: Vec<Shown> = entries.iter().map(Shown::of).collect();
-    if let Some(name) = default_model.filter(|_| !values.iter().any(|it| it.key == "default_model"))
-    {
-        values.push(Shown {
-            key: "default_model".to_owned(),
-            value: toml::Value::from(name).to_string(),
-            origin: "default".to_owned(),
-        });
-    }
-    values.sort_by(|a, b| a.key.cmp(&b.key));
-    values
-}
-
-/// One value that counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Shown {
-    pub key: String,
-    /// As TOML; of a secret only that it is there.
-    pub value: String,
-    /// `file:line`, or who else has said it.
-    pub origin: String,
-}
-
-impl Shown {
-    fn of(entry: &Entry) -> Self {
-        Self {
-            key: entry.key.clone(),
-            value: entry.value.shown().to_owned(),
-            origin: entry.place.origin(),
-        }
-    }
-
-    fn line(&self, origin: bool) -> String {
-        let value = super::veil::safe(&self.value);
-        if origin {
-            format!("{} = {value}  # {}\n", self.key, self.origin)
-        } else {
-            format!("{} = {value}\n", self.key)
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Report {
-    ok: bool,
-    problems: Vec<Problem>,
-    notes: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Problem {
-    severity: &'static str,
-    file: String,
-    line: Option<usize>,
-    column: Option<usize>,
-    message: String,
-    hint: Option<String>,
-}
-
-impl Problem {
-    fn of(fault: &Fault) -> Self {
-        let at = fault
-            .span
-            .as_ref()
-            .map(|it| fault.source.line_and_column(it.start));
-        Self {
-            severity: match fault.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            },
-            file: fault.source.name(),
-            line: at.map(|it| it.0),
-            column: at.map(|it| it.1),
-            message: fault.message.clone(),
-            hint: fault.label.clone().or_else(|| fault.help.clone()),
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -633,11 +343,6 @@ fn state_of(path: &Path, layer: &str, trust: &Trust) -> &'static str {
         Ok(None) => "not there",
         Err(_) => "cannot be read",
     }
-}
-
-fn count(n: usize, what: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{s}")
 }
 
 fn json_line<T: Serialize>(value: &T) -> String {

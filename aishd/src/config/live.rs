@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::command::{self, Shown};
 use super::fault::Fault;
 use super::layers::Where;
 use super::load::{self, Loaded, Notice};
 use super::project;
 use super::settings::{Settings, Ui, needs_restart};
+use super::show::{self, Shown};
 use super::trust;
 use crate::core::preset::Models;
 
@@ -197,7 +197,7 @@ impl Live {
     #[must_use]
     pub fn show(&self, directory: Option<&Path>) -> Vec<Shown> {
         let now = self.lock();
-        command::values(&now.settings, &now.loaded, directory)
+        show::values(&now.settings, &now.loaded, directory)
     }
 
     /// The user's file.

@@ -11,8 +11,10 @@ use super::super::fault;
 use super::super::layers::{Layer, Layers, Where};
 use super::super::project;
 use super::super::schema;
+use super::super::source::{Access, Origin};
 use super::super::table::Value as _;
 use super::*;
+use crate::core::preset::Timeouts;
 
 fn nothing_is_set(_name: &str) -> bool {
     false
