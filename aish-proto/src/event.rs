@@ -199,6 +199,15 @@ events! {
     State: "state", false, { state: Activity, queued: u32, turn: Option<TurnId> }
     /// The cursor means nothing here any more; the tail follows.
     ResyncRequired: "resyncRequired", false, { reason: String }
+    /// The configuration was read again, told once to each connection.
+    ConfigReloaded: "configReloaded", false, {
+        /// Dotted names of what is different now.
+        changed: Vec<String>,
+        /// Why the old configuration stays, if it does.
+        errors: Vec<String>,
+        /// Keys whose new value waits for a restart.
+        restart_needed: Vec<String>,
+    }
     /// The daemon is about to go; a cursor goes on after it is back.
     Shutdown: "shutdown", false, { reason: String, deadline_at: String }
     /// Lines of the daemon's log (`log/tail`).

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::event::{self, Envelope};
 use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
-use crate::{attach, conversation, daemon, doctor, error, log, model, turn, version};
+use crate::{attach, config, conversation, daemon, doctor, error, log, model, turn, version};
 
 /// One method as the documentation and the schema show it.
 #[derive(Clone, Debug)]
@@ -60,6 +60,8 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         turn::QueueResume,
         model::List,
         model::Probe,
+        config::Show,
+        config::Check,
     ]
 }
 

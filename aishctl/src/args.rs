@@ -6,6 +6,7 @@ use std::time::Duration;
 use aish_proto::turn::SendMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::config::Config;
 use crate::screen::Looks;
 use crate::service::{self, Service};
 use crate::span;
@@ -140,6 +141,11 @@ pub enum Command {
     Service {
         #[command(subcommand)]
         command: Service,
+    },
+    /// The configuration: check, show, explain, edit, trust
+    Config {
+        #[command(subcommand)]
+        command: Config,
     },
     /// One raw call
     Rpc(RpcArgs),

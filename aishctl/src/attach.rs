@@ -70,6 +70,8 @@ struct Open<O> {
     link: Link,
     conversation: ConversationId,
     subscription: SubscriptionId,
+    /// What is to be said of the place with the greeting.
+    notices: Vec<String>,
     cursor: Cursor,
     rows: Rows,
     /// The rows of a replay that is not complete, and what they are.
@@ -173,6 +175,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
                 seq: Seq(0),
             },
             subscription: SubscriptionId::from_bytes([0; 16]),
+            notices: vec![],
             window,
             out,
             link,
@@ -212,13 +215,15 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             since,
             deltas: true,
         };
-        self.subscription = self.link.caller.call::<Attach>(params).await?.subscription;
+        let attached = self.link.caller.call::<Attach>(params).await?;
+        self.subscription = attached.subscription;
         // What was held of a replay that broke off is not sent again after its cursor.
         let held = match (replay, self.replay.take()) {
             (Replay::Back, Some((Replay::Back, held))) => held,
             (Replay::Back | Replay::First, _) => Vec::new(),
         };
         if replay == Replay::First {
+            self.notices = attached.notices.iter().map(notice::of).collect();
             self.cursor.seq = Seq(0);
             self.rows = Rows::new(Some(self.link.hello.client_id), self.window.global.verbose);
         }
@@ -303,6 +308,9 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             Replay::First => {
                 let greeting = format!("attached to {} ({})", self.title, self.rows.here());
                 self.tell(&greeting).await?;
+                for notice in std::mem::take(&mut self.notices) {
+                    self.tell(&notice).await?;
+                }
                 let from = held
                     .len()
                     .saturating_sub(usize::try_from(self.window.args.tail).unwrap_or(usize::MAX));

@@ -87,7 +87,8 @@ impl Desk {
             | Command::Continue(_)
             | Command::Doctor
             | Command::Logs(_)
-            | Command::Service { .. } => {
+            | Command::Service { .. }
+            | Command::Config { .. } => {
                 Err(Failure::new(Exit::USAGE, "that command has its own output"))
             }
         }

@@ -26,7 +26,7 @@ impl Exit {
     pub const NO_DAEMON: Self = Self(6);
     /// A limit was hit: tool depth, length of the answer, queue, size of the input.
     pub const LIMIT: Self = Self(7);
-    /// No such conversation, turn or model.
+    /// No such conversation, turn or model, or no such key of the configuration.
     pub const UNKNOWN: Self = Self(8);
     /// Somebody else was first.
     pub const CONFLICT: Self = Self(9);
@@ -42,6 +42,14 @@ impl Exit {
     pub const BROKEN_PIPE: Self = Self(141);
     /// SIGTERM.
     pub const TERMINATED: Self = Self(143);
+
+    /// As a program of ours ended that worked in our place; by a signal as a shell says it.
+    #[must_use]
+    pub fn passed_on(status: std::process::ExitStatus) -> Self {
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        let code = status.code().or(signal.map(|it| 128 + it));
+        Self(code.and_then(|it| u8::try_from(it).ok()).unwrap_or(1))
+    }
 
     #[must_use]
     pub fn code(self) -> u8 {
@@ -80,7 +88,10 @@ pub const TABLE: [(Exit, &str); 16] = [
         Exit::LIMIT,
         "a limit was hit: tool depth, length of the answer, full queue, input too large",
     ),
-    (Exit::UNKNOWN, "no such conversation, turn or model"),
+    (
+        Exit::UNKNOWN,
+        "no such conversation, turn or model; no such key of the configuration",
+    ),
     (Exit::CONFLICT, "conflict: somebody else was first"),
     (Exit::BUDGET, "the budget is used up"),
     (Exit::CONFIG, "the configuration is invalid"),

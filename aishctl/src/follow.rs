@@ -15,7 +15,7 @@ use crate::connect::{CallError, Caller, Event};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
-use crate::notice::Notices;
+use crate::notice::{self, Notices};
 use crate::output::Output;
 use crate::signals::{Signal, Signals};
 use crate::spinner::Spinner;
@@ -110,6 +110,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             target,
             link,
             answer: Answer::new(target.turn),
+            told: false,
             resync: false,
             spinner: Spinner::new(began),
         };
@@ -156,6 +157,8 @@ struct Following<'a, O> {
     target: Target,
     link: Link,
     answer: Answer,
+    /// What there is to know of the place has been said.
+    told: bool,
     /// The replay does not begin where we left; the record will say how the turn stands.
     resync: bool,
     spinner: Spinner,
@@ -168,7 +171,12 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             since: Since::Cursor(self.target.cursor),
             deltas: true,
         };
-        self.link.caller.call::<Attach>(params).await.map(drop)
+        let attached = self.link.caller.call::<Attach>(params).await?;
+        for notice in attached.notices.iter().filter(|_| !self.told) {
+            self.notices.say(&notice::of(notice));
+        }
+        self.told = true;
+        Ok(())
     }
 
     fn spin(&mut self) {

@@ -5,6 +5,7 @@ pub mod args;
 pub mod ask;
 pub mod attach;
 pub mod colon;
+pub mod config;
 pub mod connect;
 pub mod conversations;
 pub mod desk;

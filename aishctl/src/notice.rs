@@ -92,6 +92,33 @@ impl Notices {
     }
 }
 
+/// What the daemon has to say of a place, on one line.
+#[must_use]
+pub fn of(notice: &aish_proto::conversation::Notice) -> String {
+    match &notice.hint {
+        Some(hint) => format!("{}: {hint}", notice.text),
+        None => notice.text.clone(),
+    }
+}
+
+/// What became of the configuration.
+#[must_use]
+pub fn reloaded(now: &aish_proto::event::ConfigReloaded) -> String {
+    if !now.errors.is_empty() {
+        let errors = now.errors.join(" · ");
+        return format!("the configuration is invalid, and the one before stays: {errors}");
+    }
+    let changed = match &now.changed[..] {
+        [] => "the configuration is read again".to_owned(),
+        changed => format!("the configuration has changed: {}", changed.join(", ")),
+    };
+    if now.restart_needed.is_empty() {
+        return changed;
+    }
+    let waits = now.restart_needed.join(", ");
+    format!("{changed}; restart needed for {waits}")
+}
+
 /// The text as a notice; each of its lines gets the prefix.
 #[must_use]
 pub fn line(text: &str, dim: bool) -> String {

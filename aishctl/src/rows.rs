@@ -206,6 +206,9 @@ impl Rows {
                 "what was missed cannot be shown here ({reason}); :log has it"
             ));
         }
+        if let Some(reloaded) = event.read() {
+            return Some(crate::notice::reloaded(&reloaded));
+        }
         event
             .read()
             .map(|Shutdown { reason, .. }| format!("aishd is going ({reason})"))

@@ -25,7 +25,7 @@ use crate::pager::Pager;
 use crate::service::{self, Service};
 use crate::signals::Signals;
 use crate::surroundings::Surroundings;
-use crate::{log, pager, queue, rpc, screen};
+use crate::{config, log, pager, queue, rpc, screen};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +150,14 @@ impl Program {
                 let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
                 self.by_itself(service::run(&reach, &self.global, &command))
                     .await
+            }
+            Command::Config { command } => {
+                let desk = config::Desk {
+                    around: &self.around,
+                    global: &self.global,
+                    reach: self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver),
+                };
+                config::run(desk, &command).await
             }
             command @ (Command::Conv { .. }
             | Command::Status { .. }

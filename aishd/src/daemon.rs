@@ -1,36 +1,40 @@
 //! The daemon: the only place that builds things. It starts in the order config, socket, store, broker,
 //! directory, wire, and stops in three steps: ask, wait, force.
 
+mod configuration;
+mod stop;
+mod watch;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::limits::{BATCH_CALLS, INPUT_BYTES, LINE_TO_DAEMON_BYTES, Limits, SUBSCRIPTIONS};
 use anyhow::Context as _;
+use interprocess::local_socket::tokio::Listener;
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::Args;
+use self::configuration::{ConfigFault, Configured};
+use self::stop::{Signals, Stops};
+use crate::args::{Args, Offline};
 use crate::broker::Broker;
 use crate::child::Children;
 use crate::child::trampoline;
-use crate::config::env::{self, Env};
+use crate::config::command::{self, Desk};
+use crate::config::live::Live;
 use crate::config::paths::{self, PathError};
-use crate::config::{Settings, file};
+use crate::config::{Settings, env};
 use crate::conversation::Surroundings;
 use crate::conversation::directory::Directory;
-use crate::core::event::At;
-use crate::core::preset::Models;
-use crate::logging::{LogSettings, Logging};
-use crate::rpc::{About, GRACE_MS, Parts, Reloaded, Server, Stopping, listen};
+use crate::logging::{Logging, Ring};
+use crate::rpc::{About, Parts, Server, listen};
 use crate::service::{self, Pulse};
-use crate::socket::{self, Socket, SocketError};
+use crate::socket::{self, Place, Socket, SocketError};
 use crate::store::{Alive, OpenError, Store};
 use crate::{clock, failpoint};
 
@@ -56,6 +60,13 @@ mod exit {
 /// Runs the daemon to its end.
 #[must_use]
 pub fn main(args: &Args) -> ExitCode {
+    if let Some(Offline::Config { command }) = &args.command {
+        let desk = Desk {
+            place: &configuration::find(args, &env::read()),
+            is_set: &env::is_set,
+        };
+        return command::run(command, desk);
+    }
     match start(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -92,15 +103,10 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         exit::STORE => Some(
             "the files are as they were; make them readable or restore a copy, or name another --state",
         ),
-        exit::CONFIG => Some("correct it and start again"),
+        exit::CONFIG => Some("aishctl config check shows the places; correct them and start again"),
         _ => None,
     }
 }
-
-/// The configuration has these faults.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.join("\n  "))]
-struct ConfigFault(Vec<String>);
 
 fn start(args: &Args) -> anyhow::Result<()> {
     umask(Mode::from_raw_mode(0o077));
@@ -114,15 +120,10 @@ fn start(args: &Args) -> anyhow::Result<()> {
     if let Some(text) = &env.aish_failpoint {
         failpoint::arm(text);
     }
-    let source = Source::find(args, &env);
-    let settings = source.load()?;
-    let logging = Logging::start(
-        &log_settings(&settings),
-        env.aish_log.as_deref(),
-        env.journal_stream.as_deref(),
-    );
+    let configured = configuration::load(args, &env)?;
+    let logging = Logging::start(&configured.log(), env.journal_stream.as_deref());
+    configured.log_warnings();
     let socket_path = paths::socket(args.socket.as_deref(), &env)?;
-    let state_dir = paths::state(args.state.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
@@ -130,75 +131,12 @@ fn start(args: &Args) -> anyhow::Result<()> {
         .context("start the runtime")?;
     let around = Around {
         socket_path,
-        state_dir,
+        state_dir: configured.state.clone(),
         is_managed: env.notify_socket.is_some(),
     };
-    let result = runtime.block_on(run(source, settings, logging, around));
+    let result = runtime.block_on(run(configured, logging, around));
     runtime.shutdown_timeout(LAST_WAIT);
     result
-}
-
-/// Where the configuration comes from.
-#[derive(Clone, Debug)]
-struct Source {
-    path: Option<PathBuf>,
-    /// Named by hand, so that it has to be there.
-    named: bool,
-}
-
-impl Source {
-    fn find(args: &Args, env: &Env) -> Self {
-        Self {
-            path: paths::config(args.config.as_deref(), env),
-            named: args.config.is_some() || env.aish_config.is_some(),
-        }
-    }
-
-    fn load(&self) -> Result<Settings, ConfigFault> {
-        let Some(path) = &self.path else {
-            return Ok(Settings::default());
-        };
-        let read =
-            file::read(path, self.named).map_err(|error| ConfigFault(vec![describe(&error)]))?;
-        let Some(found) = read else {
-            return Ok(Settings::default());
-        };
-        let shown = path.display();
-        Settings::from_file(&found.file, found.private).map_err(|faults| {
-            ConfigFault(faults.iter().map(|it| format!("{shown}: {it}")).collect())
-        })
-    }
-
-    /// The file, if one is there.
-    fn file(&self) -> Option<PathBuf> {
-        self.path.clone().filter(|it| it.exists())
-    }
-}
-
-fn describe(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
-}
-
-/// What the configuration says of the log.
-fn log_settings(settings: &Settings) -> LogSettings {
-    LogSettings {
-        level: settings.log.clone(),
-        ..LogSettings::default()
-    }
-}
-
-/// The tokens of an ordered stop, in the order in which they are cancelled.
-#[derive(Clone, Debug, Default)]
-struct Stops {
-    /// No new turns.
-    draining: CancellationToken,
-    /// Turns end.
-    stopping: CancellationToken,
-    /// Connections end.
-    closing: CancellationToken,
 }
 
 /// Where we live.
@@ -211,47 +149,21 @@ struct Around {
 }
 
 /// Serves from the first to the last moment.
-async fn run(
-    source: Source,
-    settings: Settings,
-    logging: Logging,
-    around: Around,
-) -> anyhow::Result<()> {
-    let Socket { listener, place } = match socket::adopt()? {
-        Some(adopted) => adopted,
-        None => {
-            let path = &around.socket_path;
-            paths::private_dir(path.parent().unwrap_or(Path::new("/")))?;
-            socket::bind(path)?
-        }
-    };
+async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow::Result<()> {
     let watchdog = service::watchdog();
     let pulse = Arc::new(Pulse::new(watchdog));
     // A stop may be asked for before there is anything to stop.
     let mut signals = Signals::listen().context("listen to signals")?;
-    let opened = tokio::select! {
-        opened = open_store(&around.state_dir, pulse.clone()) => opened.map(Some),
-        // What is being read is as safe as it is from a kill.
-        () = signals.ending() => Ok(None),
+    let Some(Opened {
+        listener,
+        place,
+        store,
+    }) = open(&around, pulse.clone(), &mut signals).await?
+    else {
+        tracing::info!("stopped before the store was open");
+        return Ok(());
     };
-    let store = match opened {
-        Ok(Some(store)) => store,
-        Ok(None) => {
-            if let Some(place) = place {
-                place.remove();
-            }
-            tracing::info!("stopped before the store was open");
-            return Ok(());
-        }
-        Err(error) => {
-            if let Some(place) = place {
-                place.remove();
-            }
-            return Err(error);
-        }
-    };
-    let repairs = store.repairs();
-    for repair in &repairs {
+    for repair in &store.repairs() {
         tracing::warn!("{repair}");
     }
     let about = About {
@@ -259,21 +171,29 @@ async fn run(
         started_at: clock::now(),
         socket: around.socket_path.clone(),
         state_dir: around.state_dir.clone(),
-        config: source.file(),
-        repairs,
+        repairs: store.repairs(),
     };
     let stops = Stops::default();
     let children = Children::new(env::of_children());
     let keeper = children.keeper().context("become the keeper of children")?;
     let broker = broker(&logging, children.clone());
+    let settings = configured.settings.clone();
+    let ring = logging.ring();
+    let live = configured.live(logging);
     let server = build(
         about,
-        source,
-        settings,
-        logging,
-        store.clone(),
-        broker,
-        &stops,
+        live.clone(),
+        &settings,
+        ring,
+        Surroundings {
+            store: store.clone(),
+            broker,
+            models: live.models(),
+            max_queue: settings.max_queue,
+            draining: stops.draining.clone(),
+            stopping: stops.stopping.clone(),
+        },
+        stops.closing.clone(),
     );
     let resumed = server.directory.resume().unwrap_or_else(|error| {
         tracing::error!(%error, "look for unfinished turns");
@@ -282,10 +202,11 @@ async fn run(
     tracing::info!(resumed, pid = std::process::id(), "ready");
     pulse.set_ready();
     say_ready();
-    let _chores = chores(&server.directory, &store, watchdog, &around);
+    let mut chores = chores(&server.directory, &store, watchdog, &around);
+    chores.spawn(watch::follow(live));
     let serving = listen::listen(server.clone(), listener);
     let working = async {
-        let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
+        let ((), ()) = tokio::join!(serving, stop::in_order(&server, &stops, signals));
         let gone = tokio::time::timeout(CHILDREN_WAIT, children.gone()).await;
         if gone.is_err() {
             tracing::warn!("children are still ending; their keepers go on without us");
@@ -295,12 +216,61 @@ async fn run(
         () = working => {}
         () = keeper.run() => {}
     }
-    if let Some(place) = place {
-        place.remove();
-    }
+    chores.shutdown().await;
+    leave(place);
     let _panicked = tokio::task::spawn_blocking(move || store.close()).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What only one daemon can have.
+struct Opened {
+    listener: Listener,
+    place: Option<Place>,
+    store: Store,
+}
+
+/// Takes the socket, then the store; nothing when the word to stop came first.
+async fn open(
+    around: &Around,
+    pulse: Arc<Pulse>,
+    signals: &mut Signals,
+) -> anyhow::Result<Option<Opened>> {
+    let Socket { listener, place } = match socket::adopt()? {
+        Some(adopted) => adopted,
+        None => {
+            let path = &around.socket_path;
+            paths::private_dir(path.parent().unwrap_or(Path::new("/")))?;
+            socket::bind(path)?
+        }
+    };
+    let opened = tokio::select! {
+        opened = open_store(&around.state_dir, pulse) => opened.map(Some),
+        // What is being read is as safe as it is from a kill.
+        () = signals.ending() => Ok(None),
+    };
+    match opened {
+        Ok(Some(store)) => Ok(Some(Opened {
+            listener,
+            place,
+            store,
+        })),
+        Ok(None) => {
+            leave(place);
+            Ok(None)
+        }
+        Err(error) => {
+            leave(place);
+            Err(error)
+        }
+    }
+}
+
+/// Gives up a socket that is ours.
+fn leave(place: Option<Place>) {
+    if let Some(place) = place {
+        place.remove();
+    }
 }
 
 /// The broker, whose secrets the log learns before they are used.
@@ -312,36 +282,20 @@ fn broker(logging: &Logging, children: Children) -> Broker {
 /// Puts the parts together.
 fn build(
     about: About,
-    source: Source,
-    settings: Settings,
-    logging: Logging,
-    store: Store,
-    broker: Broker,
-    stops: &Stops,
+    config: Arc<Live>,
+    settings: &Settings,
+    log: Ring,
+    surroundings: Surroundings,
+    closing: CancellationToken,
 ) -> Arc<Server> {
-    let (models, models_seen) = watch::channel(settings.models.clone());
-    let directory = Directory::new(
-        Surroundings {
-            store,
-            broker,
-            models: models_seen,
-            max_queue: settings.max_queue,
-            draining: stops.draining.clone(),
-            stopping: stops.stopping.clone(),
-        },
-        settings.max_conversations_in_memory,
-    );
-    let log = logging.ring();
-    let limits = limits(&settings);
-    let reload = reloader(source, settings, logging, models);
     Arc::new(Server::new(Parts {
-        directory,
+        directory: Directory::new(surroundings, settings.max_conversations_in_memory),
         about,
-        limits,
+        limits: limits(settings),
         log,
-        stop: watch::channel(None).0,
-        closing: stops.closing.clone(),
-        reload: Box::new(move || service::reloading(&reload)),
+        stop: tokio::sync::watch::channel(None).0,
+        closing,
+        config,
     }))
 }
 
@@ -396,120 +350,4 @@ fn say_ready() {
     service::ready();
     let mut stdout = std::io::stdout().lock();
     let _nobody_reads = writeln!(stdout, "ready").and_then(|()| stdout.flush());
-}
-
-/// Reads the configuration again; a bad one keeps the old (CFG-2). What needs a restart waits for it.
-fn reloader(
-    source: Source,
-    settings: Settings,
-    logging: Logging,
-    models: watch::Sender<Arc<Models>>,
-) -> impl Fn() -> Reloaded + Send + Sync {
-    let current = Mutex::new(settings);
-    move || match source.load() {
-        Err(ConfigFault(errors)) => {
-            for error in &errors {
-                tracing::error!("{error}; the configuration before stays");
-            }
-            Reloaded {
-                changed: vec![],
-                errors,
-            }
-        }
-        Ok(settings) => {
-            let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
-            let changed = settings.changes_from(&current);
-            models.send_replace(settings.models.clone());
-            logging.follow(&log_settings(&settings));
-            tracing::info!(?changed, "configuration read again");
-            *current = settings;
-            Reloaded {
-                changed,
-                errors: vec![],
-            }
-        }
-    }
-}
-
-/// Waits for the word to stop, then lets turns end, then ends them, then the connections.
-async fn stop_in_order(server: &Server, stops: &Stops, signals: Signals) {
-    let asked = wait_for_stop(server, signals).await;
-    tracing::info!(reason = asked.reason, "stopping");
-    service::stopping();
-    stops.draining.cancel();
-    let grace = Duration::from_millis(asked.deadline_ms);
-    let settled = tokio::time::timeout(grace, server.directory.settled()).await;
-    if settled.is_err() {
-        tracing::warn!("turns were still running; they end as interrupted");
-    }
-    stops.stopping.cancel();
-    server.directory.closed().await;
-    server.farewell().await;
-    stops.closing.cancel();
-}
-
-/// The signals that mean something to the daemon.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// Waits for a signal to end. One to reload is nothing before there is anything loaded.
-    async fn ending(&mut self) {
-        loop {
-            tokio::select! {
-                Some(()) = self.terminate.recv() => return,
-                Some(()) = self.interrupt.recv() => return,
-                Some(()) = self.hangup.recv() => {}
-            }
-        }
-    }
-}
-
-async fn wait_for_stop(server: &Server, signals: Signals) -> Stopping {
-    let mut asked = server.stop.subscribe();
-    let Signals {
-        mut terminate,
-        mut interrupt,
-        mut hangup,
-    } = signals;
-    loop {
-        let by_client = async {
-            let asked = asked.wait_for(Option::is_some).await;
-            asked.ok().and_then(|it| it.clone())
-        };
-        let reason = tokio::select! {
-            Some(()) = terminate.recv() => "SIGTERM",
-            Some(()) = interrupt.recv() => "SIGINT",
-            Some(()) = hangup.recv() => {
-                let _reported_in_the_log = (server.reload)();
-                continue;
-            }
-            asked = by_client => {
-                return asked.unwrap_or_else(|| stopping("the server is gone"));
-            }
-        };
-        let stopping = stopping(reason);
-        server.stop.send_replace(Some(stopping.clone()));
-        return stopping;
-    }
-}
-
-fn stopping(reason: &str) -> Stopping {
-    let now = clock::now();
-    Stopping {
-        reason: reason.to_owned(),
-        deadline_ms: GRACE_MS,
-        deadline_at: At(now.0 + i64::try_from(GRACE_MS).unwrap_or_default()),
-    }
 }

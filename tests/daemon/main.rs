@@ -9,12 +9,14 @@
 
 mod bad_input;
 mod children;
+mod configuration;
 mod crash;
 mod disk;
 mod fanout;
 mod logs;
 mod order;
 mod place;
+mod project;
 mod protocol;
 mod stop;
 mod trust;

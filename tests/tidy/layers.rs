@@ -28,7 +28,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "rpc",
-        &["clock", "conversation", "core", "logging", "tools"],
+        &[
+            "clock",
+            "config",
+            "conversation",
+            "core",
+            "logging",
+            "tools",
+        ],
     ),
 ];
 

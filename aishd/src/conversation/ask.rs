@@ -14,7 +14,7 @@ use super::{Active, Conversation, Done, MAX_TOOL_DEPTH};
 use crate::broker::Discovery;
 use crate::clock;
 use crate::core::event::{Event, Key, Level, Origin, Stop, TurnError};
-use crate::core::preset::Preset;
+use crate::core::preset::{Models, Preset};
 use crate::core::reply::Failure;
 use crate::core::request;
 use crate::core::turn::{Effect, Turn};
@@ -125,8 +125,13 @@ impl Conversation {
         }))
     }
 
+    /// What holds where this conversation is.
+    fn models(&self) -> Arc<Models> {
+        self.around.models.borrow().within(&self.state.cwd).clone()
+    }
+
     pub(super) fn check_model(&self, name: &str) -> Result<(), RequestError> {
-        let known = name == DEMO || self.around.models.borrow().presets.contains_key(name);
+        let known = name == DEMO || self.models().presets.contains_key(name);
         known
             .then_some(())
             .ok_or_else(|| RequestError::UnknownModel(name.to_owned()))
@@ -248,7 +253,7 @@ impl Conversation {
 
     /// A name by hand beats the conversation's, which beats the default (spec 00, Conversations and asks).
     fn choose(&self, by_hand: Option<&str>) -> Chosen {
-        let models = self.around.models.borrow();
+        let models = self.models();
         let name = by_hand
             .or(self.state.model.as_deref())
             .or(models.default.as_deref());
@@ -265,7 +270,7 @@ impl Conversation {
     fn look_for_preset(&mut self, turn: TurnId) {
         self.resolving = Some(turn);
         let broker = self.around.broker.clone();
-        let models = self.around.models.borrow().clone();
+        let models = self.models();
         self.io.spawn(async move {
             let looked = AssertUnwindSafe(broker.discover(&models))
                 .catch_unwind()

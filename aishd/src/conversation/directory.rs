@@ -286,7 +286,8 @@ impl Directory {
             return Err(RequestError::Draining);
         }
         if let Some(name) = &new.model {
-            let known = name == "demo" || self.around.models.borrow().presets.contains_key(name);
+            let models = self.models();
+            let known = name == "demo" || models.within(&new.cwd).presets.contains_key(name);
             if !known {
                 return Err(RequestError::UnknownModel(name.clone()));
             }

@@ -59,8 +59,6 @@ impl Default for LogSettings {
 #[derive(Clone, Debug)]
 pub struct Logging {
     filter: reload::Handle<EnvFilter, Registry>,
-    /// Said by `AISH_LOG`, which beats the configuration.
-    said: Option<String>,
     redactor: Redactor,
     ring: Ring,
 }
@@ -68,10 +66,10 @@ pub struct Logging {
 impl Logging {
     /// Begins to log. `journal_stream` is what the service manager says of the stream that it made for us.
     #[must_use]
-    pub fn start(settings: &LogSettings, said: Option<&str>, journal_stream: Option<&str>) -> Self {
+    pub fn start(settings: &LogSettings, journal_stream: Option<&str>) -> Self {
         let redactor = Redactor::new(&settings.redact);
         let ring = Ring::default();
-        let (filter, handle) = reload::Layer::new(filter(settings, said));
+        let (filter, handle) = reload::Layer::new(filter(settings));
         let to_journal = match settings.format {
             Format::Journald => true,
             Format::Auto | Format::Json => journal_stream.is_some_and(is_our_stderr),
@@ -109,7 +107,6 @@ impl Logging {
         }));
         Self {
             filter: handle,
-            said: said.map(str::to_owned),
             redactor,
             ring,
         }
@@ -118,7 +115,7 @@ impl Logging {
     /// Takes over what may change while the daemon runs.
     pub fn follow(&self, settings: &LogSettings) {
         self.redactor.name(&settings.redact);
-        let _gone = self.filter.reload(filter(settings, self.said.as_deref()));
+        let _gone = self.filter.reload(filter(settings));
     }
 
     #[must_use]
@@ -132,9 +129,9 @@ impl Logging {
     }
 }
 
-fn filter(settings: &LogSettings, said: Option<&str>) -> EnvFilter {
-    let level = said.unwrap_or(&settings.level);
-    let filter = EnvFilter::try_new(level).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
+fn filter(settings: &LogSettings) -> EnvFilter {
+    let filter =
+        EnvFilter::try_new(&settings.level).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
     match CONTENT_OFF.parse() {
         // Last, because of two that name one target the last one counts.
         Ok(off) if !settings.content => filter.add_directive(off),

@@ -13,8 +13,10 @@ use aish_proto::limits::PAGE_BYTES;
 use aish_proto::method::Empty;
 use aish_proto::turn::QueuedTurn;
 use jsonrpsee::RpcModule;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::config;
 use super::connection::{Connection, lock};
 use super::convert::{self, Log};
 use super::encoded::DeltaKey;
@@ -22,6 +24,7 @@ use super::refusal::Refusal;
 use super::room::Seat;
 use super::{Call, Server, Untold, register};
 use crate::clock;
+use crate::config::live::Standing;
 use crate::conversation::follow::{Follower, Page};
 use crate::conversation::handle::RequestError;
 use crate::conversation::live::{Channel, Live, Unseen};
@@ -42,6 +45,8 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         params,
     } = call;
     let handle = server.directory.open(params.id).await?;
+    let cwd = handle.view().borrow().state.cwd.clone();
+    let notices = config::notices(&server, &cwd).await;
     let (subscription, detached) = connection.subscribe(Some(params.id))?;
     let follower = handle.follow(Seq(0), params.deltas);
     let seat = server
@@ -55,6 +60,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         id: subscription,
         params,
         seat,
+        standing: server.config.standing(),
         detached,
         connection,
         untold: Some(server.untold()),
@@ -62,7 +68,10 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         told: None,
     };
     after_reply.start(task.run(follower));
-    Ok(AttachResult { subscription })
+    Ok(AttachResult {
+        subscription,
+        notices,
+    })
 }
 
 async fn detach(call: Call<Detach>) -> Result<Empty, Refusal> {
@@ -89,6 +98,8 @@ struct Subscription {
     params: AttachParams,
     log: Log,
     seat: Seat,
+    /// How the configuration stands.
+    standing: watch::Receiver<Arc<Standing>>,
     detached: CancellationToken,
     /// Until the client has been sent the last event before the daemon stops.
     untold: Option<Untold>,
@@ -211,6 +222,10 @@ impl Subscription {
                     stop_told = true;
                     self.say_stopping().await
                 }
+                Ok(()) = self.standing.changed() => {
+                    let now = self.standing.borrow_and_update().clone();
+                    self.say_reloaded(&now).await
+                }
                 Ok(()) = self.seat.presence.changed() => {
                     let clients = self.seat.presence.borrow_and_update().to_vec();
                     self.say(None, &wire::Presence { clients }).await
@@ -238,6 +253,20 @@ impl Subscription {
         let event = wire::Shutdown {
             reason: stopping.reason,
             deadline_at: clock::rfc3339(stopping.deadline_at),
+        };
+        self.say(None, &event).await
+    }
+
+    /// Once to each connection, however many subscriptions it has.
+    async fn say_reloaded(&self, now: &Standing) -> Result<(), End> {
+        let told = &self.connection.told_of_config;
+        if told.fetch_max(now.number, Ordering::Relaxed) >= now.number {
+            return Ok(());
+        }
+        let event = wire::ConfigReloaded {
+            changed: now.changed.clone(),
+            errors: now.errors.clone(),
+            restart_needed: now.restart_needed.clone(),
         };
         self.say(None, &event).await
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +49,8 @@ pub(super) struct Connection {
     pub(super) blobs: Mutex<HashMap<BlobId, String>>,
     /// Held by the one change that is being made for this client; the others wait in the order of their lines.
     pub(super) change: tokio::sync::Mutex<()>,
+    /// The last reading of the configuration that this client was told of.
+    pub(super) told_of_config: AtomicU64,
     /// Cancelled when the connection is over.
     pub(super) over: CancellationToken,
 }
@@ -159,6 +161,7 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         greeting: Mutex::default(),
         subscriptions: Mutex::default(),
         blobs: Mutex::default(),
+        told_of_config: AtomicU64::new(0),
         change: tokio::sync::Mutex::default(),
         over,
     });

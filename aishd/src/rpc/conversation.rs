@@ -12,6 +12,7 @@ use aish_proto::limits::TITLE_CHARS;
 use aish_proto::method::Empty;
 use jsonrpsee::RpcModule;
 
+use super::config;
 use super::connection::Connection;
 use super::convert::{self, Log};
 use super::fit::FITTING_BYTES;
@@ -70,9 +71,10 @@ async fn create(call: Call<Create>) -> Result<CreateResult, Refusal> {
     if !cwd.starts_with('/') {
         return Err(Refusal::params("cwd must be an absolute path"));
     }
+    let notices = config::notices(&call.server, &cwd).await;
     let new = NewConversation { title, model, cwd };
     let (id, seq) = call.server.directory.create(new).await?;
-    Ok(CreateResult { id, seq })
+    Ok(CreateResult { id, seq, notices })
 }
 
 fn check_title(title: &str) -> Result<(), Refusal> {
@@ -159,7 +161,11 @@ async fn fork(call: Call<Fork>) -> Result<CreateResult, Refusal> {
         .directory
         .fork(call.params.id, call.params.at_seq)
         .await?;
-    Ok(CreateResult { id, seq })
+    Ok(CreateResult {
+        id,
+        seq,
+        notices: vec![],
+    })
 }
 
 async fn delete(call: Call<Delete>) -> Result<Empty, Refusal> {

@@ -49,11 +49,37 @@ fn fix(check: Check, fix: impl Into<String>) -> Check {
 }
 
 fn config(server: &Server) -> Check {
-    let detail = match &server.about.config {
+    let place = match server.config.file().filter(|it| it.exists()) {
         Some(path) => path.display().to_string(),
         None => "there is none; everything has its default".to_owned(),
     };
-    check("config", Outcome::Ok, detail)
+    let standing = server.config.standing().borrow().clone();
+    if let Some(error) = standing.errors.first() {
+        let detail = format!("{error}; running the previous one");
+        return fix(
+            check("config", Outcome::Fail, detail),
+            "aishctl config check",
+        );
+    }
+    if !standing.restart_needed.is_empty() {
+        let keys = standing.restart_needed.join(", ");
+        let detail = format!("{place}: {keys} wait for a restart");
+        return fix(
+            check("config", Outcome::Warn, detail),
+            "aishctl service restart",
+        );
+    }
+    match standing.warnings.len() {
+        0 => check("config", Outcome::Ok, place),
+        count => {
+            let plural = if count == 1 { "" } else { "s" };
+            let detail = format!("{place}: {count} warning{plural}");
+            fix(
+                check("config", Outcome::Warn, detail),
+                "aishctl config check",
+            )
+        }
+    }
 }
 
 async fn models(server: &Server) -> Vec<Check> {

@@ -3,6 +3,7 @@
 
 mod attach;
 mod blob;
+mod config;
 mod connection;
 mod conversation;
 mod convert;
@@ -19,8 +20,6 @@ mod outbox;
 mod refusal;
 mod room;
 mod turn;
-
-pub(crate) use self::daemon::GRACE_MS;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -39,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 use self::connection::{AfterReply, Connection};
 use self::refusal::Refusal;
 use self::room::Rooms;
+use crate::config::live::Live;
 use crate::conversation::directory::Directory;
 use crate::core::event::At;
 use crate::logging::Ring;
@@ -54,8 +54,7 @@ pub struct Server {
     pub stop: watch::Sender<Option<Stopping>>,
     /// Cancelled when no connection may live any longer.
     pub closing: CancellationToken,
-    /// Reads the configuration again: what changed, or why not.
-    pub reload: Box<dyn Fn() -> Reloaded + Send + Sync>,
+    pub config: Arc<Live>,
     rooms: Rooms,
     /// Subscriptions that have not been sent their last event.
     untold: watch::Sender<usize>,
@@ -71,8 +70,6 @@ pub struct About {
     pub started_at: At,
     pub socket: PathBuf,
     pub state_dir: PathBuf,
-    /// The configuration file, if one was there.
-    pub config: Option<PathBuf>,
     pub repairs: Vec<String>,
 }
 
@@ -82,13 +79,6 @@ pub struct Stopping {
     pub reason: String,
     pub deadline_ms: u64,
     pub deadline_at: At,
-}
-
-/// What reading the configuration again came to.
-#[derive(Clone, Debug, Default)]
-pub struct Reloaded {
-    pub changed: Vec<String>,
-    pub errors: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -108,7 +98,7 @@ pub struct Parts {
     pub log: Ring,
     pub stop: watch::Sender<Option<Stopping>>,
     pub closing: CancellationToken,
-    pub reload: Box<dyn Fn() -> Reloaded + Send + Sync>,
+    pub config: Arc<Live>,
 }
 
 impl std::fmt::Debug for Parts {
@@ -123,6 +113,12 @@ impl std::fmt::Debug for Parts {
 const FAREWELL: Duration = Duration::from_millis(500);
 
 impl Server {
+    /// Time that running turns get at a stop when nobody says otherwise.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        self.config.standing().borrow().grace
+    }
+
     /// Waits until every subscription has been sent all there is, the word of the stop included.
     pub async fn farewell(&self) {
         let mut untold = self.untold.subscribe();
@@ -163,7 +159,7 @@ impl Server {
             log: parts.log,
             stop: parts.stop,
             closing: parts.closing,
-            reload: parts.reload,
+            config: parts.config,
             rooms: Rooms::default(),
             untold: watch::channel(0).0,
             counters: Counters::default(),
@@ -191,6 +187,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     turn::register_all(&mut module);
     model::register_all(&mut module);
     blob::register_all(&mut module);
+    config::register_all(&mut module);
     module
 }
 
