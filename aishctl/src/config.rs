@@ -174,7 +174,10 @@ impl Desk<'_> {
         args: &[&str],
         json: Json,
     ) -> Result<Program, Failure> {
-        let daemon = spawn::daemon_beside(self.around)?;
+        let daemon = spawn::daemon_beside(self.around).ok_or_else(|| {
+            let message = "there is no aishd beside aishctl, which knows the configuration";
+            Failure::new(Exit::NO_DAEMON, message).hint("cargo build --release builds both")
+        })?;
         let mut command = Process::new(daemon);
         if let Some(running) = running {
             command.arg("--state").arg(&running.shown.state);

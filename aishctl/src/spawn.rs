@@ -150,21 +150,20 @@ fn open_private(path: &Path) -> io::Result<File> {
 }
 
 /// The daemon's program, beside our own.
-pub fn daemon_beside(around: &Surroundings) -> Result<PathBuf, Failure> {
-    around
-        .program
-        .as_ref()
-        .and_then(|it| it.parent())
-        .map(|it| it.join("aishd"))
-        .filter(|it| it.is_file())
-        .ok_or_else(|| {
-            Failure::new(Exit::NO_DAEMON, "there is no aishd beside aishctl to run")
-                .hint("cargo build --release builds both; or start aishd yourself")
-        })
+#[must_use]
+pub fn daemon_beside(around: &Surroundings) -> Option<PathBuf> {
+    let beside = around.program.as_ref()?.parent()?.join("aishd");
+    beside.is_file().then_some(beside)
 }
 
 async fn run_beside_us(around: &Surroundings) -> Result<(), NotStarted> {
-    let daemon = daemon_beside(around)?;
+    let daemon = daemon_beside(around).ok_or_else(|| {
+        Failure::new(
+            Exit::NO_DAEMON,
+            "aishd does not run, and there is none beside aishctl to start",
+        )
+        .hint("cargo build --release builds both; or start aishd yourself")
+    })?;
     let (log_path, log) = open_log(around)?;
     let before = log.metadata().map_or(0, |it| it.len());
     // A leader of a process group could not leave our session, and a hangup of our terminal would reach it.

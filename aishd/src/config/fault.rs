@@ -95,10 +95,10 @@ impl Fault {
             text.push_str(&format!(":{line}:{column}"));
         }
         text.push_str(": ");
-        text.push_str(&veil::safe(&self.message));
+        text.push_str(&told(&self.message));
         for more in [&self.label, &self.help].into_iter().flatten() {
             text.push_str("; ");
-            text.push_str(&veil::safe(more));
+            text.push_str(&told(more));
         }
         text
     }
@@ -111,8 +111,8 @@ impl Fault {
             Severity::Warning => Level::WARNING,
         };
         let name = self.source.name();
-        let message = veil::safe(&self.message);
-        let help = self.help.as_deref().map(veil::safe);
+        let message = told(&self.message);
+        let help = self.help.as_deref().map(told);
         let mut group = match &self.span {
             None => level
                 .primary_title(format!("{name}: {message}"))
@@ -121,7 +121,7 @@ impl Fault {
                 let part = Part::of(&self.source, span);
                 let mark = AnnotationKind::Primary
                     .span(part.span)
-                    .label(self.label.as_deref().map(veil::safe));
+                    .label(self.label.as_deref().map(told));
                 level.primary_title(message).element(
                     Snippet::source(part.text)
                         .path(name)
@@ -138,6 +138,15 @@ impl Fault {
             .render(&[group]);
         text.push('\n');
         text
+    }
+}
+
+/// What is said, fit to be shown: it may quote a name of any length.
+fn told(text: &str) -> String {
+    let safe = veil::safe(text);
+    match safe.char_indices().nth(SHOWN_BYTES) {
+        Some((end, _)) => format!("{}…", &safe[..end]),
+        None => safe.into_owned(),
     }
 }
 

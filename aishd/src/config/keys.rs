@@ -123,9 +123,9 @@ tables! {
         /// Connections at a time.
         max_clients: Leaf<Whole<1, 10_000>>,
         /// Questions that wait behind a running one.
-        max_queue_per_conversation: Leaf<Whole<1, 1_000>>,
+        max_queue_per_conversation: Leaf<Whole<0, 1_000>>,
         /// Others are loaded when somebody asks for them.
-        max_conversations_in_memory: Leaf<Whole<1, 10_000>>,
+        max_conversations_in_memory: Leaf<Whole<0, 10_000>>,
         /// A client that reads nothing for so long, with data pending, is cut off.
         client_stall: Leaf<Time>,
     }

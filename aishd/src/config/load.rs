@@ -10,7 +10,7 @@ use super::paths::{self, PathError};
 use super::project;
 use super::settings::{IsSet, Settings};
 use super::source::{Access, Origin, Source};
-use super::trust::{Standing, Trust};
+use super::trust::{self, Standing, Trust};
 
 /// What reading came to.
 #[derive(Debug)]
@@ -36,21 +36,21 @@ pub fn load(place: &Where, is_set: IsSet<'_>) -> Loaded {
     let mut left_out = BTreeMap::new();
     if let Some(settings) = &mut settings {
         let state = match &place.state {
-            Some(state) => Ok(state.clone()),
-            None => state(settings),
+            Some(state) => Some(state.clone()),
+            // Without a home nothing starts at all.
+            None => state(settings).ok(),
         };
-        match state
-            .map_err(|it| it.to_string())
-            .and_then(|it| Trust::read(&it).map_err(|error| paths::describe(&error)))
-        {
-            Ok(found) => trust = found,
-            Err(wrong) => {
-                let nowhere = Source::new(Origin::Default, Access::Private, String::new());
-                let message = format!("no project is trusted: {wrong}");
-                let mut fault = Fault::of(&nowhere, message);
+        match state.as_deref().map(Trust::read) {
+            Some(Ok(found)) => trust = found,
+            Some(Err(error)) => {
+                let file = trust::place(state.as_deref().unwrap_or(Path::new("/")));
+                let source = Source::new(Origin::File(file), Access::Private, String::new());
+                let message = format!("no project is trusted: {}", paths::describe(&error));
+                let mut fault = Fault::of(&source, message);
                 fault.severity = super::fault::Severity::Warning;
                 faults.push(fault);
             }
+            None => {}
         }
         let mut models = (*settings.models).clone();
         for path in trust.files.keys() {

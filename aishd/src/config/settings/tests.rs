@@ -468,3 +468,84 @@ fn keys_are_explained_from_the_same_words() {
         );
     }
 }
+
+/// Whatever stands in a file: it is read or refused, and what is said of it drives no terminal.
+#[test]
+fn no_text_breaks_the_reading_or_the_screen() {
+    use proptest::prelude::*;
+    let pieces = prop::sample::select(vec![
+        "[models.a]",
+        "[models.\"ü\"]",
+        "[[models]]",
+        "\n",
+        "\r\n",
+        " = ",
+        "=",
+        "key",
+        "endpoint",
+        "headers",
+        "model",
+        "\"sk-secret\"",
+        "'sk-secret'",
+        "\"\"\"",
+        "'''",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ".",
+        "#",
+        "\u{1b}[2J",
+        "\u{202e}",
+        "ü",
+        "limits",
+        "max_clients",
+        "99",
+        "-",
+        "nan",
+        "default_model",
+        "\u{0}",
+        "\"",
+        "'",
+        "\\u",
+        "x",
+        "1979-05-27",
+    ]);
+    let texts = prop::collection::vec(pieces, 0..40).prop_map(|it| it.concat());
+    let all = prop_oneof![texts, any::<String>(), golden_mutated()];
+    proptest!(ProptestConfig::with_cases(2_000), |(text in all)| {
+        let layers = layers(&text, Access::Private);
+        let mut faults = layers.faults.clone();
+        faults.extend(Settings::of(&layers.whole(), &nothing_is_set).1);
+        let shown = fault::pictures(&faults);
+        let lines: Vec<String> = faults.iter().map(Fault::line).collect();
+        for said in std::iter::once(&shown).chain(&lines) {
+            prop_assert!(!said.chars().any(|it| it.is_control() && it != '\n' && it != '\t'), "{said:?}");
+            let turned = said.contains('\u{202e}');
+            prop_assert!(!turned);
+        }
+        for fault in &faults {
+            prop_assert_eq!(fault.source.text().len(), fault.source.shown().len());
+        }
+    });
+}
+
+/// A file with a hole in it.
+fn golden_mutated() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let texts: Vec<String> = golden()
+        .iter()
+        .map(|it| fs::read_to_string(&it.1).unwrap())
+        .collect();
+    (
+        prop::sample::select(texts),
+        any::<prop::sample::Index>(),
+        0..30_usize,
+    )
+        .prop_map(|(text, at, length)| {
+            let start = text.floor_char_boundary(at.index(text.len()));
+            let end = text.ceil_char_boundary((start + length).min(text.len()));
+            format!("{}{}", &text[..start], &text[end..])
+        })
+}
