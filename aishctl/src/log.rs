@@ -130,7 +130,7 @@ fn transcript(rows: &mut Rows, envelope: &Envelope) -> Vec<Row> {
 fn text(rows: &[Row]) -> String {
     rows.iter()
         .map(|row| match row {
-            Row::Text(text) => format!("{text}\n"),
+            Row::Text(text) | Row::Asked(_, text) => format!("{text}\n"),
             Row::Notice(text) => notice::line(text, false),
         })
         .collect()

@@ -17,16 +17,38 @@ use crate::stream::{Answer, Step};
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// A question or a piece of an answer.
+    /// A question.
+    Asked(Asker, String),
+    /// A piece of an answer.
     Text(String),
     /// Shown as `[aish] …`.
     Notice(String),
+}
+
+/// Whose question it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    Us,
+    Other,
+}
+
+/// What the rows are read by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reader {
+    /// A pipe, or a transcript.
+    #[default]
+    Plain,
+    /// Somebody who can type a command.
+    Person,
 }
 
 /// The conversation as far as it has been seen.
 #[derive(Debug, Default)]
 pub struct Rows {
     us: Option<ClientId>,
+    /// What we were called on connections that are gone.
+    former: Vec<ClientId>,
+    reader: Reader,
     verbose: bool,
     /// Who is or was here, by the name that people know.
     names: BTreeMap<ClientId, String>,
@@ -47,6 +69,12 @@ impl Rows {
             verbose,
             ..Self::default()
         }
+    }
+
+    #[must_use]
+    pub fn read_by(mut self, reader: Reader) -> Self {
+        self.reader = reader;
+        self
     }
 
     /// The rows that an event adds. The same stored event must not come twice.
@@ -115,7 +143,7 @@ impl Rows {
 
     /// A new connection gave us a new id.
     pub fn we_are(&mut self, us: ClientId) {
-        self.us = Some(us);
+        self.former.extend(self.us.replace(us));
     }
 
     /// Takes from an event only who is here.
@@ -149,18 +177,21 @@ impl Rows {
         let text = safe::screen(&message.text);
         let mut lines = text.lines();
         let name = self.name(event.client);
-        rows.push(Row::Text(
+        let asker = match event.client {
+            Some(it) if Some(it) == self.us || self.former.contains(&it) => Asker::Us,
+            Some(_) | None => Asker::Other,
+        };
+        rows.push(Row::Asked(
+            asker,
             format!("{name} › {}", lines.next().unwrap_or_default())
                 .trim_start()
                 .to_owned(),
         ));
-        rows.extend(lines.map(|it| Row::Text(format!("  {it}"))));
+        rows.extend(lines.map(|it| Row::Asked(asker, format!("  {it}"))));
         for attached in &message.attachments {
             let size = attached.text.len();
-            rows.push(Row::Text(format!(
-                "  + {} ({size} bytes)",
-                safe::one_line(&attached.name)
-            )));
+            let name = safe::one_line(&attached.name);
+            rows.push(Row::Asked(asker, format!("  + {name} ({size} bytes)")));
         }
     }
 
@@ -174,7 +205,11 @@ impl Rows {
                 .client
                 .map(|it| format!(" from {}", self.you(it)))
                 .unwrap_or_default();
-            return Some(format!("queued #{position}{who}"));
+            let hint = match self.reader {
+                Reader::Plain => String::new(),
+                Reader::Person => format!(" — :queue to see, :queue drop {position}"),
+            };
+            return Some(format!("queued #{position}{who}{hint}"));
         }
         if let Some(ToolResult { name, ok, .. }) = event.read() {
             return Some(format!("{name}: {}", if ok { "ok" } else { "failed" }));
@@ -362,7 +397,7 @@ mod tests {
             event["client"] = json!(us);
             for row in rows.take(&serde_json::from_value(event).unwrap()) {
                 shown.push(match row {
-                    Row::Text(text) => text,
+                    Row::Text(text) | Row::Asked(_, text) => text,
                     Row::Notice(text) => format!("[aish] {text}"),
                 });
             }
@@ -432,7 +467,7 @@ mod tests {
         let answered = take("turnFinished", ended, false);
         assert_eq!(vec![Row::Text("two".into())], answered);
         let begun = take("turnStarted", json!({"model": "m", "attempt": 1}), true);
-        assert_eq!(vec![Row::Text("› later".into())], begun);
+        assert_eq!(vec![Row::Asked(Asker::Other, "› later".into())], begun);
         assert!(rows.rest().is_empty());
     }
 

@@ -18,4 +18,5 @@ mod input;
 mod llama;
 mod shell;
 mod stop;
+mod terminal;
 mod tmux;

@@ -1,0 +1,131 @@
+//! How a window looks and which editor it has: flags before environment before what the daemon was configured with.
+
+use super::terminal::{Glyphs, Keymap};
+use crate::args::Global;
+use crate::notice;
+use crate::surroundings::Surroundings;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    pub color: Paint,
+    pub glyphs: Glyphs,
+    pub keymap: Keymap,
+    pub editor: Editor,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Paint {
+    Colored,
+    #[default]
+    Plain,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Editor {
+    /// Lines of stdin as they come.
+    #[default]
+    None,
+    /// The line editor, on a terminal that can have it.
+    Line,
+}
+
+impl Look {
+    #[must_use]
+    pub fn of(global: &Global, around: &Surroundings) -> Self {
+        let color = notice::is_coloured(global.color, around, around.stdout_terminal);
+        let editor = around.stdin_terminal && around.stdout_terminal && moves_its_cursor(around);
+        Self {
+            color: if color { Paint::Colored } else { Paint::Plain },
+            glyphs: if speaks_utf8(around) {
+                Glyphs::Unicode
+            } else {
+                Glyphs::Plain
+            },
+            keymap: Keymap::Emacs,
+            editor: if editor { Editor::Line } else { Editor::None },
+        }
+    }
+
+    #[must_use]
+    pub fn is_colored(self) -> bool {
+        self.color == Paint::Colored
+    }
+}
+
+/// A terminal that only ever writes on gets no editor.
+fn moves_its_cursor(around: &Surroundings) -> bool {
+    let dull = ["dumb", "cons25", "emacs"];
+    around
+        .variable("TERM")
+        .is_some_and(|it| !dull.contains(&it))
+}
+
+/// By the locale; a person may say otherwise.
+fn speaks_utf8(around: &Surroundings) -> bool {
+    let plain = around.variable("AISH_PLAIN").is_some_and(|it| it != "0");
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(|it| around.variable(it));
+    let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    !plain && (locale.contains("utf-8") || locale.contains("utf8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], expected: (Editor, Glyphs, Paint)) {
+        let mut around = Surroundings {
+            stdin_terminal: true,
+            stdout_terminal: true,
+            ..Surroundings::default()
+        };
+        for (name, value) in variables {
+            around.variables.insert(name.into(), value.into());
+        }
+        let look = Look::of(&Global::default(), &around);
+        assert_eq!(
+            expected,
+            (look.editor, look.glyphs, look.color),
+            "{variables:?}"
+        );
+    }
+
+    #[test]
+    fn the_surroundings_decide_what_nobody_said() {
+        check(
+            &[("TERM", "xterm"), ("LANG", "en_US.UTF-8")],
+            (Editor::Line, Glyphs::Unicode, Paint::Colored),
+        );
+        check(
+            &[("TERM", "xterm"), ("LC_ALL", "C"), ("LANG", "en_US.UTF-8")],
+            (Editor::Line, Glyphs::Plain, Paint::Colored),
+        );
+        check(
+            &[("TERM", "xterm"), ("LANG", "C.utf8"), ("AISH_PLAIN", "1")],
+            (Editor::Line, Glyphs::Plain, Paint::Colored),
+        );
+        check(
+            &[("TERM", "xterm"), ("LANG", "C.utf8"), ("NO_COLOR", "1")],
+            (Editor::Line, Glyphs::Unicode, Paint::Plain),
+        );
+        check(
+            &[("TERM", "dumb")],
+            (Editor::None, Glyphs::Plain, Paint::Plain),
+        );
+    }
+
+    #[test]
+    fn a_pipe_on_either_side_has_no_editor() {
+        for (stdin, stdout) in [(true, false), (false, true)] {
+            let mut around = Surroundings {
+                stdin_terminal: stdin,
+                stdout_terminal: stdout,
+                ..Surroundings::default()
+            };
+            around.variables.insert("TERM".into(), "xterm".into());
+            assert_eq!(Editor::None, Look::of(&Global::default(), &around).editor);
+        }
+    }
+}
