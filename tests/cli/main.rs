@@ -15,6 +15,7 @@ mod autostart;
 mod commands;
 mod exit_codes;
 mod input;
+mod interleave;
 mod llama;
 mod shell;
 mod stop;

@@ -33,7 +33,7 @@ fn a_question_stands_where_it_was_typed_and_the_answer_below_it() {
     });
     println!("{}", screen.rows().join("\n"));
     screen.key("\u{4}");
-    assert_eq!(0, screen.wait());
+    assert_eq!(0, screen.wait_end());
     assert!(screen.is_as_before());
 }
 
@@ -82,7 +82,7 @@ fn ctrl_c_cancels_and_keeps_the_line_or_clears_it_or_hints() {
     three.key("\u{3}");
     three.wait_for("[aish] Ctrl-D detaches; the conversation goes on");
     three.key("\u{4}");
-    assert_eq!(0, three.wait());
+    assert_eq!(0, three.wait_end());
     one.wait_for("left (2 here)");
     wait_typed(&one, "half typXed");
 }
@@ -101,6 +101,6 @@ fn ctrl_c_twice_leaves_and_the_terminal_is_as_before() {
     screen.key("half\u{3}");
     screen.wait_for("cancelled by you");
     screen.key("\u{3}");
-    assert_eq!(130, screen.wait());
+    assert_eq!(130, screen.wait_end());
     assert!(screen.is_as_before());
 }

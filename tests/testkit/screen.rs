@@ -128,7 +128,19 @@ impl Screen {
     /// Gives the screen another size, and tells the program.
     #[track_caller]
     pub fn resize(&self, columns: u16, rows: u16) {
-        let mut state = self.seen.lock();
+        self.resize_when(columns, rows, "now", |_| true);
+    }
+
+    /// The same at a moment when the rows are like this.
+    #[track_caller]
+    pub fn resize_when(
+        &self,
+        columns: u16,
+        rows: u16,
+        what: &str,
+        hold: impl FnMut(&[String]) -> bool,
+    ) {
+        let mut state = self.wait(what, hold);
         let (height, width) = size(columns, rows);
         state.emulator.set_size(height, width);
         tcsetwinsize(&self.keys, winsize(columns, rows)).expect("it takes a size");
@@ -165,25 +177,24 @@ impl Screen {
 
     /// Waits until the rows are as they should be.
     #[track_caller]
-    pub fn wait_rows(&self, what: &str, mut hold: impl FnMut(&[String]) -> bool) {
+    pub fn wait_rows(&self, what: &str, hold: impl FnMut(&[String]) -> bool) {
+        drop(self.wait(what, hold));
+    }
+
+    #[track_caller]
+    fn wait(&self, what: &str, mut hold: impl FnMut(&[String]) -> bool) -> MutexGuard<'_, State> {
         let deadline = Instant::now() + PATIENCE;
         let mut state = self.seen.lock();
         loop {
             let rows = rows_of(&mut state.emulator);
             if hold(&rows) {
-                return;
+                return state;
             }
+            let shown = || rows[rows.len().saturating_sub(60)..].join("\n");
             let Some(left) = left(deadline) else {
-                panic!(
-                    "waited {PATIENCE:?} in vain for {what}; the screen:\n{}",
-                    rows.join("\n")
-                );
+                panic!("waited {PATIENCE:?} in vain for {what}; the screen:\n{}", shown());
             };
-            assert!(
-                !state.ended,
-                "the program ended before {what}; the screen:\n{}",
-                rows.join("\n")
-            );
+            assert!(!state.ended, "the program ended before {what}; the screen:\n{}", shown());
             let waited = self.seen.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -238,7 +249,7 @@ impl Screen {
 
     /// Waits for its end and returns its exit code, as a shell has it.
     #[track_caller]
-    pub fn wait(&mut self) -> i32 {
+    pub fn wait_end(&mut self) -> i32 {
         until("the end of the program on the screen", PATIENCE, || {
             self.child.try_wait().expect("it is our child").map(code_of)
         })
@@ -251,6 +262,15 @@ impl Drop for Screen {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+/// The rows that a text takes on a terminal of that many columns.
+#[must_use]
+pub fn wrapped(text: &str, columns: u16) -> Vec<String> {
+    let (height, width) = size(columns, 200);
+    let mut emulator = Parser::new(height, width, SCROLLBACK);
+    emulator.process(text.replace('\n', "\r\n").as_bytes());
+    rows_of(&mut emulator)
 }
 
 fn winsize(columns: u16, rows: u16) -> Winsize {
@@ -325,6 +345,6 @@ mod tests {
         assert!(screen.is_as_before());
         screen.key("it\n");
         screen.wait_for("got it");
-        assert_eq!(0, screen.wait());
+        assert_eq!(0, screen.wait_end());
     }
 }
