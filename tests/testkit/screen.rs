@@ -192,9 +192,16 @@ impl Screen {
             }
             let shown = || rows[rows.len().saturating_sub(60)..].join("\n");
             let Some(left) = left(deadline) else {
-                panic!("waited {PATIENCE:?} in vain for {what}; the screen:\n{}", shown());
+                panic!(
+                    "waited {PATIENCE:?} in vain for {what}; the screen:\n{}",
+                    shown()
+                );
             };
-            assert!(!state.ended, "the program ended before {what}; the screen:\n{}", shown());
+            assert!(
+                !state.ended,
+                "the program ended before {what}; the screen:\n{}",
+                shown()
+            );
             let waited = self.seen.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -313,21 +320,38 @@ fn rows_of(emulator: &mut Parser) -> Vec<String> {
 fn read_all(mut from: File, seen: Arc<Seen>) {
     thread::spawn(move || {
         let mut page = [0; 4096];
+        let mut held = vec![];
         loop {
             let stopped = seen.changed.wait_while(seen.lock(), |it| it.stopped);
             drop(stopped);
             let Ok(read @ 1..) = from.read(&mut page) else {
                 break;
             };
+            held.extend(&page[..read]);
+            let whole = whole_characters(&held);
             let mut state = seen.lock();
-            state.emulator.process(&page[..read]);
+            state.emulator.process(&held[..whole]);
             state.bytes.extend(&page[..read]);
             drop(state);
+            held.drain(..whole);
             seen.changed.notify_all();
         }
         seen.lock().ended = true;
         seen.changed.notify_all();
     });
+}
+
+/// How much of this is whole: the emulator loses the character after one that comes in two pieces.
+fn whole_characters(bytes: &[u8]) -> usize {
+    let last = bytes.len() - bytes.len().min(3);
+    let begun = bytes[last..]
+        .iter()
+        .rposition(|it| *it >= 0xc0)
+        .map(|it| last + it);
+    match begun {
+        Some(at) if std::str::from_utf8(&bytes[at..]).is_err() => at,
+        Some(_) | None => bytes.len(),
+    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub(super) struct Turns {
     waits: bool,
     /// The model's server failed the last turn.
     failed: bool,
+    /// The last turn was interrupted: turns that wait now wait for a person.
+    interrupted: bool,
 }
 
 impl Turns {
@@ -30,7 +32,8 @@ impl Turns {
     pub(super) fn take(&mut self, event: &Envelope) -> Option<Exit> {
         if let Some(snapshot) = event.read::<Snapshot>() {
             self.running = snapshot.running.map(|it| it.turn);
-            self.waits = snapshot.held || !snapshot.pending_confirms.is_empty();
+            self.waits = !snapshot.pending_confirms.is_empty();
+            self.interrupted = snapshot.held;
             self.activity(snapshot.state);
         } else if let Some(event::State { state, turn, .. }) = event.read() {
             self.running = turn;
@@ -39,6 +42,7 @@ impl Turns {
         } else if event.kind == TurnStarted::KIND {
             self.running = event.turn;
             self.failed = false;
+            self.interrupted = false;
         } else if let (Some(finished), Some(turn)) = (event.read::<TurnFinished>(), event.turn) {
             return self.finish(turn, &finished);
         }
@@ -48,7 +52,9 @@ impl Turns {
     fn activity(&mut self, activity: Activity) {
         self.waits |= match activity {
             Activity::Idle | Activity::Running => false,
-            Activity::RequiresAction | Activity::Queued => true,
+            Activity::RequiresAction => true,
+            // Between two turns it is so for a moment, and then nobody needs to do anything.
+            Activity::Queued => self.interrupted,
         };
     }
 
@@ -57,6 +63,7 @@ impl Turns {
             self.running = None;
         }
         self.failed = finished.stop_reason == StopReason::Upstream;
+        self.interrupted = finished.stop_reason == StopReason::Interrupted;
         let exit = exit::of_turn(finished.stop_reason, finished.error.as_ref());
         if self.finished.len() >= FINISHED_TURNS {
             self.finished.pop_first();

@@ -52,7 +52,7 @@ fn candidates(before: &[&str], names: &Names) -> Vec<String> {
         found.clear();
     } else {
         found.extend(
-            at.get_opts()
+            at.get_arguments()
                 .filter_map(|it| it.get_long())
                 .map(|it| format!("--{it}")),
         );
@@ -107,7 +107,7 @@ mod tests {
         check(":switch p", 8, &["'prose[2J'", "proj"]);
         check(":switch ", 8, &["'prose[2J'", "'two words'", "proj"]);
         check(":model d", 7, &["deep"]);
-        check(":log pro", 5, &["proj"]);
+        check(":log proj", 5, &["proj"]);
         check(":conv ls --al", 9, &["--all"]);
         check(":search x -C pr", 13, &["proj"]);
         check("ls", 1, &[]);

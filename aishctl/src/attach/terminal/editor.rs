@@ -67,7 +67,7 @@ impl LineEditor {
     pub(super) fn run(mut self) {
         let mut begun = (String::new(), String::new());
         loop {
-            let room = Room::of(self.screen.begin_line());
+            let room = Room::of(self.screen.begin_line(), &self.screen);
             let (left, right) = std::mem::take(&mut begun);
             let read = self.editor.readline_with_initial(&room, (&left, &right));
             match (read, self.screen.end_line()) {

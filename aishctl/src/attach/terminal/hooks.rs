@@ -39,6 +39,10 @@ impl Highlighter for Hooks {
         Cow::Owned(self.screen.draw(prompt, default))
     }
 
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        self.screen.broken(line)
+    }
+
     /// Always: every key draws the line anew, so a drawing without a key before it is the one that a wake asked for.
     fn highlight_char(&self, line: &str, _: usize, _: CmdKind) -> bool {
         self.screen.key(line);
@@ -64,16 +68,28 @@ impl Completer for Hooks {
 }
 
 /// The place that the prompt takes; what stands in it is drawn by the hooks.
-pub(super) struct Room(String);
+pub(super) struct Room {
+    blank: String,
+    screen: Arc<Screen>,
+}
 
 impl Room {
-    pub(super) fn of(columns: usize) -> Self {
-        Self(" ".repeat(columns))
+    pub(super) fn of(columns: usize, screen: &Arc<Screen>) -> Self {
+        Self {
+            blank: " ".repeat(columns),
+            screen: Arc::clone(screen),
+        }
     }
 }
 
 impl Prompt for Room {
+    /// Read when the editor lays the line out anew: at its beginning, and when it has heard of a new size.
     fn raw(&self) -> &str {
-        &self.0
+        self.screen.laid_out();
+        &self.blank
+    }
+
+    fn styled(&self) -> &str {
+        &self.blank
     }
 }

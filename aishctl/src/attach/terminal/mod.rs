@@ -7,6 +7,7 @@ mod history;
 mod hooks;
 mod keyboard;
 mod keys;
+mod layout;
 mod mode;
 mod prompt;
 mod screen;

@@ -3,13 +3,15 @@
 //! cursor stands at the beginning of the prompt's cleared row then, so rows and after them the prompt are one write,
 //! and no row can get into the line. The printer only wakes the editor to draw.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::{Notify, mpsc};
 
-use super::prompt;
+use super::{layout, prompt};
 use crate::attach::look::Look;
 use crate::attach::ui::{Head, Input, Names, State};
 
@@ -52,7 +54,10 @@ struct Shared {
     stale: bool,
     /// The line is higher than the screen: drawing above it would leave pieces of it behind.
     tall: bool,
+    /// Of the terminal, columns and rows.
     size: (usize, usize),
+    /// What the editor lays its line out for. It hears of a new size a little later than the terminal has it.
+    columns: usize,
     leave_until: Option<Instant>,
     suspended: Option<Suspended>,
     names: Names,
@@ -86,6 +91,7 @@ impl Screen {
                 stale: false,
                 tall: false,
                 size: size(),
+                columns: 0,
                 leave_until: None,
                 suspended: None,
                 names: Names::default(),
@@ -172,7 +178,8 @@ impl Screen {
     pub(super) fn begin_line(&self) -> usize {
         let mut shared = self.lock();
         shared.size = size();
-        shared.width = prompt::width(&shared.head, self.look.glyphs, shared.size.0);
+        shared.columns = shared.size.0;
+        shared.width = prompt::width(&shared.head, self.look.glyphs, shared.columns);
         shared.phase = Phase::Away;
         shared.tall = false;
         shared.suspended = None;
@@ -202,21 +209,25 @@ impl Screen {
         let mut shared = self.lock();
         shared.keyed = true;
         let (columns, rows) = shared.size;
-        shared.tall =
-            shared.width + line.len() > columns && rows_of(line, shared.width, columns) >= rows;
+        shared.tall = shared.width + line.len() > columns
+            && layout::rows(line, shared.width, columns) >= rows;
     }
 
     /// What is drawn where the prompt stands: the rows that wait, then the prompt.
     pub(super) fn draw(&self, prompt: &str, ours: bool) -> String {
         let mut shared = self.lock();
+        let now = size();
+        let resized = now != std::mem::replace(&mut shared.size, now);
+        if resized {
+            // The editor hears of it by a signal, and not of one that came before it listened.
+            let _gone = kill_process(getpid(), Signal::WINCH);
+        }
         if !std::mem::take(&mut shared.keyed) {
             shared.rung = false;
         }
         if shared.phase == Phase::Away {
             shared.phase = Phase::Editing;
         }
-        let now = size();
-        let resized = now != std::mem::replace(&mut shared.size, now);
         let mut drawn = String::new();
         if !shared.rows.is_empty() && !shared.tall {
             // The prompt is the last thing on the screen: below it there is only what a resize left behind.
@@ -241,6 +252,28 @@ impl Screen {
         drop(shared);
         self.changed.notify_all();
         drawn
+    }
+
+    /// The editor lays everything out for the terminal's size of now.
+    pub(super) fn laid_out(&self) {
+        self.lock().columns = size().0;
+    }
+
+    /// The line as it is drawn. Its rows end in line feeds and not where the terminal wraps, so that the rows that
+    /// the editor clears later are those that it drew, also when the terminal has another width by then. Once it is
+    /// left, it is one line for whoever copies it.
+    pub(super) fn broken<'l>(&self, line: &'l str) -> Cow<'l, str> {
+        let mut shared = self.lock();
+        let now = shared.size.0;
+        if shared.phase == Phase::Leaving {
+            return Cow::Borrowed(line);
+        }
+        if layout::rows(line, shared.width, now.min(shared.columns)) == 1 {
+            // The editor does not say that it heard of a new size while one row is enough.
+            shared.columns = now;
+            return Cow::Borrowed(line);
+        }
+        Cow::Owned(layout::broken(line, shared.width, shared.columns, now))
     }
 
     /// Whether Ctrl-C is for the conversation, and not for the line that is half typed.
@@ -316,7 +349,7 @@ impl Screen {
     /// Whether a paste may stand in the line as it is: it takes less than half of the screen.
     pub(super) fn takes_paste(&self, text: &str) -> bool {
         let (columns, rows) = size();
-        text.len() < 4096 && rows_of(text, 0, columns) <= (rows / 2).max(3)
+        text.len() < 4096 && layout::rows(text, 0, columns) <= (rows / 2).max(3)
     }
 }
 
@@ -333,15 +366,4 @@ pub(super) fn size() -> (usize, usize) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
         _ => (80, 24),
     }
-}
-
-/// Rows that a text takes when this many columns of the first are taken.
-fn rows_of(text: &str, taken: usize, columns: usize) -> usize {
-    let mut rows = 0;
-    let mut taken = taken;
-    for line in text.split('\n') {
-        rows += (unicode_width::UnicodeWidthStr::width(line) + taken) / columns.max(1) + 1;
-        taken = 0;
-    }
-    rows
 }
