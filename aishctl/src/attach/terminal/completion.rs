@@ -109,7 +109,7 @@ mod tests {
         check(":model d", 7, &["deep"]);
         check(":log proj", 5, &["proj"]);
         check(":conv ls --al", 9, &["--all"]);
-        check(":search x -C pr", 13, &["proj"]);
+        check(":search x -C proj", 13, &["proj"]);
         check("ls", 1, &[]);
     }
 }
