@@ -6,6 +6,7 @@ use std::time::Duration;
 use aish_proto::turn::SendMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::screen::Looks;
 use crate::span;
 
 /// Ask models through a daemon that keeps the conversations.
@@ -66,6 +67,8 @@ pub struct Global {
     pub verbose: bool,
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: Color,
+    #[command(flatten)]
+    pub looks: Looks,
     /// Never ask a person
     #[arg(long, global = true)]
     pub no_input: bool,
@@ -290,6 +293,9 @@ pub struct LogArgs {
     /// Only the last turns
     #[arg(short = 'n', long, value_name = "TURNS")]
     pub turns: Option<usize>,
+    /// Straight to the terminal
+    #[arg(long)]
+    pub no_pager: bool,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -11,6 +11,7 @@ use aish_proto::event::{
 use aish_proto::id::{ClientId, TurnId};
 use aish_proto::turn::StopReason;
 
+use crate::markdown::{Colours, Style, Writer};
 use crate::safe;
 use crate::stream::{Answer, Step};
 
@@ -59,6 +60,8 @@ pub struct Rows {
     waiting: Vec<(TurnId, Vec<Row>)>,
     /// The beginning of a line whose end has not come.
     open: String,
+    /// Where answers are laid out.
+    writer: Option<(Writer, Colours)>,
 }
 
 impl Rows {
@@ -75,6 +78,20 @@ impl Rows {
     pub fn read_by(mut self, reader: Reader) -> Self {
         self.reader = reader;
         self
+    }
+
+    /// Answers are laid out like this.
+    #[must_use]
+    pub fn laid_out(mut self, style: Option<Style>) -> Self {
+        self.writer = style.map(|it| (Writer::new(it), it.colours));
+        self
+    }
+
+    /// The rows to come are of that many columns.
+    pub fn resize(&mut self, columns: usize) {
+        if let Some((writer, _)) = &mut self.writer {
+            writer.resize(Some(columns));
+        }
     }
 
     /// The rows that an event adds. The same stored event must not come twice.
@@ -279,6 +296,11 @@ impl Rows {
     }
 
     fn text(&mut self, text: &str, rows: &mut Vec<Row>) {
+        if let Some((writer, colours)) = &mut self.writer {
+            let finished = writer.push(text);
+            rows.extend(finished.iter().map(|it| Row::Text(it.painted(*colours))));
+            return;
+        }
         for piece in safe::screen(text).split_inclusive('\n') {
             match piece.strip_suffix('\n') {
                 Some(end) => rows.push(Row::Text(std::mem::take(&mut self.open) + end)),
@@ -289,6 +311,10 @@ impl Rows {
 
     /// Shows the beginning of a line that will not go on here.
     fn close(&mut self, rows: &mut Vec<Row>) {
+        if let Some((writer, colours)) = &mut self.writer {
+            let finished = writer.finish();
+            rows.extend(finished.iter().map(|it| Row::Text(it.painted(*colours))));
+        }
         if !self.open.is_empty() {
             rows.push(Row::Text(std::mem::take(&mut self.open)));
         }

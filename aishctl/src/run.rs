@@ -10,7 +10,7 @@ use aish_proto::method::Role;
 use clap::{CommandFactory as _, Parser as _};
 use tokio::time::Instant;
 
-use crate::args::{AttachArgs, Command, Conversation, Ctl, Global, Line};
+use crate::args::{AttachArgs, Command, Conversation, Ctl, Global, Line, LogArgs};
 use crate::ask::{self, Asker};
 use crate::attach::look::Look;
 use crate::attach::{self, Window};
@@ -20,10 +20,11 @@ use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::hello::{Reach, Start, Wait};
 use crate::notice::{self, Notices};
-use crate::output::{Form, Output};
+use crate::output::{Form, Markdown, Output};
+use crate::pager::Pager;
 use crate::signals::Signals;
 use crate::surroundings::Surroundings;
-use crate::{log, queue, rpc};
+use crate::{log, pager, queue, rpc, screen};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,14 +150,7 @@ impl Program {
                 } else {
                     Form::Text
                 };
-                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
-                log::run(
-                    &reach,
-                    &self.global,
-                    &args,
-                    &mut self.parts(form, false).output,
-                )
-                .await
+                self.log(&args, form).await
             }
             command @ (Command::Conv { .. }
             | Command::Status { .. }
@@ -206,6 +200,29 @@ impl Program {
         Ok(printed.exit)
     }
 
+    /// The transcript, through a pager where a person reads it and it has an end.
+    async fn log(&self, args: &LogArgs, form: Form) -> Result<Exit, Failure> {
+        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
+        let mut output = self.parts(form, false).output;
+        let paged = form == Form::Text && !args.follow && !args.no_pager;
+        let pager = paged
+            .then(|| pager::command(&self.around))
+            .flatten()
+            .and_then(|it| Pager::start(&it, &self.around));
+        let Some((pager, to)) = pager else {
+            return log::run(&reach, &self.global, args, &mut output).await;
+        };
+        let mut output = output.to(to);
+        let done = log::run(&reach, &self.global, args, &mut output).await;
+        drop(output);
+        let waited = pager.wait();
+        match done {
+            // The person has read enough.
+            Err(failure) if failure.exit == Exit::BROKEN_PIPE => Ok(Exit::DONE),
+            done => waited.map_err(|it| Failure::output(&it)).and(done),
+        }
+    }
+
     async fn again(
         &self,
         again: queue::Again,
@@ -241,17 +258,28 @@ impl Program {
         }
     }
 
+    fn may_spin(&self) -> bool {
+        self.around.stderr_terminal && !screen::is_plain(self.global.looks, &self.around)
+    }
+
     fn parts(&self, form: Form, reported: bool) -> Parts {
         let dim = notice::is_coloured(self.global.color, &self.around, self.around.stderr_terminal);
+        let style = screen::markdown(self.global.looks, self.global.color, &self.around);
+        let notices = Notices::new(Box::new(io::stderr()), &self.global, dim);
         Parts {
             output: Output {
                 to: tokio::io::stdout(),
                 form,
                 terminal: self.around.stdout_terminal,
+                markdown: style.map(Markdown::new),
                 open_line: false,
                 reported,
             },
-            notices: Notices::new(Box::new(io::stderr()), &self.global, dim),
+            notices: if self.may_spin() {
+                notices.with_spinner()
+            } else {
+                notices
+            },
             signals: Signals::default(),
         }
     }

@@ -21,6 +21,8 @@ pub struct Surroundings {
     pub stdin_terminal: bool,
     pub stdout_terminal: bool,
     pub stderr_terminal: bool,
+    /// How wide the terminal of stdout was when we started.
+    pub stdout_columns: Option<usize>,
 }
 
 impl Surroundings {
@@ -53,6 +55,7 @@ impl Surroundings {
             stdin_terminal: terminals[0],
             stdout_terminal: terminals[1],
             stderr_terminal: terminals[2],
+            stdout_columns: terminals[1].then(stdout_columns).flatten(),
         }
     }
 
@@ -118,6 +121,13 @@ impl Surroundings {
     pub fn cwd_text(&self) -> String {
         self.cwd.to_string_lossy().into_owned()
     }
+}
+
+/// How wide the terminal of stdout is now.
+#[must_use]
+pub fn stdout_columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|it| *it > 0)
 }
 
 #[cfg(test)]

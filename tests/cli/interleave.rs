@@ -72,7 +72,13 @@ impl<'a> Table<'a> {
         let first = SIZES[0];
         let second = SIZES[1];
         let people = [first, second].map(|size| Person {
-            screen: Screen::spawn(world, &built("aish"), &[name], size.0, size.1),
+            screen: Screen::spawn(
+                world,
+                &built("aish"),
+                &[name, "--markdown", "never"],
+                size.0,
+                size.1,
+            ),
             size,
             prompt: format!("{name} · test"),
             typed: vec![],
@@ -415,7 +421,7 @@ impl Person {
             let whole = rows[..count - 1]
                 .iter()
                 .all(|it| width(it) + 1 >= usize::from(columns));
-            (is_said && whole).then(|| (Kind::Other, text, count))
+            (is_said && whole).then_some((Kind::Other, text, count))
         })
     }
 }

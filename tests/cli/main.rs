@@ -17,6 +17,7 @@ mod exit_codes;
 mod input;
 mod interleave;
 mod llama;
+mod markdown;
 mod shell;
 mod stop;
 mod terminal;

@@ -2,7 +2,9 @@
 
 use super::terminal::{Glyphs, Keymap};
 use crate::args::Global;
+use crate::markdown::Style;
 use crate::notice;
+use crate::screen;
 use crate::surroundings::Surroundings;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,6 +13,8 @@ pub struct Look {
     pub glyphs: Glyphs,
     pub keymap: Keymap,
     pub editor: Editor,
+    /// How answers are laid out; absent: as the model wrote them.
+    pub answers: Option<Style>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,12 +38,14 @@ impl Look {
     pub fn of(global: &Global, around: &Surroundings) -> Self {
         let color = notice::is_coloured(global.color, around, around.stdout_terminal);
         let editor = around.stdin_terminal && around.stdout_terminal && moves_its_cursor(around);
+        let answers = screen::markdown(global.looks, global.color, around).filter(|_| editor);
         Self {
+            answers,
             color: if color { Paint::Colored } else { Paint::Plain },
-            glyphs: if speaks_utf8(around) {
-                Glyphs::Unicode
-            } else {
+            glyphs: if screen::is_plain(global.looks, around) {
                 Glyphs::Plain
+            } else {
+                Glyphs::Unicode
             },
             keymap: Keymap::Emacs,
             editor: if editor { Editor::Line } else { Editor::None },
@@ -58,16 +64,6 @@ fn moves_its_cursor(around: &Surroundings) -> bool {
     around
         .variable("TERM")
         .is_some_and(|it| !dull.contains(&it))
-}
-
-/// By the locale; a person may say otherwise.
-fn speaks_utf8(around: &Surroundings) -> bool {
-    let plain = around.variable("AISH_PLAIN").is_some_and(|it| it != "0");
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .into_iter()
-        .find_map(|it| around.variable(it));
-    let locale = locale.unwrap_or_default().to_ascii_lowercase();
-    !plain && (locale.contains("utf-8") || locale.contains("utf8"))
 }
 
 #[cfg(test)]

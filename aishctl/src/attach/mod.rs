@@ -123,7 +123,7 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
                     .await;
             }
             // Without a terminal of its own the editor cannot be; lines can still be read.
-            Err(_) => window.look.editor = Editor::None,
+            Err(_) => (window.look.editor, window.look.answers) = (Editor::None, None),
         }
     }
     Open::new(window, link, conversation, Plain::new(stdin, out))
@@ -268,6 +268,9 @@ impl<U: Ui> Open<U> {
             self.exit = exit;
         }
         self.notice_names(event);
+        if let Some(columns) = self.display.ui.columns() {
+            self.rows.resize(columns);
+        }
         let rows = self.rows.take(event);
         match event.read::<ReplayComplete>() {
             Some(through) => self.replayed(through.through, rows).await,
