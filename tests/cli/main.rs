@@ -21,4 +21,5 @@ mod markdown;
 mod shell;
 mod stop;
 mod terminal;
+mod terminal_keys;
 mod tmux;

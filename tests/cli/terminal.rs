@@ -39,7 +39,7 @@ fn a_question_stands_where_it_was_typed_and_the_answer_below_it() {
 
 /// What stands under the last prompt is the line being typed.
 #[track_caller]
-fn wait_typed(screen: &Screen, text: &str) {
+pub(crate) fn wait_typed(screen: &Screen, text: &str) {
     let line = format!("proj · test ○ {text}");
     screen.wait_rows(&format!("the line {text:?}"), |rows| {
         rows.last().is_some_and(|it| *it == line.trim_end())

@@ -125,6 +125,14 @@ impl Screen {
             .expect("the terminal takes keys");
     }
 
+    /// The same for bytes that are no keys.
+    #[track_caller]
+    pub fn key_bytes(&mut self, bytes: &[u8]) {
+        self.keys
+            .write_all(bytes)
+            .expect("the terminal takes bytes");
+    }
+
     /// Gives the screen another size, and tells the program.
     #[track_caller]
     pub fn resize(&self, columns: u16, rows: u16) {
@@ -190,7 +198,15 @@ impl Screen {
             if hold(&rows) {
                 return state;
             }
-            let shown = || rows[rows.len().saturating_sub(60)..].join("\n");
+            let said = rows
+                .iter()
+                .filter(|it| it.starts_with("[aish]"))
+                .rev()
+                .take(5);
+            let shown = || {
+                let last = rows[rows.len().saturating_sub(40)..].join("\n");
+                format!("{last}\nit said: {:?}", said.collect::<Vec<_>>())
+            };
             let Some(left) = left(deadline) else {
                 panic!(
                     "waited {PATIENCE:?} in vain for {what}; the screen:\n{}",

@@ -64,7 +64,9 @@ fn candidates(before: &[&str], names: &Names) -> Vec<String> {
         _ if takes_conversation(at) => &names.conversations,
         _ => return found,
     };
-    found.extend(names.iter().map(|it| quoted(it)));
+    // A verb of the window takes the rest of the line as it is.
+    let written = if depth == 0 { safe::one_line } else { quoted };
+    found.extend(names.iter().map(|it| written(it)));
     found
 }
 
@@ -104,8 +106,9 @@ mod tests {
         check(":qu", 1, &["queue", "quit"]);
         check(":queue d", 7, &[]);
         check(":queue re", 7, &["remove", "resume"]);
-        check(":switch p", 8, &["'prose[2J'", "proj"]);
-        check(":switch ", 8, &["'prose[2J'", "'two words'", "proj"]);
+        check(":switch p", 8, &["proj", "prose[2J"]);
+        check(":switch ", 8, &["proj", "prose[2J", "two words"]);
+        check(":log 'pro", 5, &["'prose[2J'", "proj"]);
         check(":model d", 7, &["deep"]);
         check(":log proj", 5, &["proj"]);
         check(":conv ls --al", 9, &["--all"]);

@@ -77,7 +77,7 @@ impl LineEditor {
                     }
                 }
                 (Err(ReadlineError::Interrupted), Some(suspended)) => {
-                    suspend();
+                    suspend(&self.screen);
                     begun = (suspended.left, suspended.right);
                 }
                 (Err(ReadlineError::Interrupted), None) => {}
@@ -88,7 +88,7 @@ impl LineEditor {
 
     fn sent(&mut self, line: &str) -> Result<(), ()> {
         drop(self.editor.add_history_entry(line));
-        let whole = self.screen.unfold(line);
+        let whole = self.screen.unfold(&keys::joined(line));
         if let Some(history) = &self.history {
             // A line that could not be kept is still sent.
             drop(history.add(&whole));
@@ -125,8 +125,10 @@ pub(super) fn print(screen: &Screen, mut printer: impl ExternalPrinter) {
 }
 
 /// Stops the whole job, as the shell expects it of Ctrl-Z, and returns when it goes on.
-fn suspend() {
+fn suspend(screen: &Screen) {
     mode::give_back();
-    let _stopped = kill_current_process_group(Signal::TSTP);
+    screen.stop(|| {
+        let _stopped = kill_current_process_group(Signal::TSTP);
+    });
     mode::take_again();
 }

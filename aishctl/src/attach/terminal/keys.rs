@@ -87,9 +87,7 @@ impl Bound {
         match ending(line) {
             Ending::Empty => Cmd::Noop,
             Ending::OpenFence => Cmd::Newline,
-            Ending::Continued if at == line.len() => {
-                Cmd::Replace(Movement::BackwardChar(1), Some("\n".to_owned()))
-            }
+            Ending::Continued if at == line.len() => Cmd::Newline,
             Ending::Continued | Ending::Whole => {
                 self.screen.leave_line();
                 Cmd::AcceptLine
@@ -124,14 +122,33 @@ enum Ending {
     Whole,
 }
 
+/// The line without the backslashes by which it was continued; in a fence they are code.
+#[must_use]
+pub(super) fn joined(line: &str) -> String {
+    let mut joined = String::with_capacity(line.len());
+    let mut fenced = false;
+    for row in line.split_inclusive('\n') {
+        fenced ^= opens_or_closes(row);
+        match row.strip_suffix("\\\n") {
+            Some(row) if !fenced => {
+                joined.push_str(row);
+                joined.push('\n');
+            }
+            Some(_) | None => joined.push_str(row),
+        }
+    }
+    joined
+}
+
+fn opens_or_closes(row: &str) -> bool {
+    row.trim_start().starts_with("```")
+}
+
 fn ending(line: &str) -> Ending {
     if line.trim().is_empty() {
         return Ending::Empty;
     }
-    let fences = line
-        .lines()
-        .filter(|it| it.trim_start().starts_with("```"))
-        .count();
+    let fences = line.lines().filter(|it| opens_or_closes(it)).count();
     if fences % 2 == 1 {
         Ending::OpenFence
     } else if line.ends_with('\\') {
@@ -159,5 +176,11 @@ mod tests {
         check("look:\n```rust\nfn a() \\", Ending::OpenFence);
         check("look:\n```rust\nfn a()\n```", Ending::Whole);
         check("inline ``` in a row", Ending::Whole);
+    }
+
+    #[test]
+    fn what_continued_a_line_is_not_sent() {
+        assert_eq!("one \ntwo\\", joined("one \\\ntwo\\"));
+        assert_eq!("```\na \\\nb\n```\nc", joined("```\na \\\nb\n```\nc"));
     }
 }

@@ -147,7 +147,7 @@ impl Ui for Terminal {
 
     fn resumed(&mut self) {
         mode::take_again();
-        self.screen.redraw();
+        self.screen.resumed();
     }
 
     fn columns(&self) -> Option<usize> {

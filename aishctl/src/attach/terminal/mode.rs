@@ -2,24 +2,40 @@
 //! program ends, is stopped, or panics. Nobody else sets them: the editor has a terminal of its own to read from
 //! (see [`super::keyboard`]).
 
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr, ttyname,
+};
 
 const PASTES_ARE_MARKED: &[u8] = b"\x1b[?2004h";
 const PASTES_ARE_KEYS: &[u8] = b"\x1b[?2004l";
 
-/// The terminal and its modes before. Global, because a panic anywhere must find them.
-static BEFORE: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
+/// The terminal as it was. Global, because a panic anywhere must find it.
+static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 static HOOK: Once = Once::new();
+
+struct Before {
+    tty: OwnedFd,
+    modes: Termios,
+    /// The same terminal, opened for us alone: writing there never blocks, and the shell's own is left as it is.
+    out: Option<OwnedFd>,
+}
+
+fn lock() -> MutexGuard<'static, Option<Before>> {
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Takes the terminal; [`give_back`] undoes it.
 pub(super) fn take(tty: OwnedFd) -> io::Result<()> {
-    let before = tcgetattr(&tty)?;
-    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some((tty, before));
+    let modes = tcgetattr(&tty)?;
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let name = ttyname(rustix::stdio::stdout(), Vec::new()).ok();
+    let out = name.and_then(|it| open(it.as_c_str(), flags, Mode::empty()).ok());
+    *lock() = Some(Before { tty, modes, out });
     HOOK.call_once(|| {
         let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -33,9 +49,8 @@ pub(super) fn take(tty: OwnedFd) -> io::Result<()> {
 
 /// Sets the raw modes again, after the shell had the terminal for a while.
 pub(super) fn take_again() {
-    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((tty, before)) = &*before {
-        let mut raw = before.clone();
+    if let Some(before) = &*lock() {
+        let mut raw = before.modes.clone();
         raw.input_modes -= InputModes::BRKINT
             | InputModes::ICRNL
             | InputModes::INPCK
@@ -43,48 +58,34 @@ pub(super) fn take_again() {
             | InputModes::IXON;
         raw.local_modes -=
             LocalModes::ECHO | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ISIG;
-        let _hung_up = tcsetattr(tty, OptionalActions::Now, &raw);
-        say(PASTES_ARE_MARKED);
+        let _hung_up = tcsetattr(&before.tty, OptionalActions::Now, &raw);
+        before.say(PASTES_ARE_MARKED);
     }
 }
 
 /// Puts the modes back. Waits for nothing: the terminal may be stopped, or gone.
 pub(super) fn give_back() {
-    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((tty, before)) = &*before {
-        say(PASTES_ARE_KEYS);
-        let _hung_up = tcsetattr(tty, OptionalActions::Now, before);
+    if let Some(before) = &*lock() {
+        before.say(PASTES_ARE_KEYS);
+        let _hung_up = tcsetattr(&before.tty, OptionalActions::Now, &before.modes);
     }
 }
 
-/// Writes as long as that does not block: the terminal may be stopped.
+/// Writes what the terminal takes at once.
 pub(super) fn say(bytes: &[u8]) {
-    // The kernel calls a terminal ready when it takes this much.
-    const PIECE_BYTES: usize = 128;
-    for piece in bytes.chunks(PIECE_BYTES) {
-        let mut ready = [PollFd::from_borrowed_fd(
-            rustix::stdio::stdout(),
-            PollFlags::OUT,
-        )];
-        if !matches!(
-            poll(
-                &mut ready,
-                Some(&Timespec {
-                    tv_sec: 0,
-                    tv_nsec: 0
-                })
-            ),
-            Ok(1)
-        ) {
-            return;
-        }
-        let mut stdout = io::stdout().lock();
-        if stdout
-            .write_all(piece)
-            .and_then(|()| stdout.flush())
-            .is_err()
-        {
-            return;
+    if let Some(before) = &*lock() {
+        before.say(bytes);
+    }
+}
+
+impl Before {
+    fn say(&self, mut bytes: &[u8]) {
+        while let (false, Some(out)) = (bytes.is_empty(), &self.out) {
+            match rustix::io::write(out, bytes) {
+                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
         }
     }
 }

@@ -19,6 +19,8 @@ use crate::attach::ui::{Head, Input, Names, State};
 const ROWS_BYTES: usize = 256 << 10;
 /// How long Tab waits for the names of today.
 const NAMES_WITHIN: Duration = Duration::from_millis(100);
+/// How long a stop may take to come.
+const STOPPED_WITHIN: Duration = Duration::from_millis(300);
 /// Pastes that stand in lines as a mark.
 const PASTES: usize = 16;
 
@@ -60,6 +62,8 @@ struct Shared {
     columns: usize,
     leave_until: Option<Instant>,
     suspended: Option<Suspended>,
+    /// The stop that was asked for is over.
+    resumed: bool,
     names: Names,
     /// Counted up whenever names came.
     names_came: u64,
@@ -94,6 +98,7 @@ impl Screen {
                 columns: 0,
                 leave_until: None,
                 suspended: None,
+                resumed: false,
                 names: Names::default(),
                 names_came: 0,
                 pastes: VecDeque::new(),
@@ -131,9 +136,11 @@ impl Screen {
         }
     }
 
-    /// Somebody else wrote on the terminal.
-    pub(super) fn redraw(&self) {
-        self.lock().stale = true;
+    /// The program goes on after a stop; somebody else wrote on the terminal meanwhile.
+    pub(super) fn resumed(&self) {
+        let mut shared = self.lock();
+        shared.stale = true;
+        shared.resumed = true;
         self.changed.notify_all();
     }
 
@@ -196,6 +203,16 @@ impl Screen {
     /// A key will end this line.
     pub(super) fn leave_line(&self) {
         self.lock().phase = Phase::Leaving;
+    }
+
+    /// Stops by `stop`, and returns when the program goes on. The stop takes effect a moment after it was asked for,
+    /// and not at all where no shell could undo it; so the time is limited, and counts only while we run.
+    pub(super) fn stop(&self, stop: impl FnOnce()) {
+        let mut shared = self.lock();
+        shared.resumed = false;
+        stop();
+        let waited = self.changed.wait_timeout_while(shared, STOPPED_WITHIN, |it| !it.resumed);
+        drop(waited);
     }
 
     pub(super) fn suspend_line(&self, suspended: Suspended) {
@@ -346,10 +363,13 @@ impl Screen {
         unfolded + rest
     }
 
-    /// Whether a paste may stand in the line as it is: it takes less than half of the screen.
+    /// Whether a paste may stand in the line as it is: it takes less than half of the screen, and no backslash of it
+    /// would be taken for one that continues the line.
     pub(super) fn takes_paste(&self, text: &str) -> bool {
         let (columns, rows) = size();
-        text.len() < 4096 && layout::rows(text, 0, columns) <= (rows / 2).max(3)
+        text.len() < 4096
+            && !text.contains("\\\n")
+            && layout::rows(text, 0, columns) <= (rows / 2).max(3)
     }
 }
 
