@@ -63,7 +63,7 @@ fn a_stopped_terminal_catches_up() {
     let piece = format!("{}\n", "x".repeat(1000)).repeat(100);
     upstream.answer_with(move |request| {
         let end = format!("the end of {}\n", request.question());
-        let pieces = std::iter::repeat_n(piece.as_str(), 30);
+        let pieces = std::iter::repeat_n(piece.as_str(), 5);
         Answer::pieces(pieces.chain([end.as_str()]))
     });
     for question in ["one", "two", "three"] {

@@ -99,10 +99,9 @@ fn two_panes_show_one_conversation() {
     }
     for pane in panes {
         let screen = tmux.screen(pane);
-        for turn in 0..2 {
+        for (turn, asker) in panes.iter().enumerate() {
             // One's own question stands where it was typed, that of the other one is shown with his name.
-            let typed = panes[turn] == pane;
-            let sign = if typed { "○" } else { "›" };
+            let sign = if *asker == pane { "○" } else { "›" };
             assert_eq!(
                 1,
                 told(&screen, &format!("{sign} question {turn}")),

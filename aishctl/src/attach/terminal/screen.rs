@@ -211,7 +211,9 @@ impl Screen {
         let mut shared = self.lock();
         shared.resumed = false;
         stop();
-        let waited = self.changed.wait_timeout_while(shared, STOPPED_WITHIN, |it| !it.resumed);
+        let waited = self
+            .changed
+            .wait_timeout_while(shared, STOPPED_WITHIN, |it| !it.resumed);
         drop(waited);
     }
 
