@@ -15,6 +15,9 @@ use crate::markdown::{Colours, Style, Writer};
 use crate::safe;
 use crate::stream::{Answer, Step};
 
+/// Told by daemons that can read their configuration again.
+const CONFIG_RELOADED: &str = "configReloaded";
+
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
@@ -258,6 +261,9 @@ impl Rows {
                 "what was missed cannot be shown here ({reason}); :log has it"
             ));
         }
+        if event.kind == CONFIG_RELOADED {
+            return refused_configuration(event);
+        }
         event
             .read()
             .map(|Shutdown { reason, .. }| format!("aishd is going ({reason})"))
@@ -393,6 +399,19 @@ impl Rows {
     }
 }
 
+/// What is said of a configuration that was read again and is not used; nothing of one that is.
+fn refused_configuration(event: &Envelope) -> Option<String> {
+    let errors = event.data.get("errors")?.as_array()?;
+    let first = errors.first()?.as_str()?;
+    let more = match errors.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Some(format!(
+        "the configuration stays as it was: {first}{more}; aishctl config check"
+    ))
+}
+
 fn notice(text: &str) -> Row {
     Row::Notice(safe::one_line(text))
 }
@@ -517,6 +536,22 @@ mod tests {
             &[
                 "half",
                 "[aish] the model's server failed; :retry asks again: transport: cut",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_refused_configuration_is_one_line() {
+        check(
+            &[
+                ("configReloaded", json!({"changed": ["x"], "errors": []})),
+                (
+                    "configReloaded",
+                    json!({"errors": ["line 3:\u{7}\nno such key", "b", "c"]}),
+                ),
+            ],
+            &[
+                "[aish] the configuration stays as it was: line 3: no such key (and 2 more); aishctl config check",
             ],
         );
     }

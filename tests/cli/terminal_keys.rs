@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Screen, built};
 use rustix::process::Signal;
 
@@ -19,10 +20,9 @@ fn the_terminal_is_given_back_however_it_ends() {
         screen.signal(signal);
         assert_eq!(code, screen.wait_end(), "{signal:?}");
         assert!(screen.is_as_before(), "{signal:?}");
-        assert!(
-            screen.bytes().ends_with(b"\x1b[?2004l"),
-            "pastes are keys again"
-        );
+        until_true("pastes to be keys again", || {
+            screen.bytes().ends_with(b"\x1b[?2004l")
+        });
     }
 }
 
@@ -88,7 +88,7 @@ fn a_stopped_job_comes_back_with_its_line_and_what_was_missed() {
     screen.key("half typed\u{1b}[D\u{1b}[D");
     wait_typed(&screen, "half typed");
     screen.key("\u{1a}");
-    aish_testkit::wait::until_true("the job to stop", || state(screen.pid()) == "T");
+    until_true("the job to stop", || state(screen.pid()) == "T");
     assert!(screen.is_as_before(), "the shell has it");
     upstream.answer(Answer::text("meanwhile"));
     drop(
@@ -277,6 +277,30 @@ fn a_daemon_that_dies_takes_no_line_with_it() {
         .filter(|it| it.contains("Hello from"))
         .count();
     assert_eq!(1, answers, "{:?}", screen.rows());
+}
+
+/// Nobody is kept at a terminal by a daemon that is not there, and what he said is not lost silently.
+#[test]
+fn a_window_without_a_daemon_can_be_left() {
+    let (_upstream, world, daemon) = world();
+    let socket = world.socket();
+    let socket = socket.to_str().unwrap();
+    let mut screen = Screen::spawn(
+        &world,
+        &built("aish"),
+        &["proj", "--socket", socket],
+        80,
+        24,
+    );
+    screen.wait_for("○");
+    daemon.kill9();
+    screen.wait_line("proj · test !");
+    screen.key("half typed\r");
+    screen.wait_for("[aish] kept until aishd is back");
+    screen.key("\u{4}");
+    assert_eq!(0, screen.wait_end());
+    screen.wait_for("[aish] not sent: half typed");
+    assert!(screen.is_as_before());
 }
 
 /// Rows by the thousand above a half-typed line.

@@ -1,10 +1,10 @@
 //! How a window looks and which editor it has: flags before environment before what the daemon was configured with.
 
 use super::terminal::{Glyphs, Keymap};
-use crate::args::Global;
-use crate::markdown::Style;
+use crate::args::{Color, Global};
+use crate::markdown::{Colours, Style};
 use crate::notice;
-use crate::screen;
+use crate::screen::{self, Markdown};
 use crate::surroundings::Surroundings;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,41 @@ pub enum Editor {
     Line,
 }
 
+/// What the daemon's configuration prefers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Preferred {
+    pub color: Option<Paint>,
+    /// Whether answers are laid out.
+    pub markdown: Option<Markdown>,
+    pub keymap: Option<Keymap>,
+}
+
 impl Look {
+    /// With what is preferred where no flag and no variable said anything, and the terminal can have it.
+    #[must_use]
+    pub fn preferring(
+        mut self,
+        preferred: Preferred,
+        global: &Global,
+        around: &Surroundings,
+    ) -> Self {
+        let variables = ["NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"];
+        let said = variables
+            .into_iter()
+            .any(|it| around.variable(it).is_some());
+        if let (Color::Auto, false, Some(Paint::Plain)) = (global.color, said, preferred.color) {
+            self.color = Paint::Plain;
+            if let Some(style) = &mut self.answers {
+                style.colours = Colours::None;
+            }
+        }
+        if (global.looks.markdown, preferred.markdown) == (Markdown::Auto, Some(Markdown::Never)) {
+            self.answers = None;
+        }
+        self.keymap = preferred.keymap.unwrap_or(self.keymap);
+        self
+    }
+
     #[must_use]
     pub fn of(global: &Global, around: &Surroundings) -> Self {
         let color = notice::is_coloured(global.color, around, around.stdout_terminal);
@@ -110,6 +144,29 @@ mod tests {
             &[("TERM", "dumb")],
             (Editor::None, Glyphs::Plain, Paint::Plain),
         );
+    }
+
+    #[test]
+    fn what_is_configured_gives_way_to_flags_and_variables() {
+        let mut around = Surroundings {
+            stdin_terminal: true,
+            stdout_terminal: true,
+            ..Surroundings::default()
+        };
+        around.variables.insert("TERM".into(), "xterm".into());
+        let preferred = Preferred {
+            color: Some(Paint::Plain),
+            markdown: Some(Markdown::Never),
+            keymap: Some(Keymap::Vi),
+        };
+        let mut global = Global::default();
+        let look = Look::of(&global, &around).preferring(preferred, &global, &around);
+        assert_eq!((Paint::Plain, Keymap::Vi), (look.color, look.keymap));
+        assert_eq!((Editor::Line, None), (look.editor, look.answers));
+        global.color = Color::Always;
+        global.looks.markdown = Markdown::Always;
+        let look = Look::of(&global, &around).preferring(preferred, &global, &around);
+        assert!(look.is_colored() && look.answers.is_some());
     }
 
     #[test]

@@ -242,7 +242,15 @@ impl<U: Ui> Open<U> {
         match input {
             Input::Line(line) => self.line(&line).await?,
             Input::Interrupt(typed) => return self.interrupt(typed).await,
-            Input::End => self.input_ended = true,
+            Input::End => {
+                self.input_ended = true;
+                if self.has_editor() && self.connection.is_lost() {
+                    for text in self.outbox.unsent() {
+                        self.display.tell(&format!("not sent: {text}")).await?;
+                    }
+                    return Ok(true);
+                }
+            }
             Input::NamesWanted => self.look_up_names(),
             Input::Room => {}
             Input::Broken => return Err(Failure::new(Exit::FAILED, "the line editor failed")),

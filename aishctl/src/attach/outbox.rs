@@ -49,6 +49,10 @@ impl Outbox {
         self.sending = false;
     }
 
+    pub(super) fn unsent(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(|(_, text)| text.as_str())
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty() && !self.sending
     }
