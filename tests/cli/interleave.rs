@@ -328,7 +328,8 @@ impl Person {
         self.checked = before.len();
         self.stale = (lines.concat().concat(), 0);
         if size.0 < self.size.0 {
-            self.stale.1 = 2 * lines[0].len();
+            // Each key draws the line: under load, several drawings are on their way.
+            self.stale.1 = 8 * lines[0].len();
         }
         self.size = size;
     }

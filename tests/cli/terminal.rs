@@ -46,6 +46,29 @@ pub(crate) fn wait_typed(screen: &Screen, text: &str) {
     });
 }
 
+/// Spec 80, 3.2: rows of Markdown of this terminal's width, also for who comes in the middle.
+#[test]
+fn answers_are_laid_out_in_rows_of_the_width_of_each_terminal() {
+    let (upstream, world, _daemon) = world();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let mut wide = open(&world, 80, 24);
+    wide.key("why\r");
+    gate.text("It is **very** simple, and this sentence is longer than forty columns.\n\n");
+    wide.wait_for("It is very simple, and this sentence is longer than forty columns.");
+    let narrow = Screen::spawn(&world, &built("aish"), &["proj"], 40, 20);
+    narrow.wait_for("It is very simple, and this sentence is");
+    narrow.wait_for("longer than forty columns.");
+    gate.text("- *one*\n");
+    gate.finish();
+    for screen in [&wide, &narrow] {
+        screen.wait_rows("the list", |rows| {
+            rows.iter()
+                .any(|it| it.ends_with("one") && !it.contains('*'))
+        });
+    }
+}
+
 /// Spec 80, 2.5: each row of the table.
 #[test]
 fn ctrl_c_cancels_and_keeps_the_line_or_clears_it_or_hints() {
@@ -55,7 +78,7 @@ fn ctrl_c_cancels_and_keeps_the_line_or_clears_it_or_hints() {
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
     one.key("why\r");
-    gate.text("begun\n");
+    gate.text("begun\n\n");
     one.wait_for("begun");
     one.wait_line("proj · test ●");
     one.key("half typed");
@@ -94,7 +117,7 @@ fn ctrl_c_twice_leaves_and_the_terminal_is_as_before() {
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
     screen.key("why\r");
-    gate.text("begun\n");
+    gate.text("begun\n\n");
     screen.wait_for("begun");
     screen.wait_line("proj · test ●");
     assert!(!screen.is_as_before());

@@ -476,6 +476,7 @@ impl<U: Ui> Open<U> {
             self.window.global.verbose,
         )
         .read_by(reader)
+        .laid_out(self.window.look.answers)
     }
 
     /// Everything was said, sent and, where nobody sits, answered.
