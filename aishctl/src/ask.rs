@@ -371,7 +371,8 @@ async fn send(
         .await
 }
 
-async fn put(caller: &Caller, text: &str) -> Result<BlobId, CallError> {
+/// Puts a text in pieces, each of which fits a line.
+pub(crate) async fn put(caller: &Caller, text: &str) -> Result<BlobId, CallError> {
     let piece_bytes = caller.line_bytes() / 8;
     let mut blob = None;
     let mut rest = text;

@@ -36,6 +36,8 @@ impl Exit {
     pub const CONFIG: Self = Self(78);
     /// `--timeout` is over.
     pub const TIMEOUT: Self = Self(124);
+    /// SIGHUP.
+    pub const HUNG_UP: Self = Self(129);
     /// SIGINT.
     pub const INTERRUPTED: Self = Self(130);
     /// The reader of our output is gone (SIGPIPE).
@@ -64,7 +66,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Every code with what it means, in the words that people read.
-pub const TABLE: [(Exit, &str); 16] = [
+pub const TABLE: [(Exit, &str); 17] = [
     (Exit::DONE, "the answer is complete"),
     (
         Exit::FAILED,
@@ -96,6 +98,7 @@ pub const TABLE: [(Exit, &str); 16] = [
     (Exit::BUDGET, "the budget is used up"),
     (Exit::CONFIG, "the configuration is invalid"),
     (Exit::TIMEOUT, "--timeout is over"),
+    (Exit::HUNG_UP, "the terminal hung up (SIGHUP)"),
     (Exit::INTERRUPTED, "SIGINT"),
     (
         Exit::BROKEN_PIPE,
@@ -198,7 +201,9 @@ mod tests {
     fn the_printed_table_has_every_code_once_and_in_order() {
         let codes: Vec<u8> = TABLE.iter().map(|(exit, _)| exit.code()).collect();
         assert_eq!(
-            vec![0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 78, 124, 130, 141, 143],
+            vec![
+                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 78, 124, 129, 130, 141, 143
+            ],
             codes
         );
         for code in codes {

@@ -143,7 +143,7 @@ async fn show<O: AsyncWrite + Unpin>(
     }
     for row in rows {
         match row {
-            Row::Text(text) => output.text(&format!("{text}\n")).await?,
+            Row::Text(text) | Row::Asked(_, text) => output.text(&format!("{text}\n")).await?,
             Row::Notice(text) => {
                 output.end_text().await?;
                 output.as_it_is(&notice::line(text, false)).await?;
@@ -156,7 +156,7 @@ async fn show<O: AsyncWrite + Unpin>(
 fn text(rows: &[Row]) -> String {
     rows.iter()
         .map(|row| match row {
-            Row::Text(text) => format!("{text}\n"),
+            Row::Text(text) | Row::Asked(_, text) => format!("{text}\n"),
             Row::Notice(text) => notice::line(text, false),
         })
         .collect()

@@ -104,9 +104,14 @@ pub fn of(notice: &aish_proto::conversation::Notice) -> String {
 /// What became of the configuration.
 #[must_use]
 pub fn reloaded(now: &aish_proto::event::ConfigReloaded) -> String {
-    if !now.errors.is_empty() {
-        let errors = now.errors.join(" · ");
-        return format!("the configuration is invalid, and the one before stays: {errors}");
+    if let Some(first) = now.errors.first() {
+        let more = match now.errors.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        return format!(
+            "the configuration is invalid, and the one before stays: {first}{more}; aishctl config check"
+        );
     }
     let changed = match &now.changed[..] {
         [] => "the configuration is read again".to_owned(),

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::args::{AttachArgs, Command, Conversation, Ctl, Global, Line, LogArgs};
 use crate::ask::{self, Asker};
+use crate::attach::look::Look;
 use crate::attach::{self, Window};
 use crate::connect::CALL_DEADLINE;
 use crate::desk::{self, Desk, Printed};
@@ -188,7 +189,7 @@ impl Program {
             reach: self.reach(Start::Allowed, ClientKind::Line, role),
             global: self.global.clone(),
             args,
-            dim: notice::is_coloured(self.global.color, &self.around, self.around.stdout_terminal),
+            look: Look::of(&self.global, &self.around),
             signals: Signals::default(),
         };
         let stdin = tokio::io::BufReader::new(tokio::io::stdin());
