@@ -18,6 +18,7 @@ pub mod log;
 pub mod model;
 pub mod notice;
 pub mod output;
+pub(crate) mod parse;
 #[cfg(test)]
 pub(crate) mod peer;
 pub mod queue;
@@ -31,6 +32,7 @@ pub mod signals;
 pub mod span;
 pub mod spawn;
 pub mod status;
+pub mod stdout;
 pub mod stream;
 pub mod surroundings;
 pub mod table;

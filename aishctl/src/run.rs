@@ -1,16 +1,15 @@
 //! From the command line to an exit code: parse, reach the daemon, run the command, say what failed.
 
-use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 use aish_proto::daemon::ClientKind;
 use aish_proto::method::Role;
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 use tokio::time::Instant;
 
-use crate::args::{AttachArgs, Command, Conversation, Ctl, Global, Line};
+use crate::args::{AttachArgs, Command, Conversation, Ctl, Global};
 use crate::ask::{self, Asker};
 use crate::attach::{self, Window};
 use crate::connect::CALL_DEADLINE;
@@ -20,7 +19,9 @@ use crate::failure::Failure;
 use crate::hello::{Reach, Start, Wait};
 use crate::notice::{self, Notices};
 use crate::output::{Form, Output};
+use crate::parse::parse;
 use crate::signals::Signals;
+use crate::stdout::Stdout;
 use crate::surroundings::Surroundings;
 use crate::{log, queue, rpc};
 
@@ -45,7 +46,7 @@ impl Door {
 pub fn main(door: Door) -> ExitCode {
     let began = Instant::now();
     let around = Surroundings::ours();
-    let (global, command) = match parse(door, std::env::args_os().collect()) {
+    let (global, command) = match parse(door, &std::env::args_os().collect::<Vec<_>>()) {
         Ok(parsed) => parsed,
         Err(error) => {
             // Help that nobody reads, or stderr that is gone: there is nobody to tell.
@@ -63,15 +64,6 @@ pub fn main(door: Door) -> ExitCode {
         Err(failure) => {
             drop(io::stderr().write_all(failure.render(door.program()).as_bytes()));
             failure.exit.into()
-        }
-    }
-}
-
-fn parse(door: Door, args: Vec<OsString>) -> Result<(Global, Option<Command>), clap::Error> {
-    match door {
-        Door::Ctl => Ctl::try_parse_from(args).map(|it| (it.global, it.command)),
-        Door::Line => {
-            Line::try_parse_from(args).map(|it| (it.global, Some(Command::Attach(it.attach))))
         }
     }
 }
@@ -248,7 +240,7 @@ impl Program {
         let dim = notice::is_coloured(self.global.color, &self.around, self.around.stderr_terminal);
         Parts {
             output: Output {
-                to: tokio::io::stdout(),
+                to: Stdout::ours(),
                 form,
                 terminal: self.around.stdout_terminal,
                 open_line: false,
@@ -262,17 +254,13 @@ impl Program {
 
 /// What an asker borrows.
 struct Parts {
-    output: Output<tokio::io::Stdout>,
+    output: Output<Stdout>,
     notices: Notices,
     signals: Signals,
 }
 
 impl Parts {
-    fn asker<'a>(
-        &'a mut self,
-        reach: &'a Reach,
-        program: &'a Program,
-    ) -> Asker<'a, tokio::io::Stdout> {
+    fn asker<'a>(&'a mut self, reach: &'a Reach, program: &'a Program) -> Asker<'a, Stdout> {
         Asker {
             reach,
             global: &program.global,
