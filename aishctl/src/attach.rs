@@ -375,6 +375,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
         let params = SendParams {
             conversation: self.conversation,
             text: text.clone(),
+            new: None,
             idempotency_key: key.clone(),
             mode: SendMode::Queue,
             expected_turn: None,

@@ -108,7 +108,9 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             answer: Answer::new(target.turn),
             resync: false,
         };
-        following.attach().await?;
+        if !following.link.attached {
+            following.attach().await?;
+        }
         loop {
             let wake = tokio::select! {
                 event = following.link.events.recv() => Wake::Event(event.map(Box::new)),

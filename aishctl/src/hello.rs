@@ -58,6 +58,8 @@ pub struct Link {
     pub hello: HelloResult,
     /// This connection's daemon was started by us.
     pub started: bool,
+    /// The conversation's events come already: that was asked for together with the question.
+    pub attached: bool,
 }
 
 impl Reach {
@@ -115,6 +117,7 @@ impl Reach {
             events,
             hello,
             started: false,
+            attached: false,
         })
     }
 

@@ -82,6 +82,7 @@ impl Link {
         self.call::<Send>(&SendParams {
             conversation: id,
             text: "Say ok.".to_owned(),
+            new: None,
             idempotency_key: Ulid::new().to_string(),
             mode: SendMode::Queue,
             expected_turn: None,

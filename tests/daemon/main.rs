@@ -10,6 +10,7 @@ mod bad_input;
 mod crash;
 mod disk;
 mod fanout;
+mod first_question;
 mod order;
 mod place;
 mod protocol;

@@ -63,16 +63,21 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
 }
 
 async fn create(call: Call<Create>) -> Result<CreateResult, Refusal> {
-    let CreateParams { title, model, cwd } = call.params;
+    let new = checked(call.params)?;
+    let (id, seq) = call.server.directory.create(new).await?;
+    Ok(CreateResult { id, seq })
+}
+
+/// What a new conversation is made with, if it may be made so.
+pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> {
+    let CreateParams { title, model, cwd } = params;
     if let Some(title) = &title {
         check_title(title)?;
     }
     if !cwd.starts_with('/') {
         return Err(Refusal::params("cwd must be an absolute path"));
     }
-    let new = NewConversation { title, model, cwd };
-    let (id, seq) = call.server.directory.create(new).await?;
-    Ok(CreateResult { id, seq })
+    Ok(NewConversation { title, model, cwd })
 }
 
 fn check_title(title: &str) -> Result<(), Refusal> {
