@@ -14,6 +14,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -33,8 +34,9 @@ use crate::socket::{self, Socket, SocketError};
 use crate::store::{OpenError, Store};
 use crate::{clock, failpoint};
 
-/// Threads that serve; conversations wait for networks and disks, not for processors.
-const WORKERS: usize = 2;
+/// Threads that serve. Conversations wait for networks and disks, not for processors, and with one thread nothing is
+/// ever handed from one processor to another; what does take long has threads of its own.
+const WORKERS: usize = 1;
 /// Time for what still blocks a thread when everything else has ended.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
@@ -135,7 +137,13 @@ fn start(args: &Args) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let result = runtime.block_on(run(source, settings, filter, socket_path, state_dir));
+    // On the worker, so that a new connection is not handed from one thread to another.
+    let result = runtime.block_on(async {
+        let mut daemon = JoinSet::new();
+        daemon.spawn(run(source, settings, filter, socket_path, state_dir));
+        let ended = daemon.join_next().await.context("the daemon runs once")?;
+        ended.context("run the daemon")?
+    });
     runtime.shutdown_timeout(LAST_WAIT);
     result
 }
