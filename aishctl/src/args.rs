@@ -87,7 +87,9 @@ pub enum Color {
     Never,
 }
 
+// Deferred: only the command that was given has its arguments made, not all of them at each start.
 #[derive(Clone, Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Command {
     /// One question; the answer on stdout
     Ask(AskArgs),

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use aish_proto::attach::{Attach, AttachParams, Cursor, Since};
+use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, Since};
 use aish_proto::event::StatusLevel;
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::turn::{Cancel, Get, TurnParams, TurnRecord};
@@ -117,7 +117,10 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
         if !following.notices.spins() {
             following.spinner.stop();
         }
-        following.attach().await?;
+        match following.link.attached.take() {
+            Some(attached) => following.tell_of_place(&attached),
+            None => following.attach().await?,
+        }
         loop {
             let wake = tokio::select! {
                 event = following.link.events.recv() => Wake::Event(event.map(Box::new)),
@@ -172,11 +175,15 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             deltas: true,
         };
         let attached = self.link.caller.call::<Attach>(params).await?;
+        self.tell_of_place(&attached);
+        Ok(())
+    }
+
+    fn tell_of_place(&mut self, attached: &AttachResult) {
         for notice in attached.notices.iter().filter(|_| !self.told) {
             self.notices.say(&notice::of(notice));
         }
         self.told = true;
-        Ok(())
     }
 
     fn spin(&mut self) {

@@ -22,6 +22,7 @@ pub mod model;
 pub mod notice;
 pub mod output;
 pub mod pager;
+pub(crate) mod parse;
 #[cfg(test)]
 pub(crate) mod peer;
 pub mod queue;
@@ -38,6 +39,7 @@ pub mod span;
 pub mod spawn;
 pub mod spinner;
 pub mod status;
+pub mod stdout;
 pub mod stream;
 pub mod surroundings;
 pub mod table;

@@ -1,16 +1,15 @@
 //! From the command line to an exit code: parse, reach the daemon, run the command, say what failed.
 
-use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 use aish_proto::daemon::ClientKind;
 use aish_proto::method::Role;
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 use tokio::time::Instant;
 
-use crate::args::{AttachArgs, Command, Conversation, Ctl, Global, Line, LogArgs};
+use crate::args::{AttachArgs, Command, Conversation, Ctl, Global, LogArgs};
 use crate::ask::{self, Asker};
 use crate::attach::look::Look;
 use crate::attach::{self, Window};
@@ -23,8 +22,10 @@ use crate::hello::{Reach, Start, Wait};
 use crate::notice::{self, Notices};
 use crate::output::{Form, Markdown, Output};
 use crate::pager::Pager;
+use crate::parse::parse;
 use crate::service::{self, Service};
 use crate::signals::Signals;
+use crate::stdout::Stdout;
 use crate::surroundings::Surroundings;
 use crate::{config, log, pager, queue, rpc, screen};
 
@@ -49,7 +50,7 @@ impl Door {
 pub fn main(door: Door) -> ExitCode {
     let began = Instant::now();
     let around = Surroundings::ours();
-    let (global, command) = match parse(door, std::env::args_os().collect()) {
+    let (global, command) = match parse(door, &std::env::args_os().collect::<Vec<_>>()) {
         Ok(parsed) => parsed,
         Err(error) => {
             // Help that nobody reads, or stderr that is gone: there is nobody to tell.
@@ -67,15 +68,6 @@ pub fn main(door: Door) -> ExitCode {
         Err(failure) => {
             drop(io::stderr().write_all(failure.render(door.program()).as_bytes()));
             failure.exit.into()
-        }
-    }
-}
-
-fn parse(door: Door, args: Vec<OsString>) -> Result<(Global, Option<Command>), clap::Error> {
-    match door {
-        Door::Ctl => Ctl::try_parse_from(args).map(|it| (it.global, it.command)),
-        Door::Line => {
-            Line::try_parse_from(args).map(|it| (it.global, Some(Command::Attach(it.attach))))
         }
     }
 }
@@ -313,7 +305,7 @@ impl Program {
         let notices = Notices::new(Box::new(io::stderr()), &self.global, dim);
         Parts {
             output: Output {
-                to: tokio::io::stdout(),
+                to: Stdout::ours(),
                 form,
                 terminal: self.around.stdout_terminal,
                 markdown: style.map(Markdown::new),
@@ -332,17 +324,13 @@ impl Program {
 
 /// What an asker borrows.
 struct Parts {
-    output: Output<tokio::io::Stdout>,
+    output: Output<Stdout>,
     notices: Notices,
     signals: Signals,
 }
 
 impl Parts {
-    fn asker<'a>(
-        &'a mut self,
-        reach: &'a Reach,
-        program: &'a Program,
-    ) -> Asker<'a, tokio::io::Stdout> {
+    fn asker<'a>(&'a mut self, reach: &'a Reach, program: &'a Program) -> Asker<'a, Stdout> {
         Asker {
             reach,
             global: &program.global,

@@ -38,8 +38,9 @@ use crate::socket::{self, Place, Socket, SocketError};
 use crate::store::{Alive, OpenError, Store};
 use crate::{clock, failpoint};
 
-/// Threads that serve; conversations wait for networks and disks, not for processors.
-const WORKERS: usize = 2;
+/// Threads that serve. Conversations wait for networks and disks, not for processors, and with one thread nothing is
+/// ever handed from one processor to another; what does take long has threads of its own.
+const WORKERS: usize = 1;
 /// Time for what still blocks a thread when everything else has ended.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 /// Time for children that do not want to end: two seconds until they are killed, and what a busy machine adds.
@@ -134,7 +135,13 @@ fn start(args: &Args) -> anyhow::Result<()> {
         state_dir: configured.state.clone(),
         is_managed: env.notify_socket.is_some(),
     };
-    let result = runtime.block_on(run(configured, logging, around));
+    // On the worker, so that a new connection is not handed from one thread to another.
+    let result = runtime.block_on(async {
+        let mut daemon = JoinSet::new();
+        daemon.spawn(run(configured, logging, around));
+        let ended = daemon.join_next().await.context("the daemon runs once")?;
+        ended.context("run the daemon")?
+    });
     runtime.shutdown_timeout(LAST_WAIT);
     result
 }

@@ -13,6 +13,7 @@ mod configuration;
 mod crash;
 mod disk;
 mod fanout;
+mod first_question;
 mod logs;
 mod order;
 mod place;

@@ -88,6 +88,7 @@ pub(super) async fn send(
         expected_turn: None,
         model,
         attachments,
+        new: None,
     };
     caller.call::<Send>(params).await
 }

@@ -105,6 +105,9 @@ impl Conversation {
 
     /// The record of a key that was used before (G4).
     fn known(&self, key: &Key) -> Result<Option<Accepted>, RequestError> {
+        if self.unborn.is_some() {
+            return Ok(None);
+        }
         let Some(used) = self.around.store.find_key(self.id, &key.key)? else {
             return Ok(None);
         };

@@ -10,9 +10,9 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use super::handle::{Handle, Request, RequestError, Stopper};
-use super::view::{Publisher, Recent, View};
-use super::{Conversation, Surroundings};
+use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
+use super::view::{Loading, Publisher, Recent, View};
+use super::{Conversation, Start, Surroundings};
 use crate::broker::Broker;
 pub use crate::broker::Probe as Probed;
 use crate::clock;
@@ -68,6 +68,17 @@ pub struct NewConversation {
     pub title: Option<String>,
     pub model: Option<String>,
     pub cwd: String,
+}
+
+impl NewConversation {
+    pub(super) fn created(self) -> Event {
+        Event::Created {
+            title: self.title,
+            model: self.model,
+            cwd: self.cwd,
+            forked_from: None,
+        }
+    }
 }
 
 impl Registration {
@@ -219,8 +230,12 @@ impl Directory {
         self.with(place.conversation, call).await
     }
 
-    /// Finds or starts the actor under one lock, so that two callers never start two; it reads its state by itself.
     fn handle(&self, id: ConversationId) -> Handle {
+        self.find_or_start(id, Start::Stored)
+    }
+
+    /// Under one lock, so that two callers never start two.
+    fn find_or_start(&self, id: ConversationId, start: Start) -> Handle {
         let mut open = lock(&self.open);
         if let Some(entry) = open.get(&id).filter(|it| !it.mailbox.is_closed()) {
             return self.handle_to(id, entry);
@@ -244,6 +259,7 @@ impl Directory {
             transcript: None,
             turn: None,
             resolving: None,
+            unborn: None,
             unstored: None,
             mailbox: requests,
             io: JoinSet::new(),
@@ -262,7 +278,7 @@ impl Directory {
         let mut actors = lock(&self.actors);
         while actors.try_join_next().is_some() {}
         let span = tracing::info_span!("conversation", conversation = %id);
-        actors.spawn(actor.run().instrument(span));
+        actors.spawn(actor.run(start).instrument(span));
         handle
     }
 
@@ -285,25 +301,48 @@ impl Directory {
         if self.around.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
-        if let Some(name) = &new.model {
-            let models = self.models();
-            let known = name == "demo" || models.within(&new.cwd).presets.contains_key(name);
-            if !known {
-                return Err(RequestError::UnknownModel(name.clone()));
-            }
-        }
-        let event = Event::Created {
-            title: new.title,
-            model: new.model,
-            cwd: new.cwd,
-            forked_from: None,
-        };
+        self.check_model(&new)?;
         let id = ConversationId(clock::ulid());
         let mut state = State::default();
-        let records = vec![place(&mut state, None, event)];
+        let records = vec![place(&mut state, None, new.created())];
         let seq = state.last_seq;
         self.commit(id, records, state).await?;
         Ok((id, seq))
+    }
+
+    /// Asks in the conversation of this id, which becomes durable together with the question if there is none yet.
+    pub async fn ask_first(
+        &self,
+        id: ConversationId,
+        new: NewConversation,
+        ask: &Ask,
+    ) -> Result<Accepted, RequestError> {
+        if self.around.stopping.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        self.check_model(&new)?;
+        for _ in 0..3 {
+            let handle = self.find_or_start(id, Start::OrNew(new.clone()));
+            match handle.send(ask.clone()).await {
+                Err(RequestError::Closed) => {
+                    if let Loading::Failed(why) = &handle.view().borrow().loading {
+                        return Err(RequestError::Storage(why.clone()));
+                    }
+                }
+                done => return done,
+            }
+        }
+        Err(RequestError::Closed)
+    }
+
+    fn check_model(&self, new: &NewConversation) -> Result<(), RequestError> {
+        let Some(name) = new.model.as_ref().filter(|it| *it != "demo") else {
+            return Ok(());
+        };
+        if self.models().within(&new.cwd).presets.contains_key(name) {
+            return Ok(());
+        }
+        Err(RequestError::UnknownModel(name.clone()))
     }
 
     pub(super) async fn commit(

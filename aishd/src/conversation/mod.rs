@@ -30,12 +30,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use self::commit::{Fact, Unstored};
-use self::directory::Registration;
+use self::directory::{NewConversation, Registration};
 use self::handle::{Change, QueueChange, Request, RequestError, Stopper};
 use self::live::Live;
 use self::view::{LiveChange, Loading, Publisher};
 use crate::broker::{Broker, Discovery};
-use crate::core::event::{Event, Stop};
+use crate::core::event::{Event, Record, Stop};
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::{Broken, Failure, Reply};
 use crate::core::request;
@@ -72,6 +72,8 @@ struct Conversation {
     turn: Option<Active>,
     /// A turn whose preset is being looked for.
     resolving: Option<TurnId>,
+    /// The first fact of a new conversation. It is in `state` already and becomes durable with the next commit.
+    unborn: Option<Record>,
     /// Facts that the store would not take; nothing else changes until it does.
     unstored: Option<Unstored>,
     mailbox: mpsc::Receiver<Request>,
@@ -79,6 +81,15 @@ struct Conversation {
     publisher: Publisher,
     stopper: Stopper,
     registration: Registration,
+}
+
+/// What an actor begins with.
+#[derive(Debug)]
+enum Start {
+    /// With what is stored.
+    Stored,
+    /// With what is stored, or else as a new one, which its first question makes durable.
+    OrNew(NewConversation),
 }
 
 /// The running turn.
@@ -113,8 +124,12 @@ enum Action {
 }
 
 impl Conversation {
-    async fn run(mut self) {
-        if !self.load().await {
+    async fn run(mut self, start: Start) {
+        let begun = match start {
+            Start::Stored => self.load().await,
+            Start::OrNew(new) => self.load_or_new(new).await,
+        };
+        if !begun {
             return;
         }
         self.start_next().await;
@@ -176,6 +191,13 @@ impl Conversation {
         match request {
             Request::Send(ask, reply) => {
                 let result = self.accept(*ask).await;
+                if self.unborn.is_some() {
+                    // Nothing was kept of it, so there is no such conversation.
+                    self.publisher.loaded(Loading::Missing, &State::default());
+                    self.registration.remove();
+                    let _client_left = reply.send(result);
+                    return ControlFlow::Break(());
+                }
                 let _client_left = reply.send(result);
             }
             Request::Again(again, reply) => {

@@ -77,6 +77,7 @@ impl Publisher {
     pub(super) fn advance(&self, records: Vec<Record>, state: &State, live: LiveChange) {
         self.recent.push(records);
         self.view.send_modify(|view| {
+            view.loading = Loading::Ready;
             view.state = Arc::new(state.clone());
             view.stuck = None;
             match live {

@@ -1,6 +1,7 @@
 //! `conversation/attach`: one task for each subscription, which reads the log and the live text from its
 //! own position and writes at its client's pace (architecture, decision 4).
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use aish_proto::id::{Seq, SubscriptionId, TurnId};
 use aish_proto::limits::PAGE_BYTES;
 use aish_proto::method::Empty;
 use aish_proto::turn::QueuedTurn;
+use futures_util::FutureExt as _;
 use jsonrpsee::RpcModule;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +30,10 @@ use crate::config::live::Standing;
 use crate::conversation::follow::{Follower, Page};
 use crate::conversation::handle::RequestError;
 use crate::conversation::live::{Channel, Live, Unseen};
+use crate::core::event::Record;
 
+/// What comes at the beginning goes out together up to so much.
+const TOGETHER_BYTES: usize = 16 << 10;
 /// Pauses while the store cannot be read.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -57,6 +62,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
             epoch: server.about.epoch,
             conversation: Some(params.id),
         },
+        head: head(subscription),
         id: subscription,
         params,
         seat,
@@ -95,6 +101,8 @@ struct Subscription {
     server: Arc<Server>,
     connection: Arc<Connection>,
     id: SubscriptionId,
+    /// What stands before each of its events.
+    head: String,
     params: AttachParams,
     log: Log,
     seat: Seat,
@@ -158,18 +166,33 @@ impl Subscription {
             }
         };
         let snapshot = self.snapshot(follower, &view, queue);
-        self.say(view.state.running.as_ref().map(|it| it.turn), &snapshot)
-            .await?;
+        let turn = view.state.running.as_ref().map(|it| it.turn);
+        let mut lines = String::new();
+        self.line(
+            &mut lines,
+            &self.log.ephemeral(turn, clock::now(), &snapshot),
+        );
         follower.begin_at(from);
         while follower.cursor() < head {
+            if lines.len() > TOGETHER_BYTES {
+                self.write(&std::mem::take(&mut lines)).await?;
+            }
             match follower.records_until(head, PAGE_BYTES) {
                 Ok(records) if records.is_empty() => break,
-                Ok(records) => self.send_page(Page::Records(records)).await?,
-                Err(error) => self.wait_for_store(&error).await?,
+                Ok(records) => self.records(&mut lines, &records),
+                Err(error) => {
+                    self.write(&std::mem::take(&mut lines)).await?;
+                    self.wait_for_store(&error).await?;
+                }
             }
         }
         let through = follower.cursor();
-        self.say(None, &wire::ReplayComplete { through }).await
+        let complete = wire::ReplayComplete { through };
+        self.line(
+            &mut lines,
+            &self.log.ephemeral(None, clock::now(), &complete),
+        );
+        self.write(&lines).await
     }
 
     fn snapshot(
@@ -212,16 +235,17 @@ impl Subscription {
 
     /// Live events until somebody goes.
     async fn live(&mut self, mut follower: Follower) -> End {
+        // Both are waited for once and not anew for every page: a fast answer has thousands, for each client.
+        let detached = self.detached.clone();
+        let mut detached = pin!(detached.cancelled());
         let mut stop = self.server.stop.subscribe();
-        let mut stop_told = false;
+        let stopping = async { stop.wait_for(Option::is_some).await.is_ok() };
+        let mut stopping = pin!(stopping.fuse());
         loop {
             let result = tokio::select! {
                 biased;
-                () = self.detached.cancelled() => return End::Quiet,
-                true = async { stop.wait_for(Option::is_some).await.is_ok() }, if !stop_told => {
-                    stop_told = true;
-                    self.say_stopping().await
-                }
+                () = &mut detached => return End::Quiet,
+                true = &mut stopping => self.say_stopping().await,
                 Ok(()) = self.standing.changed() => {
                     let now = self.standing.borrow_and_update().clone();
                     self.say_reloaded(&now).await
@@ -301,7 +325,7 @@ impl Subscription {
 
     async fn send_and_tell(&mut self, page: Page, follower: &Follower) -> Result<(), End> {
         self.send_page(page).await?;
-        let state = follower.now().state;
+        let state = follower.state();
         if state.last_seq != follower.cursor() {
             return Ok(());
         }
@@ -323,15 +347,7 @@ impl Subscription {
     async fn send_page(&self, page: Page) -> Result<(), End> {
         let mut lines = String::new();
         match page {
-            Page::Records(records) => {
-                for record in &records {
-                    let text = self
-                        .seat
-                        .encoded
-                        .event(record.seq, || self.log.stored(record));
-                    self.line(&mut lines, &text);
-                }
-            }
+            Page::Records(records) => self.records(&mut lines, &records),
             Page::Live { live, pieces } => {
                 for piece in &pieces {
                     let text = self.delta(&live, piece);
@@ -341,6 +357,14 @@ impl Subscription {
             Page::Changed | Page::Ended => return Ok(()),
         }
         self.write(&lines).await
+    }
+
+    fn records(&self, lines: &mut String, records: &[Arc<Record>]) {
+        for record in records {
+            let encode = || self.log.stored(record);
+            let text = self.seat.encoded.event(record.seq, encode);
+            self.line(lines, &text);
+        }
     }
 
     fn delta(&self, live: &Live, piece: &Unseen) -> Arc<str> {
@@ -369,7 +393,10 @@ impl Subscription {
     /// Adds the notification around an encoded event.
     fn line(&self, lines: &mut String, event: &str) {
         self.server.counters.events.fetch_add(1, Ordering::Relaxed);
-        notify(lines, self.id, event);
+        lines.reserve(self.head.len() + event.len() + 3);
+        lines.push_str(&self.head);
+        lines.push_str(event);
+        lines.push_str("}}\n");
     }
 
     async fn write(&self, lines: &str) -> Result<(), End> {
@@ -386,17 +413,14 @@ impl Subscription {
 
 /// The line that brings an encoded event.
 pub(super) fn notification(subscription: SubscriptionId, event: &str) -> String {
-    let mut line = String::new();
-    notify(&mut line, subscription, event);
-    line
+    format!("{}{event}}}}}\n", head(subscription))
 }
 
-fn notify(lines: &mut String, subscription: SubscriptionId, event: &str) {
-    lines.push_str(r#"{"jsonrpc":"2.0","method":"event","params":{"subscription":""#);
-    lines.push_str(&subscription.to_string());
-    lines.push_str(r#"","event":"#);
-    lines.push_str(event);
-    lines.push_str("}}\n");
+/// What stands before an event of this subscription.
+fn head(subscription: SubscriptionId) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"event","params":{{"subscription":"{subscription}","event":"#
+    )
 }
 
 fn tail(head: Seq, n: u32) -> Seq {

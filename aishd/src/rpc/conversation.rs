@@ -64,17 +64,22 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
 }
 
 async fn create(call: Call<Create>) -> Result<CreateResult, Refusal> {
-    let CreateParams { title, model, cwd } = call.params;
+    let new = checked(call.params)?;
+    let notices = config::notices(&call.server, &new.cwd).await;
+    let (id, seq) = call.server.directory.create(new).await?;
+    Ok(CreateResult { id, seq, notices })
+}
+
+/// What a new conversation is made with, if it may be made so.
+pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> {
+    let CreateParams { title, model, cwd } = params;
     if let Some(title) = &title {
         check_title(title)?;
     }
     if !cwd.starts_with('/') {
         return Err(Refusal::params("cwd must be an absolute path"));
     }
-    let notices = config::notices(&call.server, &cwd).await;
-    let new = NewConversation { title, model, cwd };
-    let (id, seq) = call.server.directory.create(new).await?;
-    Ok(CreateResult { id, seq, notices })
+    Ok(NewConversation { title, model, cwd })
 }
 
 fn check_title(title: &str) -> Result<(), Refusal> {

@@ -233,7 +233,7 @@ impl Store {
     /// Returns once the records would survive a power cut.
     pub async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
         let prepared = Prepared::new(commit)?;
-        self.request(|ack| Request::Commit(Box::new(prepared), ack))
+        self.request(|ack| Request::Commit(Box::new(prepared), Some(ack)))
             .await
     }
 
@@ -246,7 +246,8 @@ impl Store {
 
     /// Removes a conversation from sled at once and from the journal at the next compaction.
     pub async fn delete(&self, conversation: ConversationId) -> Result<(), CommitError> {
-        self.request(|ack| Request::Delete(conversation, ack)).await
+        self.request(|ack| Request::Delete(conversation, Some(ack)))
+            .await
     }
 
     async fn request(&self, request: impl FnOnce(Ack) -> Request) -> Result<(), CommitError> {

@@ -37,6 +37,8 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct Status {
     pub(super) closing: bool,
+    /// What was acknowledged is on its way into the index; readers wait for it.
+    applying: bool,
     pub(super) ended: bool,
     /// A reader found the index of this generation damaged, and why.
     pub(super) damaged: Option<String>,
@@ -100,6 +102,7 @@ impl Shared {
         &self,
         work: &impl Fn(&Db) -> Result<T, Fault>,
     ) -> Result<(Result<T, Fault>, u64), ReadError> {
+        self.wait_until_applied();
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let generation = self.status().generation;
         let Some(db) = &*index else {
@@ -113,6 +116,24 @@ impl Shared {
             return Err(ReadError::Unavailable(why));
         };
         Ok((guarded(|| work(db)), generation))
+    }
+
+    pub(super) fn begin_to_apply(&self) {
+        self.status().applying = true;
+    }
+
+    pub(super) fn has_applied(&self) {
+        self.update(|it| it.applying = false);
+    }
+
+    /// Whoever was told that something is stored finds it in what he reads next. The index takes it in within a
+    /// millisecond, so a worker of the daemon may stand still for that.
+    fn wait_until_applied(&self) {
+        let applying = |it: &mut Status| it.applying;
+        let waited = self
+            .changed
+            .wait_timeout_while(self.status(), REBUILD_LIMIT, applying);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Asks the writer to see to an index that could not be read, and waits until it has tried.
