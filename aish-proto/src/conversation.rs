@@ -48,6 +48,19 @@ pub struct CreateParams {
 pub struct CreateResult {
     pub id: ConversationId,
     pub seq: Seq,
+    /// What a person should know of the place: a configuration of the project that is not trusted, for one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Notice>,
+}
+
+/// Something that a person should know, once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Notice {
+    pub text: String,
+    /// What to type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

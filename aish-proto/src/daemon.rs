@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::config::Ui;
 use crate::id::{BlobId, ClientId, Epoch};
 use crate::limits::Limits;
 use crate::method::{Empty, Role, methods};
@@ -92,6 +93,9 @@ pub struct HelloResult {
     pub limits: Limits,
     /// Environment variables that presets name as `key_env` and that nobody has given yet.
     pub wanted_secrets: Vec<String>,
+    /// How clients look, as configured.
+    #[serde(default)]
+    pub ui: Ui,
 }
 
 /// How the store is.
@@ -116,6 +120,12 @@ pub struct StatusResult {
     pub socket: String,
     /// The configuration file that was read; null when none was there.
     pub config: Option<String>,
+    /// Why the files as they are now are not in force, if they are not.
+    #[serde(default)]
+    pub config_errors: Vec<String>,
+    /// Keys whose new value waits for a restart.
+    #[serde(default)]
+    pub restart_needed: Vec<String>,
     pub default_model: String,
     pub conversations: u64,
     pub running_turns: u64,
@@ -131,7 +141,7 @@ pub struct ShutdownParams {
     /// Only when no turn runs or waits; otherwise the answer is `busy`.
     #[serde(default)]
     pub if_idle: bool,
-    /// Time that running turns get; at most 10 000, 5 000 when absent.
+    /// Time that running turns get; at most 8 000, `shutdown.grace` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
 }
@@ -149,6 +159,12 @@ pub struct ReloadResult {
     pub changed: Vec<String>,
     /// Why the old configuration stays, if it does.
     pub errors: Vec<String>,
+    /// What is odd and was taken over anyway.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+    /// Keys whose new value waits for a restart.
+    #[serde(default)]
+    pub restart_needed: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

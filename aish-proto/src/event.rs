@@ -33,7 +33,8 @@ pub struct Envelope {
     /// [`crate::version::EVENT_SCHEMA`].
     pub v: u32,
     pub epoch: Epoch,
-    pub conversation: ConversationId,
+    /// Null: of no conversation.
+    pub conversation: Option<ConversationId>,
     /// Null: ephemeral.
     pub seq: Option<Seq>,
     /// RFC 3339.
@@ -209,8 +210,25 @@ events! {
     }
     /// The cursor means nothing here any more; the tail follows.
     ResyncRequired: "resyncRequired", false, { reason: String }
+    /// The configuration was read again, told once to each connection.
+    ConfigReloaded: "configReloaded", false, {
+        /// Dotted names of what is different now.
+        changed: Vec<String>,
+        /// Why the old configuration stays, if it does.
+        errors: Vec<String>,
+        /// Keys whose new value waits for a restart.
+        restart_needed: Vec<String>,
+    }
     /// The daemon is about to go; a cursor goes on after it is back.
     Shutdown: "shutdown", false, { reason: String, deadline_at: String }
+    /// Lines of the daemon's log (`log/tail`).
+    LogLines: "logLines", false, {
+        lines: Vec<String>,
+        /// Lines before these that were gone before they could be sent.
+        missed: u64,
+        /// All that was kept when the subscription began has been sent.
+        complete: bool,
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

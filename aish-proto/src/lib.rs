@@ -2,12 +2,15 @@
 //! errors (spec 10). Nothing here does IO; both sides link it, so a wrong pair does not compile.
 
 pub mod attach;
+pub mod config;
 pub mod conversation;
 pub mod daemon;
+pub mod doctor;
 pub mod error;
 pub mod event;
 pub mod id;
 pub mod limits;
+pub mod log;
 pub mod mcp;
 pub mod method;
 pub mod model;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::CreateParams;
 use crate::id::{BlobId, ConversationId, Seq, TurnId};
 use crate::method::methods;
 
@@ -60,6 +61,10 @@ pub struct Attachment {
 pub struct SendParams {
     pub conversation: ConversationId,
     pub text: String,
+    /// Makes the conversation with its first question, as one fact, if there is none of this id. The id is a ULID of
+    /// the client's own, so that the same call again finds what the first one made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<CreateParams>,
     /// The same key again is the same turn, for 24 hours, also after a restart (G4).
     pub idempotency_key: String,
     #[serde(default)]

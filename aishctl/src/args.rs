@@ -6,6 +6,9 @@ use std::time::Duration;
 use aish_proto::turn::SendMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::config::Config;
+use crate::screen::Looks;
+use crate::service::{self, Service};
 use crate::{mcp, span};
 
 /// Ask models through a daemon that keeps the conversations.
@@ -66,6 +69,8 @@ pub struct Global {
     pub verbose: bool,
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: Color,
+    #[command(flatten)]
+    pub looks: Looks,
     /// Never ask a person
     #[arg(long, global = true)]
     pub no_input: bool,
@@ -82,7 +87,9 @@ pub enum Color {
     Never,
 }
 
+// Deferred: only the command that was given has its arguments made, not all of them at each start.
 #[derive(Clone, Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Command {
     /// One question; the answer on stdout
     Ask(AskArgs),
@@ -131,6 +138,22 @@ pub enum Command {
     },
     /// Read the configuration again
     Reload,
+    /// Whether everything is as it should be, and what to do where it is not
+    Doctor,
+    /// What the daemon has logged
+    Logs(service::LogsArgs),
+    /// Counters in the text format of Prometheus
+    Metrics,
+    /// The daemon as a service of systemd's user manager
+    Service {
+        #[command(subcommand)]
+        command: Service,
+    },
+    /// The configuration: check, show, explain, edit, trust
+    Config {
+        #[command(subcommand)]
+        command: Config,
+    },
     /// One raw call
     Rpc(RpcArgs),
     /// Help on a command, or on exit-codes
@@ -295,6 +318,9 @@ pub struct LogArgs {
     /// Only the last turns
     #[arg(short = 'n', long, value_name = "TURNS")]
     pub turns: Option<usize>,
+    /// Straight to the terminal
+    #[arg(long)]
+    pub no_pager: bool,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -399,6 +425,12 @@ mod tests {
         check("mcp connect", false);
         check("mcp prompt a b x=1 y=", true);
         check("mcp prompt a b x", false);
+        check("service install --now", true);
+        check("service logs -f -n 5", true);
+        check("service", false);
+        check("logs -n 5", true);
+        check("doctor --json", true);
+        check("metrics", true);
         check("conv wait proj -C other", true);
         check("ask --timeout soon x", false);
         check("nonsense", false);

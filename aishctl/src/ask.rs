@@ -1,10 +1,11 @@
 //! `ask`: one question, its answer on stdout (spec 80, 2.3-2.5).
 
 use std::io::Read;
+use std::pin::pin;
 use std::time::Duration;
 
-use aish_proto::attach::Cursor;
-use aish_proto::conversation::{Create, CreateParams};
+use aish_proto::attach::{Attach, AttachParams, Cursor, Since};
+use aish_proto::conversation::CreateParams;
 use aish_proto::daemon::{BlobPut, BlobPutParams};
 use aish_proto::event::CalledTool;
 use aish_proto::id::{BlobId, ConversationId, Seq};
@@ -131,8 +132,15 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             notices: self.notices,
             output: self.output,
             give_up,
+            began: self.began,
         };
-        let followed = follow.run(link, target).await?;
+        let followed = follow.run(link, target).await;
+        self.notices.settle();
+        if followed.is_err() {
+            // What was held back is all that there will be.
+            drop(self.output.end_text().await);
+        }
+        let followed = followed?;
         self.finish(conversation, followed).await
     }
 
@@ -254,23 +262,23 @@ async fn begin(
     for note in notes {
         notices.say(&note);
     }
-    let conversation = loop {
-        match conversation(reach, global, &link.caller, args).await {
-            Ok(conversation) => break conversation,
+    let place = loop {
+        match place(reach, global, &link.caller, args).await {
+            Ok(place) => break place,
             Err(failure) if failure.transient => link = reach.open(Wait::UntilBack).await?,
             Err(failure) => return Err(failure),
         }
     };
     let question = Question {
-        conversation,
+        place,
         input: &input,
         key: &Ulid::new().to_string(),
         args,
         model: global.model.as_deref(),
     };
     loop {
-        match send(&link.caller, &question, progress).await {
-            Ok(sent) => return Ok((link, conversation, sent)),
+        match send(&mut link, &question, progress).await {
+            Ok(sent) => return Ok((link, question.place.id, sent)),
             // The key makes it the same question, whether or not it had arrived.
             Err(error) if error.is_transient() && !progress.is_stopped() => {
                 link = reach.open(Wait::UntilBack).await?;
@@ -280,32 +288,43 @@ async fn begin(
     }
 }
 
+/// Where a question belongs.
+struct Place {
+    id: ConversationId,
+    /// It is made with the question.
+    new: Option<CreateParams>,
+}
+
 /// The conversation that was named, or a new one.
-async fn conversation(
+async fn place(
     reach: &Reach,
     global: &Global,
     caller: &Caller,
     args: &AskArgs,
-) -> Result<ConversationId, Failure> {
+) -> Result<Place, Failure> {
+    let known = |id| Place { id, new: None };
     if args.last {
-        return Ok(resolve::last(caller).await?.id);
+        return Ok(known(resolve::last(caller).await?.id));
     }
     let around = &reach.around;
     let named = global.conversation.as_deref();
     if let Some(name) = named.or_else(|| around.variable("AISH_CONVERSATION")) {
-        return Ok(resolve::named(caller, name).await?.id);
+        return Ok(known(resolve::named(caller, name).await?.id));
     }
-    let params = CreateParams {
+    let new = CreateParams {
         title: None,
         model: None,
         cwd: around.cwd_text(),
     };
-    Ok(caller.call::<Create>(params).await?.id)
+    Ok(Place {
+        id: ConversationId(Ulid::new()),
+        new: Some(new),
+    })
 }
 
 /// A question with all that belongs to it.
 struct Question<'a> {
-    conversation: ConversationId,
+    place: Place,
     input: &'a Input,
     key: &'a str,
     args: &'a AskArgs,
@@ -314,10 +333,11 @@ struct Question<'a> {
 
 /// Sends a question; what is too large for one line goes ahead in pieces.
 async fn send(
-    caller: &Caller,
+    link: &mut Link,
     question: &Question<'_>,
     progress: &Progress,
 ) -> Result<SendResult, CallError> {
+    let caller = &link.caller;
     // Six bytes is the longest that JSON makes of one; a control character, say.
     let line = caller.line_bytes().saturating_sub(16 << 10) / 2;
     let escaped = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |it| it.len());
@@ -349,9 +369,11 @@ async fn send(
             blob,
         });
     }
+    let Place { id, new } = &question.place;
     let params = SendParams {
-        conversation: question.conversation,
+        conversation: *id,
         text,
+        new: new.clone(),
         idempotency_key: question.key.to_owned(),
         mode: question.args.mode.into(),
         expected_turn: None,
@@ -359,12 +381,36 @@ async fn send(
         attachments,
     };
     progress.sending();
-    caller
-        .call_within::<Send>(params, Some(caller.deadline().max(Duration::from_secs(10))))
-        .await
+    let deadline = Some(caller.deadline().max(Duration::from_secs(10)));
+    let sending = caller.call_within::<Send>(params, deadline);
+    if new.is_none() || question.args.detach {
+        return sending.await;
+    }
+    // All that happens in a new conversation is ours, so it need not be known first where the question stands.
+    let attaching = caller.call::<Attach>(AttachParams {
+        id: *id,
+        since: Since::Start,
+        deltas: true,
+    });
+    let (mut sending, mut attaching) = (pin!(sending), pin!(attaching));
+    let mut attached = None;
+    let sent = loop {
+        tokio::select! {
+            // The question's line goes first: what is attached to is made by it.
+            biased;
+            sent = &mut sending => break sent?,
+            done = &mut attaching, if attached.is_none() => attached = Some(done.ok()),
+        }
+    };
+    link.attached = match attached {
+        Some(attached) => attached,
+        None => attaching.await.ok(),
+    };
+    Ok(sent)
 }
 
-async fn put(caller: &Caller, text: &str) -> Result<BlobId, CallError> {
+/// Puts a text in pieces, each of which fits a line.
+pub(crate) async fn put(caller: &Caller, text: &str) -> Result<BlobId, CallError> {
     let piece_bytes = caller.line_bytes() / 8;
     let mut blob = None;
     let mut rest = text;

@@ -24,7 +24,9 @@ const HELP: &str = "a plain line is a question; in front of a colon:
 :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue   :log
 :now TEXT cancels and asks   :ask TEXT asks what begins with a colon
 :conv ls   :switch NAME   :model NAME   :status   :quit (or Ctrl-D); Ctrl-C cancels
-every other aishctl command too, e.g. :search TEXT";
+every other aishctl command too, e.g. :search TEXT
+on a terminal: \\ at the end or an open ``` goes on in the next row; Tab completes, Ctrl-R searches;
+Ctrl-C stops the answer and keeps the line, else clears it; twice leaves; Ctrl-Z suspends";
 
 /// Reads a line; commands mean this conversation unless they name another.
 #[must_use]

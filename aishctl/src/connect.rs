@@ -1,33 +1,34 @@
-//! One connection: lines over the Unix socket, calls through jsonrpsee's client, events through a
-//! bounded queue beside it. jsonrpsee never sees an event: its own buffer would end the subscription
-//! where ours makes the daemon wait.
+//! One connection: lines over the Unix socket. Two tasks serve it: one writes the calls, as many at once as
+//! wait; one reads, gives each reply to its call and each event to a bounded queue that it waits for.
 
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aish_proto::error::{ErrorData, ErrorKind};
 use aish_proto::event::{self, EventParams};
+use aish_proto::id::SubscriptionId;
 use aish_proto::limits;
 use aish_proto::method::Method;
 use interprocess::local_socket::GenericFilePath;
 use interprocess::local_socket::tokio::Stream;
 use interprocess::local_socket::tokio::prelude::*;
-use jsonrpsee::core::client::async_client::{Client, ClientBuilder};
-use jsonrpsee::core::client::{
-    ClientT as _, Error, ReceivedMessage, TransportReceiverT, TransportSenderT,
-};
-use jsonrpsee::core::traits::ToRpcParams;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
 
 /// How long a call may take when nobody said otherwise.
 pub const CALL_DEADLINE: Duration = Duration::from_secs(10);
 /// Events read ahead of what shows them. Few: the daemon holds the rest and makes larger pieces of it.
 const EVENTS_AHEAD: usize = 64;
+/// Events that are read past that while a reply is waited for, at most.
+const EVENTS_HELD: usize = 1024;
 /// What stands around the params of a request line, at most.
 const ENVELOPE_BYTES: usize = 256;
 
@@ -96,9 +97,18 @@ impl CallError {
 /// Makes calls; cheap to clone. Calls of one connection may overtake each other.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    client: Arc<Client>,
+    connection: Arc<Connection>,
     line_bytes: usize,
     deadline: Duration,
+}
+
+/// Its end is the end of the connection.
+#[derive(Debug)]
+struct Connection {
+    lines: mpsc::Sender<String>,
+    pending: Arc<Pending>,
+    ids: AtomicU64,
+    _tasks: JoinSet<()>,
 }
 
 /// Connects without saying hello.
@@ -106,20 +116,24 @@ pub async fn connect(socket: &Path, deadline: Duration) -> io::Result<(Caller, E
     let stream = Stream::connect(socket.to_fs_name::<GenericFilePath>()?).await?;
     let stream = Arc::new(stream);
     let (into_events, events) = mpsc::channel(EVENTS_AHEAD);
-    let receiver = LineReceiver {
-        stream: Arc::clone(&stream),
+    let (lines, to_write) = mpsc::channel(limits::CALLS_IN_FLIGHT);
+    let pending = Arc::<Pending>::default();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(write(Arc::clone(&stream), to_write));
+    let reader = Reader {
+        stream,
         page: vec![0; 32 << 10].into(),
         unread: 0..0,
         line: Vec::new(),
-        events: into_events,
     };
-    // Deadlines are ours, one for each call; jsonrpsee's would be one for all.
-    let client = ClientBuilder::default()
-        .request_timeout(Duration::from_secs(365 * 86_400))
-        .max_concurrent_requests(limits::CALLS_IN_FLIGHT)
-        .build_with_tokio(LineSender(stream), receiver);
+    tasks.spawn(read(reader, Arc::clone(&pending), into_events));
     let caller = Caller {
-        client: Arc::new(client),
+        connection: Arc::new(Connection {
+            lines,
+            pending,
+            ids: AtomicU64::new(1),
+            _tasks: tasks,
+        }),
         line_bytes: limits::LINE_TO_DAEMON_BYTES,
         deadline,
     };
@@ -158,9 +172,7 @@ impl Caller {
             );
             return Err(CallError::ours(CallFailure::TooLarge, message, ""));
         }
-        let call = self
-            .client
-            .request::<Box<RawValue>, _>(method, Params(params));
+        let call = self.exchange(method, &params);
         let answer = match deadline {
             None => call.await,
             Some(deadline) => tokio::time::timeout(deadline, call).await.map_err(|_| {
@@ -168,7 +180,24 @@ impl Caller {
                 CallError::ours(CallFailure::Deadline, message, "aishctl status")
             })?,
         };
-        answer.map_err(translate)
+        answer.ok_or_else(lost)?.map_err(translate)
+    }
+
+    /// One call and its answer; none when the connection is gone.
+    async fn exchange(&self, method: &str, params: &RawValue) -> Option<Answer> {
+        let connection = &*self.connection;
+        let id = connection.ids.fetch_add(1, Ordering::Relaxed);
+        let call = Call {
+            jsonrpc: "2.0",
+            id,
+            method,
+            params,
+        };
+        let mut line = serde_json::to_string(&call).ok()?;
+        line.push('\n');
+        let waiting = connection.pending.wait_for(id)?;
+        connection.lines.send(line).await.ok()?;
+        waiting.await
     }
 
     /// Longest request line that the daemon takes.
@@ -197,86 +226,174 @@ fn unreadable(error: &serde_json::Error) -> CallError {
     )
 }
 
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "every other error of jsonrpsee ends its client"
-)]
-fn translate(error: Error) -> CallError {
-    match error {
-        Error::Call(error) => {
-            let data = error
-                .data()
-                .and_then(|it| serde_json::from_str::<ErrorData>(it.get()).ok());
-            let message = error.message().to_owned();
-            match data {
-                Some(data) => CallError {
-                    kind: CallFailure::Refused(data.kind),
-                    message,
-                    hint: data.hint,
-                    retryable: data.retryable,
-                },
-                None => CallError::ours(CallFailure::Protocol(error.code()), message, ""),
-            }
+fn lost() -> CallError {
+    CallError::ours(
+        CallFailure::Lost,
+        "lost the connection to aishd".to_owned(),
+        "aishctl status",
+    )
+}
+
+fn translate(error: Refused) -> CallError {
+    let Refused {
+        code,
+        message,
+        data,
+    } = error;
+    match data.and_then(|it| serde_json::from_str::<ErrorData>(it.get()).ok()) {
+        Some(data) => CallError {
+            kind: CallFailure::Refused(data.kind),
+            message,
+            hint: data.hint,
+            retryable: data.retryable,
+        },
+        None => CallError::ours(CallFailure::Protocol(code), message, ""),
+    }
+}
+
+/// A request line.
+#[derive(Serialize)]
+struct Call<'a> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'a str,
+    params: &'a RawValue,
+}
+
+/// What a reply says.
+type Answer = Result<Box<RawValue>, Refused>;
+
+/// A JSON-RPC error.
+#[derive(Debug, Deserialize)]
+struct Refused {
+    code: i32,
+    message: String,
+    data: Option<Box<RawValue>>,
+}
+
+/// The calls that have no answer yet; none can be added once the connection is gone.
+#[derive(Debug, Default)]
+struct Pending {
+    calls: Mutex<Calls>,
+    added: Notify,
+}
+
+#[derive(Debug)]
+enum Calls {
+    Waiting(HashMap<u64, oneshot::Sender<Answer>>),
+    Gone,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self::Waiting(HashMap::new())
+    }
+}
+
+impl Pending {
+    /// The answer to come. A call that is given up takes itself out.
+    fn wait_for(self: &Arc<Self>, id: u64) -> Option<impl Future<Output = Option<Answer>> + use<>> {
+        let (answer, answered) = oneshot::channel();
+        match &mut *self.lock() {
+            Calls::Waiting(calls) => calls.insert(id, answer),
+            Calls::Gone => return None,
+        };
+        self.added.notify_one();
+        let place = Place(Arc::clone(self), id);
+        Some(async move {
+            let answer = answered.await.ok();
+            drop(place);
+            answer
+        })
+    }
+
+    fn is_waited_for(&self) -> bool {
+        matches!(&*self.lock(), Calls::Waiting(calls) if !calls.is_empty())
+    }
+
+    fn answer(&self, id: u64, answer: Answer) {
+        if let Calls::Waiting(calls) = &mut *self.lock()
+            && let Some(waiting) = calls.remove(&id)
+        {
+            let _given_up = waiting.send(answer);
         }
-        Error::ParseError(error) => unreadable(&error),
-        _ => CallError::ours(
-            CallFailure::Lost,
-            "lost the connection to aishd".to_owned(),
-            "aishctl status",
-        ),
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Params(Box<RawValue>);
+/// A call's place among those that wait.
+struct Place(Arc<Pending>, u64);
 
-impl ToRpcParams for Params {
-    fn to_rpc_params(self) -> Result<Option<Box<RawValue>>, serde_json::Error> {
-        Ok(Some(self.0))
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Calls::Waiting(calls) = &mut *self.0.lock() {
+            calls.remove(&self.1);
+        }
     }
 }
 
-struct LineSender(Arc<Stream>);
-
-impl TransportSenderT for LineSender {
-    type Error = io::Error;
-
-    async fn send(&mut self, mut message: String) -> io::Result<()> {
-        message.push('\n');
-        (&*self.0).write_all(message.as_bytes()).await
+/// Writes whole lines, all that wait in one go. A call that is given up halfway does not tear its line.
+async fn write(stream: Arc<Stream>, mut lines: mpsc::Receiver<String>) {
+    while let Some(mut text) = lines.recv().await {
+        while let Ok(more) = lines.try_recv() {
+            text.push_str(&more);
+        }
+        if (&*stream).write_all(text.as_bytes()).await.is_err() {
+            // The reader finds out by itself; what is sent from here on finds nobody.
+            return;
+        }
     }
 }
 
-struct LineReceiver {
+/// Reads to the end of the connection.
+async fn read(mut reader: Reader, pending: Arc<Pending>, events: mpsc::Sender<Event>) {
+    let mut ahead = VecDeque::new();
+    loop {
+        // Where nobody takes events the socket fills, and the daemon sends less often: that is the back-pressure.
+        // Only for a reply that somebody waits for some events are read ahead, because who waits takes none.
+        let may_read = ahead.is_empty() || (ahead.len() < EVENTS_HELD && pending.is_waited_for());
+        let line = tokio::select! {
+            biased;
+            room = events.reserve(), if !ahead.is_empty() => match (room, ahead.pop_front()) {
+                (Ok(room), Some(event)) => {
+                    room.send(event);
+                    continue;
+                }
+                (Ok(_), None) => continue,
+                (Err(_nobody_listens), _) => break,
+            },
+            line = reader.next_line(), if may_read => line,
+            () = pending.added.notified(), if !may_read => continue,
+        };
+        match line.map(|it| sort(&it)) {
+            Ok(Line::Reply(id, answer)) => pending.answer(id, answer),
+            Ok(Line::Event(event)) => ahead.push_back(*event),
+            Ok(Line::Unknown) => {}
+            Err(_over) => break,
+        }
+    }
+    *pending.lock() = Calls::Gone;
+    for event in ahead {
+        if events.send(event).await.is_err() {
+            break;
+        }
+    }
+}
+
+struct Reader {
     stream: Arc<Stream>,
     page: Box<[u8]>,
     /// What of the page belongs to no line yet.
     unread: std::ops::Range<usize>,
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
-    events: mpsc::Sender<Event>,
 }
 
-impl TransportReceiverT for LineReceiver {
-    type Error = io::Error;
-
-    async fn receive(&mut self) -> io::Result<ReceivedMessage> {
-        loop {
-            let line = self.next_line().await?;
-            match sort(&line) {
-                Line::Reply => return Ok(ReceivedMessage::Bytes(line)),
-                // Waiting here is the back-pressure: the socket fills, and the daemon sends less often.
-                Line::Event(event) => self
-                    .events
-                    .send(*event)
-                    .await
-                    .map_err(|_| io::Error::from(io::ErrorKind::ConnectionAborted))?,
-                Line::Unknown => {}
-            }
-        }
-    }
-}
-
-impl LineReceiver {
+impl Reader {
+    /// May be dropped: what was read is kept.
     async fn next_line(&mut self) -> io::Result<Vec<u8>> {
         loop {
             if self.unread.is_empty() {
@@ -306,7 +423,7 @@ impl LineReceiver {
 }
 
 enum Line {
-    Reply,
+    Reply(u64, Answer),
     Event(Box<Event>),
     /// A notification of a later protocol, or an event in a form we cannot read.
     Unknown,
@@ -314,36 +431,47 @@ enum Line {
 
 fn sort(line: &[u8]) -> Line {
     #[derive(Deserialize)]
-    struct Peek<'a> {
+    struct Incoming<'a> {
         #[serde(borrow)]
-        method: Option<std::borrow::Cow<'a, str>>,
+        method: Option<Cow<'a, str>>,
         #[serde(borrow)]
         params: Option<&'a RawValue>,
+        id: Option<u64>,
+        result: Option<Box<RawValue>>,
+        error: Option<Refused>,
     }
-    #[derive(Deserialize)]
-    struct RawEvent<'a> {
-        #[serde(borrow)]
-        event: &'a RawValue,
-    }
-    let Ok(Peek {
-        method: Some(method),
-        params,
-    }) = serde_json::from_slice::<Peek<'_>>(line)
-    else {
-        return Line::Reply;
-    };
-    if method != event::NOTIFICATION {
+    let Ok(incoming) = serde_json::from_slice::<Incoming<'_>>(line) else {
         return Line::Unknown;
+    };
+    match (incoming.method.as_deref(), incoming.id) {
+        (Some(event::NOTIFICATION), None) => incoming
+            .params
+            .and_then(|it| read_event(it.get()))
+            .map_or(Line::Unknown, |it| Line::Event(Box::new(it))),
+        (None, Some(id)) => match (incoming.error, incoming.result) {
+            (Some(error), _) => Line::Reply(id, Err(error)),
+            (None, Some(result)) => Line::Reply(id, Ok(result)),
+            (None, None) => Line::Unknown,
+        },
+        (Some(_), _) | (None, None) => Line::Unknown,
     }
-    let read = params.and_then(|it| {
-        let params = serde_json::from_str::<EventParams>(it.get()).ok()?;
-        let raw = serde_json::from_str::<RawEvent<'_>>(it.get())
-            .ok()?
-            .event
-            .to_owned();
-        Some(Event { params, raw })
-    });
-    read.map_or(Line::Unknown, |it| Line::Event(Box::new(it)))
+}
+
+fn read_event(params: &str) -> Option<Event> {
+    #[derive(Deserialize)]
+    struct RawEvent {
+        subscription: SubscriptionId,
+        event: Box<RawValue>,
+    }
+    let RawEvent {
+        subscription,
+        event,
+    } = serde_json::from_str(params).ok()?;
+    let params = EventParams {
+        subscription,
+        event: serde_json::from_str(event.get()).ok()?,
+    };
+    Some(Event { params, raw: event })
 }
 
 #[cfg(test)]
@@ -357,7 +485,7 @@ mod tests {
     use crate::peer::Peer;
 
     #[tokio::test]
-    async fn events_do_not_reach_jsonrpsee_and_keep_their_order_and_unknown_fields() {
+    async fn events_keep_their_order_and_unknown_fields() {
         let peer = Peer::new();
         let (mut link, connected) =
             tokio::join!(peer.accept(), connect(&peer.socket, CALL_DEADLINE));

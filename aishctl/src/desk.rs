@@ -55,18 +55,7 @@ impl Desk {
         value: &T,
         human: impl FnOnce() -> String,
     ) -> Result<Printed, Failure> {
-        if !self.global.json && !self.global.jsonl {
-            return Ok(Printed::text(human()));
-        }
-        let mut text = serde_json::to_string(value).map_err(|error| {
-            Failure::new(Exit::FAILED, format!("cannot print the result: {error}"))
-        })?;
-        text.push('\n');
-        Ok(Printed {
-            text,
-            json: true,
-            exit: Exit::DONE,
-        })
+        print(&self.global, value, human)
     }
 
     /// The conversation of a command: its argument, then `-C`.
@@ -83,6 +72,7 @@ impl Desk {
             Command::Search(args) => conversations::search(self, args).await,
             Command::Status { format } => status::run(self, *format).await,
             Command::Reload => status::reload(self).await,
+            Command::Metrics => status::metrics(self).await,
             Command::Model { name, command } => {
                 model::run(self, name.as_deref(), command.as_ref()).await
             }
@@ -92,11 +82,37 @@ impl Desk {
             Command::Rpc(args) => rpc::run(self, args).await,
             Command::Log(args) => log::page(self, args).await,
             Command::Help { topic } => run::help(topic).map(Printed::text),
-            Command::Ask(_) | Command::Attach(_) | Command::Retry(_) | Command::Continue(_) => {
+            Command::Ask(_)
+            | Command::Attach(_)
+            | Command::Retry(_)
+            | Command::Continue(_)
+            | Command::Doctor
+            | Command::Logs(_)
+            | Command::Service { .. }
+            | Command::Config { .. } => {
                 Err(Failure::new(Exit::USAGE, "that command has its own output"))
             }
         }
     }
+}
+
+/// JSON where it was asked for, else what people read.
+pub fn print<T: Serialize>(
+    global: &Global,
+    value: &T,
+    human: impl FnOnce() -> String,
+) -> Result<Printed, Failure> {
+    if !global.json && !global.jsonl {
+        return Ok(Printed::text(human()));
+    }
+    let mut text = serde_json::to_string(value)
+        .map_err(|error| Failure::new(Exit::FAILED, format!("cannot print the result: {error}")))?;
+    text.push('\n');
+    Ok(Printed {
+        text,
+        json: true,
+        exit: Exit::DONE,
+    })
 }
 
 /// A command that a status bar runs again and again.

@@ -26,7 +26,7 @@ impl Exit {
     pub const NO_DAEMON: Self = Self(6);
     /// A limit was hit: tool depth, length of the answer, queue, size of the input.
     pub const LIMIT: Self = Self(7);
-    /// No such conversation, turn or model.
+    /// No such conversation, turn or model, or no such key of the configuration.
     pub const UNKNOWN: Self = Self(8);
     /// Somebody else was first.
     pub const CONFLICT: Self = Self(9);
@@ -36,12 +36,22 @@ impl Exit {
     pub const CONFIG: Self = Self(78);
     /// `--timeout` is over.
     pub const TIMEOUT: Self = Self(124);
+    /// SIGHUP.
+    pub const HUNG_UP: Self = Self(129);
     /// SIGINT.
     pub const INTERRUPTED: Self = Self(130);
     /// The reader of our output is gone (SIGPIPE).
     pub const BROKEN_PIPE: Self = Self(141);
     /// SIGTERM.
     pub const TERMINATED: Self = Self(143);
+
+    /// As a program of ours ended that worked in our place; by a signal as a shell says it.
+    #[must_use]
+    pub fn passed_on(status: std::process::ExitStatus) -> Self {
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        let code = status.code().or(signal.map(|it| 128 + it));
+        Self(code.and_then(|it| u8::try_from(it).ok()).unwrap_or(1))
+    }
 
     #[must_use]
     pub fn code(self) -> u8 {
@@ -56,7 +66,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Every code with what it means, in the words that people read.
-pub const TABLE: [(Exit, &str); 16] = [
+pub const TABLE: [(Exit, &str); 17] = [
     (Exit::DONE, "the answer is complete"),
     (
         Exit::FAILED,
@@ -80,11 +90,15 @@ pub const TABLE: [(Exit, &str); 16] = [
         Exit::LIMIT,
         "a limit was hit: tool depth, length of the answer, full queue, input too large",
     ),
-    (Exit::UNKNOWN, "no such conversation, turn or model"),
+    (
+        Exit::UNKNOWN,
+        "no such conversation, turn or model; no such key of the configuration",
+    ),
     (Exit::CONFLICT, "conflict: somebody else was first"),
     (Exit::BUDGET, "the budget is used up"),
     (Exit::CONFIG, "the configuration is invalid"),
     (Exit::TIMEOUT, "--timeout is over"),
+    (Exit::HUNG_UP, "the terminal hung up (SIGHUP)"),
     (Exit::INTERRUPTED, "SIGINT"),
     (
         Exit::BROKEN_PIPE,
@@ -187,7 +201,9 @@ mod tests {
     fn the_printed_table_has_every_code_once_and_in_order() {
         let codes: Vec<u8> = TABLE.iter().map(|(exit, _)| exit.code()).collect();
         assert_eq!(
-            vec![0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 78, 124, 130, 141, 143],
+            vec![
+                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 78, 124, 129, 130, 141, 143
+            ],
             codes
         );
         for code in codes {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use aish_proto::attach::{Attach, AttachParams, Cursor, Since};
+use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, Since};
 use aish_proto::event::StatusLevel;
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::turn::{Cancel, Get, TurnParams, TurnRecord};
@@ -15,9 +15,10 @@ use crate::connect::{CallError, Caller, Event};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
-use crate::notice::Notices;
+use crate::notice::{self, Notices};
 use crate::output::Output;
 use crate::signals::{Signal, Signals};
+use crate::spinner::Spinner;
 use crate::stream::{Answer, Step};
 
 /// How long a cancelled turn may take to end; what has been written is printed by then.
@@ -43,6 +44,8 @@ pub struct Follow<'a, O> {
     pub output: &'a mut Output<O>,
     /// When `--timeout` is over.
     pub give_up: Option<Instant>,
+    /// When the person began to wait.
+    pub began: Instant,
 }
 
 /// How the following ended.
@@ -88,6 +91,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             notices,
             output,
             give_up,
+            began,
         } = self;
         let mut control = Control {
             signals,
@@ -106,14 +110,27 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             target,
             link,
             answer: Answer::new(target.turn),
+            told: false,
             resync: false,
+            spinner: Spinner::new(began),
         };
-        following.attach().await?;
+        if !following.notices.spins() {
+            following.spinner.stop();
+        }
+        match following.link.attached.take() {
+            Some(attached) => following.tell_of_place(&attached),
+            None => following.attach().await?,
+        }
         loop {
             let wake = tokio::select! {
                 event = following.link.events.recv() => Wake::Event(event.map(Box::new)),
                 wake = control.wake() => wake,
+                () = following.spinner.turned() => {
+                    following.spin();
+                    continue;
+                }
             };
+            following.notices.settle();
             match wake {
                 Wake::Event(Some(event)) => following.event(&mut control, &event).await?,
                 Wake::Event(None) => following.reconnect(&mut control).await?,
@@ -143,8 +160,11 @@ struct Following<'a, O> {
     target: Target,
     link: Link,
     answer: Answer,
+    /// What there is to know of the place has been said.
+    told: bool,
     /// The replay does not begin where we left; the record will say how the turn stands.
     resync: bool,
+    spinner: Spinner,
 }
 
 impl<O: AsyncWrite + Unpin> Following<'_, O> {
@@ -154,7 +174,23 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             since: Since::Cursor(self.target.cursor),
             deltas: true,
         };
-        self.link.caller.call::<Attach>(params).await.map(drop)
+        let attached = self.link.caller.call::<Attach>(params).await?;
+        self.tell_of_place(&attached);
+        Ok(())
+    }
+
+    fn tell_of_place(&mut self, attached: &AttachResult) {
+        for notice in attached.notices.iter().filter(|_| !self.told) {
+            self.notices.say(&notice::of(notice));
+        }
+        self.told = true;
+    }
+
+    fn spin(&mut self) {
+        let row = self
+            .spinner
+            .row(self.answer.model.as_deref(), Instant::now());
+        self.notices.spin(&row);
     }
 
     async fn event(&mut self, control: &mut Control<'_>, event: &Event) -> Result<(), Failure> {
@@ -172,7 +208,12 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             let written = control.guard(self.output.event(event.raw.get())).await;
             self.written(control, written).await?;
         }
+        let before = self.answer.item();
         let steps = self.answer.take(envelope);
+        if before.is_some() && before != self.answer.item() {
+            let written = control.guard(self.output.next_text()).await;
+            self.written(control, written).await?;
+        }
         control.turn = self.answer.turn;
         self.show(control, steps).await
     }
@@ -181,6 +222,7 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
         for step in steps {
             match step {
                 Step::Text(text) => {
+                    self.spinner.stop();
                     let written = control.guard(self.output.text(&text)).await;
                     self.written(control, written).await?;
                 }
@@ -188,9 +230,12 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
                 Step::Notice(StatusLevel::Info | StatusLevel::Warning, text) => {
                     self.notices.say(&text);
                 }
-                Step::Rewritten => self
-                    .notices
-                    .say("the answer ended otherwise than it was shown; all of it follows"),
+                Step::Rewritten => {
+                    let written = control.guard(self.output.next_text()).await;
+                    self.written(control, written).await?;
+                    self.notices
+                        .say("the answer ended otherwise than it was shown; all of it follows");
+                }
                 Step::Resync => self.resync = true,
                 Step::ReplayComplete if self.resync => {
                     self.resync = false;

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use aish_proto::attach::AttachResult;
 use aish_proto::daemon::{ClientInfo, ClientKind, Hello, HelloParams, HelloResult};
 use aish_proto::error::ErrorKind;
 use aish_proto::method::Role;
@@ -58,6 +59,8 @@ pub struct Link {
     pub hello: HelloResult,
     /// This connection's daemon was started by us.
     pub started: bool,
+    /// The conversation's events come already: that was asked for together with the question.
+    pub attached: Option<AttachResult>,
 }
 
 impl Reach {
@@ -115,6 +118,7 @@ impl Reach {
             events,
             hello,
             started: false,
+            attached: None,
         })
     }
 

@@ -12,22 +12,45 @@ use aish_proto::id::{ClientId, TurnId};
 use aish_proto::mcp::{ServerState, ServerStatus};
 use aish_proto::turn::StopReason;
 
+use crate::markdown::{Colours, Style, Writer};
 use crate::safe;
 use crate::stream::{Answer, Step};
 
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// A question or a piece of an answer.
+    /// A question.
+    Asked(Asker, String),
+    /// A piece of an answer.
     Text(String),
     /// Shown as `[aish] …`.
     Notice(String),
+}
+
+/// Whose question it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    Us,
+    Other,
+}
+
+/// What the rows are read by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reader {
+    /// A pipe, or a transcript.
+    #[default]
+    Plain,
+    /// Somebody who can type a command.
+    Person,
 }
 
 /// The conversation as far as it has been seen.
 #[derive(Debug, Default)]
 pub struct Rows {
     us: Option<ClientId>,
+    /// What we were called on connections that are gone.
+    former: Vec<ClientId>,
+    reader: Reader,
     verbose: bool,
     /// Who is or was here, by the name that people know.
     names: BTreeMap<ClientId, String>,
@@ -38,6 +61,8 @@ pub struct Rows {
     waiting: Vec<(TurnId, Vec<Row>)>,
     /// The beginning of a line whose end has not come.
     open: String,
+    /// Where answers are laid out.
+    writer: Option<(Writer, Colours)>,
 }
 
 impl Rows {
@@ -47,6 +72,26 @@ impl Rows {
             us,
             verbose,
             ..Self::default()
+        }
+    }
+
+    #[must_use]
+    pub fn read_by(mut self, reader: Reader) -> Self {
+        self.reader = reader;
+        self
+    }
+
+    /// Answers are laid out like this.
+    #[must_use]
+    pub fn laid_out(mut self, style: Option<Style>) -> Self {
+        self.writer = style.map(|it| (Writer::new(it), it.colours));
+        self
+    }
+
+    /// The rows to come are of that many columns.
+    pub fn resize(&mut self, columns: usize) {
+        if let Some((writer, _)) = &mut self.writer {
+            writer.resize(Some(columns));
         }
     }
 
@@ -116,7 +161,7 @@ impl Rows {
 
     /// A new connection gave us a new id.
     pub fn we_are(&mut self, us: ClientId) {
-        self.us = Some(us);
+        self.former.extend(self.us.replace(us));
     }
 
     /// Takes from an event only who is here.
@@ -150,18 +195,21 @@ impl Rows {
         let text = safe::screen(&message.text);
         let mut lines = text.lines();
         let name = self.name(event.client);
-        rows.push(Row::Text(
+        let asker = match event.client {
+            Some(it) if Some(it) == self.us || self.former.contains(&it) => Asker::Us,
+            Some(_) | None => Asker::Other,
+        };
+        rows.push(Row::Asked(
+            asker,
             format!("{name} › {}", lines.next().unwrap_or_default())
                 .trim_start()
                 .to_owned(),
         ));
-        rows.extend(lines.map(|it| Row::Text(format!("  {it}"))));
+        rows.extend(lines.map(|it| Row::Asked(asker, format!("  {it}"))));
         for attached in &message.attachments {
             let size = attached.text.len();
-            rows.push(Row::Text(format!(
-                "  + {} ({size} bytes)",
-                safe::one_line(&attached.name)
-            )));
+            let name = safe::one_line(&attached.name);
+            rows.push(Row::Asked(asker, format!("  + {name} ({size} bytes)")));
         }
     }
 
@@ -193,7 +241,11 @@ impl Rows {
                 .client
                 .map(|it| format!(" from {}", self.you(it)))
                 .unwrap_or_default();
-            return Some(format!("queued #{position}{who}"));
+            let hint = match self.reader {
+                Reader::Plain => String::new(),
+                Reader::Person => format!(" — :queue to see, :queue drop {position}"),
+            };
+            return Some(format!("queued #{position}{who}{hint}"));
         }
         if let Some(ToolResult { name, ok, .. }) = event.read() {
             return Some(format!("{name}: {}", if ok { "ok" } else { "failed" }));
@@ -224,6 +276,9 @@ impl Rows {
             return Some(format!(
                 "what was missed cannot be shown here ({reason}); :log has it"
             ));
+        }
+        if let Some(reloaded) = event.read() {
+            return Some(crate::notice::reloaded(&reloaded));
         }
         event
             .read()
@@ -263,6 +318,11 @@ impl Rows {
     }
 
     fn text(&mut self, text: &str, rows: &mut Vec<Row>) {
+        if let Some((writer, colours)) = &mut self.writer {
+            let finished = writer.push(text);
+            rows.extend(finished.iter().map(|it| Row::Text(it.painted(*colours))));
+            return;
+        }
         for piece in safe::screen(text).split_inclusive('\n') {
             match piece.strip_suffix('\n') {
                 Some(end) => rows.push(Row::Text(std::mem::take(&mut self.open) + end)),
@@ -273,6 +333,10 @@ impl Rows {
 
     /// Shows the beginning of a line that will not go on here.
     fn close(&mut self, rows: &mut Vec<Row>) {
+        if let Some((writer, colours)) = &mut self.writer {
+            let finished = writer.finish();
+            rows.extend(finished.iter().map(|it| Row::Text(it.painted(*colours))));
+        }
         if !self.open.is_empty() {
             rows.push(Row::Text(std::mem::take(&mut self.open)));
         }
@@ -381,7 +445,7 @@ mod tests {
             event["client"] = json!(us);
             for row in rows.take(&serde_json::from_value(event).unwrap()) {
                 shown.push(match row {
-                    Row::Text(text) => text,
+                    Row::Text(text) | Row::Asked(_, text) => text,
                     Row::Notice(text) => format!("[aish] {text}"),
                 });
             }
@@ -451,7 +515,7 @@ mod tests {
         let answered = take("turnFinished", ended, false);
         assert_eq!(vec![Row::Text("two".into())], answered);
         let begun = take("turnStarted", json!({"model": "m", "attempt": 1}), true);
-        assert_eq!(vec![Row::Text("› later".into())], begun);
+        assert_eq!(vec![Row::Asked(Asker::Other, "› later".into())], begun);
         assert!(rows.rest().is_empty());
     }
 
@@ -475,6 +539,26 @@ mod tests {
             &[
                 "half",
                 "[aish] the model's server failed; :retry asks again: transport: cut",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_configuration_that_was_read_again_is_one_line() {
+        check(
+            &[
+                (
+                    "configReloaded",
+                    json!({"changed": ["x"], "errors": [], "restartNeeded": []}),
+                ),
+                (
+                    "configReloaded",
+                    json!({"changed": [], "errors": ["line 3:\u{7}\nno such key", "b", "c"], "restartNeeded": []}),
+                ),
+            ],
+            &[
+                "[aish] the configuration has changed: x",
+                "[aish] the configuration is invalid, and the one before stays: line 3: no such key (and 2 more); aishctl config check",
             ],
         );
     }

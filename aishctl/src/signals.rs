@@ -11,6 +11,10 @@ pub enum Signal {
     Interrupt,
     /// SIGTERM.
     Terminate,
+    /// SIGHUP: the terminal is gone.
+    Hangup,
+    /// SIGCONT: the shell had the terminal for a while.
+    Continued,
 }
 
 impl Signal {
@@ -20,14 +24,17 @@ impl Signal {
         match self {
             Self::Interrupt => Exit::INTERRUPTED,
             Self::Terminate => Exit::TERMINATED,
+            Self::Hangup => Exit::HUNG_UP,
+            Self::Continued => Exit::DONE,
         }
     }
 }
 
-/// The two signals; until [`Signals::listen`] they end the process by themselves.
+/// SIGINT and SIGTERM, and those of a terminal; until one listens they end the process by themselves.
 #[derive(Debug, Default)]
 pub struct Signals {
     heard: Option<(unix::Signal, unix::Signal)>,
+    of_terminal: Option<(unix::Signal, unix::Signal)>,
     #[cfg(test)]
     scripted: Option<tokio::sync::mpsc::Receiver<Signal>>,
 }
@@ -42,6 +49,14 @@ impl Signals {
         Ok(())
     }
 
+    /// The same for SIGHUP and SIGCONT.
+    pub fn listen_to_terminal(&mut self) -> io::Result<()> {
+        let continued = SignalKind::from_raw(rustix::process::Signal::CONT.as_raw());
+        let hangup = unix::signal(SignalKind::hangup())?;
+        self.of_terminal = Some((hangup, unix::signal(continued)?));
+        Ok(())
+    }
+
     /// Signals that a test sends.
     #[cfg(test)]
     pub(crate) fn scripted() -> (tokio::sync::mpsc::Sender<Signal>, Self) {
@@ -50,6 +65,7 @@ impl Signals {
             sender,
             Self {
                 heard: None,
+                of_terminal: None,
                 scripted: Some(receiver),
             },
         )
@@ -67,9 +83,19 @@ impl Signals {
         let Some((interrupt, terminate)) = &mut self.heard else {
             return std::future::pending().await;
         };
+        let of_terminal = async {
+            match &mut self.of_terminal {
+                None => std::future::pending().await,
+                Some((hangup, continued)) => tokio::select! {
+                    _ = hangup.recv() => Signal::Hangup,
+                    _ = continued.recv() => Signal::Continued,
+                },
+            }
+        };
         tokio::select! {
             _ = interrupt.recv() => Signal::Interrupt,
             _ = terminate.recv() => Signal::Terminate,
+            signal = of_terminal => signal,
         }
     }
 }

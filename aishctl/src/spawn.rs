@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::service;
 use crate::surroundings::Surroundings;
 
 /// What aishd prints on stdout once it serves.
@@ -68,8 +69,10 @@ pub async fn start(around: &Surroundings, socket: &Path) -> Result<Started, Fail
     if serves(socket).await {
         return Ok(Started::Elsewhere);
     }
-    if around.has_socket_unit() && ask_service_manager() {
-        return Ok(Started::Elsewhere);
+    if around.has_socket_unit()
+        && let Some(begun) = service::begin(around).await
+    {
+        return begun.map(|()| Started::Elsewhere);
     }
     let give_up = Instant::now() + GONE_WITHIN;
     loop {
@@ -146,31 +149,21 @@ fn open_private(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Whether `systemctl` started the unit. It listens before systemctl returns.
-fn ask_service_manager() -> bool {
-    Command::new("systemctl")
-        .args(["--user", "start", "aishd.socket"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|it| it.success())
+/// The daemon's program, beside our own.
+#[must_use]
+pub fn daemon_beside(around: &Surroundings) -> Option<PathBuf> {
+    let beside = around.program.as_ref()?.parent()?.join("aishd");
+    beside.is_file().then_some(beside)
 }
 
 async fn run_beside_us(around: &Surroundings) -> Result<(), NotStarted> {
-    let daemon = around
-        .program
-        .as_ref()
-        .and_then(|it| it.parent())
-        .map(|it| it.join("aishd"))
-        .filter(|it| it.is_file())
-        .ok_or_else(|| {
-            Failure::new(
-                Exit::NO_DAEMON,
-                "aishd does not run, and there is none beside aishctl to start",
-            )
-            .hint("cargo build --release builds both; or start aishd yourself")
-        })?;
+    let daemon = daemon_beside(around).ok_or_else(|| {
+        Failure::new(
+            Exit::NO_DAEMON,
+            "aishd does not run, and there is none beside aishctl to start",
+        )
+        .hint("cargo build --release builds both; or start aishd yourself")
+    })?;
     let (log_path, log) = open_log(around)?;
     let before = log.metadata().map_or(0, |it| it.len());
     // A leader of a process group could not leave our session, and a hangup of our terminal would reach it.

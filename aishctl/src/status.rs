@@ -10,9 +10,7 @@ use crate::failure::Failure;
 
 pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, Failure> {
     if format == Some(StatusFormat::Prometheus) {
-        return Ok(Printed::text(
-            desk.caller.call::<Metrics>(Empty {}).await?.text,
-        ));
+        return metrics(desk).await;
     }
     let status = desk.caller.call::<Status>(Empty {}).await?;
     if format == Some(StatusFormat::Tmux) {
@@ -43,6 +41,13 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
             store.journal_bytes / 1024,
             if store.writable { "" } else { " · takes nothing now" },
         );
+        for line in &status.config_errors {
+            text.push_str(&format!("  config problem {line}\n"));
+        }
+        if !status.restart_needed.is_empty() {
+            let keys = status.restart_needed.join(", ");
+            text.push_str(&format!("  restart needed {keys}\n"));
+        }
         for line in store.problem.iter().chain(&store.repairs) {
             text.push_str(&format!("  store          {line}\n"));
         }
@@ -50,14 +55,25 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
     })
 }
 
+/// Counters in the text format of Prometheus.
+pub async fn metrics(desk: &Desk) -> Result<Printed, Failure> {
+    let result = desk.caller.call::<Metrics>(Empty {}).await?;
+    desk.print(&result, || result.text.clone())
+}
+
 pub async fn reload(desk: &Desk) -> Result<Printed, Failure> {
     let result = desk.caller.call::<Reload>(Empty {}).await?;
     let printed = desk.print(&result, || {
-        match (&result.errors[..], &result.changed[..]) {
-            ([], []) => "nothing changed\n".to_owned(),
+        let mut text = match (&result.errors[..], &result.changed[..]) {
+            ([], []) => "nothing new: the files are in force as they are\n".to_owned(),
             ([], changed) => format!("changed: {}\n", changed.join(", ")),
             (errors, _) => format!("the old configuration stays:\n  {}\n", errors.join("\n  ")),
+        };
+        if !result.restart_needed.is_empty() {
+            let keys = result.restart_needed.join(", ");
+            text.push_str(&format!("restart needed for: {keys}\n"));
         }
+        text
     })?;
     let exit = if result.errors.is_empty() {
         Exit::DONE

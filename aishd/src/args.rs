@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
+
+use crate::config::command::Command;
 
 /// The daemon that holds aish's conversations.
 #[derive(Clone, Debug, Parser)]
@@ -15,12 +17,28 @@ pub struct Args {
     #[arg(long)]
     pub detach: bool,
     /// The socket to serve
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// The directory that holds the store
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// The configuration file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Set a key of the configuration, over all files; the value is TOML, or a plain text
+    #[arg(short = 'c', global = true, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    #[command(subcommand)]
+    pub command: Option<Offline>,
+}
+
+/// What prints and exits instead of serving.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Offline {
+    /// The configuration; used by `aishctl config`
+    #[command(hide = true)]
+    Config {
+        #[command(subcommand)]
+        command: Command,
+    },
 }

@@ -1,52 +1,52 @@
 //! The daemon: the only place that builds things. It starts in the order config, socket, store, broker,
 //! directory, wire, and stops in three steps: ask, wait, force.
 
-use std::collections::BTreeSet;
+mod configuration;
+mod sessions;
+mod stop;
+mod watch;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::limits::{BATCH_CALLS, INPUT_BYTES, LINE_TO_DAEMON_BYTES, Limits, SUBSCRIPTIONS};
 use anyhow::Context as _;
+use interprocess::local_socket::tokio::Listener;
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
-use sd_notify::NotifyState;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Registry, reload};
 
-use crate::args::Args;
+use self::configuration::{ConfigFault, Configured};
+use self::stop::{Signals, Stops};
+use crate::args::{Args, Offline};
 use crate::broker::Broker;
 use crate::child::Children;
 use crate::child::trampoline;
-use crate::config::env::{self, Env};
+use crate::config::command::{self, Desk};
+use crate::config::live::Live;
 use crate::config::paths::{self, PathError};
-use crate::config::{Settings, file};
+use crate::config::{Settings, env};
 use crate::conversation::Surroundings;
 use crate::conversation::directory::Directory;
-use crate::core::event::At;
-use crate::core::mcp::settings::Mcp;
-use crate::core::preset::Models;
-use crate::mcp::hub::{self, Hub};
-use crate::rpc::{About, GRACE_MS, Parts, Reloaded, Server, Stopping, listen};
-use crate::socket::{self, Socket, SocketError};
-use crate::store::{Note, OpenError, Store};
+use crate::logging::{Logging, Ring};
+use crate::mcp::hub::Hub;
+use crate::rpc::{About, Parts, Server, listen};
+use crate::service::{self, Pulse};
+use crate::socket::{self, Place, Socket, SocketError};
+use crate::store::{Alive, OpenError, Store};
 use crate::{clock, failpoint};
 
-/// Threads that serve; conversations wait for networks and disks, not for processors.
-const WORKERS: usize = 2;
+/// Threads that serve. Conversations wait for networks and disks, not for processors, and with one thread nothing is
+/// ever handed from one processor to another; what does take long has threads of its own.
+const WORKERS: usize = 1;
 /// Time for what still blocks a thread when everything else has ended.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 /// Time for children that do not want to end: two seconds until they are killed, and what a busy machine adds.
 const CHILDREN_WAIT: Duration = Duration::from_millis(3500);
-
-/// Time for MCP servers to end by themselves once their input is closed.
-const SESSIONS_WAIT: Duration = Duration::from_secs(1);
 
 /// Exit codes (spec 00, Processes).
 mod exit {
@@ -60,24 +60,16 @@ mod exit {
     pub(super) const CONFIG: u8 = 78;
 }
 
-/// What is logged.
-struct Filter {
-    handle: reload::Handle<EnvFilter, Registry>,
-    /// Said by `AISH_LOG`, which beats the configuration.
-    fixed: bool,
-}
-
-impl Filter {
-    fn follow(&self, settings: &Settings) {
-        if let (false, Ok(new)) = (self.fixed, EnvFilter::try_new(&settings.log)) {
-            let _gone = self.handle.reload(new);
-        }
-    }
-}
-
 /// Runs the daemon to its end.
 #[must_use]
 pub fn main(args: &Args) -> ExitCode {
+    if let Some(Offline::Config { command }) = &args.command {
+        let desk = Desk {
+            place: &configuration::find(args, &env::read()),
+            is_set: &env::is_set,
+        };
+        return command::run(command, desk);
+    }
     match start(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -114,15 +106,10 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         exit::STORE => Some(
             "the files are as they were; make them readable or restore a copy, or name another --state",
         ),
-        exit::CONFIG => Some("correct it and start again"),
+        exit::CONFIG => Some("aishctl config check shows the places; correct them and start again"),
         _ => None,
     }
 }
-
-/// The configuration has these faults.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.join("\n  "))]
-struct ConfigFault(Vec<String>);
 
 fn start(args: &Args) -> anyhow::Result<()> {
     umask(Mode::from_raw_mode(0o077));
@@ -136,153 +123,102 @@ fn start(args: &Args) -> anyhow::Result<()> {
     if let Some(text) = &env.aish_failpoint {
         failpoint::arm(text);
     }
-    let source = Source::find(args, &env);
-    let settings = source.load()?;
-    let filter = log_to_stderr(env.aish_log.as_deref(), &settings);
+    let configured = configuration::load(args, &env)?;
+    let logging = Logging::start(&configured.log(), env.journal_stream.as_deref());
+    configured.log_warnings();
     let socket_path = paths::socket(args.socket.as_deref(), &env)?;
-    let state_dir = paths::state(args.state.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let result = runtime.block_on(run(source, settings, filter, socket_path, state_dir));
+    let around = Around {
+        socket_path,
+        state_dir: configured.state.clone(),
+        is_managed: env.notify_socket.is_some(),
+    };
+    // On the worker, so that a new connection is not handed from one thread to another.
+    let result = runtime.block_on(async {
+        let mut daemon = JoinSet::new();
+        daemon.spawn(run(configured, logging, around));
+        let ended = daemon.join_next().await.context("the daemon runs once")?;
+        ended.context("run the daemon")?
+    });
     runtime.shutdown_timeout(LAST_WAIT);
     result
 }
 
-/// Where the configuration comes from.
+/// Where we live.
 #[derive(Clone, Debug)]
-struct Source {
-    path: Option<PathBuf>,
-    /// Named by hand, so that it has to be there.
-    named: bool,
-}
-
-impl Source {
-    fn find(args: &Args, env: &Env) -> Self {
-        Self {
-            path: paths::config(args.config.as_deref(), env),
-            named: args.config.is_some() || env.aish_config.is_some(),
-        }
-    }
-
-    fn load(&self) -> Result<Settings, ConfigFault> {
-        let Some(path) = &self.path else {
-            return Ok(Settings::default());
-        };
-        let read =
-            file::read(path, self.named).map_err(|error| ConfigFault(vec![describe(&error)]))?;
-        let Some(found) = read else {
-            return Ok(Settings::default());
-        };
-        let shown = path.display();
-        Settings::from_file(&found.file, found.private).map_err(|faults| {
-            ConfigFault(faults.iter().map(|it| format!("{shown}: {it}")).collect())
-        })
-    }
-
-    /// The file, if one is there.
-    fn file(&self) -> Option<PathBuf> {
-        self.path.clone().filter(|it| it.exists())
-    }
-}
-
-fn describe(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
-}
-
-fn log_to_stderr(said: Option<&str>, settings: &Settings) -> Filter {
-    let filter = said.unwrap_or(&settings.log);
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
-    let (filter, handle) = reload::Layer::new(filter);
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .with_target(false);
-    let _set_before = tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
-        .try_init();
-    Filter {
-        handle,
-        fixed: said.is_some(),
-    }
-}
-
-/// The tokens of an ordered stop, in the order in which they are cancelled.
-#[derive(Clone, Debug, Default)]
-struct Stops {
-    /// No new turns.
-    draining: CancellationToken,
-    /// Turns end.
-    stopping: CancellationToken,
-    /// Connections end.
-    closing: CancellationToken,
+struct Around {
+    socket_path: PathBuf,
+    state_dir: PathBuf,
+    /// A service manager started us, and listens to what we say.
+    is_managed: bool,
 }
 
 /// Serves from the first to the last moment.
-async fn run(
-    source: Source,
-    settings: Settings,
-    filter: Filter,
-    socket_path: PathBuf,
-    state_dir: PathBuf,
-) -> anyhow::Result<()> {
-    let Socket { listener, place } = match socket::adopt()? {
-        Some(adopted) => adopted,
-        None => {
-            paths::private_dir(socket_path.parent().unwrap_or(Path::new("/")))?;
-            socket::bind(&socket_path)?
-        }
+async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow::Result<()> {
+    let watchdog = service::watchdog();
+    let pulse = Arc::new(Pulse::new(watchdog));
+    // A stop may be asked for before there is anything to stop.
+    let mut signals = Signals::listen().context("listen to signals")?;
+    let Some(Opened {
+        listener,
+        place,
+        store,
+    }) = open(&around, pulse.clone(), &mut signals).await?
+    else {
+        tracing::info!("stopped before the store was open");
+        return Ok(());
     };
-    let store = match open_store(&state_dir).await {
-        Ok(store) => store,
-        Err(error) => {
-            if let Some(place) = place {
-                place.remove();
-            }
-            return Err(error);
-        }
-    };
-    let repairs = store.repairs();
-    for repair in &repairs {
+    for repair in &store.repairs() {
         tracing::warn!("{repair}");
     }
     let about = About {
         epoch: store.epoch(),
         started_at: clock::now(),
-        socket: socket_path,
-        state_dir,
-        config: source.file(),
-        repairs,
+        socket: around.socket_path.clone(),
+        state_dir: around.state_dir.clone(),
+        repairs: store.repairs(),
     };
     let stops = Stops::default();
     let children = Children::new(env::of_children());
     let keeper = children.keeper().context("become the keeper of children")?;
-    let (server, mcp) = build(
+    let broker = broker(&logging, children.clone());
+    let settings = configured.settings.clone();
+    let ring = logging.ring();
+    let live = configured.live(logging);
+    let hub = sessions::hub(&store, children.clone());
+    let server = build(
         about,
-        source,
-        settings,
-        filter,
-        store.clone(),
-        children.clone(),
-        &stops,
+        hub.clone(),
+        live.clone(),
+        &settings,
+        ring,
+        Surroundings {
+            store: store.clone(),
+            broker,
+            models: live.models(),
+            max_queue: settings.max_queue,
+            draining: stops.draining.clone(),
+            stopping: stops.stopping.clone(),
+        },
+        stops.closing.clone(),
     );
     let resumed = server.directory.resume().unwrap_or_else(|error| {
         tracing::error!(%error, "look for unfinished turns");
         0
     });
-    // Before anybody is told that we are there, because a signal may be the first thing that they send.
-    let signals = Signals::listen().context("listen to signals")?;
     tracing::info!(resumed, pid = std::process::id(), "ready");
+    pulse.set_ready();
     say_ready();
+    let mut chores = chores(&server.directory, &store, watchdog, &around);
+    chores.spawn(sessions::follow(hub, live.mcp()));
+    chores.spawn(watch::follow(live));
     let serving = listen::listen(server.clone(), listener);
     let working = async {
-        let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
+        let ((), ()) = tokio::join!(serving, stop::in_order(&server, &stops, signals));
         let gone = tokio::time::timeout(CHILDREN_WAIT, children.gone()).await;
         if gone.is_err() {
             tracing::warn!("children are still ending; their keepers go on without us");
@@ -291,71 +227,124 @@ async fn run(
     tokio::select! {
         () = working => {}
         () = keeper.run() => {}
-        () = follow_mcp(&server.hub, mcp) => {}
     }
-    if let Some(place) = place {
-        place.remove();
-    }
+    chores.shutdown().await;
+    leave(place);
     let _panicked = tokio::task::spawn_blocking(move || store.close()).await;
     tracing::info!("stopped");
     Ok(())
 }
 
+/// What only one daemon can have.
+struct Opened {
+    listener: Listener,
+    place: Option<Place>,
+    store: Store,
+}
+
+/// Takes the socket, then the store; nothing when the word to stop came first.
+async fn open(
+    around: &Around,
+    pulse: Arc<Pulse>,
+    signals: &mut Signals,
+) -> anyhow::Result<Option<Opened>> {
+    let Socket { listener, place } = match socket::adopt()? {
+        Some(adopted) => adopted,
+        None => {
+            let path = &around.socket_path;
+            paths::private_dir(path.parent().unwrap_or(Path::new("/")))?;
+            socket::bind(path)?
+        }
+    };
+    let opened = tokio::select! {
+        opened = open_store(&around.state_dir, pulse) => opened.map(Some),
+        // What is being read is as safe as it is from a kill.
+        () = signals.ending() => Ok(None),
+    };
+    match opened {
+        Ok(Some(store)) => Ok(Some(Opened {
+            listener,
+            place,
+            store,
+        })),
+        Ok(None) => {
+            leave(place);
+            Ok(None)
+        }
+        Err(error) => {
+            leave(place);
+            Err(error)
+        }
+    }
+}
+
+/// Gives up a socket that is ours.
+fn leave(place: Option<Place>) {
+    if let Some(place) = place {
+        place.remove();
+    }
+}
+
+/// The broker, whose secrets the log learns before they are used.
+fn broker(logging: &Logging, children: Children) -> Broker {
+    let redactor = logging.redactor();
+    Broker::telling(env::key, children, move |secret| redactor.learn(secret))
+}
+
 /// Puts the parts together.
 fn build(
     about: About,
-    source: Source,
-    settings: Settings,
-    filter: Filter,
-    store: Store,
-    children: Children,
-    stops: &Stops,
-) -> (Arc<Server>, watch::Receiver<Mcp>) {
-    let (models, models_seen) = watch::channel(settings.models.clone());
-    let (mcp, mcp_seen) = watch::channel(settings.mcp.clone());
-    let broker = Broker::new(env::key, children.clone());
-    let (recalled, kept, states) = (store.clone(), store.clone(), store.clone());
-    let hub = Hub::new(hub::Parts {
-        children,
-        environment: Box::new(env::key),
-        recall: Box::new(move |key| recalled.note(key).ok().flatten()),
-        keep: Box::new(move |key, text| {
-            let key = key.to_owned();
-            if !kept.keep_note(Note { key, text }) {
-                tracing::warn!("what an MCP server offers could not be kept");
-            }
-        }),
-        roots: Box::new(move || directories(&states)),
-        elicitations: None,
-    });
-    let directory = Directory::new(
-        Surroundings {
-            store,
-            broker,
-            models: models_seen,
-            max_queue: settings.max_queue,
-            draining: stops.draining.clone(),
-            stopping: stops.stopping.clone(),
-        },
-        settings.max_conversations_in_memory,
-    );
-    let server = Server::new(Parts {
-        directory,
+    hub: Hub,
+    config: Arc<Live>,
+    settings: &Settings,
+    log: Ring,
+    surroundings: Surroundings,
+    closing: CancellationToken,
+) -> Arc<Server> {
+    Arc::new(Server::new(Parts {
+        directory: Directory::new(surroundings, settings.max_conversations_in_memory),
         hub,
         about,
-        limits: limits(&settings),
-        stop: watch::channel(None).0,
-        closing: stops.closing.clone(),
-        reload: Box::new(reloader(source, settings, filter, models, mcp)),
-    });
-    (Arc::new(server), mcp_seen)
+        limits: limits(settings),
+        log,
+        stop: tokio::sync::watch::channel(None).0,
+        closing,
+        config,
+    }))
 }
 
-async fn open_store(state_dir: &Path) -> anyhow::Result<Store> {
+async fn open_store(state_dir: &Path, pulse: Arc<Pulse>) -> anyhow::Result<Store> {
     paths::private_dir(state_dir)?;
     let dir = state_dir.join("store");
-    let opened = tokio::task::spawn_blocking(move || Store::open(&dir)).await;
+    let alive = Alive::new(move || pulse.beat());
+    let opened = tokio::task::spawn_blocking(move || Store::open_telling(&dir, alive)).await;
     Ok(opened.context("open the store")??)
+}
+
+/// What goes on beside the serving, for whoever watches over us. It ends with the set.
+fn chores(
+    directory: &Directory,
+    store: &Store,
+    watchdog: Option<Duration>,
+    around: &Around,
+) -> JoinSet<()> {
+    let mut chores = JoinSet::new();
+    if let Some(every) = watchdog {
+        let store = store.clone();
+        chores.spawn(service::feed(every, move || {
+            let store = store.clone();
+            async move { store.beat().await }
+        }));
+    }
+    if around.is_managed {
+        let (directory, again) = (directory.clone(), directory.clone());
+        let changed = move || {
+            let directory = again.clone();
+            async move { directory.changed().await }
+        };
+        chores.spawn(service::report(move || directory.load(), changed));
+    }
+    chores
 }
 
 fn limits(settings: &Settings) -> Limits {
@@ -372,140 +361,7 @@ fn limits(settings: &Settings) -> Limits {
 
 /// Tells whoever started us: the service manager, and the one that reads our standard output.
 fn say_ready() {
-    let _no_manager = sd_notify::notify(&[NotifyState::Ready]);
+    service::ready();
     let mut stdout = std::io::stdout().lock();
     let _nobody_reads = writeln!(stdout, "ready").and_then(|()| stdout.flush());
-}
-
-/// Reads the configuration again; a bad one keeps the old (CFG-2). What needs a restart waits for it.
-fn reloader(
-    source: Source,
-    settings: Settings,
-    filter: Filter,
-    models: watch::Sender<Arc<Models>>,
-    mcp: watch::Sender<Mcp>,
-) -> impl Fn() -> Reloaded + Send + Sync {
-    let current = Mutex::new(settings);
-    move || match source.load() {
-        Err(ConfigFault(errors)) => {
-            for error in &errors {
-                tracing::error!("{error}; the configuration before stays");
-            }
-            Reloaded {
-                changed: vec![],
-                errors,
-            }
-        }
-        Ok(settings) => {
-            let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
-            let changed = settings.changes_from(&current);
-            models.send_replace(settings.models.clone());
-            mcp.send_if_modified(|now| {
-                let differs = *now != settings.mcp;
-                now.clone_from(&settings.mcp);
-                differs
-            });
-            filter.follow(&settings);
-            tracing::info!(?changed, "configuration read again");
-            *current = settings;
-            Reloaded {
-                changed,
-                errors: vec![],
-            }
-        }
-    }
-}
-
-/// Where the conversations are that nobody has put away.
-fn directories(store: &Store) -> Vec<PathBuf> {
-    let states = store.states().unwrap_or_default();
-    let open = states.into_iter().filter(|(_, it)| !it.archived);
-    let all: BTreeSet<PathBuf> = open.map(|(_, it)| PathBuf::from(it.cwd)).collect();
-    all.into_iter().filter(|it| it.is_absolute()).collect()
-}
-
-/// Keeps the sessions of MCP those of the configuration. It waits for no server.
-async fn follow_mcp(hub: &Hub, mut settings: watch::Receiver<Mcp>) {
-    loop {
-        let now = settings.borrow_and_update().clone();
-        hub.configure(now).await;
-        if settings.changed().await.is_err() {
-            // Nobody can change them any more.
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-/// Waits for the word to stop, then lets turns end, then ends them, then the connections.
-async fn stop_in_order(server: &Server, stops: &Stops, signals: Signals) {
-    let asked = wait_for_stop(server, signals).await;
-    tracing::info!(reason = asked.reason, "stopping");
-    let _no_manager = sd_notify::notify(&[NotifyState::Stopping]);
-    stops.draining.cancel();
-    let grace = Duration::from_millis(asked.deadline_ms);
-    let settled = tokio::time::timeout(grace, server.directory.settled()).await;
-    if settled.is_err() {
-        tracing::warn!("turns were still running; they end as interrupted");
-    }
-    stops.stopping.cancel();
-    // Sessions that do not end in time are dropped, and their children's keepers do the rest.
-    let ending = tokio::time::timeout(SESSIONS_WAIT, server.hub.stop());
-    let ((), _in_time) = tokio::join!(server.directory.closed(), ending);
-    server.farewell().await;
-    stops.closing.cancel();
-}
-
-/// The signals that mean something to the daemon.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-}
-
-async fn wait_for_stop(server: &Server, signals: Signals) -> Stopping {
-    let mut asked = server.stop.subscribe();
-    let Signals {
-        mut terminate,
-        mut interrupt,
-        mut hangup,
-    } = signals;
-    loop {
-        let by_client = async {
-            let asked = asked.wait_for(Option::is_some).await;
-            asked.ok().and_then(|it| it.clone())
-        };
-        let reason = tokio::select! {
-            Some(()) = terminate.recv() => "SIGTERM",
-            Some(()) = interrupt.recv() => "SIGINT",
-            Some(()) = hangup.recv() => {
-                let _reported_in_the_log = (server.reload)();
-                continue;
-            }
-            asked = by_client => {
-                return asked.unwrap_or_else(|| stopping("the server is gone"));
-            }
-        };
-        let stopping = stopping(reason);
-        server.stop.send_replace(Some(stopping.clone()));
-        return stopping;
-    }
-}
-
-fn stopping(reason: &str) -> Stopping {
-    let now = clock::now();
-    Stopping {
-        reason: reason.to_owned(),
-        deadline_ms: GRACE_MS,
-        deadline_at: At(now.0 + i64::try_from(GRACE_MS).unwrap_or_default()),
-    }
 }

@@ -223,7 +223,7 @@ fn a_stopped_question_on_a_terminal_ends_too() {
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
     let mut asking = shell_on_terminal(&world, "exec aishctl ask why");
-    gate.text("half an answer");
+    gate.text("half an answer\n\n");
     asking.wait_for("half an answer");
     asking.signal(Signal::INT);
     gate.wait_hang_up();

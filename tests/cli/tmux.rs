@@ -44,19 +44,22 @@ impl Drop for Tmux<'_> {
 fn open(tmux: &Tmux<'_>) -> [&'static str; 2] {
     let client = built("aishctl");
     let attach = format!(
-        "{} attach -C demo-conversation; echo left $?; cat",
+        "{} attach -C demo-conversation --markdown never; echo left $?; cat",
         client.display()
     );
-    let wide = ["new-session", "-d", "-s", "s", "-x", "160", "-y", "50"];
-    drop(tmux.run(&[&wide[..], &[&attach]].concat()).ok());
-    let narrow = ["split-window", "-h", "-t", "s", "-l", "44"];
-    drop(tmux.run(&[&narrow[..], &[&attach]].concat()).ok());
     let panes = ["s:0.0", "s:0.1"];
-    for pane in panes {
+    let greeted = |pane: &str| {
         until_true("the window to greet", || {
             told(&tmux.screen(pane), "[aish] attached to demo-conversation") == 1
         });
-    }
+    };
+    let wide = ["new-session", "-d", "-s", "s", "-x", "160", "-y", "50"];
+    drop(tmux.run(&[&wide[..], &[&attach]].concat()).ok());
+    // Or the greeting of the first would count the second.
+    greeted(panes[0]);
+    let narrow = ["split-window", "-h", "-t", "s", "-l", "44"];
+    drop(tmux.run(&[&narrow[..], &[&attach]].concat()).ok());
+    greeted(panes[1]);
     until_true("the first to see the second", || {
         told(&tmux.screen(panes[0]), "attached (2 here)") == 1
     });
@@ -99,10 +102,12 @@ fn two_panes_show_one_conversation() {
     }
     for pane in panes {
         let screen = tmux.screen(pane);
-        for turn in 0..2 {
+        for (turn, asker) in panes.iter().enumerate() {
+            // One's own question stands where it was typed, that of the other one is shown with his name.
+            let sign = if *asker == pane { "○" } else { "›" };
             assert_eq!(
                 1,
-                told(&screen, &format!("› question {turn}")),
+                told(&screen, &format!("{sign} question {turn}")),
                 "{pane}:\n{screen}"
             );
             assert_eq!(
@@ -140,9 +145,28 @@ fn the_second_leaves_and_the_first_cancels(upstream: &Upstream, tmux: &Tmux<'_>,
     until_true("the answer to begin", || {
         told(&tmux.screen(panes[0]), "begun") == 1
     });
+    // The keys of a real terminal: what is half typed stays, Ctrl-Z stops the job, and the shell's `fg` brings it back.
+    drop(
+        tmux.run(&["send-keys", "-t", panes[0], "-l", "half typed"])
+            .ok(),
+    );
+    until_true("the line", || {
+        told(&tmux.screen(panes[0]), "● half typed") == 1
+    });
     drop(tmux.run(&["send-keys", "-t", panes[0], "C-c"]).ok());
     gate.wait_hang_up();
     until_true("the cancel to be told", || {
-        told(&tmux.screen(panes[0]), "[aish] cancelled by you") == 1
+        let screen = tmux.screen(panes[0]);
+        told(&screen, "[aish] cancelled by you") == 1 && told(&screen, "○ half typed") == 1
+    });
+    drop(tmux.run(&["send-keys", "-t", panes[0], "Enter"]).ok());
+    until_true("the line to be sent", || {
+        upstream
+            .requests()
+            .last()
+            .is_some_and(|it| it.question() == "half typed")
+    });
+    until_true("its answer", || {
+        told(&tmux.screen(panes[0]), "To half typed:") == 1
     });
 }

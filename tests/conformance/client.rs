@@ -62,7 +62,6 @@ async fn work(hub: &Hub, url: String, context: &str) -> bool {
         headers: BTreeMap::new(),
     });
     let server = Server {
-        written: endpoint.clone(),
         endpoint,
         off: None,
     };

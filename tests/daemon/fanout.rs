@@ -114,7 +114,11 @@ fn a_stalled_client_is_cut_and_told_why() {
     follow.until_finished(turn);
     let clients =
         |it: &aish_proto::event::Envelope| it.read::<Presence>().map(|it| it.clients.len());
-    follow.until(|it| clients(it) == Some(1));
+    // On a slow machine it is cut before the turn is over.
+    let alone = |it: &aish_proto::event::Envelope| clients(it) == Some(1);
+    if !follow.events_so_far().iter().any(alone) {
+        follow.until(alone);
+    }
     // The same process comes back on another connection.
     let _was_cut = silent;
     let back = world.client();

@@ -3,16 +3,23 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::print_stdout,
     reason = "a test that cannot go on ends here; the runner shows where"
 )]
 
 mod bad_input;
+mod children;
+mod configuration;
 mod crash;
 mod disk;
 mod fanout;
+mod first_question;
+mod logs;
 mod mcp;
 mod order;
 mod place;
+mod project;
 mod protocol;
+mod stop;
 mod trust;
 mod turns;

@@ -81,7 +81,8 @@ fn a_reload_brings_servers_and_takes_them_away() {
     let client = world.client();
     assert!(servers(&client).is_empty());
     world.write_config(&format!("[mcp.servers.a]\n{}", server("plain")));
-    assert_eq!(vec!["mcp"], client.done::<Reload>(Empty {}).changed);
+    // The daemon may have seen the file change by itself already.
+    client.done::<Reload>(Empty {});
     until_true("it is connected to", || {
         servers(&client)
             .iter()
@@ -90,7 +91,7 @@ fn a_reload_brings_servers_and_takes_them_away() {
     world.write_config("[mcp.servers.a]\nurl = \"http://127.0.0.1:1\"\ncommand = \"x\"\n");
     let errors = client.done::<Reload>(Empty {}).errors;
     assert!(
-        errors[0].contains("mcp.servers.a: it has both"),
+        errors[0].contains("`mcp.servers.a` has a url and a command"),
         "{errors:?}"
     );
     assert_eq!(ServerState::Ready, servers(&client)[0].state);

@@ -212,6 +212,7 @@ pub fn question(conversation: ConversationId, text: &str) -> SendParams {
     SendParams {
         conversation,
         text: text.to_owned(),
+        new: None,
         idempotency_key: Ulid::new().to_string(),
         mode: SendMode::Queue,
         expected_turn: None,

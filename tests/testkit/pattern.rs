@@ -25,8 +25,9 @@ type Form = fn(&Value) -> bool;
 const CHANGING_NUMBERS: [&str; 4] = ["pid", "ms", "connectMs", "journalBytes"];
 
 /// Texts that are different in each build or on each machine, by the name of their field.
-const CHANGING_TEXTS: [(&str, &str); 4] = [
+const CHANGING_TEXTS: [(&str, &str); 5] = [
     ("digest", "<text>"),
+    ("detail", "<text>"),
     ("version", "<text>"),
     ("hint", "<text>"),
     ("endpoint", "<text>"),

@@ -102,19 +102,21 @@ impl World {
         self.write("config/aish/config.toml", &format!("{text}{discovery}"));
     }
 
-    /// Writes a file that only its owner can read, and the folders to it.
+    /// Puts a file there whole that only its owner can read, and the folders to it: nobody sees half of it.
     #[track_caller]
     pub fn write(&self, below: impl AsRef<Path>, text: &str) {
         let path = self.path(below);
         fs::create_dir_all(path.parent().expect("a file is in a folder")).unwrap();
+        let new = path.with_extension("new");
         let mut file = fs::OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(true)
             .mode(0o600)
-            .open(&path)
-            .unwrap_or_else(|error| panic!("write {}: {error}", path.display()));
+            .open(&new)
+            .unwrap_or_else(|error| panic!("write {}: {error}", new.display()));
         std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+        fs::rename(&new, &path).unwrap();
     }
 
     /// All that a program of this world finds in its environment.
@@ -126,6 +128,7 @@ impl World {
             ("XDG_STATE_HOME", "state"),
             ("XDG_CONFIG_HOME", "config"),
             ("XDG_DATA_HOME", "data"),
+            ("XDG_CONFIG_DIRS", "machine"),
         ];
         let plain = [
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
@@ -197,6 +200,12 @@ impl World {
         pids.sort_unstable();
         pids.dedup();
         pids
+    }
+
+    /// The processes of this name that have this world in their environment.
+    #[must_use]
+    pub fn running(&self, name: &str) -> Vec<u32> {
+        self.pids(|it| it == name)
     }
 
     /// The process that the lock of the store names, if it is an `aishd` that runs. It is found also when the
@@ -289,7 +298,7 @@ mod tests {
             let plain = ["PATH", "LANG", "TERM", "TZ", "SHELL"].contains(&name);
             assert!(ours || plain, "{line}");
         }
-        assert_eq!(10, finished.out().lines().count());
+        assert_eq!(11, finished.out().lines().count());
     }
 
     #[test]

@@ -11,7 +11,9 @@ use crate::{code, none};
 const LAYERS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("failpoint", &[]),
+    ("service", &[]),
     ("socket", &[]),
+    ("logging", &["clock", "core"]),
     ("clock", &["core"]),
     ("config", &["core"]),
     ("args", &["config", "core"]),
@@ -24,7 +26,18 @@ const LAYERS: &[(&str, &[&str])] = &[
         "conversation",
         &["broker", "clock", "core", "failpoint", "store", "tools"],
     ),
-    ("rpc", &["clock", "conversation", "core", "mcp", "tools"]),
+    (
+        "rpc",
+        &[
+            "clock",
+            "config",
+            "conversation",
+            "core",
+            "logging",
+            "mcp",
+            "tools",
+        ],
+    ),
 ];
 
 /// They put the house together, so they see all of it.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use aish_proto::error::ErrorKind;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::*;
 use crate::hello::tests::reach;
@@ -40,6 +40,8 @@ struct Stdout {
     reader_takes: usize,
     /// The reader neither reads nor goes.
     stuck: bool,
+    /// Told at each write.
+    shown: Arc<Notify>,
 }
 
 impl AsyncWrite for Stdout {
@@ -48,6 +50,7 @@ impl AsyncWrite for Stdout {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<std::io::Result<usize>> {
+        self.shown.notify_one();
         if self.stuck {
             return Poll::Pending;
         }
@@ -76,6 +79,7 @@ struct World {
     terminal: bool,
     reader_takes: usize,
     stuck: bool,
+    shown: Arc<Notify>,
     signals: Signals,
     press: mpsc::Sender<Signal>,
 }
@@ -102,6 +106,7 @@ impl World {
             terminal: false,
             reader_takes: usize::MAX,
             stuck: false,
+            shown: Arc::default(),
             signals,
             press,
         }
@@ -116,8 +121,10 @@ impl World {
             written: Vec::new(),
             reader_takes: self.reader_takes,
             stuck: self.stuck,
+            shown: self.shown.clone(),
         };
         let mut output = Output {
+            markdown: None,
             to,
             form: self.form,
             terminal: self.terminal,
@@ -157,15 +164,13 @@ impl World {
     }
 }
 
-/// Hello, a new conversation, the question as turn at seq 3, and the attach.
+/// Hello, the question that makes its conversation, and the attach.
 async fn begin(peer: &Peer) -> Link {
     let mut link = peer.greet().await;
-    let call = link.expect("conversation/create").await;
-    link.reply(&call, json!({"id": peer::conversation(), "seq": 1}))
-        .await;
-    link.sent(2, 0).await;
+    let asked = link.sent(2, 0).await;
+    assert_eq!(json!({"cwd": "/"}), asked["new"]);
     let since = link.attach(3, Value::Null).await;
-    assert_eq!(json!({"epoch": peer::epoch(), "seq": 1}), since);
+    assert_eq!(json!("start"), since);
     link.event(Some(2), "userMessage", json!({"text": "why"}))
         .await;
     link.event(
@@ -236,7 +241,8 @@ async fn json_is_one_object_with_the_exact_text() {
     let mut report: Value = serde_json::from_str(&got.out).unwrap();
     assert!(report["ms"].take().is_u64());
     let usage = json!({"input_tokens": 5, "output_tokens": null, "cached_input_tokens": null, "reasoning_tokens": null});
-    let expected = json!({"v": 1, "conversation": peer::conversation(), "turn": peer::turn(), "model": "fast", "routed": null,
+    let made: ConversationId = serde_json::from_value(report["conversation"].clone()).unwrap();
+    let expected = json!({"v": 1, "conversation": made, "turn": peer::turn(), "model": "fast", "routed": null,
         "text": "a\u{1b}b", "tool_calls": [], "denied": 0, "usage": usage, "cost_usd": null, "ms": null, "stop_reason": "end", "error": null});
     assert_eq!(expected, report);
     assert!(!got.out.contains('\u{1b}') && got.out.ends_with("}\n"));
@@ -315,9 +321,6 @@ async fn stdin_goes_along_and_what_is_too_large_for_a_line_goes_ahead_in_pieces(
     let got = world
         .ask(async |peer, _| {
             let mut link = peer.greet().await;
-            let call = link.expect("conversation/create").await;
-            link.reply(&call, json!({"id": peer::conversation(), "seq": 1}))
-                .await;
             let mut whole = String::new();
             let blob = BlobId::from_bytes([8; 16]);
             while whole.len() < expected.len() {
@@ -347,9 +350,6 @@ async fn detach_prints_the_turn_and_leaves() {
     let got = world
         .ask(async |peer, _| {
             let mut link = peer.greet().await;
-            let call = link.expect("conversation/create").await;
-            link.reply(&call, json!({"id": peer::conversation(), "seq": 1}))
-                .await;
             link.sent(2, 0).await;
             link.expect_end().await;
         })
@@ -399,9 +399,6 @@ async fn a_full_queue_is_7_and_a_missing_model_8() {
         let got = World::new()
             .ask(async |peer, _| {
                 let mut link = peer.greet().await;
-                let call = link.expect("conversation/create").await;
-                link.reply(&call, json!({"id": peer::conversation(), "seq": 1}))
-                    .await;
                 let call = link.expect("turn/send").await;
                 link.refuse(&call, kind, "no", Some("do this")).await;
             })

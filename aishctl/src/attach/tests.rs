@@ -2,7 +2,7 @@
 
 use aish_proto::daemon::ClientKind;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, BufReader, DuplexStream, duplex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -51,7 +51,7 @@ where
         reach,
         global: Global::default(),
         args,
-        dim: false,
+        look: Look::default(),
         signals,
     };
     let (keyboard, stdin) = duplex(1 << 16);

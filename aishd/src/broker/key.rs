@@ -57,6 +57,10 @@ impl Secrets {
         Self(all)
     }
 
+    pub(super) fn each(&self, tell: impl Fn(&str)) {
+        self.0.iter().for_each(|secret| tell(&secret.0));
+    }
+
     pub(super) fn redact(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| {
             if text.contains(&secret.0) {

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, waitid, waitpid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, getpid, waitid, waitpid};
 use tokio::sync::watch;
 
 use super::trampoline;
-use super::tree::{self, Seen, Sent};
+use super::tree::{self, Seen};
 
 #[derive(Debug)]
 pub(super) struct Table {
@@ -104,22 +104,25 @@ impl Table {
     }
 }
 
-/// Kills the orphans that came to us, with all below them, and says how many will need another look.
+/// Reaps the orphans that came to us, kills those that live with all below them, and says how many will need another look.
 fn sweep(running: &[Child], strangers: &[Seen]) -> usize {
-    let all = tree::all();
-    let mut left = 0;
-    for orphan in children_but(running, &all) {
+    for orphan in children_but(running, &tree::all()) {
         let _still_running = waitpid(Some(orphan.pid), WaitOptions::NOHANG);
-        if strangers.contains(&orphan) {
-            continue;
-        }
-        let sent = tree::send(&orphan, Signal::KILL);
-        for one in tree::below(orphan.pid, &all) {
-            tree::send(&one, Signal::KILL);
-        }
-        left += usize::from(sent == Sent::Yes);
     }
-    left
+    let killed = tree::kill(|| {
+        let all = tree::all();
+        let orphans = children_but(running, &all);
+        let orphans = orphans.iter().filter(|it| !is_among(strangers, it));
+        orphans
+            .flat_map(|it| [vec![*it], tree::below(it.pid, &all)].concat())
+            .collect()
+    });
+    killed.ours
+}
+
+fn is_among(strangers: &[Seen], one: &Seen) -> bool {
+    let same = |it: &Seen| (it.pid, it.started) == (one.pid, one.started);
+    strangers.iter().any(same)
 }
 
 /// Our children that are no trampolines.

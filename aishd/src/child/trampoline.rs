@@ -25,7 +25,7 @@ use rustix::thread::{set_name, set_no_new_privs};
 
 use super::MAX_JOB_BYTES;
 use super::spec::{Exit, Failed, Job, Limits, Privileges, Report, Stage};
-use super::tree::{self, Sent};
+use super::tree;
 
 /// The argument that makes this program a trampoline.
 pub(super) const ARGUMENT: &str = "--child";
@@ -228,10 +228,8 @@ fn end_with_the_daemon() {
     thread::sleep(TERM_GRACE);
     let mut pause = FIRST_PAUSE;
     loop {
-        let found = tree::below(me, &tree::all());
-        let sent = found.iter().map(|it| tree::send(it, Signal::KILL));
-        let not_ours = sent.filter(|it| *it == Sent::NotOurs).count();
-        if not_ours > 0 && not_ours == found.len() {
+        let killed = tree::kill(|| tree::below(me, &tree::all()));
+        if killed.ours == 0 && killed.not_ours > 0 {
             return leave();
         }
         thread::sleep(pause);

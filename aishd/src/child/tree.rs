@@ -2,13 +2,16 @@
 //!
 //! A walk through `/proc` is no snapshot: processes come and go meanwhile. Whoever ends a tree walks until nothing is left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, RawPid, Signal, kill_process, pidfd_open, pidfd_send_signal,
 };
+
+/// How often a tree is walked to stop all of it before it is killed. One that still grows then is killed in parts.
+const WALKS: usize = 100;
 
 /// One process as it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +20,14 @@ pub(super) struct Seen {
     pub(super) parent: RawPid,
     /// In ticks since boot; tells it from a later process of the same number.
     pub(super) started: u64,
+    pub(super) life: Life,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    Alive,
+    /// It has ended, and its parent has not looked yet.
+    Zombie,
 }
 
 /// What came of a signal.
@@ -57,18 +68,59 @@ pub(super) fn below(root: Pid, all: &[Seen]) -> Vec<Seen> {
     found
 }
 
+/// What [`kill`] came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Killed {
+    /// They are going to end, or had ended.
+    pub(super) ours: usize,
+    pub(super) not_ours: usize,
+}
+
+/// Kills everything that `find` finds. First it stops them all, walk after walk until nobody new is there: of a tree that
+/// forks all the time, the killed would only make room for more.
+pub(super) fn kill(find: impl Fn() -> Vec<Seen>) -> Killed {
+    let mut stopped = BTreeSet::new();
+    for _walk in 0..WALKS {
+        let before = stopped.len();
+        for it in find().iter().filter(|it| it.life == Life::Alive) {
+            // Its parent may become another while we look.
+            if stopped.insert((it.pid.as_raw_nonzero().get(), it.started)) {
+                send(it, Signal::STOP);
+            }
+        }
+        if stopped.len() == before {
+            break;
+        }
+    }
+    let mut killed = Killed::default();
+    for (pid, started) in stopped {
+        let Some(pid) = Pid::from_raw(pid) else {
+            continue;
+        };
+        match send_to(pid, started, Signal::KILL) {
+            Sent::Yes | Sent::Gone => killed.ours += 1,
+            Sent::NotOurs => killed.not_ours += 1,
+        }
+    }
+    killed
+}
+
 /// Sends a signal to the process that was seen, and to no other that has its number now.
 pub(super) fn send(to: &Seen, signal: Signal) -> Sent {
-    let sent = match pidfd_open(to.pid, PidfdFlags::empty()) {
+    send_to(to.pid, to.started, signal)
+}
+
+fn send_to(pid: Pid, started: u64, signal: Signal) -> Sent {
+    let sent = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => {
-            let now = look(to.pid.as_raw_nonzero().get());
-            if now.is_none_or(|it| it.started != to.started) {
+            let now = look(pid.as_raw_nonzero().get());
+            if now.is_none_or(|it| it.started != started) {
                 return Sent::Gone;
             }
             pidfd_send_signal(handle, signal)
         }
         // A kernel before 5.3, or no descriptor left.
-        Err(Errno::NOSYS | Errno::MFILE | Errno::NFILE) => kill_process(to.pid, signal),
+        Err(Errno::NOSYS | Errno::MFILE | Errno::NFILE) => kill_process(pid, signal),
         Err(error) => Err(error),
     };
     match sent {
@@ -88,13 +140,18 @@ fn parse(stat: &str) -> Option<Seen> {
     let (pid, rest) = stat.split_once(" (")?;
     let (_name, rest) = rest.rsplit_once(") ")?;
     let mut fields = rest.split(' ');
-    let parent = fields.nth(1)?.parse().ok()?;
+    let life = match fields.next()? {
+        "Z" | "X" => Life::Zombie,
+        _alive => Life::Alive,
+    };
+    let parent = fields.next()?.parse().ok()?;
     // The 22nd of all fields; parent was the fourth.
     let started = fields.nth(17)?.parse().ok()?;
     Some(Seen {
         pid: Pid::from_raw(pid.parse().ok()?)?,
         parent,
         started,
+        life,
     })
 }
 
@@ -108,6 +165,7 @@ mod tests {
             pid,
             parent,
             started: 0,
+            life: Life::Alive,
         }
     }
 
@@ -119,6 +177,11 @@ mod tests {
             ..seen(42, 7)
         };
         assert_eq!(Some(expected), parse(stat));
+        let zombie = Seen {
+            life: Life::Zombie,
+            ..expected
+        };
+        assert_eq!(Some(zombie), parse(&stat.replace(") S", ") Z")));
         assert_eq!(None, parse("42 (x) S"));
         assert_eq!(None, parse(""));
     }

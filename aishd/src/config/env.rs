@@ -20,6 +20,12 @@ pub struct Env {
     /// A failpoint to arm; debug builds only.
     pub aish_failpoint: Option<String>,
     pub xdg_runtime_dir: Option<OsString>,
+    /// Device and inode of the stream that the service manager made to the journal.
+    pub journal_stream: Option<String>,
+    /// Where the service manager listens, if one started us.
+    pub notify_socket: Option<OsString>,
+    /// Directories with the machine's configuration.
+    pub xdg_config_dirs: Option<OsString>,
 }
 
 /// Reads what [`Env`] lists.
@@ -31,6 +37,9 @@ pub fn read() -> Env {
         aish_log: text("AISH_LOG"),
         aish_failpoint: text("AISH_FAILPOINT"),
         xdg_runtime_dir: get("XDG_RUNTIME_DIR"),
+        journal_stream: text("JOURNAL_STREAM"),
+        notify_socket: get("NOTIFY_SOCKET"),
+        xdg_config_dirs: get("XDG_CONFIG_DIRS"),
     }
 }
 
@@ -47,6 +56,12 @@ pub fn of_children() -> BTreeMap<String, String> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| OF_CHILDREN.contains(&name.as_str()) || name.starts_with("LC_"))
         .collect()
+}
+
+/// Whether such a variable is set.
+#[must_use]
+pub fn is_set(name: &str) -> bool {
+    key(name).is_some()
 }
 
 fn get(name: &str) -> Option<OsString> {

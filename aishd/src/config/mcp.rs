@@ -1,297 +1,167 @@
 //! `[mcp]`: servers, and how long they may take (MCP-5; spec 85).
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use super::expand::{Unset, expand};
+use super::fault::Fault;
+use super::keys::{File, McpServer};
+use super::layers::Stack;
+use super::preset::check_literal;
+use super::settings::{home, said};
+use super::source::Place;
+use super::table::{Leaf, join};
+use super::value::{Secret, Time};
 use crate::core::mcp::settings::{Auth, Endpoint, Http, Limits, Mcp, Server, Stdio};
 use crate::core::tool_name::Alias;
 
-/// As it is written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct File {
-    pub connect_timeout: Option<String>,
-    pub start_timeout: Option<String>,
-    pub call_timeout: Option<String>,
-    pub call_timeout_with_progress: Option<String>,
-    pub roots: Option<bool>,
-    #[serde(default)]
-    pub servers: BTreeMap<String, ServerFile>,
-}
-
-#[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ServerFile {
-    pub url: Option<String>,
-    pub auth_env: Option<String>,
-    pub auth_token: Option<String>,
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-    pub command: Option<String>,
-    #[serde(default)]
-    pub args: Vec<String>,
-    #[serde(default)]
-    pub env: BTreeMap<String, String>,
-    pub cwd: Option<PathBuf>,
-    pub enabled: Option<bool>,
-}
-
-/// Values may be secrets.
-impl std::fmt::Debug for ServerFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerFile").finish_non_exhaustive()
-    }
-}
-
-impl File {
-    /// Whether a secret stands in the file itself.
-    #[must_use]
-    pub fn holds_a_token(&self) -> bool {
-        self.servers.values().any(|it| it.auth_token.is_some())
-    }
-}
-
-/// Gives it its meaning; faults are added to the others. `private`: the file is closed to others. `value` gives the
-/// daemon's own variables.
-pub fn settings(
-    file: &File,
-    private: bool,
-    value: &dyn Fn(&str) -> Option<String>,
-    faults: &mut Vec<String>,
-) -> Mcp {
-    let defaults = Limits::default();
-    let mut time = |key: &str, text: &Option<String>, default: Duration| match text {
-        Some(text) => {
-            super::settings::duration(&format!("mcp.{key}"), text, faults).unwrap_or(default)
-        }
-        None => default,
-    };
-    let limits = Limits {
-        connect: time("connect_timeout", &file.connect_timeout, defaults.connect),
-        start: time("start_timeout", &file.start_timeout, defaults.start),
-        call: time("call_timeout", &file.call_timeout, defaults.call),
-        longest_call: time(
-            "call_timeout_with_progress",
-            &file.call_timeout_with_progress,
-            defaults.longest_call,
-        ),
-    };
+/// What is configured about MCP; faults are added to the others.
+pub(super) fn mcp(stack: &Stack, faults: &mut Vec<Fault>) -> Mcp {
+    let File { mcp, .. } = &stack.file;
+    let usual = Limits::default();
+    let time =
+        |leaf: &Leaf<Time>, usual: Duration| leaf.as_ref().map_or(usual, |it| it.value.value);
     let mut servers = BTreeMap::new();
-    for (name, server) in &file.servers {
-        match name.parse::<Alias>() {
-            Ok(alias) => match endpoint(server, private) {
-                Ok(endpoint) => {
-                    let server = Server {
-                        off: off(server.enabled),
-                        written: endpoint.clone(),
-                        endpoint,
-                    };
-                    servers.insert(alias, Arc::new(expanded(server, value)));
-                }
-                Err(why) => faults.push(format!("mcp.servers.{name}: {why}")),
-            },
-            Err(error) => faults.push(format!("mcp.servers: {error}")),
+    for (name, server) in &mcp.servers {
+        let check = Check {
+            path: join("mcp.servers", name),
+            server,
+            stack,
+        };
+        if let Some((alias, server)) = check.server(name, faults) {
+            servers.insert(alias, Arc::new(server));
         }
     }
     Mcp {
-        limits,
-        roots: file.roots.unwrap_or_default(),
+        limits: Limits {
+            connect: time(&mcp.connect_timeout, usual.connect),
+            start: time(&mcp.start_timeout, usual.start),
+            call: time(&mcp.call_timeout, usual.call),
+            longest_call: time(&mcp.call_timeout_with_progress, usual.longest_call),
+        },
+        roots: said(&mcp.roots).unwrap_or_default(),
         servers,
     }
 }
 
-fn off(enabled: Option<bool>) -> Option<String> {
-    (enabled == Some(false)).then(|| "enabled = false".to_owned())
+/// One server, while it is looked at.
+struct Check<'a> {
+    path: String,
+    server: &'a McpServer,
+    stack: &'a Stack,
 }
 
-fn endpoint(server: &ServerFile, private: bool) -> Result<Endpoint, String> {
-    let only = |used: bool, key: &str, with: &str| {
-        if used {
-            Err(format!("{key} goes with {with} only"))
-        } else {
-            Ok(())
-        }
-    };
-    match (&server.url, &server.command) {
-        (Some(_), Some(_)) => {
-            Err("it has both a url and a command; it is one or the other".to_owned())
-        }
-        (None, None) => Err("it needs a url or a command".to_owned()),
-        (Some(url), None) => {
-            only(!server.args.is_empty(), "args", "a command")?;
-            only(!server.env.is_empty(), "env", "a command")?;
-            only(server.cwd.is_some(), "cwd", "a command")?;
-            if server.auth_token.is_some() && !private {
-                return Err(
-                    "an auth_token is taken only from a file with mode 0600; better: auth_env"
-                        .to_owned(),
-                );
-            }
-            // The literal goes before the variable (MCP-3).
-            let auth = match (&server.auth_token, &server.auth_env) {
-                (Some(token), _) => Auth::Token(token.clone()),
-                (None, Some(name)) => Auth::Env(name.clone()),
-                (None, None) => Auth::None,
-            };
-            Ok(Endpoint::Http(Http {
-                url: url.clone(),
-                auth,
-                headers: server.headers.clone(),
-            }))
-        }
-        (None, Some(command)) => {
-            only(server.auth_env.is_some(), "auth_env", "a url")?;
-            only(server.auth_token.is_some(), "auth_token", "a url")?;
-            only(!server.headers.is_empty(), "headers", "a url")?;
-            if command.trim().is_empty() {
-                return Err("its command is empty".to_owned());
-            }
-            Ok(Endpoint::Stdio(Stdio {
-                command: command.clone(),
-                args: server.args.clone(),
-                env: server.env.clone(),
-                cwd: server.cwd.as_deref().map(super::settings::home),
-            }))
-        }
-    }
-}
-
-/// Puts variables in. One that is not set costs its own server only, and says which it is.
-fn expanded(server: Server, value: &dyn Fn(&str) -> Option<String>) -> Server {
-    match expanded_endpoint(&server.written, value) {
-        Ok(endpoint) => Server { endpoint, ..server },
-        Err((key, unset)) => Server {
-            off: server.off.or(Some(format!("{key}: {unset}"))),
-            ..server
-        },
-    }
-}
-
-fn expanded_endpoint(
-    endpoint: &Endpoint,
-    value: &dyn Fn(&str) -> Option<String>,
-) -> Result<Endpoint, (String, Unset)> {
-    let one = |key: &str, text: &str| expand(text, value).map_err(|unset| (key.to_owned(), unset));
-    let table = |key: &str, table: &BTreeMap<String, String>| {
-        let entries = table.iter();
-        let entries =
-            entries.map(|(name, text)| Ok((name.clone(), one(&format!("{key}.{name}"), text)?)));
-        entries.collect::<Result<BTreeMap<_, _>, _>>()
-    };
-    Ok(match endpoint {
-        Endpoint::Http(http) => Endpoint::Http(Http {
-            url: one("url", &http.url)?,
-            auth: match &http.auth {
-                Auth::Token(token) => Auth::Token(one("auth_token", token)?),
-                other @ (Auth::None | Auth::Env(_)) => other.clone(),
-            },
-            headers: table("headers", &http.headers)?,
-        }),
-        Endpoint::Stdio(stdio) => Endpoint::Stdio(Stdio {
-            command: one("command", &stdio.command)?,
-            args: stdio
-                .args
-                .iter()
-                .map(|it| one("args", it))
-                .collect::<Result<_, _>>()?,
-            env: table("env", &stdio.env)?,
-            cwd: match &stdio.cwd {
-                Some(path) => Some(PathBuf::from(one("cwd", &path.to_string_lossy())?)),
-                None => None,
-            },
-        }),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str, private: bool) -> (Mcp, Vec<String>) {
-        let file: File = toml::from_str(text).unwrap();
-        let value = |name: &str| (name == "TOKEN").then(|| "t0ken".to_owned());
-        let mut faults = vec![];
-        let mcp = settings(&file, private, &value, &mut faults);
-        (mcp, faults)
-    }
-
-    #[track_caller]
-    fn check(text: &str, expected: &[&str]) {
-        let (_, faults) = read(text, /*private*/ false);
-        assert_eq!(expected.len(), faults.len(), "{faults:?}");
-        for (part, fault) in expected.iter().zip(&faults) {
-            assert!(fault.contains(part), "{fault}");
-        }
-    }
-
-    #[test]
-    fn wrong_entries_say_what_is_wrong() {
-        check(
-            "[servers.a__b]\nurl=\"http://x\"",
-            &["the alias \"a__b\" is not made"],
-        );
-        check(
-            "[servers.a]",
-            &["mcp.servers.a: it needs a url or a command"],
-        );
-        check(
-            "[servers.a]\nurl=\"http://x\"\ncommand=\"y\"",
-            &["both a url and a command"],
-        );
-        check(
-            "[servers.a]\ncommand=\"y\"\nauth_env=\"T\"",
-            &["auth_env goes with a url only"],
-        );
-        check(
-            "[servers.a]\nurl=\"http://x\"\nargs=[\"y\"]",
-            &["args goes with a command only"],
-        );
-        check(
-            "[servers.a]\nurl=\"http://x\"\nauth_token=\"y\"",
-            &["mode 0600"],
-        );
-        check(
-            "connect_timeout=\"soon\"",
-            &["mcp.connect_timeout: \"soon\""],
-        );
-        check("[servers.a]\nurl=\"http://x\"\nauth_env=\"TOKEN\"", &[]);
-    }
-
-    /// MCP-3.
-    #[test]
-    fn a_literal_token_goes_before_a_variable() {
-        let both = "[servers.a]\nurl=\"http://x\"\nauth_token=\"y\"\nauth_env=\"T\"";
-        let (mcp, faults) = read(both, /*private*/ true);
-        assert!(faults.is_empty(), "{faults:?}");
-        let server = mcp.servers.values().next().unwrap();
-        let Endpoint::Http(http) = &server.endpoint else {
-            panic!("{server:?}");
+impl Check<'_> {
+    fn server(&self, name: &str, faults: &mut Vec<Fault>) -> Option<(Alias, Server)> {
+        let alias = name.parse::<Alias>().map_err(|error| {
+            self.fault(format!("`{}`: {error}", self.path), faults);
+        });
+        let endpoint = self.endpoint(faults);
+        let off = said(&self.server.enabled) == Some(false);
+        let server = Server {
+            endpoint: endpoint?,
+            off: off.then(|| "enabled = false".to_owned()),
         };
-        assert!(http.auth == Auth::Token("y".to_owned()));
+        Some((alias.ok()?, server))
     }
 
-    #[test]
-    fn an_unset_variable_switches_its_own_server_off() {
-        let (mcp, faults) = read(
-            "[servers.a]\ncommand=\"x\"\nenv={ KEY = \"${GONE}\" }\n[servers.b]\ncommand=\"x\"\nargs=[\"${TOKEN}\", \"${GONE:-d}\"]\n\
-             [servers.c]\ncommand=\"x\"\nenabled=false",
-            /*private*/ false,
-        );
-        assert!(faults.is_empty(), "{faults:?}");
-        let off: Vec<_> = mcp.servers.values().map(|it| it.off.as_deref()).collect();
-        let gone = "env.KEY: the variable GONE is not set";
-        assert_eq!(vec![Some(gone), None, Some("enabled = false")], off);
-        let server = mcp.servers.values().nth(1).unwrap();
-        let Endpoint::Stdio(stdio) = &server.endpoint else {
-            panic!("{server:?}");
-        };
-        assert_eq!(vec!["t0ken", "d"], stdio.args);
-        // What is shown and stored has no values in it.
-        assert_eq!("x ${TOKEN} ${GONE:-d}", server.written.shown());
+    fn place(&self) -> Option<&Place> {
+        self.stack.names.get(&self.path)
     }
+
+    fn fault(&self, message: String, faults: &mut Vec<Fault>) {
+        if let Some(place) = self.place() {
+            faults.push(Fault::error(place, message));
+        }
+    }
+
+    fn endpoint(&self, faults: &mut Vec<Fault>) -> Option<Endpoint> {
+        let McpServer { url, command, .. } = self.server;
+        match (url, command) {
+            (Some(_), Some(command)) => {
+                let message = format!("`{}` has a url and a command", self.path);
+                faults.push(Fault::error(&command.place, message).help("it is one or the other"));
+                None
+            }
+            (None, None) => {
+                // Something in this table could not be read, so that what is missing may be just that.
+                let broken = &self.stack.broken;
+                if !broken.contains("") && !broken.contains(&self.path) {
+                    self.fault(
+                        format!("[{}] has no `url` and no `command`", self.path),
+                        faults,
+                    );
+                }
+                None
+            }
+            (Some(url), None) => Some(Endpoint::Http(self.http(&url.value, faults))),
+            (None, Some(command)) if command.value.trim().is_empty() => {
+                let message = format!("`{}.command` is empty", self.path);
+                faults.push(Fault::error(&command.place, message));
+                None
+            }
+            (None, Some(command)) => Some(Endpoint::Stdio(self.stdio(&command.value, faults))),
+        }
+    }
+
+    fn http(&self, url: &str, faults: &mut Vec<Fault>) -> Http {
+        let server = self.server;
+        for (key, place) in [
+            ("args", server.args.as_ref().map(|it| &it.place)),
+            ("cwd", server.cwd.as_ref().map(|it| &it.place)),
+            (
+                "env",
+                server.env.values().flatten().next().map(|it| &it.place),
+            ),
+        ] {
+            self.only_with("a command", key, place, faults);
+        }
+        if let Some(token) = &server.auth_token {
+            check_literal(token, "better: auth_env", faults);
+        }
+        // The literal goes before the variable (MCP-3).
+        let auth = match (&server.auth_token, &server.auth_env) {
+            (Some(token), _) => Auth::Token(token.value.0.clone()),
+            (None, Some(name)) => Auth::Env(name.value.clone()),
+            (None, None) => Auth::None,
+        };
+        Http {
+            url: url.to_owned(),
+            auth,
+            headers: texts(&server.headers),
+        }
+    }
+
+    fn stdio(&self, command: &str, faults: &mut Vec<Fault>) -> Stdio {
+        let server = self.server;
+        for (key, place) in [
+            ("auth_env", server.auth_env.as_ref().map(|it| &it.place)),
+            ("auth_token", server.auth_token.as_ref().map(|it| &it.place)),
+            (
+                "headers",
+                server.headers.values().flatten().next().map(|it| &it.place),
+            ),
+        ] {
+            self.only_with("a url", key, place, faults);
+        }
+        Stdio {
+            command: command.to_owned(),
+            args: said(&server.args).unwrap_or_default(),
+            env: texts(&server.env),
+            cwd: server.cwd.as_ref().map(|it| home(&it.value)),
+        }
+    }
+
+    fn only_with(&self, with: &str, key: &str, place: Option<&Place>, faults: &mut Vec<Fault>) {
+        if let Some(place) = place {
+            let message = format!("`{}.{key}` goes with {with} only", self.path);
+            faults.push(Fault::error(place, message));
+        }
+    }
+}
+
+fn texts(table: &BTreeMap<String, Leaf<Secret>>) -> BTreeMap<String, String> {
+    let said = table.iter();
+    said.filter_map(|(name, leaf)| Some((name.clone(), leaf.as_ref()?.value.0.clone())))
+        .collect()
 }

@@ -1,10 +1,27 @@
 //! Settings: read raw first, then given their meaning; nothing here touches a socket or a store.
 
+pub mod address;
+pub mod command;
+pub mod edit;
 pub mod env;
-mod expand;
+pub mod fault;
 pub mod file;
+pub mod filter;
+pub mod keys;
+pub mod layers;
+pub mod live;
+pub mod load;
 pub mod mcp;
 pub mod paths;
-mod settings;
+pub mod preset;
+pub mod project;
+pub mod schema;
+pub mod settings;
+pub mod show;
+pub mod source;
+pub mod table;
+pub mod trust;
+pub mod value;
+pub mod veil;
 
 pub use settings::Settings;

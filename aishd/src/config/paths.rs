@@ -64,7 +64,18 @@ pub fn state(flag: Option<&Path>) -> Result<PathBuf, PathError> {
         .to_path_buf())
 }
 
-/// The configuration file: `--config`, `AISH_CONFIG`, then `$XDG_CONFIG_HOME/aish/config.toml`.
+/// The machine's files, the least important first: `aish/config.toml` in each directory of `$XDG_CONFIG_DIRS`.
+#[must_use]
+pub fn machine(env: &Env) -> Vec<PathBuf> {
+    let listed = env.xdg_config_dirs.clone();
+    let listed = listed.unwrap_or_else(|| "/etc/xdg".into());
+    let directories = std::env::split_paths(&listed).filter(|it| it.is_absolute());
+    let mut files: Vec<PathBuf> = directories.map(|it| it.join("aish/config.toml")).collect();
+    files.reverse();
+    files
+}
+
+/// The user's file: `--config`, `AISH_CONFIG`, then `$XDG_CONFIG_HOME/aish/config.toml`.
 #[must_use]
 pub fn config(flag: Option<&Path>, env: &Env) -> Option<PathBuf> {
     let named = flag
@@ -72,6 +83,23 @@ pub fn config(flag: Option<&Path>, env: &Env) -> Option<PathBuf> {
         .or_else(|| env.aish_config.clone().map(PathBuf::from));
     named
         .or_else(|| ProjectDirs::from("", "", "aish").map(|it| it.config_dir().join("config.toml")))
+}
+
+/// Makes what is missing of a directory, for us alone. What is there stays as it is.
+pub fn private_parent(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+/// An error with its cause.
+#[must_use]
+pub fn describe(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
 }
 
 /// Makes a directory for us alone, or checks that the one that is there is ours and closed to others.

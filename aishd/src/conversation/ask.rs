@@ -14,7 +14,7 @@ use super::{Active, Conversation, Done, MAX_TOOL_DEPTH};
 use crate::broker::Discovery;
 use crate::clock;
 use crate::core::event::{Event, Key, Level, Origin, Stop, TurnError};
-use crate::core::preset::Preset;
+use crate::core::preset::{Models, Preset};
 use crate::core::reply::Failure;
 use crate::core::request;
 use crate::core::turn::{Effect, Turn};
@@ -105,6 +105,9 @@ impl Conversation {
 
     /// The record of a key that was used before (G4).
     fn known(&self, key: &Key) -> Result<Option<Accepted>, RequestError> {
+        if self.unborn.is_some() {
+            return Ok(None);
+        }
         let Some(used) = self.around.store.find_key(self.id, &key.key)? else {
             return Ok(None);
         };
@@ -125,8 +128,13 @@ impl Conversation {
         }))
     }
 
+    /// What holds where this conversation is.
+    fn models(&self) -> Arc<Models> {
+        self.around.models.borrow().within(&self.state.cwd).clone()
+    }
+
     pub(super) fn check_model(&self, name: &str) -> Result<(), RequestError> {
-        let known = name == DEMO || self.around.models.borrow().presets.contains_key(name);
+        let known = name == DEMO || self.models().presets.contains_key(name);
         known
             .then_some(())
             .ok_or_else(|| RequestError::UnknownModel(name.to_owned()))
@@ -248,7 +256,7 @@ impl Conversation {
 
     /// A name by hand beats the conversation's, which beats the default (spec 00, Conversations and asks).
     fn choose(&self, by_hand: Option<&str>) -> Chosen {
-        let models = self.around.models.borrow();
+        let models = self.models();
         let name = by_hand
             .or(self.state.model.as_deref())
             .or(models.default.as_deref());
@@ -265,7 +273,7 @@ impl Conversation {
     fn look_for_preset(&mut self, turn: TurnId) {
         self.resolving = Some(turn);
         let broker = self.around.broker.clone();
-        let models = self.around.models.borrow().clone();
+        let models = self.models();
         self.io.spawn(async move {
             let looked = AssertUnwindSafe(broker.discover(&models))
                 .catch_unwind()
@@ -282,7 +290,7 @@ impl Conversation {
 
     /// The store would not take the start of a waiting turn: try again in a while.
     fn start_later(&mut self, turn: TurnId, error: &RequestError) {
-        tracing::error!(conversation = %self.id, %turn, %error, "a waiting turn cannot start");
+        tracing::error!(%turn, %error, "a waiting turn cannot start");
         self.resolving = Some(turn);
         self.io.spawn(async move {
             tokio::time::sleep(RETRY_LONGEST).await;

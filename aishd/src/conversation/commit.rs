@@ -123,7 +123,7 @@ impl Conversation {
             Some(before) => (before.pause * 2).min(RETRY_LONGEST),
             None => RETRY_FIRST,
         };
-        tracing::error!(conversation = %self.id, %error, "what happened waits for the store");
+        tracing::error!(%error, "what happened waits for the store");
         self.publisher.stuck(error.to_string());
         self.unstored = Some(Unstored {
             pending,
@@ -163,7 +163,7 @@ impl Conversation {
     pub(super) fn number(&self, facts: &[Fact]) -> (Vec<Record>, State) {
         let at = clock::now();
         let mut state = self.state.clone();
-        let mut records = Vec::with_capacity(facts.len());
+        let mut records: Vec<Record> = self.unborn.iter().cloned().collect();
         for fact in facts {
             let record = Record {
                 seq: state.last_seq.next(),
@@ -184,6 +184,7 @@ impl Conversation {
                 transcript.apply(record);
             }
         }
+        self.unborn = None;
         self.state = state;
         self.publisher.advance(records, &self.state, live);
     }

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
-use super::handle::{Handle, Request, RequestError, Stopper};
-use super::view::{Publisher, Recent, View};
-use super::{Conversation, Surroundings};
+use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
+use super::view::{Loading, Publisher, Recent, View};
+use super::{Conversation, Start, Surroundings};
 use crate::broker::Broker;
 pub use crate::broker::Probe as Probed;
 use crate::clock;
@@ -47,6 +48,8 @@ pub struct Directory {
     actors: Arc<Mutex<JoinSet<()>>>,
     started: Arc<AtomicU64>,
     crowded_at: usize,
+    /// An actor began, ended, or has another state.
+    changed: Arc<Notify>,
 }
 
 /// An actor's place in the directory, which it gives up when it ends.
@@ -56,6 +59,7 @@ pub(super) struct Registration {
     number: u64,
     open: Open,
     crowded_at: usize,
+    changed: Arc<Notify>,
 }
 
 /// What a new conversation is made with.
@@ -66,6 +70,17 @@ pub struct NewConversation {
     pub cwd: String,
 }
 
+impl NewConversation {
+    pub(super) fn created(self) -> Event {
+        Event::Created {
+            title: self.title,
+            model: self.model,
+            cwd: self.cwd,
+            forked_from: None,
+        }
+    }
+}
+
 impl Registration {
     pub(super) fn remove(&self) {
         let mut open = lock(&self.open);
@@ -74,6 +89,7 @@ impl Registration {
             .is_some_and(|it| it.number == self.number)
         {
             open.remove(&self.id);
+            self.changed.notify_one();
         }
     }
 
@@ -83,6 +99,7 @@ impl Registration {
         let agreed = still();
         if agreed {
             open.remove(&self.id);
+            self.changed.notify_one();
         }
         agreed
     }
@@ -117,7 +134,23 @@ impl Directory {
             actors: Arc::default(),
             started: Arc::default(),
             crowded_at,
+            changed: Arc::default(),
         }
+    }
+
+    /// Conversations in memory, and how many of them have a turn that runs.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize) {
+        let open = lock(&self.open);
+        let running = open
+            .values()
+            .filter(|it| it.views.borrow().state.running.is_some());
+        (open.len(), running.count())
+    }
+
+    /// Waits until [`Directory::load`] may be different. For one waiter.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     #[must_use]
@@ -197,14 +230,18 @@ impl Directory {
         self.with(place.conversation, call).await
     }
 
-    /// Finds or starts the actor under one lock, so that two callers never start two; it reads its state by itself.
     fn handle(&self, id: ConversationId) -> Handle {
+        self.find_or_start(id, Start::Stored)
+    }
+
+    /// Under one lock, so that two callers never start two.
+    fn find_or_start(&self, id: ConversationId, start: Start) -> Handle {
         let mut open = lock(&self.open);
         if let Some(entry) = open.get(&id).filter(|it| !it.mailbox.is_closed()) {
             return self.handle_to(id, entry);
         }
         let (mailbox, requests) = mpsc::channel(MAILBOX);
-        let (publisher, views, recent) = Publisher::new();
+        let (publisher, views, recent) = Publisher::new(self.changed.clone());
         let stopper = Stopper::default();
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let entry = Entry {
@@ -222,6 +259,7 @@ impl Directory {
             transcript: None,
             turn: None,
             resolving: None,
+            unborn: None,
             unstored: None,
             mailbox: requests,
             io: JoinSet::new(),
@@ -232,13 +270,15 @@ impl Directory {
                 number,
                 open: self.open.clone(),
                 crowded_at: self.crowded_at,
+                changed: self.changed.clone(),
             },
         };
         open.insert(id, entry);
         drop(open);
         let mut actors = lock(&self.actors);
         while actors.try_join_next().is_some() {}
-        actors.spawn(actor.run());
+        let span = tracing::info_span!("conversation", conversation = %id);
+        actors.spawn(actor.run(start).instrument(span));
         handle
     }
 
@@ -261,24 +301,48 @@ impl Directory {
         if self.around.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
-        if let Some(name) = &new.model {
-            let known = name == "demo" || self.around.models.borrow().presets.contains_key(name);
-            if !known {
-                return Err(RequestError::UnknownModel(name.clone()));
-            }
-        }
-        let event = Event::Created {
-            title: new.title,
-            model: new.model,
-            cwd: new.cwd,
-            forked_from: None,
-        };
+        self.check_model(&new)?;
         let id = ConversationId(clock::ulid());
         let mut state = State::default();
-        let records = vec![place(&mut state, None, event)];
+        let records = vec![place(&mut state, None, new.created())];
         let seq = state.last_seq;
         self.commit(id, records, state).await?;
         Ok((id, seq))
+    }
+
+    /// Asks in the conversation of this id, which becomes durable together with the question if there is none yet.
+    pub async fn ask_first(
+        &self,
+        id: ConversationId,
+        new: NewConversation,
+        ask: &Ask,
+    ) -> Result<Accepted, RequestError> {
+        if self.around.stopping.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        self.check_model(&new)?;
+        for _ in 0..3 {
+            let handle = self.find_or_start(id, Start::OrNew(new.clone()));
+            match handle.send(ask.clone()).await {
+                Err(RequestError::Closed) => {
+                    if let Loading::Failed(why) = &handle.view().borrow().loading {
+                        return Err(RequestError::Storage(why.clone()));
+                    }
+                }
+                done => return done,
+            }
+        }
+        Err(RequestError::Closed)
+    }
+
+    fn check_model(&self, new: &NewConversation) -> Result<(), RequestError> {
+        let Some(name) = new.model.as_ref().filter(|it| *it != "demo") else {
+            return Ok(());
+        };
+        if self.models().within(&new.cwd).presets.contains_key(name) {
+            return Ok(());
+        }
+        Err(RequestError::UnknownModel(name.clone()))
     }
 
     pub(super) async fn commit(

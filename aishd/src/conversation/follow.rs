@@ -11,6 +11,7 @@ use super::handle::Handle;
 use super::live::{Live, Unseen};
 use super::view::View;
 use crate::core::event::Record;
+use crate::core::state::State;
 use crate::store::ReadError;
 
 /// One follower; it holds at most the page that it has just given out.
@@ -58,6 +59,12 @@ impl Follower {
         self.view.borrow().clone()
     }
 
+    /// The state as of the head of the log.
+    #[must_use]
+    pub fn state(&self) -> Arc<State> {
+        self.view.borrow().state.clone()
+    }
+
     #[must_use]
     pub fn cursor(&self) -> Seq {
         self.cursor
@@ -98,18 +105,18 @@ impl Follower {
 
     /// What is there now and has not been given out, without waiting.
     pub fn ready(&mut self, max_bytes: usize) -> Result<Option<Page>, ReadError> {
-        let view = self.view.borrow_and_update().clone();
-        if view.state.last_seq > self.cursor {
+        let (head, live) = {
+            let view = self.view.borrow_and_update();
+            (view.state.last_seq, view.live.clone())
+        };
+        if head > self.cursor {
             // The store may have more than the view says; the rest waits for its view.
-            let records = self.records_until(view.state.last_seq, max_bytes)?;
+            let records = self.records_until(head, max_bytes)?;
             if !records.is_empty() {
                 return Ok(Some(Page::Records(records)));
             }
         }
-        let Some(live) = view
-            .live
-            .filter(|it| self.wants_live && it.after_seq <= self.cursor)
-        else {
+        let Some(live) = live.filter(|it| self.wants_live && it.after_seq <= self.cursor) else {
             return Ok(None);
         };
         if self.item != Some((live.turn, live.item)) {

@@ -27,14 +27,15 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use self::commit::{Fact, Unstored};
-use self::directory::Registration;
+use self::directory::{NewConversation, Registration};
 use self::handle::{Change, QueueChange, Request, RequestError, Stopper};
 use self::live::Live;
 use self::view::{LiveChange, Loading, Publisher};
 use crate::broker::{Broker, Discovery};
-use crate::core::event::{Event, Stop};
+use crate::core::event::{Event, Record, Stop};
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::{Broken, Failure, Reply};
 use crate::core::request;
@@ -71,6 +72,8 @@ struct Conversation {
     turn: Option<Active>,
     /// A turn whose preset is being looked for.
     resolving: Option<TurnId>,
+    /// The first fact of a new conversation. It is in `state` already and becomes durable with the next commit.
+    unborn: Option<Record>,
     /// Facts that the store would not take; nothing else changes until it does.
     unstored: Option<Unstored>,
     mailbox: mpsc::Receiver<Request>,
@@ -78,6 +81,15 @@ struct Conversation {
     publisher: Publisher,
     stopper: Stopper,
     registration: Registration,
+}
+
+/// What an actor begins with.
+#[derive(Debug)]
+enum Start {
+    /// With what is stored.
+    Stored,
+    /// With what is stored, or else as a new one, which its first question makes durable.
+    OrNew(NewConversation),
 }
 
 /// The running turn.
@@ -112,8 +124,12 @@ enum Action {
 }
 
 impl Conversation {
-    async fn run(mut self) {
-        if !self.load().await {
+    async fn run(mut self, start: Start) {
+        let begun = match start {
+            Start::Stored => self.load().await,
+            Start::OrNew(new) => self.load_or_new(new).await,
+        };
+        if !begun {
             return;
         }
         self.start_next().await;
@@ -128,7 +144,7 @@ impl Conversation {
                 Action::RetryCommit => self.retry_commit().await,
                 Action::Idle => {
                     if self.registration.remove_if(|| self.may_close()) {
-                        tracing::debug!(conversation = %self.id, "closed: nobody needs it");
+                        tracing::debug!("closed: nobody needs it");
                         return;
                     }
                 }
@@ -175,6 +191,13 @@ impl Conversation {
         match request {
             Request::Send(ask, reply) => {
                 let result = self.accept(*ask).await;
+                if self.unborn.is_some() {
+                    // Nothing was kept of it, so there is no such conversation.
+                    self.publisher.loaded(Loading::Missing, &State::default());
+                    self.registration.remove();
+                    let _client_left = reply.send(result);
+                    return ControlFlow::Break(());
+                }
                 let _client_left = reply.send(result);
             }
             Request::Again(again, reply) => {
@@ -319,11 +342,13 @@ impl Conversation {
         stream: StreamId,
         work: impl Future<Output = Input> + Send + 'static,
     ) {
-        self.io.spawn(async move {
+        let span = tracing::info_span!("turn", %turn);
+        let work = async move {
             let ended = AssertUnwindSafe(work).catch_unwind().await;
             let broke = |_panic| failed(stream, Failure::Transport("internal error".to_owned()));
             Done::Turn(turn, Box::new(ended.unwrap_or_else(broke)))
-        });
+        };
+        self.io.spawn(work.instrument(span));
     }
 
     async fn cancel(&mut self, turn: TurnId, client: ClientId) -> Result<bool, RequestError> {
@@ -427,7 +452,7 @@ impl Conversation {
         self.abandon().await;
         // What the running turn wrote meanwhile goes too.
         if let Err(error) = self.around.store.delete(self.id).await {
-            tracing::warn!(conversation = %self.id, %error, "clear up after a deleted conversation");
+            tracing::warn!(%error, "clear up after a deleted conversation");
         }
         self.registration.remove();
         self.publisher.loaded(Loading::Missing, &State::default());

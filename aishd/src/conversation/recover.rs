@@ -1,6 +1,7 @@
 //! Coming back: reading a conversation from the store, and ending what the last daemon left open (LOOP-3).
 
 use super::commit::{Fact, Pending};
+use super::directory::{NewConversation, place};
 use super::view::{LiveChange, Loading};
 use super::{Conversation, finished};
 use crate::core::event::{Event, Stop};
@@ -28,13 +29,27 @@ impl Conversation {
         if !facts.is_empty() {
             failpoint::pass("recover.before_commit");
             match self.commit(&facts, LiveChange::End).await {
-                Ok(_) => tracing::info!(conversation = %self.id, "an interrupted turn was ended"),
+                Ok(_) => tracing::info!("an interrupted turn was ended"),
                 // Reading works all the same, and the end is stored when there is room.
                 Err(error) => self.wait_for_store(Pending::leftovers(facts), &error),
             }
         }
         self.publisher.loaded(Loading::Ready, &self.state);
         true
+    }
+
+    /// As [`Conversation::load`], where one that is not stored is new. Nobody sees it before its first commit.
+    pub(super) async fn load_or_new(&mut self, new: NewConversation) -> bool {
+        match self.around.store.load(self.id) {
+            Ok(None) => {
+                let created = place(&mut self.state, None, new.created());
+                self.unborn = Some(created);
+                self.transcript = Some(Transcript::default());
+                true
+            }
+            Ok(Some(_)) => self.load().await,
+            Err(error) => self.cannot(Loading::Failed(error.to_string())),
+        }
     }
 
     fn cannot(&self, loading: Loading) -> bool {

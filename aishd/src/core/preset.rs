@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,13 +133,29 @@ impl Timeouts {
 }
 
 /// The presets that are configured, and which one answers when nobody names one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Models {
     pub presets: BTreeMap<String, Arc<Preset>>,
     /// A name in `presets`; `None`: none is configured, so one has to be found.
     pub default: Option<String>,
     /// Base URLs of the usual local servers, tried in this order when nothing is configured (spec 80, 7).
     pub local_servers: Vec<String>,
+    /// What holds below the roots of trusted projects instead.
+    pub projects: BTreeMap<PathBuf, Arc<Self>>,
+}
+
+impl Models {
+    /// What holds for a conversation in this directory: the nearest trusted project's, if it is in one.
+    #[must_use]
+    pub fn within<'a>(self: &'a Arc<Self>, directory: &str) -> &'a Arc<Self> {
+        let directory = Path::new(directory);
+        let strays = directory.components().any(|it| it == Component::ParentDir);
+        if self.projects.is_empty() || strays {
+            return self;
+        }
+        let nearest = directory.ancestors().find_map(|it| self.projects.get(it));
+        nearest.unwrap_or(self)
+    }
 }
 
 impl Preset {
@@ -174,6 +190,37 @@ mod tests {
             timeouts: Timeouts::LOOPBACK,
         };
         assert_eq!(chat, endpoint.address("chat/completions"));
+    }
+
+    #[test]
+    fn a_conversation_has_the_models_of_its_project() {
+        let named = |name: &str, projects| {
+            Arc::new(Models {
+                default: Some(name.to_owned()),
+                projects,
+                ..Models::default()
+            })
+        };
+        let none = BTreeMap::new;
+        let projects = BTreeMap::from([
+            (PathBuf::from("/p"), named("outer", none())),
+            (PathBuf::from("/p/q"), named("inner", none())),
+        ]);
+        let models = named("all", projects);
+        for (directory, expected) in [
+            ("/", "all"),
+            ("/p", "outer"),
+            ("/p/", "outer"),
+            ("/pq", "all"),
+            ("/p/x/y", "outer"),
+            ("/p/q/z", "inner"),
+            ("/p/q/../../etc", "all"),
+            ("p/q", "all"),
+            ("", "all"),
+        ] {
+            let found = models.within(directory).default.as_deref();
+            assert_eq!(Some(expected), found, "{directory}");
+        }
     }
 
     #[test]

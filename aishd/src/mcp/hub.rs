@@ -175,7 +175,6 @@ impl Hub {
             let _alone = self.inner.change.lock().await;
             let alias = self.free(alias, &endpoint)?;
             let server = Server {
-                written: endpoint.clone(),
                 endpoint,
                 off: None,
             };

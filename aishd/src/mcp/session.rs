@@ -114,8 +114,8 @@ impl Session {
         ends: Ends,
         log: Ring,
     ) -> Self {
-        let identity = shared.identity(&server.written);
-        let remembered = shared.recall(&server.written);
+        let identity = shared.identity(&server.endpoint);
+        let remembered = shared.recall(&server.endpoint);
         let tools = remembered.listed(&identity, server.endpoint.kind()).tools;
         let state = match &server.off {
             Some(why) => State::Off(why.clone()),
@@ -124,7 +124,7 @@ impl Session {
         let offered = if server.off.is_none() { tools } else { vec![] };
         let status = ServerStatus {
             alias: alias.clone(),
-            endpoint: server.written.shown(),
+            endpoint: server.endpoint.shown(),
             kind: server.endpoint.kind(),
             identity,
             state,
@@ -452,7 +452,7 @@ impl Session {
             let era = up.live.peer.era;
             let now = Remembered::new(era, &self.status);
             if now != self.remembered {
-                self.shared.keep(&self.server.written, &now);
+                self.shared.keep(&self.server.endpoint, &now);
                 self.remembered = now;
             }
         }

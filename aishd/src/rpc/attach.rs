@@ -1,6 +1,7 @@
 //! `conversation/attach`: one task for each subscription, which reads the log and the live text from its
 //! own position and writes at its client's pace (architecture, decision 4).
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,12 +10,15 @@ use aish_proto::attach::{Attach, AttachParams, AttachResult, Detach, Since};
 use aish_proto::error::ErrorKind;
 use aish_proto::event::{self as wire, EventData};
 use aish_proto::id::{Seq, SubscriptionId, TurnId};
-use aish_proto::limits::{PAGE_BYTES, SUBSCRIPTIONS};
+use aish_proto::limits::PAGE_BYTES;
 use aish_proto::method::Empty;
 use aish_proto::turn::QueuedTurn;
+use futures_util::FutureExt as _;
 use jsonrpsee::RpcModule;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::config;
 use super::connection::{Connection, lock};
 use super::convert::{self, Log};
 use super::encoded::DeltaKey;
@@ -22,11 +26,15 @@ use super::refusal::Refusal;
 use super::room::Seat;
 use super::{Call, Server, Untold, mcp, register};
 use crate::clock;
+use crate::config::live::Standing;
 use crate::conversation::follow::{Follower, Page};
 use crate::conversation::handle::RequestError;
 use crate::conversation::live::{Channel, Live, Unseen};
+use crate::core::event::Record;
 use crate::core::mcp::server::Servers;
 
+/// What comes at the beginning goes out together up to so much.
+const TOGETHER_BYTES: usize = 16 << 10;
 /// Pauses while the store cannot be read.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -43,18 +51,9 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         params,
     } = call;
     let handle = server.directory.open(params.id).await?;
-    let subscription = SubscriptionId(clock::ulid());
-    let detached = connection.over.child_token();
-    {
-        let mut subscriptions = lock(&connection.subscriptions);
-        if subscriptions.len() >= SUBSCRIPTIONS {
-            let message = format!("{SUBSCRIPTIONS} subscriptions are open on this connection");
-            return Err(
-                Refusal::new(ErrorKind::Overloaded, message).hint("conversation/detach one first")
-            );
-        }
-        subscriptions.insert(subscription, (params.id, detached.clone()));
-    }
+    let cwd = handle.view().borrow().state.cwd.clone();
+    let notices = config::notices(&server, &cwd).await;
+    let (subscription, detached) = connection.subscribe(Some(params.id))?;
     let follower = handle.follow(Seq(0), params.deltas);
     let seat = server
         .rooms
@@ -62,11 +61,13 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
     let task = Subscription {
         log: Log {
             epoch: server.about.epoch,
-            conversation: params.id,
+            conversation: Some(params.id),
         },
+        head: head(subscription),
         id: subscription,
         params,
         seat,
+        standing: server.config.standing(),
         detached,
         connection,
         untold: Some(server.untold()),
@@ -74,7 +75,10 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         told: None,
     };
     after_reply.start(task.run(follower));
-    Ok(AttachResult { subscription })
+    Ok(AttachResult {
+        subscription,
+        notices,
+    })
 }
 
 async fn detach(call: Call<Detach>) -> Result<Empty, Refusal> {
@@ -87,7 +91,9 @@ async fn detach(call: Call<Detach>) -> Result<Empty, Refusal> {
         )
     })?;
     detached.cancel();
-    call.server.rooms.leave(conversation, subscription);
+    if let Some(conversation) = conversation {
+        call.server.rooms.leave(conversation, subscription);
+    }
     Ok(Empty {})
 }
 
@@ -96,9 +102,13 @@ struct Subscription {
     server: Arc<Server>,
     connection: Arc<Connection>,
     id: SubscriptionId,
+    /// What stands before each of its events.
+    head: String,
     params: AttachParams,
     log: Log,
     seat: Seat,
+    /// How the configuration stands.
+    standing: watch::Receiver<Arc<Standing>>,
     detached: CancellationToken,
     /// Until the client has been sent the last event before the daemon stops.
     untold: Option<Untold>,
@@ -157,18 +167,33 @@ impl Subscription {
             }
         };
         let snapshot = self.snapshot(follower, &view, queue);
-        self.say(view.state.running.as_ref().map(|it| it.turn), &snapshot)
-            .await?;
+        let turn = view.state.running.as_ref().map(|it| it.turn);
+        let mut lines = String::new();
+        self.line(
+            &mut lines,
+            &self.log.ephemeral(turn, clock::now(), &snapshot),
+        );
         follower.begin_at(from);
         while follower.cursor() < head {
+            if lines.len() > TOGETHER_BYTES {
+                self.write(&std::mem::take(&mut lines)).await?;
+            }
             match follower.records_until(head, PAGE_BYTES) {
                 Ok(records) if records.is_empty() => break,
-                Ok(records) => self.send_page(Page::Records(records)).await?,
-                Err(error) => self.wait_for_store(&error).await?,
+                Ok(records) => self.records(&mut lines, &records),
+                Err(error) => {
+                    self.write(&std::mem::take(&mut lines)).await?;
+                    self.wait_for_store(&error).await?;
+                }
             }
         }
         let through = follower.cursor();
-        self.say(None, &wire::ReplayComplete { through }).await
+        let complete = wire::ReplayComplete { through };
+        self.line(
+            &mut lines,
+            &self.log.ephemeral(None, clock::now(), &complete),
+        );
+        self.write(&lines).await
     }
 
     fn snapshot(
@@ -211,17 +236,22 @@ impl Subscription {
 
     /// Live events until somebody goes.
     async fn live(&mut self, mut follower: Follower) -> End {
+        // Both are waited for once and not anew for every page: a fast answer has thousands, for each client.
+        let detached = self.detached.clone();
+        let mut detached = pin!(detached.cancelled());
         let mut stop = self.server.stop.subscribe();
-        let mut stop_told = false;
+        let stopping = async { stop.wait_for(Option::is_some).await.is_ok() };
+        let mut stopping = pin!(stopping.fuse());
         let mut servers = self.server.hub.servers();
         let mut known = servers.borrow_and_update().clone();
         loop {
             let result = tokio::select! {
                 biased;
-                () = self.detached.cancelled() => return End::Quiet,
-                true = async { stop.wait_for(Option::is_some).await.is_ok() }, if !stop_told => {
-                    stop_told = true;
-                    self.say_stopping().await
+                () = &mut detached => return End::Quiet,
+                true = &mut stopping => self.say_stopping().await,
+                Ok(()) = self.standing.changed() => {
+                    let now = self.standing.borrow_and_update().clone();
+                    self.say_reloaded(&now).await
                 }
                 Ok(()) = self.seat.presence.changed() => {
                     let clients = self.seat.presence.borrow_and_update().to_vec();
@@ -269,6 +299,20 @@ impl Subscription {
         self.say(None, &event).await
     }
 
+    /// Once to each connection, however many subscriptions it has.
+    async fn say_reloaded(&self, now: &Standing) -> Result<(), End> {
+        let told = &self.connection.told_of_config;
+        if told.fetch_max(now.number, Ordering::Relaxed) >= now.number {
+            return Ok(());
+        }
+        let event = wire::ConfigReloaded {
+            changed: now.changed.clone(),
+            errors: now.errors.clone(),
+            restart_needed: now.restart_needed.clone(),
+        };
+        self.say(None, &event).await
+    }
+
     /// The actor closed because nothing happened; the conversation is still there.
     async fn reopen(&mut self, follower: &mut Follower) -> Result<(), End> {
         loop {
@@ -299,7 +343,7 @@ impl Subscription {
 
     async fn send_and_tell(&mut self, page: Page, follower: &Follower) -> Result<(), End> {
         self.send_page(page).await?;
-        let state = follower.now().state;
+        let state = follower.state();
         if state.last_seq != follower.cursor() {
             return Ok(());
         }
@@ -321,15 +365,7 @@ impl Subscription {
     async fn send_page(&self, page: Page) -> Result<(), End> {
         let mut lines = String::new();
         match page {
-            Page::Records(records) => {
-                for record in &records {
-                    let text = self
-                        .seat
-                        .encoded
-                        .event(record.seq, || self.log.stored(record));
-                    self.line(&mut lines, &text);
-                }
-            }
+            Page::Records(records) => self.records(&mut lines, &records),
             Page::Live { live, pieces } => {
                 for piece in &pieces {
                     let text = self.delta(&live, piece);
@@ -339,6 +375,14 @@ impl Subscription {
             Page::Changed | Page::Ended => return Ok(()),
         }
         self.write(&lines).await
+    }
+
+    fn records(&self, lines: &mut String, records: &[Arc<Record>]) {
+        for record in records {
+            let encode = || self.log.stored(record);
+            let text = self.seat.encoded.event(record.seq, encode);
+            self.line(lines, &text);
+        }
     }
 
     fn delta(&self, live: &Live, piece: &Unseen) -> Arc<str> {
@@ -367,9 +411,8 @@ impl Subscription {
     /// Adds the notification around an encoded event.
     fn line(&self, lines: &mut String, event: &str) {
         self.server.counters.events.fetch_add(1, Ordering::Relaxed);
-        lines.push_str(r#"{"jsonrpc":"2.0","method":"event","params":{"subscription":""#);
-        lines.push_str(&self.id.to_string());
-        lines.push_str(r#"","event":"#);
+        lines.reserve(self.head.len() + event.len() + 3);
+        lines.push_str(&self.head);
         lines.push_str(event);
         lines.push_str("}}\n");
     }
@@ -384,6 +427,18 @@ impl Subscription {
                 End::Quiet
             })
     }
+}
+
+/// The line that brings an encoded event.
+pub(super) fn notification(subscription: SubscriptionId, event: &str) -> String {
+    format!("{}{event}}}}}\n", head(subscription))
+}
+
+/// What stands before an event of this subscription.
+fn head(subscription: SubscriptionId) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"event","params":{{"subscription":"{subscription}","event":"#
+    )
 }
 
 fn tail(head: Seq, n: u32) -> Seq {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use aish_proto::error::ErrorKind;
 use aish_proto::event::PresentClient;
 use aish_proto::id::{BlobId, ClientId, ConversationId, SubscriptionId};
 use aish_proto::limits::{
-    CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES,
+    CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES, SUBSCRIPTIONS,
 };
 use aish_proto::method::{Method as _, Role};
 use futures_util::FutureExt as _;
@@ -27,6 +27,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::Server;
 use super::envelope::{Entry, Line, read};
@@ -42,10 +43,14 @@ pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) outbox: Outbox,
     greeting: Mutex<Option<Greeting>>,
-    pub(super) subscriptions: Mutex<HashMap<SubscriptionId, (ConversationId, CancellationToken)>>,
+    /// With the conversation of each, if it has one.
+    pub(super) subscriptions:
+        Mutex<HashMap<SubscriptionId, (Option<ConversationId>, CancellationToken)>>,
     pub(super) blobs: Mutex<HashMap<BlobId, String>>,
     /// Held by the one change that is being made for this client; the others wait in the order of their lines.
     pub(super) change: tokio::sync::Mutex<()>,
+    /// The last reading of the configuration that this client was told of.
+    pub(super) told_of_config: AtomicU64,
     /// Cancelled when the connection is over.
     pub(super) over: CancellationToken,
 }
@@ -108,6 +113,24 @@ impl Connection {
         Ok(())
     }
 
+    /// A place for one more subscription, and what ends it.
+    pub(super) fn subscribe(
+        &self,
+        conversation: Option<ConversationId>,
+    ) -> Result<(SubscriptionId, CancellationToken), Refusal> {
+        let subscription = SubscriptionId(crate::clock::ulid());
+        let detached = self.over.child_token();
+        let mut subscriptions = lock(&self.subscriptions);
+        if subscriptions.len() >= SUBSCRIPTIONS {
+            let message = format!("{SUBSCRIPTIONS} subscriptions are open on this connection");
+            return Err(
+                Refusal::new(ErrorKind::Overloaded, message).hint("conversation/detach one first")
+            );
+        }
+        subscriptions.insert(subscription, (conversation, detached.clone()));
+        Ok((subscription, detached))
+    }
+
     /// How others see this client.
     pub(super) fn present(&self) -> PresentClient {
         let greeting = lock(&self.greeting);
@@ -138,6 +161,7 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         greeting: Mutex::default(),
         subscriptions: Mutex::default(),
         blobs: Mutex::default(),
+        told_of_config: AtomicU64::new(0),
         change: tokio::sync::Mutex::default(),
         over,
     });
@@ -343,7 +367,11 @@ async fn one(
         Entry::Call { id, method, params } => (id.into_owned(), method, params),
     };
     server.counters.calls.fetch_add(1, Ordering::Relaxed);
-    if in_batch && method == aish_proto::attach::Attach::NAME {
+    let subscribes = [
+        aish_proto::attach::Attach::NAME,
+        aish_proto::log::Tail::NAME,
+    ];
+    if in_batch && subscribes.contains(&&*method) {
         let error = Refusal::envelope("a subscription cannot be part of a batch").into_error();
         return Some(error_text(id, error));
     }
@@ -365,7 +393,8 @@ async fn one(
                 LINE_FROM_DAEMON_BYTES - 1,
                 extensions,
             );
-            AssertUnwindSafe(call).catch_unwind().await
+            let span = tracing::info_span!("call", client = %caller.client, %id, method = name);
+            AssertUnwindSafe(call).catch_unwind().instrument(span).await
         }
         MethodCallback::Sync(_)
         | MethodCallback::Subscription(_)

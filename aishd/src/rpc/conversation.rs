@@ -12,6 +12,7 @@ use aish_proto::limits::TITLE_CHARS;
 use aish_proto::method::Empty;
 use jsonrpsee::RpcModule;
 
+use super::config;
 use super::connection::Connection;
 use super::convert::{self, Log};
 use super::fit::FITTING_BYTES;
@@ -63,16 +64,22 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
 }
 
 async fn create(call: Call<Create>) -> Result<CreateResult, Refusal> {
-    let CreateParams { title, model, cwd } = call.params;
+    let new = checked(call.params)?;
+    let notices = config::notices(&call.server, &new.cwd).await;
+    let (id, seq) = call.server.directory.create(new).await?;
+    Ok(CreateResult { id, seq, notices })
+}
+
+/// What a new conversation is made with, if it may be made so.
+pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> {
+    let CreateParams { title, model, cwd } = params;
     if let Some(title) = &title {
         check_title(title)?;
     }
     if !cwd.starts_with('/') {
         return Err(Refusal::params("cwd must be an absolute path"));
     }
-    let new = NewConversation { title, model, cwd };
-    let (id, seq) = call.server.directory.create(new).await?;
-    Ok(CreateResult { id, seq })
+    Ok(NewConversation { title, model, cwd })
 }
 
 fn check_title(title: &str) -> Result<(), Refusal> {
@@ -159,7 +166,11 @@ async fn fork(call: Call<Fork>) -> Result<CreateResult, Refusal> {
         .directory
         .fork(call.params.id, call.params.at_seq)
         .await?;
-    Ok(CreateResult { id, seq })
+    Ok(CreateResult {
+        id,
+        seq,
+        notices: vec![],
+    })
 }
 
 async fn delete(call: Call<Delete>) -> Result<Empty, Refusal> {
@@ -184,7 +195,7 @@ async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
     let records = handle.records_before(before, limit, HISTORY_BYTES)?;
     let log = Log {
         epoch: call.server.about.epoch,
-        conversation: id,
+        conversation: Some(id),
     };
     let first = records.first().map(|it| it.seq);
     let mut events: Vec<Envelope> = Vec::with_capacity(records.len());

@@ -14,13 +14,12 @@ use aish_proto::version::{EVENT_SCHEMA, PROGRAM, ProtocolRange};
 use jsonrpsee::RpcModule;
 
 use super::refusal::Refusal;
-use super::{Call, Server, Stopping, convert, metrics, register};
+use super::{Call, Server, Stopping, config, convert, metrics, register};
 use crate::clock;
+use crate::config::live::{Errors, Reading};
 use crate::core::event::At;
 use crate::core::preset::{Backend, KeySource, Preset};
 
-/// Time that running turns get when nobody says otherwise (OPS-4), and at most.
-pub(crate) const GRACE_MS: u64 = 5_000;
 /// What ends after the turns needs some of the 10 s of a stop, too.
 const GRACE_MOST_MS: u64 = 8_000;
 
@@ -90,6 +89,7 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         ],
         limits: call.server.limits.clone(),
         wanted_secrets: wanted.into_iter().map(str::to_owned).collect(),
+        ui: config::ui(&call.server.config.standing().borrow().ui),
     })
 }
 
@@ -131,14 +131,14 @@ async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
     // A store that cannot be read is exactly what this call is there to show.
     let (running_turns, queued_turns, conversations) = load(&server).await.unwrap_or_default();
     let models = server.directory.models();
+    let standing = server.config.standing().borrow().clone();
+    let file = server.config.file().filter(|it| it.exists());
     Ok(StatusResult {
         server: server_info(&server),
         socket: server.about.socket.display().to_string(),
-        config: server
-            .about
-            .config
-            .as_ref()
-            .map(|it| it.display().to_string()),
+        config: file.map(|it| it.display().to_string()),
+        config_errors: standing.errors.clone(),
+        restart_needed: standing.restart_needed.clone(),
         default_model: models
             .default
             .clone()
@@ -168,11 +168,9 @@ async fn shutdown(call: Call<Shutdown>) -> Result<ShutdownResult, Refusal> {
             return Err(Refusal::new(ErrorKind::Busy, message));
         }
     }
-    let deadline_ms = call
-        .params
-        .deadline_ms
-        .unwrap_or(GRACE_MS)
-        .min(GRACE_MOST_MS);
+    let grace_ms = u64::try_from(server.grace().as_millis()).unwrap_or(u64::MAX);
+    let deadline_ms = call.params.deadline_ms.unwrap_or(grace_ms);
+    let deadline_ms = deadline_ms.min(GRACE_MOST_MS);
     let now = clock::now();
     let deadline_at = At(now.0 + i64::try_from(deadline_ms).unwrap_or_default());
     let stopping = Stopping {
@@ -194,10 +192,15 @@ async fn shutdown(call: Call<Shutdown>) -> Result<ShutdownResult, Refusal> {
 }
 
 async fn reload(call: Call<Reload>) -> Result<ReloadResult, Refusal> {
-    let done = (call.server.reload)();
+    let Reading::Told(done) = config::read(&call.server, |it| it.reload(Errors::Tell)).await?
+    else {
+        return Err(Refusal::internal("nobody held it"));
+    };
     Ok(ReloadResult {
-        changed: done.changed,
-        errors: done.errors,
+        changed: done.changed.clone(),
+        errors: done.errors.clone(),
+        warnings: done.warnings.clone(),
+        restart_needed: done.restart_needed.clone(),
     })
 }
 

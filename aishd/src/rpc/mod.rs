@@ -3,14 +3,17 @@
 
 mod attach;
 mod blob;
+mod config;
 mod connection;
 mod conversation;
 mod convert;
 mod daemon;
+mod doctor;
 mod encoded;
 mod envelope;
 mod fit;
 pub mod listen;
+mod log;
 mod mcp;
 mod metrics;
 mod model;
@@ -18,8 +21,6 @@ mod outbox;
 mod refusal;
 mod room;
 mod turn;
-
-pub(crate) use self::daemon::GRACE_MS;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -38,8 +39,10 @@ use tokio_util::sync::CancellationToken;
 use self::connection::{AfterReply, Connection};
 use self::refusal::Refusal;
 use self::room::Rooms;
+use crate::config::live::Live;
 use crate::conversation::directory::Directory;
 use crate::core::event::At;
+use crate::logging::Ring;
 use crate::mcp::hub::Hub;
 
 /// What every method is given.
@@ -48,12 +51,13 @@ pub struct Server {
     pub hub: Hub,
     pub about: About,
     pub limits: Limits,
+    /// The last lines of the log.
+    pub log: Ring,
     /// Begins the ordered stop, with the time that running turns get.
     pub stop: watch::Sender<Option<Stopping>>,
     /// Cancelled when no connection may live any longer.
     pub closing: CancellationToken,
-    /// Reads the configuration again: what changed, or why not.
-    pub reload: Box<dyn Fn() -> Reloaded + Send + Sync>,
+    pub config: Arc<Live>,
     rooms: Rooms,
     /// Subscriptions that have not been sent their last event.
     untold: watch::Sender<usize>,
@@ -69,8 +73,6 @@ pub struct About {
     pub started_at: At,
     pub socket: PathBuf,
     pub state_dir: PathBuf,
-    /// The configuration file, if one was there.
-    pub config: Option<PathBuf>,
     pub repairs: Vec<String>,
 }
 
@@ -80,13 +82,6 @@ pub struct Stopping {
     pub reason: String,
     pub deadline_ms: u64,
     pub deadline_at: At,
-}
-
-/// What reading the configuration again came to.
-#[derive(Clone, Debug, Default)]
-pub struct Reloaded {
-    pub changed: Vec<String>,
-    pub errors: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -104,9 +99,10 @@ pub struct Parts {
     pub hub: Hub,
     pub about: About,
     pub limits: Limits,
+    pub log: Ring,
     pub stop: watch::Sender<Option<Stopping>>,
     pub closing: CancellationToken,
-    pub reload: Box<dyn Fn() -> Reloaded + Send + Sync>,
+    pub config: Arc<Live>,
 }
 
 impl std::fmt::Debug for Parts {
@@ -121,6 +117,12 @@ impl std::fmt::Debug for Parts {
 const FAREWELL: Duration = Duration::from_millis(500);
 
 impl Server {
+    /// Time that running turns get at a stop when nobody says otherwise.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        self.config.standing().borrow().grace
+    }
+
     /// Waits until every subscription has been sent all there is, the word of the stop included.
     pub async fn farewell(&self) {
         let mut untold = self.untold.subscribe();
@@ -159,9 +161,10 @@ impl Server {
             hub: parts.hub,
             about: parts.about,
             limits: parts.limits,
+            log: parts.log,
             stop: parts.stop,
             closing: parts.closing,
-            reload: parts.reload,
+            config: parts.config,
             rooms: Rooms::default(),
             untold: watch::channel(0).0,
             counters: Counters::default(),
@@ -182,12 +185,15 @@ struct Call<M: Method> {
 fn methods(server: Arc<Server>) -> RpcModule<Server> {
     let mut module = RpcModule::from_arc(server);
     daemon::register_all(&mut module);
+    doctor::register_all(&mut module);
+    log::register_all(&mut module);
     conversation::register_all(&mut module);
     attach::register_all(&mut module);
     turn::register_all(&mut module);
     model::register_all(&mut module);
     mcp::register_all(&mut module);
     blob::register_all(&mut module);
+    config::register_all(&mut module);
     module
 }
 
@@ -216,7 +222,9 @@ where
                 } else {
                     refusal
                 };
-                refusal.into_error()
+                let error = refusal.into_error();
+                tracing::debug!(code = error.code(), "refused: {}", error.message());
+                error
             })
         }
     });

@@ -72,19 +72,24 @@ async fn send(call: Call<Send>) -> Result<SendResult, Refusal> {
     let Call {
         server,
         connection,
-        params,
+        mut params,
         ..
     } = call;
     let conversation = params.conversation;
+    let new = params.new.take().map(super::conversation::checked);
+    let new = new.transpose()?;
     let blobs: Vec<BlobId> = params.attachments.iter().filter_map(|it| it.blob).collect();
     let ask = ask(params, &connection)?;
-    let accepted = server
-        .directory
-        .with(conversation, |handle| {
-            let ask = ask.clone();
-            async move { handle.send(ask).await }
-        })
-        .await?;
+    let accepted = match new {
+        Some(new) => server.directory.ask_first(conversation, new, &ask).await?,
+        None => {
+            let send = |handle: Handle| {
+                let ask = ask.clone();
+                async move { handle.send(ask).await }
+            };
+            server.directory.with(conversation, send).await?
+        }
+    };
     // A question that was not taken can be asked again with what was put for it.
     blob::use_up(&connection, &blobs);
     Ok(sent(accepted))

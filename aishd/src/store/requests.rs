@@ -22,9 +22,9 @@ pub(super) type Ack = oneshot::Sender<Result<(), CommitError>>;
 
 #[derive(Debug)]
 pub(super) enum Request {
-    Commit(Box<Prepared>, Ack),
+    Commit(Box<Prepared>, Option<Ack>),
     Partial(Partial),
-    Delete(ConversationId, Ack),
+    Delete(ConversationId, Option<Ack>),
     Note(Note),
 }
 
@@ -92,14 +92,17 @@ impl Request {
 
     pub(super) fn refuse(self, error: &CommitError) {
         match self {
-            Self::Commit(_, ack) | Self::Delete(_, ack) => answer(ack, Err(error.clone())),
-            Self::Partial(_) | Self::Note(_) => {}
+            Self::Commit(_, Some(ack)) | Self::Delete(_, Some(ack)) => {
+                answer(ack, Err(error.clone()));
+            }
+            Self::Commit(_, None) | Self::Delete(_, None) | Self::Partial(_) | Self::Note(_) => {}
         }
     }
 
-    pub(super) fn into_ack(self) -> Option<Ack> {
+    /// Whom it is to be answered to; asked once.
+    pub(super) fn take_ack(&mut self) -> Option<Ack> {
         match self {
-            Self::Commit(_, ack) | Self::Delete(_, ack) => Some(ack),
+            Self::Commit(_, ack) | Self::Delete(_, ack) => ack.take(),
             Self::Partial(_) | Self::Note(_) => None,
         }
     }

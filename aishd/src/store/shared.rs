@@ -1,16 +1,17 @@
 //! What the handles and the writer share: the open index, and what each tells the other.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use aish_proto::id::Epoch;
 use sled::Db;
 use tokio::runtime::{self, RuntimeFlavor};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
-use super::ReadError;
 use super::index::{Fault, guarded};
 use super::recover::Opened;
+use super::{Alive, ReadError};
 
 /// How long a read waits for a damaged index to be built anew.
 const REBUILD_LIMIT: Duration = Duration::from_secs(10);
@@ -27,11 +28,17 @@ pub(super) struct Shared {
     changed: Condvar,
     /// Wakes the writer for what does not come through its mailbox.
     pub(super) call: Notify,
+    pub(super) dir: PathBuf,
+    pub(super) alive: Alive,
+    /// Who waits for a sign of life of the writer.
+    beat: Mutex<Option<oneshot::Sender<()>>>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Status {
     pub(super) closing: bool,
+    /// What was acknowledged is on its way into the index; readers wait for it.
+    applying: bool,
     pub(super) ended: bool,
     /// A reader found the index of this generation damaged, and why.
     pub(super) damaged: Option<String>,
@@ -39,11 +46,12 @@ pub(super) struct Status {
     pub(super) generation: u64,
     pub(super) problem: Option<String>,
     pub(super) journal_bytes: u64,
+    pub(super) synced_at: Option<Instant>,
     pub(super) repairs: Vec<String>,
 }
 
 impl Shared {
-    pub(super) fn new(opened: &Opened) -> Self {
+    pub(super) fn new(dir: &Path, opened: &Opened, alive: Alive) -> Self {
         Self {
             epoch: opened.epoch,
             index: RwLock::new(Some(opened.db.clone())),
@@ -54,6 +62,28 @@ impl Shared {
             }),
             changed: Condvar::new(),
             call: Notify::new(),
+            dir: dir.to_owned(),
+            alive,
+            beat: Mutex::default(),
+        }
+    }
+
+    /// Asks the writer for a sign of life; one question at a time.
+    pub(super) fn ask_for_beat(&self, answer: oneshot::Sender<()>) {
+        *self.beat.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        self.call.notify_one();
+    }
+
+    /// Gives the sign of life, if it was asked for.
+    pub(super) fn beat(&self) {
+        let asked = self
+            .beat
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(answer) = asked {
+            self.alive.say();
+            let _gone = answer.send(());
         }
     }
 
@@ -72,6 +102,7 @@ impl Shared {
         &self,
         work: &impl Fn(&Db) -> Result<T, Fault>,
     ) -> Result<(Result<T, Fault>, u64), ReadError> {
+        self.wait_until_applied();
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let generation = self.status().generation;
         let Some(db) = &*index else {
@@ -85,6 +116,24 @@ impl Shared {
             return Err(ReadError::Unavailable(why));
         };
         Ok((guarded(|| work(db)), generation))
+    }
+
+    pub(super) fn begin_to_apply(&self) {
+        self.status().applying = true;
+    }
+
+    pub(super) fn has_applied(&self) {
+        self.update(|it| it.applying = false);
+    }
+
+    /// Whoever was told that something is stored finds it in what he reads next. The index takes it in within a
+    /// millisecond, so a worker of the daemon may stand still for that.
+    fn wait_until_applied(&self) {
+        let applying = |it: &mut Status| it.applying;
+        let waited = self
+            .changed
+            .wait_timeout_while(self.status(), REBUILD_LIMIT, applying);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Asks the writer to see to an index that could not be read, and waits until it has tried.

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use super::index::{self, Fault, guarded};
 use super::recover::{self, BuildError};
-use super::requests::{Ack, answer};
 use super::segment::Segment;
 use super::shared::Shared;
 use super::writer::Writer;
@@ -22,8 +21,6 @@ const RECHECK: Duration = Duration::from_millis(500);
 /// The index is closed, and is opened again after a pause that grows.
 #[derive(Debug)]
 pub(super) struct Away {
-    /// Of commits that are durable, but cannot be read yet.
-    held: Vec<Ack>,
     pub(super) retry_at: Instant,
     pause: Duration,
     remedy: Remedy,
@@ -51,14 +48,13 @@ impl Drop for Ends {
 }
 
 impl Writer {
-    /// After a fault of the index. What is in the journal stays true: `held` is acknowledged when it can be read.
-    pub(super) fn lose_index(&mut self, fault: &Fault, held: Vec<Ack>) {
+    /// After a fault of the index. What is in the journal stays true; it can be read again when the index is back.
+    pub(super) fn lose_index(&mut self, fault: &Fault) {
         tracing::warn!(%fault, "the index failed; it is opened again");
         if fault.is_full() {
             self.reserve.drop_now();
         }
         self.away = Some(Away {
-            held,
             retry_at: Instant::now(),
             pause: FIRST_RETRY,
             remedy: Remedy::Reopen,
@@ -72,6 +68,8 @@ impl Writer {
             return;
         };
         if let Some(db) = self.shared.take_index() {
+            // Who waits for what it was to take in is told that there is no index now.
+            self.shared.has_applied();
             index::close(db);
         }
         let restored = match away.remedy {
@@ -81,7 +79,7 @@ impl Writer {
         match restored {
             Ok(()) => {
                 self.shared.update(|it| it.problem = None);
-                self.acknowledge(away.held);
+                self.acknowledge(vec![]);
             }
             Err(error) => {
                 if matches!(&error, BuildError::Index(fault) if !fault.is_disk()) {
@@ -99,7 +97,7 @@ impl Writer {
 
     fn reopen(&mut self) -> Result<(), BuildError> {
         self.leave_given_up_segment()?;
-        let (db, memory) = recover::reopen(&self.dir)?;
+        let (db, memory) = recover::reopen(&self.dir, &self.shared.alive)?;
         self.memory = memory;
         self.shared.give_index(db);
         Ok(())
@@ -118,12 +116,12 @@ impl Writer {
         self.leave_given_up_segment()?;
         let segments = segment::list(self.journal.dir()).map_err(scan::ScanError::Io)?;
         let shared = Arc::clone(&self.shared);
-        let aside = recover::rebuild_then(&self.dir, &segments, || {
+        let aside = recover::rebuild_then(&self.dir, &segments, &self.shared.alive, || {
             if let Some(db) = shared.take_index() {
                 index::close(db);
             }
         })?;
-        let (db, memory) = recover::reopen(&self.dir)?;
+        let (db, memory) = recover::reopen(&self.dir, &self.shared.alive)?;
         self.memory = memory;
         self.shared.give_index(db);
         let kept = aside.map_or_else(String::new, |it| {
@@ -151,7 +149,6 @@ impl Writer {
                     .update(|it| it.problem = Some(format!("the index is damaged: {error}")));
                 if self.shared.db().is_none() {
                     self.away = Some(Away {
-                        held: vec![],
                         retry_at: now + FIRST_RETRY,
                         pause: FIRST_RETRY,
                         remedy: Remedy::Reopen,
@@ -188,7 +185,7 @@ impl Writer {
         let flushed = index::flush(&db);
         drop(db);
         if let Err(fault) = flushed {
-            self.lose_index(&fault, vec![]);
+            self.lose_index(&fault);
         }
     }
 
@@ -249,7 +246,7 @@ impl Writer {
                 let bytes = self.journal.bytes();
                 self.shared.update(|it| it.journal_bytes = bytes);
             }
-            Err(fault) => self.lose_index(&fault, vec![]),
+            Err(fault) => self.lose_index(&fault),
         }
     }
 
@@ -260,10 +257,8 @@ impl Writer {
             let group = self.group(first);
             self.write(group);
         }
-        if let Some(away) = self.away.take() {
-            // They are in the journal; the next start reads them from there.
-            away.held.into_iter().for_each(|it| answer(it, Ok(())));
-        }
+        // What the index lacks is in the journal; the next start reads it from there.
+        self.away = None;
         if let Err(error) = self.journal.sync() {
             tracing::warn!(%error, "could not sync the last text of the journal");
         }

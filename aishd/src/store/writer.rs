@@ -116,6 +116,8 @@ impl Writer {
                 Wake::Due => self.due(),
                 Wake::NoHandles => break,
             }
+            // Behind the work, so that work which hangs is noticed.
+            self.shared.beat();
             if self.shared.status().closing {
                 break;
             }
@@ -192,17 +194,17 @@ impl Writer {
             return refuse(group, &error);
         };
         let ordered = guarded(|| Ok(in_order(&db, &mut self.memory, group)));
-        let group = match ordered {
+        let mut group = match ordered {
             Ok(Ok(group)) => group,
             Ok(Err((group, fault))) => {
                 drop(db);
                 refuse(group, &CommitError::Io(fault.to_string()));
-                return self.lose_index(&fault, vec![]);
+                return self.lose_index(&fault);
             }
             // The group went with the panic, and with it its acknowledgements.
             Err(fault) => {
                 drop(db);
-                return self.lose_index(&fault, vec![]);
+                return self.lose_index(&fault);
             }
         };
         if group.is_empty() {
@@ -216,16 +218,21 @@ impl Writer {
             }
         };
         failpoint::pass("store.after_sync");
+        // It is durable, and what the index has to do with it is nobody's business but a reader's, who waits.
+        self.shared.begin_to_apply();
+        self.acknowledge(group.iter_mut().filter_map(Request::take_ack).collect());
         let applied = guarded(|| apply(&db, &mut self.memory, &group, &locations));
         drop(db);
-        let acks = group.into_iter().filter_map(Request::into_ack).collect();
         match applied {
             Ok(deleted) => {
                 failpoint::pass("store.after_apply");
                 self.deleted.extend(deleted);
-                self.acknowledge(acks);
             }
-            Err(fault) => self.lose_index(&fault, acks),
+            Err(fault) => self.lose_index(&fault),
+        }
+        self.shared.has_applied();
+        if self.unflushed_bytes >= SEGMENT_BYTES {
+            self.flush();
         }
     }
 
@@ -261,6 +268,7 @@ impl Writer {
         let text_alone = group.iter().all(|it| matches!(it, Request::Partial(_)));
         if !text_alone {
             self.journal.sync().map_err(|it| commit_error(&it))?;
+            self.shared.update(|it| it.synced_at = Some(Instant::now()));
         }
         if segment != self.journal.current_first() {
             self.plan_compaction();
@@ -285,9 +293,6 @@ impl Writer {
         });
         for ack in acks {
             answer(ack, Ok(()));
-        }
-        if self.unflushed_bytes >= SEGMENT_BYTES {
-            self.flush();
         }
     }
 

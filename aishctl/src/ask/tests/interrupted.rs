@@ -43,9 +43,6 @@ async fn a_send_whose_reply_was_lost_is_the_same_question_again() {
     let got = World::new()
         .ask(async |peer, _| {
             let mut link = peer.greet().await;
-            let call = link.expect("conversation/create").await;
-            link.reply(&call, json!({"id": peer::conversation(), "seq": 1}))
-                .await;
             let first = link.expect("turn/send").await.params;
             drop(link);
             let mut link = peer.greet().await;
@@ -76,10 +73,13 @@ async fn a_cursor_that_means_nothing_is_settled_by_the_record() {
 
 #[tokio::test]
 async fn ctrl_c_cancels_prints_what_came_and_exits_130() {
-    let got = World::new()
+    let world = World::new();
+    let shown = world.shown.clone();
+    let got = world
         .ask(async |peer, press| {
             let mut link = begin(peer).await;
             delta(&mut link, 0, "some").await;
+            shown.notified().await;
             press.send(Signal::Interrupt).await.unwrap();
             let call = link.expect("turn/cancel").await;
             link.reply(&call, json!({"cancelled": true})).await;
@@ -157,19 +157,22 @@ async fn a_reader_that_goes_away_cancels_the_turn_and_exits_141() {
 
 #[tokio::test]
 async fn a_reader_that_does_not_read_does_not_hold_ctrl_c_up() {
-    let got = World {
+    let world = World {
         stuck: true,
         ..World::new()
-    }
-    .ask(async |peer, press| {
-        let mut link = begin(peer).await;
-        delta(&mut link, 0, "stuck").await;
-        press.send(Signal::Interrupt).await.unwrap();
-        link.expect("turn/cancel").await;
-        press.send(Signal::Interrupt).await.unwrap();
-        link.expect_end().await;
-    })
-    .await;
+    };
+    let shown = world.shown.clone();
+    let got = world
+        .ask(async |peer, press| {
+            let mut link = begin(peer).await;
+            delta(&mut link, 0, "stuck").await;
+            shown.notified().await;
+            press.send(Signal::Interrupt).await.unwrap();
+            link.expect("turn/cancel").await;
+            press.send(Signal::Interrupt).await.unwrap();
+            link.expect_end().await;
+        })
+        .await;
     assert_eq!((130, ""), (got.code, got.out.as_str()));
 }
 

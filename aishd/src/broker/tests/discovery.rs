@@ -141,6 +141,7 @@ async fn a_probe_says_what_each_server_serves() {
         presets: [("mine".to_owned(), preset(&mine.url()).into())].into(),
         default: None,
         local_servers: vec![local.url(), mine.url()],
+        ..Models::default()
     };
     let probes = without_keys().probe(&models).await;
     let said: Vec<_> = probes

@@ -1,6 +1,7 @@
 //! MCP without its wires: how a server is reached, what its tools are, how it does, what a call gave.
 
 pub mod content;
+pub mod expand;
 pub mod mirror;
 pub mod outcome;
 pub mod server;

@@ -1,4 +1,4 @@
-//! How MCP servers are reached (MCP-1 to MCP-5), with what the environment had to give already put in.
+//! How MCP servers are reached (MCP-1 to MCP-5).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,10 +45,8 @@ impl Default for Limits {
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// With the values of variables in it.
+    /// As it was written, without the values of variables: what is shown, and what its definitions are bound to.
     pub endpoint: Endpoint,
-    /// As it was written, without them: what is shown, and what its definitions are bound to.
-    pub written: Endpoint,
     /// Why it is not connected to, if it is not to be.
     pub off: Option<String>,
 }

@@ -67,9 +67,10 @@ impl Session {
                 recalled,
                 log: &log,
             };
-            let live = match &server.endpoint {
-                Endpoint::Http(http) => lifecycle::http(http, means).await,
-                Endpoint::Stdio(stdio) => lifecycle::stdio(stdio, means).await,
+            let live = match server.endpoint.expanded(shared.environment()) {
+                Ok(Endpoint::Http(http)) => lifecycle::http(&http, means).await,
+                Ok(Endpoint::Stdio(stdio)) => lifecycle::stdio(&stdio, means).await,
+                Err(unset) => Err(Failure::NotConnected(unset.to_string())),
             };
             Done::Connected(Box::new(live.map(|live| Up {
                 live,

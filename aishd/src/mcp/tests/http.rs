@@ -355,7 +355,6 @@ async fn a_changed_configuration_touches_only_its_servers() {
     let before = bench.methods().await.len();
     let mut settings = bench.settings.clone();
     let off = Server {
-        written: Endpoint::Http(url(1)),
         endpoint: Endpoint::Http(url(1)),
         off: Some("enabled = false".to_owned()),
     };
@@ -391,7 +390,6 @@ async fn a_call_in_flight_outlives_a_change_of_its_server() {
         let mut http = url(bench.server.as_ref().unwrap().port);
         http.headers.insert("X-New".to_owned(), "yes".to_owned());
         let changed = Server {
-            written: Endpoint::Http(http.clone()),
             endpoint: Endpoint::Http(http),
             off: None,
         };

@@ -148,7 +148,6 @@ impl Bench {
         let kept = Kept::default();
         let (hub, elicitations) = hub(&kept, people);
         let server = Server {
-            written: endpoint.clone(),
             endpoint,
             off: None,
         };

@@ -18,11 +18,11 @@ async fn a_child_is_started_asked_and_ended() {
 #[tokio::test]
 async fn a_child_has_a_clean_environment_and_its_own() {
     let mut server = python("plain");
-    server.env = BTreeMap::from([("API_KEY".to_owned(), "k".to_owned())]);
+    server.env = BTreeMap::from([("API_KEY".to_owned(), "${LMCP_TOKEN}".to_owned())]);
     let bench = Bench::with(Endpoint::Stdio(server), limits(), People::None).await;
     bench.ready().await;
     let env: BTreeMap<String, String> = serde_json::from_str(&bench.call("env").await).unwrap();
-    assert_eq!("k", env["API_KEY"]);
+    assert_eq!("sesame", env["API_KEY"]);
     assert!(!env.contains_key("CARGO_MANIFEST_DIR"), "{:?}", env.keys());
 }
 
@@ -80,6 +80,19 @@ async fn a_child_that_dies_is_started_again() {
     assert!(bench.tools().is_empty());
     bench.ready().await;
     assert_eq!("{}", bench.call("echo").await);
+}
+
+/// Spec 85, 4.4: it costs its own server only, and says which variable it is.
+#[tokio::test]
+async fn a_variable_that_is_not_set_is_named() {
+    let mut server = python("plain");
+    server.env = BTreeMap::from([("API_KEY".to_owned(), "${GONE}".to_owned())]);
+    let bench = Bench::with(Endpoint::Stdio(server), limits(), People::None).await;
+    let (why, _) = bench.failed().await;
+    assert_eq!(
+        "not connected: env.API_KEY: the variable GONE is not set",
+        why
+    );
 }
 
 #[tokio::test]

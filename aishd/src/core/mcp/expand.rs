@@ -1,12 +1,69 @@
-//! `${NAME}` and `${NAME:-default}` in values about MCP servers (spec 85, 4.4). A bare `$NAME` stays as it is.
+//! `${NAME}` and `${NAME:-default}` in what is configured about MCP servers (spec 85, 4.4). A bare `$NAME` stays as it
+//! is. The values are put in when a session is made, and stay there.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::settings::{Auth, Endpoint, Http, Stdio};
+
+type Value<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A variable that has no value, and no default in its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the variable {0} is not set")]
-pub(super) struct Unset(pub(super) String);
+pub struct Unset(pub String);
+
+/// Which key names a variable that has no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {unset}")]
+pub struct UnsetIn {
+    pub key: String,
+    pub unset: Unset,
+}
+
+impl Endpoint {
+    /// With the values of its variables.
+    pub fn expanded(&self, value: Value<'_>) -> Result<Self, UnsetIn> {
+        let one = |key: &str, text: &str| {
+            expand(text, value).map_err(|unset| UnsetIn {
+                key: key.to_owned(),
+                unset,
+            })
+        };
+        let table = |key: &str, table: &BTreeMap<String, String>| {
+            let entries = table.iter();
+            let entries = entries
+                .map(|(name, text)| Ok((name.clone(), one(&format!("{key}.{name}"), text)?)));
+            entries.collect::<Result<BTreeMap<_, _>, _>>()
+        };
+        Ok(match self {
+            Self::Http(http) => Self::Http(Http {
+                url: one("url", &http.url)?,
+                auth: match &http.auth {
+                    Auth::Token(token) => Auth::Token(one("auth_token", token)?),
+                    other @ (Auth::None | Auth::Env(_)) => other.clone(),
+                },
+                headers: table("headers", &http.headers)?,
+            }),
+            Self::Stdio(stdio) => Self::Stdio(Stdio {
+                command: one("command", &stdio.command)?,
+                args: stdio
+                    .args
+                    .iter()
+                    .map(|it| one("args", it))
+                    .collect::<Result<_, _>>()?,
+                env: table("env", &stdio.env)?,
+                cwd: match &stdio.cwd {
+                    Some(path) => Some(PathBuf::from(one("cwd", &path.to_string_lossy())?)),
+                    None => None,
+                },
+            }),
+        })
+    }
+}
 
 /// Puts the values in. What is no reference stays as it is.
-pub(super) fn expand(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Result<String, Unset> {
+fn expand(text: &str, value: Value<'_>) -> Result<String, Unset> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {

@@ -1,0 +1,103 @@
+//! `config/*`: the configuration that is in force, and the one that lies there.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::method::methods;
+
+methods! {
+    /// Every value in force, and where it was said.
+    Show: "config/show", Observer, Unordered, ShowParams => ShowResult;
+    /// Reads the files as they are now and says what is wrong, without taking them over.
+    Check: "config/check", Observer, Unordered, CheckParams => CheckResult;
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ShowParams {
+    /// A directory: what holds for a conversation there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// One value that counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Setting {
+    /// Dotted.
+    pub key: String,
+    /// As TOML; of a secret only `(set)`.
+    pub value: String,
+    /// `file:line`, `default`, the name of a variable, or `-c`.
+    pub origin: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShowResult {
+    pub settings: Vec<Setting>,
+    /// The user's file, whether it is there or not.
+    pub file: Option<String>,
+    /// It was named by hand, so that it has to be there.
+    pub named: bool,
+    /// Where the daemon keeps conversations, and what is trusted.
+    pub state: String,
+    /// Why the files as they are now are not in force, if they are not.
+    pub errors: Vec<String>,
+    /// Keys whose new value waits for a restart.
+    pub restart_needed: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CheckParams {}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckResult {
+    /// `file:line:column: what is wrong`. With any of them, the files would not be taken over.
+    pub errors: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+/// How clients look, as configured; they read no files (CFG-1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Ui {
+    pub color: When,
+    pub markdown: When,
+    pub theme: String,
+    /// Empty: `$VISUAL`, then `$EDITOR`.
+    pub editor: String,
+    pub keymap: Keymap,
+}
+
+impl Default for Ui {
+    fn default() -> Self {
+        Self {
+            color: When::Auto,
+            markdown: When::Auto,
+            theme: "ansi".to_owned(),
+            editor: String::new(),
+            keymap: Keymap::Emacs,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum When {
+    /// As the terminal is.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Keymap {
+    #[default]
+    Emacs,
+    Vi,
+}

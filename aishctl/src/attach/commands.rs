@@ -1,0 +1,105 @@
+//! Lines: what a person said, done.
+
+use std::time::Duration;
+
+use aish_proto::conversation::{List, ListParams};
+use aish_proto::method::Empty;
+use aish_proto::turn::AgainParams;
+use ulid::Ulid;
+
+use super::ui::{Names, Ui};
+use super::{Done, Open};
+use crate::args::{Command, Global};
+use crate::colon::{self, Said};
+use crate::desk::Desk;
+use crate::failure::Failure;
+use crate::queue::{self, Again};
+
+/// Tab does not wait for a slow daemon.
+const NAMES_WITHIN: Duration = Duration::from_millis(100);
+
+impl<U: Ui> Open<U> {
+    pub(super) async fn line(&mut self, line: &str) -> Result<(), Failure> {
+        match colon::read(line, self.conversation) {
+            Said::Nothing => {}
+            Said::Leave => {
+                self.input_ended = true;
+                self.leaving = true;
+            }
+            Said::Told(text) => self.display.tell(&text).await?,
+            Said::Question(_) | Said::Now(_) if self.window.args.read_only => {
+                self.display.tell("this window is read-only").await?;
+            }
+            Said::Question(text) => {
+                if self.has_editor() {
+                    self.display.typed(&text);
+                }
+                if self.connection.is_lost() {
+                    self.display.tell("kept until aishd is back").await?;
+                }
+                self.outbox.put(text);
+            }
+            Said::Now(text) => {
+                self.cancel();
+                self.outbox.put_first(text);
+            }
+            Said::Switch(name) => self.look_for(name),
+            Said::Command(parsed) => self.command(parsed.0, parsed.1),
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, global: Global, command: Command) {
+        let caller = self.connection.caller();
+        if let Command::Retry(args) | Command::Continue(args) = &command {
+            let again = if matches!(command, Command::Retry(_)) {
+                Again::Retry
+            } else {
+                Again::Continue
+            };
+            let params = AgainParams {
+                conversation: self.conversation,
+                turn: args.turn.as_deref().and_then(|it| it.parse().ok()),
+                idempotency_key: Ulid::new().to_string(),
+                model: global.model,
+            };
+            self.calls
+                .spawn(async move { Done::Again(queue::send(&caller, again, params).await) });
+            return;
+        }
+        let desk = Desk {
+            caller,
+            around: self.window.reach.around.clone(),
+            global,
+            may_prompt: false,
+        };
+        self.calls
+            .spawn(async move { Done::Printed(desk.run(&command).await) });
+    }
+
+    /// Asks for the names that Tab and the prompt show.
+    pub(super) fn look_up_names(&mut self) {
+        let caller = self.connection.caller();
+        self.calls.spawn(async move {
+            let conversations =
+                caller.call_within::<List>(ListParams::default(), Some(NAMES_WITHIN));
+            let models =
+                caller.call_within::<aish_proto::model::List>(Empty {}, Some(NAMES_WITHIN));
+            let (conversations, models) = tokio::join!(conversations, models);
+            let mut names = Names::default();
+            if let Ok(found) = conversations {
+                names.conversations = found.conversations.into_iter().map(|it| it.title).collect();
+            }
+            let mut chosen = None;
+            if let Ok(found) = models {
+                chosen = found
+                    .models
+                    .iter()
+                    .find(|it| it.default)
+                    .map(|it| it.name.clone());
+                names.models = found.models.into_iter().map(|it| it.name).collect();
+            }
+            Done::Named(names, chosen)
+        });
+    }
+}

@@ -1,0 +1,278 @@
+//! The connection of a window: attaching, what is replayed, and a daemon that comes back.
+
+use std::time::Duration;
+
+use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, Detach, DetachParams, Since};
+use aish_proto::event::{Envelope, EventData as _, Shutdown};
+use aish_proto::id::{ConversationId, Seq, SubscriptionId};
+
+use super::ui::Ui;
+use super::{Done, Open};
+use crate::connect::{CallError, Caller};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::hello::{Link, Start, Wait};
+use crate::notice;
+use crate::resolve;
+use crate::rows::Row;
+
+/// Between two attempts that both took their time; a daemon that cannot start is not started in a circle.
+const PAUSE: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Replay {
+    First,
+    Back,
+}
+
+/// How far events have come, and through what.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) link: Link,
+    pub(super) cursor: Cursor,
+    /// Absent while we attach: nothing is read before the answer, which says whose events these are.
+    subscription: Option<SubscriptionId>,
+    /// The rows of a replay that is not complete, and what they are.
+    replay: Option<(Replay, Vec<Row>)>,
+    lost: bool,
+    /// The daemon has said that it goes. Somebody stopped it, and does not want a window to start it again.
+    going: bool,
+    /// What is to be said of the place with the greeting.
+    pub(super) notices: Vec<String>,
+    /// What has been said of a daemon that does not come back.
+    told: Option<String>,
+}
+
+impl Connection {
+    pub(super) fn new(link: Link) -> Self {
+        Self {
+            cursor: Cursor {
+                epoch: link.hello.epoch,
+                seq: Seq(0),
+            },
+            link,
+            subscription: None,
+            replay: None,
+            lost: false,
+            going: false,
+            notices: Vec::new(),
+            told: None,
+        }
+    }
+
+    pub(super) fn caller(&self) -> Caller {
+        self.link.caller.clone()
+    }
+
+    /// Whether there are events to be read.
+    pub(super) fn delivers(&self) -> bool {
+        self.subscription.is_some() && !self.lost
+    }
+
+    /// Also when that connection is lost.
+    pub(super) fn is_attached(&self) -> bool {
+        self.subscription.is_some()
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// The first replay is over: what is on the screen is the conversation.
+    pub(super) fn is_settled(&self) -> bool {
+        self.replay.is_none()
+    }
+
+    /// Whether an event is ours and new; if so, that is how far we have come.
+    pub(super) fn takes(&mut self, event: &Envelope, subscription: SubscriptionId) -> bool {
+        if self.subscription != Some(subscription) {
+            return false;
+        }
+        self.going |= event.kind == Shutdown::KIND;
+        let Some(seq) = event.seq else {
+            return true;
+        };
+        if event.epoch == self.cursor.epoch && seq <= self.cursor.seq {
+            return false;
+        }
+        self.cursor = Cursor {
+            epoch: event.epoch,
+            seq,
+        };
+        true
+    }
+
+    /// Keeps rows of a replay; gives back those that are to be shown now.
+    pub(super) fn hold(&mut self, rows: Vec<Row>) -> Option<Vec<Row>> {
+        match &mut self.replay {
+            Some((_, held)) => {
+                held.extend(rows);
+                None
+            }
+            None => Some(rows),
+        }
+    }
+
+    /// The replay is complete; what was held of it.
+    pub(super) fn replayed(&mut self, through: Seq) -> Option<(Replay, Vec<Row>)> {
+        self.cursor.seq = self.cursor.seq.max(through);
+        self.replay.take()
+    }
+}
+
+impl<U: Ui> Open<U> {
+    pub(super) fn attach(&mut self, replay: Replay) {
+        let connection = &mut self.connection;
+        // Before the first replay is complete there is no place to go on from.
+        let replay = match &connection.replay {
+            Some((Replay::First, _)) => Replay::First,
+            Some((Replay::Back, _)) | None => replay,
+        };
+        let since = match (replay, self.window.args.tail) {
+            (Replay::Back, _) => Since::Cursor(connection.cursor),
+            (Replay::First, 0) => Since::Now,
+            (Replay::First, rows) => Since::Tail(rows),
+        };
+        // What was held of a replay that broke off is not sent again after its cursor.
+        let held = match (replay, connection.replay.take()) {
+            (Replay::Back, Some((Replay::Back, held))) => held,
+            (Replay::Back | Replay::First, _) => Vec::new(),
+        };
+        connection.subscription = None;
+        connection.replay = Some((replay, held));
+        if replay == Replay::First {
+            connection.cursor.seq = Seq(0);
+            self.rows = self.new_rows();
+        }
+        let params = AttachParams {
+            id: self.conversation,
+            since,
+            deltas: true,
+        };
+        let caller = self.connection.caller();
+        self.calls
+            .spawn(async move { Done::Attached(caller.call::<Attach>(params).await) });
+    }
+
+    pub(super) fn attached(
+        &mut self,
+        attached: Result<AttachResult, CallError>,
+    ) -> Result<(), Failure> {
+        match attached {
+            Ok(attached) => {
+                self.connection.subscription = Some(attached.subscription);
+                self.connection.notices = attached.notices.iter().map(notice::of).collect();
+                if self.has_editor() {
+                    self.look_up_names();
+                }
+                Ok(())
+            }
+            // The closed connection is noticed where others are, and the next one tried.
+            Err(error) if error.is_transient() => {
+                self.connection.subscription = Some(SubscriptionId::from_bytes([0; 16]));
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The connection is gone.
+    pub(super) async fn lost(&mut self) -> Result<(), Failure> {
+        self.display
+            .tell("lost the connection to aishd; trying again")
+            .await?;
+        self.connection.lost = true;
+        self.open_again(Duration::ZERO);
+        Ok(())
+    }
+
+    fn open_again(&mut self, pause: Duration) {
+        let mut reach = self.window.reach.clone();
+        if self.connection.going {
+            reach.start = Start::Forbidden;
+        }
+        self.calls.spawn(async move {
+            tokio::time::sleep(pause).await;
+            Done::Opened(Box::new(reach.open(Wait::UntilBack).await))
+        });
+    }
+
+    pub(super) async fn opened(&mut self, opened: Result<Link, Failure>) -> Result<(), Failure> {
+        match opened {
+            Ok(link) => {
+                self.rows.we_are(link.hello.client_id);
+                self.connection.link = link;
+                self.connection.lost = false;
+                self.connection.going = false;
+                self.connection.told = None;
+                self.attach(Replay::Back);
+                Ok(())
+            }
+            // A person sees that it is not there and decides when to leave; a half-typed line is not thrown away.
+            Err(failure) if self.has_editor() => {
+                if self.connection.told.as_ref() != Some(&failure.message) {
+                    self.display.refuse(&failure).await?;
+                    self.display.tell("trying on; Ctrl-D leaves").await?;
+                    self.connection.told = Some(failure.message);
+                }
+                self.open_again(PAUSE);
+                Ok(())
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// After the program was stopped: the daemon may have given us up, and what it sent is as old as the stop.
+    pub(super) fn catch_up(&mut self) {
+        let (Some(subscription), None) = (self.connection.subscription, &self.connection.replay)
+        else {
+            return;
+        };
+        if self.connection.lost {
+            return;
+        }
+        // What still comes of the old subscription is not shown; the replay has it.
+        self.connection.subscription = Some(SubscriptionId::from_bytes([0; 16]));
+        self.connection.replay = Some((Replay::Back, Vec::new()));
+        let caller = self.connection.caller();
+        self.calls.spawn(async move {
+            // Gone already, with the connection or with the subscription: it comes to the same.
+            drop(caller.call::<Detach>(DetachParams { subscription }).await);
+            Done::Detached
+        });
+    }
+
+    /// Finds another conversation and ends the subscription of this one. Only then is the other one
+    /// attached to: its reply must not wait behind events that nobody takes.
+    pub(super) fn look_for(&mut self, name: String) {
+        let caller = self.connection.caller();
+        let Some(subscription) = self
+            .connection
+            .subscription
+            .filter(|_| !self.connection.lost)
+        else {
+            let failure = Failure::new(Exit::NO_DAEMON, "there is no connection to aishd now");
+            self.calls
+                .spawn(std::future::ready(Done::Switched(Err(failure))));
+            return;
+        };
+        self.calls.spawn(async move {
+            let found = async {
+                let found = resolve::named(&caller, &name).await?.id;
+                caller.call::<Detach>(DetachParams { subscription }).await?;
+                Ok(found)
+            };
+            Done::Switched(found.await)
+        });
+    }
+
+    pub(super) fn switch(&mut self, conversation: ConversationId) {
+        self.conversation = conversation;
+        self.turns = super::Turns::default();
+        self.running_model = None;
+        self.display.forget();
+        // If the connection is lost here, the next one begins with this conversation.
+        self.connection.replay = Some((Replay::First, Vec::new()));
+        self.attach(Replay::First);
+    }
+}

@@ -1,0 +1,173 @@
+//! What a window shows: rows of the conversation and lines of aish itself, through the one [`Ui`].
+
+use std::collections::VecDeque;
+
+use super::look::Look;
+use super::ui::Ui;
+use crate::failure::Failure;
+use crate::notice;
+use crate::rows::{Asker, Row};
+use crate::safe;
+
+/// Rows of one question that a person is shown; more is somebody's paste.
+const QUESTION_ROWS: usize = 20;
+/// Rows of one command's output that a person is shown; `aishctl` in a pager shows more.
+const COMMAND_ROWS: usize = 200;
+
+#[derive(Debug)]
+pub(super) struct Display<U> {
+    pub(super) ui: U,
+    look: Look,
+    tail: usize,
+    /// First lines of questions that stand on the screen as they were typed, and nothing of the conversation
+    /// after them: they are not shown again.
+    standing: VecDeque<String>,
+}
+
+impl<U: Ui> Display<U> {
+    pub(super) fn new(ui: U, look: Look, tail: u32) -> Self {
+        let tail = usize::try_from(tail).unwrap_or(usize::MAX);
+        Self {
+            ui,
+            look,
+            tail,
+            standing: VecDeque::new(),
+        }
+    }
+
+    /// A question was typed on this screen.
+    pub(super) fn typed(&mut self, question: &str) {
+        let line = safe::screen(question)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        self.standing.push_back(line);
+    }
+
+    /// What was typed here is of another conversation now.
+    pub(super) fn forget(&mut self) {
+        self.standing.clear();
+    }
+
+    /// One line of aish itself, or several.
+    pub(super) async fn tell(&mut self, text: &str) -> Result<(), Failure> {
+        self.ui
+            .show(notice::line(text, self.look.is_colored()))
+            .await
+    }
+
+    pub(super) async fn refuse(&mut self, failure: &Failure) -> Result<(), Failure> {
+        let hint = failure
+            .hint
+            .as_ref()
+            .map(|it| format!("\nhint: {it}"))
+            .unwrap_or_default();
+        self.tell(&format!("{}{hint}", failure.message)).await
+    }
+
+    pub(super) async fn show(&mut self, rows: Vec<Row>) -> Result<(), Failure> {
+        let dim = self.look.is_colored();
+        let (bold, plain) = if dim {
+            ("\u{1b}[1m", "\u{1b}[0m")
+        } else {
+            ("", "")
+        };
+        let mut text = String::new();
+        let mut asked = Asked::default();
+        for row in rows {
+            match row {
+                Row::Asked(asker, line) => {
+                    if asked.rows == 0 {
+                        asked.stands = asker == Asker::Us && self.stands(&line);
+                    }
+                    asked.rows += 1;
+                    if !asked.stands && (asked.rows <= QUESTION_ROWS || self.ui.columns().is_none())
+                    {
+                        text.push_str(&format!("{bold}{line}{plain}\n"));
+                    }
+                    continue;
+                }
+                Row::Text(line) => {
+                    self.standing.clear();
+                    text.push_str(&asked.rest(dim, self.ui.columns()));
+                    text.push_str(&(line + "\n"));
+                }
+                Row::Notice(line) => {
+                    text.push_str(&asked.rest(dim, self.ui.columns()));
+                    text.push_str(&notice::line(&line, dim));
+                }
+            }
+            asked = Asked::default();
+        }
+        text.push_str(&asked.rest(dim, self.ui.columns()));
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.ui.show(text).await
+    }
+
+    /// The past: only the last of it.
+    pub(super) async fn show_tail(&mut self, mut rows: Vec<Row>) -> Result<(), Failure> {
+        rows.drain(..rows.len().saturating_sub(self.tail));
+        self.show(rows).await
+    }
+
+    /// What a command printed. A person gets as much as can be read; what is left out stands first, where the text is
+    /// a transcript and its end matters.
+    pub(super) async fn print(&mut self, text: &str) -> Result<(), Failure> {
+        let rows = text.lines().count();
+        if self.ui.columns().is_none() || rows <= COMMAND_ROWS {
+            return self.ui.show(text.to_owned()).await;
+        }
+        let left_out = rows - COMMAND_ROWS;
+        self.tell(&format!(
+            "{left_out} rows are left out; the same command of aishctl prints them all"
+        ))
+        .await?;
+        let last: String = text
+            .lines()
+            .skip(left_out)
+            .flat_map(|it| [it, "\n"])
+            .collect();
+        self.ui.show(last).await
+    }
+
+    /// Whether this question is the oldest of those that stand on the screen.
+    fn stands(&mut self, line: &str) -> bool {
+        let at = self.standing.iter().position(|it| {
+            let asked = line.split_once("› ").map_or("", |it| it.1);
+            asked == it
+        });
+        match at {
+            Some(at) => {
+                self.standing.drain(..=at);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// A question while its rows come.
+#[derive(Default)]
+struct Asked {
+    rows: usize,
+    stands: bool,
+}
+
+impl Asked {
+    /// What is said of the rows that were not shown.
+    fn rest(&self, dim: bool, columns: Option<usize>) -> String {
+        if self.stands || self.rows <= QUESTION_ROWS || columns.is_none() {
+            return String::new();
+        }
+        notice::line(
+            &format!(
+                "{} more lines of this question; :log has them",
+                self.rows - QUESTION_ROWS
+            ),
+            dim,
+        )
+    }
+}

@@ -1,0 +1,118 @@
+//! Questions on their way: kept until the daemon has them, sent one at a time because calls may overtake each other,
+//! and again under the same key when the connection was lost (G4).
+
+use std::collections::VecDeque;
+
+use aish_proto::id::ConversationId;
+use aish_proto::turn::{Attachment, Send, SendMode, SendParams, SendResult};
+use ulid::Ulid;
+
+use crate::ask;
+use crate::connect::{CallError, Caller};
+
+/// Lines that wait to be sent; no more are read until one is.
+const LINES: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    /// Each with its key.
+    lines: VecDeque<(String, String)>,
+    sending: bool,
+}
+
+impl Outbox {
+    pub(super) fn put(&mut self, text: String) {
+        self.lines.push_back((Ulid::new().to_string(), text));
+    }
+
+    /// Before all others that are not on their way.
+    pub(super) fn put_first(&mut self, text: String) {
+        let at = usize::from(self.sending).min(self.lines.len());
+        self.lines.insert(at, (Ulid::new().to_string(), text));
+    }
+
+    /// The next question to send, unless one is on its way.
+    pub(super) fn next(&mut self) -> Option<(String, String)> {
+        let next = self.lines.front().filter(|_| !self.sending).cloned();
+        self.sending |= next.is_some();
+        next
+    }
+
+    /// It has arrived, or it is refused.
+    pub(super) fn done(&mut self) {
+        self.sending = false;
+        self.lines.pop_front();
+    }
+
+    /// Nobody knows whether it has arrived.
+    pub(super) fn lost(&mut self) {
+        self.sending = false;
+    }
+
+    pub(super) fn unsent(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(|(_, text)| text.as_str())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty() && !self.sending
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.lines.len() >= LINES
+    }
+}
+
+/// Sends one question; what is too large for one line of the wire goes ahead in pieces.
+pub(super) async fn send(
+    caller: &Caller,
+    conversation: ConversationId,
+    model: Option<String>,
+    (key, mut text): (String, String),
+) -> Result<SendResult, CallError> {
+    let mut attachments = Vec::new();
+    let escaped = serde_json::to_string(&text).map_or(usize::MAX, |it| it.len());
+    if escaped > caller.line_bytes().saturating_sub(16 << 10) {
+        let blob = ask::put(caller, &text).await?;
+        attachments.push(Attachment {
+            name: "question".to_owned(),
+            text: None,
+            blob: Some(blob),
+        });
+        text = "The request is the attached text \"question\".".to_owned();
+    }
+    let params = SendParams {
+        conversation,
+        text,
+        idempotency_key: key,
+        mode: SendMode::Queue,
+        expected_turn: None,
+        model,
+        attachments,
+        new: None,
+    };
+    caller.call::<Send>(params).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_sent_at_a_time_and_again_under_its_key() {
+        let mut outbox = Outbox::default();
+        outbox.put("one".into());
+        outbox.put("two".into());
+        let first = outbox.next().unwrap();
+        assert_eq!(None, outbox.next());
+        outbox.put_first("now".into());
+        outbox.lost();
+        assert_eq!(Some(first), outbox.next());
+        outbox.done();
+        assert_eq!("now", outbox.next().unwrap().1);
+        outbox.done();
+        assert_eq!("two", outbox.next().unwrap().1);
+        assert!(!outbox.is_empty());
+        outbox.done();
+        assert!(outbox.is_empty());
+    }
+}

@@ -1,0 +1,71 @@
+//! A window without a terminal: lines of stdin in, rows on stdout, nothing else.
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use super::ui::{Head, Input, Names, Ui};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[derive(Debug)]
+pub(crate) struct Plain<R, O> {
+    from: R,
+    to: O,
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+    ended: bool,
+}
+
+impl<R, O> Plain<R, O> {
+    pub(crate) fn new(from: R, to: O) -> Self {
+        Self {
+            from,
+            to,
+            line: Vec::new(),
+            ended: false,
+        }
+    }
+}
+
+impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> Ui for Plain<R, O> {
+    async fn next(&mut self) -> Result<Input, Failure> {
+        if self.ended {
+            return Ok(Input::End);
+        }
+        let read = self
+            .from
+            .read_until(b'\n', &mut self.line)
+            .await
+            .map_err(|error| Failure::new(Exit::FAILED, format!("cannot read stdin: {error}")))?;
+        self.ended = read == 0;
+        if self.ended && self.line.is_empty() {
+            return Ok(Input::End);
+        }
+        // At the end too: a last line without its line feed may have come while we did something else.
+        let line = std::mem::take(&mut self.line);
+        Ok(Input::Line(String::from_utf8_lossy(&line).into_owned()))
+    }
+
+    async fn show(&mut self, text: String) -> Result<(), Failure> {
+        let written = async {
+            self.to.write_all(text.as_bytes()).await?;
+            self.to.flush().await
+        };
+        written.await.map_err(|error| Failure::output(&error))
+    }
+
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn head(&mut self, _: Head) {}
+
+    fn names(&mut self, _: Names) {}
+
+    fn leaving_is_near(&mut self) {}
+
+    fn resumed(&mut self) {}
+
+    fn columns(&self) -> Option<usize> {
+        None
+    }
+}

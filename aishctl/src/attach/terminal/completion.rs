@@ -1,0 +1,118 @@
+//! What Tab gives behind a colon: commands and options of the one grammar, names of conversations and models.
+
+use clap::CommandFactory as _;
+
+use crate::args::Ctl;
+use crate::attach::ui::Names;
+use crate::safe;
+
+/// Verbs of a window that the grammar does not have.
+const VERBS: [&str; 5] = ["ask", "now", "switch", "help", "quit"];
+
+/// Where the word at the end begins, and what it may become.
+#[must_use]
+pub(super) fn complete(typed: &str, names: &Names) -> (usize, Vec<String>) {
+    let start = typed.rfind(char::is_whitespace).map_or(1, |it| it + 1);
+    let (before, word) = typed.split_at(start.min(typed.len()));
+    let before: Vec<&str> = before.trim_start_matches(':').split_whitespace().collect();
+    let mut found: Vec<String> = candidates(&before, names)
+        .into_iter()
+        .filter(|it| {
+            it.trim_start_matches('\'')
+                .starts_with(word.trim_start_matches('\''))
+        })
+        .filter(|it| !(word.is_empty() && it.starts_with('-')))
+        .collect();
+    found.sort();
+    found.dedup();
+    (start, found)
+}
+
+fn candidates(before: &[&str], names: &Names) -> Vec<String> {
+    let mut grammar = Ctl::command().disable_help_flag(true);
+    grammar.build();
+    let mut at = &grammar;
+    let mut depth = 0;
+    for word in before {
+        if let Some(inner) = at.find_subcommand(word) {
+            at = inner;
+            depth += 1;
+        }
+    }
+    let mut found: Vec<String> = at
+        .get_subcommands()
+        .map(|it| it.get_name().to_owned())
+        .collect();
+    if before.is_empty() {
+        found.extend(VERBS.map(str::to_owned));
+        return found;
+    }
+    if depth == 0 {
+        // A verb of the window, or of nobody.
+        found.clear();
+    } else {
+        found.extend(
+            at.get_arguments()
+                .filter_map(|it| it.get_long())
+                .map(|it| format!("--{it}")),
+        );
+    }
+    let names = match (before, depth) {
+        ([.., "-C" | "--conversation"] | ["switch"], _) => &names.conversations,
+        ([.., "-m" | "--model"] | ["model" | "models"], _) => &names.models,
+        // A conversation may follow wherever the command takes one.
+        _ if takes_conversation(at) => &names.conversations,
+        _ => return found,
+    };
+    // A verb of the window takes the rest of the line as it is.
+    let written = if depth == 0 { safe::one_line } else { quoted };
+    found.extend(names.iter().map(|it| written(it)));
+    found
+}
+
+fn takes_conversation(command: &clap::Command) -> bool {
+    command
+        .get_positionals()
+        .any(|it| it.get_id() == "conversation")
+}
+
+/// As the grammar reads it back.
+fn quoted(name: &str) -> String {
+    let name = safe::one_line(name);
+    shlex::try_quote(&name).map_or_else(|_| name.clone(), std::borrow::Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(typed: &str, start: usize, expected: &[&str]) {
+        let names = Names {
+            conversations: vec!["proj".into(), "two words".into(), "prose\u{1b}[2J".into()],
+            models: vec!["deep".into(), "fast".into()],
+        };
+        let (at, found) = complete(typed, &names);
+        assert_eq!(
+            (start, expected.to_vec()),
+            (at, found.iter().map(String::as_str).collect()),
+            "{typed}"
+        );
+    }
+
+    #[test]
+    fn tab_knows_the_grammar_and_the_names() {
+        check(":sw", 1, &["switch"]);
+        check(":qu", 1, &["queue", "quit"]);
+        check(":queue d", 7, &[]);
+        check(":queue re", 7, &["remove", "resume"]);
+        check(":switch p", 8, &["proj", "prose[2J"]);
+        check(":switch ", 8, &["proj", "prose[2J", "two words"]);
+        check(":log 'pro", 5, &["'prose[2J'", "proj"]);
+        check(":model d", 7, &["deep"]);
+        check(":log proj", 5, &["proj"]);
+        check(":conv ls --al", 9, &["--all"]);
+        check(":search x -C proj", 13, &["proj"]);
+        check("ls", 1, &[]);
+    }
+}

@@ -1,0 +1,134 @@
+//! The thread of the line editor: lines are read here and nowhere else.
+
+use std::io;
+use std::sync::Arc;
+
+use rustix::process::{Signal, kill_current_process_group};
+use rustyline::error::ReadlineError;
+use rustyline::history::MemHistory;
+use rustyline::{Config, Editor, ExternalPrinter};
+
+use super::history::{self, History};
+use super::hooks::{Hooks, Room};
+use super::screen::Screen;
+use super::{Keymap, keys, mode};
+use crate::attach::ui::Input;
+
+pub(super) struct LineEditor {
+    editor: Editor<Hooks, MemHistory>,
+    screen: Arc<Screen>,
+    history: Option<History>,
+}
+
+impl LineEditor {
+    /// An editor of our stdin, and what wakes it.
+    pub(super) fn new(
+        screen: &Arc<Screen>,
+        keymap: Keymap,
+        history: Option<History>,
+    ) -> io::Result<(Self, impl ExternalPrinter + Send + use<>)> {
+        let config = Config::builder()
+            .edit_mode(match keymap {
+                Keymap::Emacs => rustyline::EditMode::Emacs,
+                Keymap::Vi => rustyline::EditMode::Vi,
+            })
+            // The hooks are asked only where colours are on; they know better whether any are wanted.
+            .color_mode(rustyline::ColorMode::Forced)
+            .completion_type(rustyline::CompletionType::Circular)
+            .bell_style(rustyline::config::BellStyle::None)
+            .bracketed_paste(false)
+            .history_ignore_space(true)
+            .max_history_size(history::LINES)
+            .map_err(io::Error::other)?
+            .build();
+        let lines = MemHistory::with_config(&config);
+        let mut editor = Editor::with_history(config, lines).map_err(io::Error::other)?;
+        editor.set_helper(Some(Hooks {
+            screen: Arc::clone(screen),
+        }));
+        for (key, handler) in keys::bindings(screen) {
+            editor.bind_sequence(key, handler);
+        }
+        for line in history.iter().flat_map(History::load) {
+            drop(editor.add_history_entry(line));
+        }
+        let printer = editor.create_external_printer().map_err(io::Error::other)?;
+        Ok((
+            Self {
+                editor,
+                screen: Arc::clone(screen),
+                history,
+            },
+            printer,
+        ))
+    }
+
+    /// Reads lines until nobody wants any.
+    pub(super) fn run(mut self) {
+        let mut begun = (String::new(), String::new());
+        loop {
+            let room = Room::of(self.screen.begin_line(), &self.screen);
+            let (left, right) = std::mem::take(&mut begun);
+            let read = self.editor.readline_with_initial(&room, (&left, &right));
+            match (read, self.screen.end_line()) {
+                (Ok(line), _) => {
+                    if self.sent(&line).is_err() {
+                        return;
+                    }
+                }
+                (Err(ReadlineError::Interrupted), Some(suspended)) => {
+                    suspend(&self.screen);
+                    begun = (suspended.left, suspended.right);
+                }
+                (Err(ReadlineError::Interrupted), None) => {}
+                (Err(_), _) => return,
+            }
+        }
+    }
+
+    fn sent(&mut self, line: &str) -> Result<(), ()> {
+        drop(self.editor.add_history_entry(line));
+        let whole = self.screen.unfold(&keys::joined(line));
+        if let Some(history) = &self.history {
+            // A line that could not be kept is still sent.
+            drop(history.add(&whole));
+        }
+        self.screen
+            .inputs
+            .blocking_send(Input::Line(whole))
+            .map_err(drop)
+    }
+}
+
+/// Somebody must hear of the end, also if it was a panic.
+impl Drop for LineEditor {
+    fn drop(&mut self) {
+        let end = if std::thread::panicking() {
+            Input::Broken
+        } else {
+            Input::End
+        };
+        drop(self.screen.inputs.blocking_send(end));
+    }
+}
+
+/// Wakes the editor whenever there is something to draw, but not for every row of a burst.
+pub(super) fn print(screen: &Screen, mut printer: impl ExternalPrinter) {
+    // It ends in a line feed, else the editor adds one: up and down again is where the prompt was.
+    const WAKE: &str = "\u{1b}[A\n";
+    while screen
+        .wake_when_due(|| printer.print(WAKE.to_owned()))
+        .is_ok()
+    {
+        std::thread::sleep(super::BATCH);
+    }
+}
+
+/// Stops the whole job, as the shell expects it of Ctrl-Z, and returns when it goes on.
+fn suspend(screen: &Screen) {
+    mode::give_back();
+    screen.stop(|| {
+        let _stopped = kill_current_process_group(Signal::TSTP);
+    });
+    mode::take_again();
+}

@@ -1,0 +1,205 @@
+//! The lines typed before, of all terminals of this person: one JSON string a line, appended under a lock, in a
+//! file that nobody else may read. Lines that begin with a space are not kept.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::{Path, PathBuf};
+
+/// Lines that are offered.
+pub(super) const LINES: usize = 1000;
+/// A file larger than this is cut to its newest lines.
+const FILE_BYTES: u64 = 1 << 20;
+/// A longer line is not worth keeping.
+const LINE_BYTES: usize = 4 << 10;
+
+#[derive(Debug)]
+pub(super) struct History {
+    path: PathBuf,
+}
+
+impl History {
+    /// In this state directory, which is made if it is missing.
+    pub(super) fn at(directory: &Path) -> Self {
+        Self {
+            path: directory.join("history"),
+        }
+    }
+
+    /// The newest lines, oldest first. A file that cannot be read is an empty one: it is no reason not to start.
+    pub(super) fn load(&self) -> Vec<String> {
+        self.open()
+            .and_then(|mut file| newest(&mut file))
+            .unwrap_or_default()
+    }
+
+    /// Adds a line where it may be kept.
+    pub(super) fn add(&self, line: &str) -> io::Result<()> {
+        if !is_kept(line) {
+            return Ok(());
+        }
+        let mut file = self.open()?;
+        file.lock()?;
+        let mut record = serde_json::to_string(line)?;
+        record.push('\n');
+        let size = file.seek(SeekFrom::End(0))?;
+        if size > 0 && !ends_in_line_feed(&mut file)? {
+            // Somebody was killed while writing; his line is lost, ours is not.
+            record.insert(0, '\n');
+        }
+        file.write_all(record.as_bytes())?;
+        if size + record.len() as u64 > FILE_BYTES {
+            let kept = newest(&mut file)?;
+            let mut text = String::new();
+            for line in &kept[kept.len().saturating_sub(LINES / 2)..] {
+                text.push_str(&serde_json::to_string(line)?);
+                text.push('\n');
+            }
+            file.set_len(0)?;
+            file.write_all(text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The file, if it is ours and for us alone.
+    fn open(&self) -> io::Result<File> {
+        if let Some(directory) = self.path.parent() {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)?;
+        }
+        let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(no_follow)
+            .open(&self.path)?;
+        let about = file.metadata()?;
+        if !about.is_file() || about.uid() != rustix::process::getuid().as_raw() {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        }
+        if about.permissions().mode() & 0o077 != 0 {
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        }
+        Ok(file)
+    }
+}
+
+/// Whether a line is for the history at all.
+pub(super) fn is_kept(line: &str) -> bool {
+    !line.starts_with(char::is_whitespace) && !line.is_empty() && line.len() <= LINE_BYTES
+}
+
+fn ends_in_line_feed(file: &mut File) -> io::Result<bool> {
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+/// The newest lines of the file's end. What is no record is passed over.
+fn newest(file: &mut File) -> io::Result<Vec<String>> {
+    let size = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(size.saturating_sub(FILE_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines: Vec<String> = Vec::new();
+    for line in text
+        .lines()
+        .filter_map(|it| serde_json::from_str::<String>(it).ok())
+    {
+        // What stands in the file is shown by a key: it may be no more than was typed.
+        let line: String = line
+            .chars()
+            .filter(|it| matches!(it, '\n' | '\t') || !it.is_control())
+            .collect();
+        if is_kept(&line) && lines.last() != Some(&line) {
+            lines.push(line);
+        }
+    }
+    lines.drain(..lines.len().saturating_sub(LINES));
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn several_terminals_add_to_one_file_and_nobody_else_reads_it() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join("state/aish");
+        let (one, two) = (History::at(&state), History::at(&state));
+        std::thread::scope(|scope| {
+            for (name, history) in [("one", &one), ("two", &two)] {
+                scope.spawn(move || {
+                    for n in 0..50 {
+                        history.add(&format!("{name}\n{n}")).unwrap();
+                    }
+                });
+            }
+        });
+        let lines = History::at(&state).load();
+        assert_eq!(100, lines.len());
+        for name in ["one", "two"] {
+            let ours: Vec<&String> = lines.iter().filter(|it| it.starts_with(name)).collect();
+            let expected: Vec<String> = (0..50).map(|it| format!("{name}\n{it}")).collect();
+            assert_eq!(expected.iter().collect::<Vec<_>>(), ours);
+        }
+        assert_eq!((0o700, 0o600), (mode(&state), mode(&state.join("history"))));
+    }
+
+    #[test]
+    fn a_secret_behind_a_space_is_not_kept_and_neither_is_what_is_broken() {
+        let state = tempfile::tempdir().unwrap();
+        let history = History::at(state.path());
+        std::fs::write(
+            state.path().join("history"),
+            b"\"a\\u001b[2J\"\nnot json\n\xff\n\"cut",
+        )
+        .unwrap();
+        for line in [" secret", "", "b", "b", &"x".repeat(LINE_BYTES + 1)] {
+            history.add(line).unwrap();
+        }
+        assert_eq!(vec!["a[2J", "b"], history.load());
+        assert_eq!(0o600, mode(&state.path().join("history")));
+        let text = std::fs::read_to_string(state.path().join("history"));
+        assert!(!text.unwrap_or_default().contains("secret"));
+    }
+
+    #[test]
+    fn it_stays_small() {
+        let state = tempfile::tempdir().unwrap();
+        let history = History::at(state.path());
+        for n in 0..600 {
+            history.add(&format!("{n} {}", "x".repeat(3000))).unwrap();
+        }
+        let size = std::fs::metadata(state.path().join("history"))
+            .unwrap()
+            .len();
+        assert!(size < 2 * FILE_BYTES, "{size}");
+        assert!(history.load().last().unwrap().starts_with("599 "));
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let state = tempfile::tempdir().unwrap();
+        let target = state.path().join("target");
+        std::fs::write(&target, "kept").unwrap();
+        std::os::unix::fs::symlink(&target, state.path().join("history")).unwrap();
+        let history = History::at(state.path());
+        history.add("a line").unwrap_err();
+        assert!(history.load().is_empty());
+        assert_eq!("kept", std::fs::read_to_string(target).unwrap());
+    }
+}

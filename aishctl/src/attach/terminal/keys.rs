@@ -1,0 +1,186 @@
+//! The keys that are ours: Enter, Ctrl-C, Ctrl-D, Ctrl-Z (spec 80, 2.5). All others are the editor's.
+
+use std::sync::Arc;
+
+use rustyline::{
+    Cmd, ConditionalEventHandler, EditMode, Event, EventContext, EventHandler, KeyCode, KeyEvent,
+    Modifiers, Movement, RepeatCount,
+};
+
+use super::screen::{Screen, Suspended};
+use crate::attach::ui::{Input, Typed};
+
+#[derive(Clone, Copy, Debug)]
+enum Key {
+    Enter,
+    Interrupt,
+    End,
+    Suspend,
+}
+
+struct Bound {
+    key: Key,
+    screen: Arc<Screen>,
+}
+
+/// Every key with what it does.
+pub(super) fn bindings(screen: &Arc<Screen>) -> Vec<(KeyEvent, EventHandler)> {
+    let bound = |key| {
+        EventHandler::Conditional(Box::new(Bound {
+            key,
+            screen: Arc::clone(screen),
+        }))
+    };
+    vec![
+        (KeyEvent(KeyCode::Enter, Modifiers::NONE), bound(Key::Enter)),
+        (KeyEvent::ctrl('J'), bound(Key::Enter)),
+        (KeyEvent::ctrl('M'), bound(Key::Enter)),
+        (KeyEvent::ctrl('C'), bound(Key::Interrupt)),
+        (KeyEvent::ctrl('D'), bound(Key::End)),
+        (KeyEvent::ctrl('Z'), bound(Key::Suspend)),
+        // The editor would take it for Ctrl-C, and give up the line.
+        (KeyEvent::ctrl('\\'), EventHandler::Simple(Cmd::Noop)),
+        // A new line in the line, where the terminal tells it from Enter.
+        (
+            KeyEvent(KeyCode::Enter, Modifiers::ALT),
+            EventHandler::Simple(Cmd::Newline),
+        ),
+        (
+            KeyEvent(KeyCode::Char('\r'), Modifiers::ALT),
+            EventHandler::Simple(Cmd::Newline),
+        ),
+    ]
+}
+
+impl ConditionalEventHandler for Bound {
+    fn handle(
+        &self,
+        _: &Event,
+        _: RepeatCount,
+        _: bool,
+        context: &EventContext<'_>,
+    ) -> Option<Cmd> {
+        let (line, at) = (context.line(), context.pos());
+        match self.key {
+            Key::Enter => Some(self.enter(line, at)),
+            Key::Interrupt => Some(self.interrupt(line)),
+            Key::End if line.is_empty() => {
+                self.screen.leave_line();
+                Some(Cmd::EndOfFile)
+            }
+            // It deletes a character, unless the editor is as vi: there it would send the line.
+            Key::End => (context.mode() == EditMode::Vi).then_some(Cmd::Noop),
+            Key::Suspend => {
+                let (left, right) = line.split_at(at);
+                self.screen.suspend_line(Suspended {
+                    left: left.to_owned(),
+                    right: right.to_owned(),
+                });
+                Some(Cmd::Interrupt)
+            }
+        }
+    }
+}
+
+impl Bound {
+    fn enter(&self, line: &str, at: usize) -> Cmd {
+        match ending(line) {
+            Ending::Empty => Cmd::Noop,
+            Ending::OpenFence => Cmd::Newline,
+            Ending::Continued if at == line.len() => Cmd::Newline,
+            Ending::Continued | Ending::Whole => {
+                self.screen.leave_line();
+                Cmd::AcceptLine
+            }
+        }
+    }
+
+    /// The conversation is cancelled and the line stays; where nothing runs, the line is cleared.
+    fn interrupt(&self, line: &str) -> Cmd {
+        let typed = if line.is_empty() {
+            Typed::Nothing
+        } else {
+            Typed::Something
+        };
+        if typed == Typed::Something && !self.screen.is_interruptible() {
+            return Cmd::Kill(Movement::WholeBuffer);
+        }
+        // A full queue: what was pressed before is not yet obeyed, and that is the same key.
+        drop(self.screen.inputs.try_send(Input::Interrupt(typed)));
+        Cmd::Noop
+    }
+}
+
+/// How far a line has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Empty,
+    /// A fence is open: Enter is part of the code.
+    OpenFence,
+    /// It ends with a backslash.
+    Continued,
+    Whole,
+}
+
+/// The line without the backslashes by which it was continued; in a fence they are code.
+#[must_use]
+pub(super) fn joined(line: &str) -> String {
+    let mut joined = String::with_capacity(line.len());
+    let mut fenced = false;
+    for row in line.split_inclusive('\n') {
+        fenced ^= opens_or_closes(row);
+        match row.strip_suffix("\\\n") {
+            Some(row) if !fenced => {
+                joined.push_str(row);
+                joined.push('\n');
+            }
+            Some(_) | None => joined.push_str(row),
+        }
+    }
+    joined
+}
+
+fn opens_or_closes(row: &str) -> bool {
+    row.trim_start().starts_with("```")
+}
+
+fn ending(line: &str) -> Ending {
+    if line.trim().is_empty() {
+        return Ending::Empty;
+    }
+    let fences = line.lines().filter(|it| opens_or_closes(it)).count();
+    if fences % 2 == 1 {
+        Ending::OpenFence
+    } else if line.ends_with('\\') {
+        Ending::Continued
+    } else {
+        Ending::Whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Ending) {
+        assert_eq!(expected, ending(line), "{line:?}");
+    }
+
+    #[test]
+    fn a_line_goes_on_after_a_backslash_and_in_a_fence() {
+        check(" ", Ending::Empty);
+        check("why?", Ending::Whole);
+        check("first \\", Ending::Continued);
+        check("look:\n```rust", Ending::OpenFence);
+        check("look:\n```rust\nfn a() \\", Ending::OpenFence);
+        check("look:\n```rust\nfn a()\n```", Ending::Whole);
+        check("inline ``` in a row", Ending::Whole);
+    }
+
+    #[test]
+    fn what_continued_a_line_is_not_sent() {
+        assert_eq!("one \ntwo\\", joined("one \\\ntwo\\"));
+        assert_eq!("```\na \\\nb\n```\nc", joined("```\na \\\nb\n```\nc"));
+    }
+}

@@ -1,0 +1,166 @@
+//! A window on a terminal: a line editor below, rows above it, and neither ever in the other. Four threads meet in
+//! [`screen`]: the window's own, the editor's, the printer's that wakes the editor, and the keyboard's.
+
+mod completion;
+mod editor;
+mod history;
+mod hooks;
+mod keyboard;
+mod keys;
+mod layout;
+mod mode;
+mod prompt;
+mod screen;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use self::screen::Screen;
+use super::look::Look;
+use super::ui::{Head, Input, Names, Ui};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Rows that come within this time are drawn together.
+const BATCH: Duration = Duration::from_millis(16);
+/// Lines and keys that wait for the window; then the editor waits.
+const INPUTS: usize = 16;
+
+/// Which glyphs the prompt has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Glyphs {
+    #[default]
+    Unicode,
+    /// For terminals and readers that know only ASCII.
+    Plain,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keymap {
+    #[default]
+    Emacs,
+    Vi,
+}
+
+/// The terminal as long as it is ours.
+#[derive(Debug)]
+pub(crate) struct Terminal {
+    screen: Arc<Screen>,
+    inputs: mpsc::Receiver<Input>,
+    /// What starts once there is a prompt to show.
+    editor: Option<Threads>,
+}
+
+/// What is done on threads of their own; they end with the process.
+struct Threads {
+    edit: Box<dyn FnOnce() + Send>,
+    print: Box<dyn FnOnce() + Send>,
+}
+
+impl std::fmt::Debug for Threads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Threads")
+    }
+}
+
+impl Terminal {
+    /// Takes the terminal of stdin and stdout.
+    pub(crate) fn open(state_directory: Option<&Path>, look: Look) -> io::Result<Self> {
+        let (sender, inputs) = mpsc::channel(INPUTS);
+        let screen = Screen::new(sender, look);
+        let tty = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+        let (keys, editors) = keyboard::editors_terminal()?;
+        rustix::stdio::dup2_stdin(&editors)?;
+        let history = state_directory.map(history::History::at);
+        let made = editor::LineEditor::new(&screen, look.keymap, history)
+            .and_then(|it| mode::take(tty.try_clone()?).map(|()| it));
+        let (editor, printer) = match made {
+            Ok(made) => made,
+            Err(error) => {
+                rustix::stdio::dup2_stdin(&tty)?;
+                return Err(error);
+            }
+        };
+        let carried = Arc::clone(&screen);
+        spawn("keyboard", move || {
+            keyboard::carry(tty, keys, &carried, look);
+        })?;
+        let woken = Arc::clone(&screen);
+        Ok(Self {
+            screen,
+            inputs,
+            editor: Some(Threads {
+                edit: Box::new(move || editor.run()),
+                print: Box::new(move || editor::print(&woken, printer)),
+            }),
+        })
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    // Never joined: it waits for keys, and the program ends without any.
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .map(drop)
+}
+
+impl Ui for Terminal {
+    async fn next(&mut self) -> Result<Input, Failure> {
+        let full = !self.screen.has_room();
+        tokio::select! {
+            input = self.inputs.recv() => input.ok_or_else(|| Failure::new(Exit::FAILED, "the line editor ended")),
+            () = self.screen.room.notified(), if full => Ok(Input::Room),
+        }
+    }
+
+    async fn show(&mut self, text: String) -> Result<(), Failure> {
+        self.screen.show(&text);
+        Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        self.screen.has_room()
+    }
+
+    fn head(&mut self, head: Head) {
+        self.screen.set_head(head);
+        if let Some(threads) = self.editor.take() {
+            // A terminal without threads is of no use; the end of the inputs says so.
+            drop(spawn("editor", threads.edit));
+            drop(spawn("printer", threads.print));
+        }
+    }
+
+    fn names(&mut self, names: Names) {
+        self.screen.set_names(names);
+    }
+
+    fn leaving_is_near(&mut self) {
+        self.screen.leave_soon();
+    }
+
+    fn resumed(&mut self) {
+        mode::take_again();
+        self.screen.resumed();
+    }
+
+    fn columns(&self) -> Option<usize> {
+        Some(screen::size().0)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if self.screen.is_editing() {
+            mode::say(b"\x1b[0m\r\n\x1b[J");
+        }
+        mode::say(self.screen.take_rows().as_bytes());
+        mode::give_back();
+    }
+}

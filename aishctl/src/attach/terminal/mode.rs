@@ -1,0 +1,91 @@
+//! The modes of the terminal that the person sits at: raw while a line is typed there, and as they were whenever the
+//! program ends, is stopped, or panics. Nobody else sets them: the editor has a terminal of its own to read from
+//! (see [`super::keyboard`]).
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr, ttyname,
+};
+
+const PASTES_ARE_MARKED: &[u8] = b"\x1b[?2004h";
+const PASTES_ARE_KEYS: &[u8] = b"\x1b[?2004l";
+
+/// The terminal as it was. Global, because a panic anywhere must find it.
+static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
+static HOOK: Once = Once::new();
+
+struct Before {
+    tty: OwnedFd,
+    modes: Termios,
+    /// The same terminal, opened for us alone: writing there never blocks, and the shell's own is left as it is.
+    out: Option<OwnedFd>,
+}
+
+fn lock() -> MutexGuard<'static, Option<Before>> {
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes the terminal; [`give_back`] undoes it.
+pub(super) fn take(tty: OwnedFd) -> io::Result<()> {
+    let modes = tcgetattr(&tty)?;
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let name = ttyname(rustix::stdio::stdout(), Vec::new()).ok();
+    let out = name.and_then(|it| open(it.as_c_str(), flags, Mode::empty()).ok());
+    *lock() = Some(Before { tty, modes, out });
+    HOOK.call_once(|| {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            report(panic);
+        }));
+    });
+    take_again();
+    Ok(())
+}
+
+/// Sets the raw modes again, after the shell had the terminal for a while.
+pub(super) fn take_again() {
+    if let Some(before) = &*lock() {
+        let mut raw = before.modes.clone();
+        raw.input_modes -= InputModes::BRKINT
+            | InputModes::ICRNL
+            | InputModes::INPCK
+            | InputModes::ISTRIP
+            | InputModes::IXON;
+        raw.local_modes -=
+            LocalModes::ECHO | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ISIG;
+        let _hung_up = tcsetattr(&before.tty, OptionalActions::Now, &raw);
+        before.say(PASTES_ARE_MARKED);
+    }
+}
+
+/// Puts the modes back. Waits for nothing: the terminal may be stopped, or gone.
+pub(super) fn give_back() {
+    if let Some(before) = &*lock() {
+        before.say(PASTES_ARE_KEYS);
+        let _hung_up = tcsetattr(&before.tty, OptionalActions::Now, &before.modes);
+    }
+}
+
+/// Writes what the terminal takes at once.
+pub(super) fn say(bytes: &[u8]) {
+    if let Some(before) = &*lock() {
+        before.say(bytes);
+    }
+}
+
+impl Before {
+    fn say(&self, mut bytes: &[u8]) {
+        while let (false, Some(out)) = (bytes.is_empty(), &self.out) {
+            match rustix::io::write(out, bytes) {
+                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What stands before the line being typed: `proj · deep ● `. Its width is fixed while a line is edited, because
+//! the editor has laid the line out behind it.
+
+use unicode_width::UnicodeWidthChar as _;
+
+use super::Glyphs;
+use crate::attach::ui::{Head, State};
+use crate::safe;
+
+/// The glyph with a space on each side.
+const GLYPH_COLUMNS: usize = 3;
+/// The widest prompt; a long name is cut.
+const COLUMNS: usize = 40;
+
+/// How many columns the prompt takes on a terminal of this width.
+#[must_use]
+pub(super) fn width(head: &Head, glyphs: Glyphs, columns: usize) -> usize {
+    let most = COLUMNS.min(columns / 2).max(GLYPH_COLUMNS + 1);
+    (columns_of(&name(head, glyphs)) + GLYPH_COLUMNS).min(most)
+}
+
+/// The prompt in exactly that many columns.
+#[must_use]
+pub(super) fn text(head: &Head, glyphs: Glyphs, width: usize, color: bool) -> String {
+    let room = width.saturating_sub(GLYPH_COLUMNS);
+    let mut shown = name(head, glyphs);
+    if columns_of(&shown) > room {
+        let cut = match glyphs {
+            Glyphs::Unicode => '…',
+            Glyphs::Plain => '~',
+        };
+        let mut left = room.saturating_sub(1);
+        let fits = shown.chars().take_while(|it| {
+            let columns = it.width().unwrap_or(0);
+            let fits = columns <= left;
+            left = left.saturating_sub(columns);
+            fits
+        });
+        shown = fits.chain((room > 0).then_some(cut)).collect();
+    }
+    let pad = " ".repeat(room.saturating_sub(columns_of(&shown)));
+    let (glyph, style) = glyph(head.state, glyphs);
+    if color {
+        format!("{shown}{pad} {style}{glyph}\u{1b}[0m ")
+    } else {
+        format!("{shown}{pad} {glyph} ")
+    }
+}
+
+fn name(head: &Head, glyphs: Glyphs) -> String {
+    let between = match glyphs {
+        Glyphs::Unicode => " · ",
+        Glyphs::Plain => ", ",
+    };
+    let conversation = safe::one_line(&head.conversation);
+    match head.model.as_deref().map(safe::one_line) {
+        Some(model) => conversation + between + &model,
+        None => conversation,
+    }
+}
+
+fn glyph(state: State, glyphs: Glyphs) -> (char, &'static str) {
+    let (unicode, plain, style) = match state {
+        State::Idle => ('○', '-', "\u{1b}[2m"),
+        State::Running => ('●', '*', "\u{1b}[32m"),
+        State::Waiting => ('?', '?', "\u{1b}[1;33m"),
+        State::Problem => ('!', '!', "\u{1b}[1;31m"),
+    };
+    match glyphs {
+        Glyphs::Unicode => (unicode, style),
+        Glyphs::Plain => (plain, style),
+    }
+}
+
+/// As the editor counts: each character for itself.
+fn columns_of(text: &str) -> usize {
+    text.chars().map(|it| it.width().unwrap_or(0)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(conversation: &str, model: Option<&str>, width: usize, expected: &str) {
+        let head = Head {
+            conversation: conversation.to_owned(),
+            model: model.map(str::to_owned),
+            state: State::Running,
+        };
+        let shown = text(&head, Glyphs::Unicode, width, false);
+        assert_eq!(expected, shown);
+        assert_eq!(width, columns_of(&shown));
+    }
+
+    #[test]
+    fn it_says_where_one_is_in_the_width_that_it_has() {
+        check("proj", Some("deep"), 14, "proj · deep ● ");
+        check("proj", Some("fast-one"), 14, "proj · fas… ● ");
+        check("proj", Some("a"), 14, "proj · a    ● ");
+        check("proj", None, 7, "proj ● ");
+        check("日本語", Some("m"), 8, "日本… ● ");
+        check("日本語", Some("m"), 7, "日…  ● ");
+        check("a\u{1b}[2J\nb", None, 10, "a[2J b  ● ");
+    }
+
+    #[test]
+    fn plain_glyphs_are_ascii_and_of_the_same_width() {
+        for (state, glyph) in [
+            (State::Idle, '-'),
+            (State::Running, '*'),
+            (State::Waiting, '?'),
+            (State::Problem, '!'),
+        ] {
+            let head = Head {
+                conversation: "proj".into(),
+                model: Some("deep".into()),
+                state,
+            };
+            let columns = width(&head, Glyphs::Plain, 80);
+            assert_eq!(
+                format!("proj, deep {glyph} "),
+                text(&head, Glyphs::Plain, columns, false)
+            );
+        }
+    }
+
+    #[test]
+    fn it_leaves_half_of_the_row_to_the_line() {
+        let head = Head {
+            conversation: "a long name of a conversation".into(),
+            model: None,
+            state: State::Idle,
+        };
+        assert_eq!(10, width(&head, Glyphs::Unicode, 20));
+        assert_eq!(32, width(&head, Glyphs::Unicode, 80));
+        assert_eq!(4, width(&head, Glyphs::Unicode, 3));
+    }
+}

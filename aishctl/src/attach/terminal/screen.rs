@@ -1,0 +1,391 @@
+//! What the editor's thread and the rest of the program share: rows that wait to be shown, the prompt, and where
+//! the editor is. Only the editor's thread ever writes to the terminal. It does so when it draws its line: the
+//! cursor stands at the beginning of the prompt's cleared row then, so rows and after them the prompt are one write,
+//! and no row can get into the line. The printer only wakes the editor to draw.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::sync::{Notify, mpsc};
+
+use super::{layout, prompt};
+use crate::attach::look::Look;
+use crate::attach::ui::{Head, Input, Names, State};
+
+/// Rows that wait, in bytes. A terminal that shows nothing (Ctrl-S) stops the window here, and so the daemon.
+const ROWS_BYTES: usize = 256 << 10;
+/// How long Tab waits for the names of today.
+const NAMES_WITHIN: Duration = Duration::from_millis(100);
+/// How long a stop may take to come.
+const STOPPED_WITHIN: Duration = Duration::from_millis(300);
+/// Pastes that stand in lines as a mark.
+const PASTES: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Between two lines, or before the first.
+    Away,
+    /// The prompt is on the screen and keys are read.
+    Editing,
+    /// A key ended the line; what wakes the editor now would be written into it.
+    Leaving,
+}
+
+/// Why the editor gave up a line that was not finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Suspended {
+    pub(super) left: String,
+    pub(super) right: String,
+}
+
+#[derive(Debug)]
+struct Shared {
+    rows: String,
+    head: Head,
+    /// Of the prompt, while this line is edited.
+    width: usize,
+    phase: Phase,
+    /// A wake is on its way to the editor.
+    rung: bool,
+    /// A key was pressed since the last drawing: that one is not the wake's.
+    keyed: bool,
+    /// The prompt on the screen is not that of now.
+    stale: bool,
+    /// The line is higher than the screen: drawing above it would leave pieces of it behind.
+    tall: bool,
+    /// Of the terminal, columns and rows.
+    size: (usize, usize),
+    /// What the editor lays its line out for. It hears of a new size a little later than the terminal has it.
+    columns: usize,
+    leave_until: Option<Instant>,
+    suspended: Option<Suspended>,
+    /// The stop that was asked for is over.
+    resumed: bool,
+    names: Names,
+    /// Counted up whenever names came.
+    names_came: u64,
+    pastes: VecDeque<(String, String)>,
+    pasted: usize,
+}
+
+/// Shared by the threads of one terminal.
+#[derive(Debug)]
+pub(super) struct Screen {
+    shared: Mutex<Shared>,
+    changed: Condvar,
+    names: Condvar,
+    pub(super) room: Notify,
+    pub(super) inputs: mpsc::Sender<Input>,
+    look: Look,
+}
+
+impl Screen {
+    pub(super) fn new(inputs: mpsc::Sender<Input>, look: Look) -> Arc<Self> {
+        Arc::new(Self {
+            shared: Mutex::new(Shared {
+                rows: String::new(),
+                head: Head::default(),
+                width: 0,
+                phase: Phase::Away,
+                rung: false,
+                keyed: false,
+                stale: false,
+                tall: false,
+                size: size(),
+                columns: 0,
+                leave_until: None,
+                suspended: None,
+                resumed: false,
+                names: Names::default(),
+                names_came: 0,
+                pastes: VecDeque::new(),
+                pasted: 0,
+            }),
+            changed: Condvar::new(),
+            names: Condvar::new(),
+            room: Notify::new(),
+            inputs,
+            look,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // --- the window's side
+
+    pub(super) fn show(&self, text: &str) {
+        self.lock().rows.push_str(text);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.lock().rows.len() < ROWS_BYTES
+    }
+
+    pub(super) fn set_head(&self, head: Head) {
+        let mut shared = self.lock();
+        if shared.head != head {
+            shared.head = head;
+            shared.stale = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// The program goes on after a stop; somebody else wrote on the terminal meanwhile.
+    pub(super) fn resumed(&self) {
+        let mut shared = self.lock();
+        shared.stale = true;
+        shared.resumed = true;
+        self.changed.notify_all();
+    }
+
+    /// What was not drawn.
+    pub(super) fn take_rows(&self) -> String {
+        std::mem::take(&mut self.lock().rows)
+    }
+
+    pub(super) fn leave_soon(&self) {
+        self.lock().leave_until = Some(Instant::now() + crate::attach::LEAVE_WITHIN);
+    }
+
+    pub(super) fn set_names(&self, names: Names) {
+        let mut shared = self.lock();
+        shared.names = names;
+        shared.names_came += 1;
+        self.names.notify_all();
+    }
+
+    /// The cursor stands in a line that nobody will finish.
+    pub(super) fn is_editing(&self) -> bool {
+        self.lock().phase != Phase::Away
+    }
+
+    // --- the printer's side
+
+    /// Waits until there is something to draw and the editor can be woken, then wakes it. The lock is held over
+    /// `wake`, so the editor cannot leave its line meanwhile; there is never more than one wake on its way,
+    /// so `wake` does not block.
+    pub(super) fn wake_when_due<E>(&self, wake: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let mut shared = self
+            .changed
+            .wait_while(self.lock(), |it| !it.is_due())
+            .unwrap_or_else(PoisonError::into_inner);
+        shared.rung = true;
+        wake()
+    }
+
+    // --- the editor's side
+
+    /// A line begins. Gives the columns that its prompt will take to the end.
+    pub(super) fn begin_line(&self) -> usize {
+        let mut shared = self.lock();
+        shared.size = size();
+        shared.columns = shared.size.0;
+        shared.width = prompt::width(&shared.head, self.look.glyphs, shared.columns);
+        shared.phase = Phase::Away;
+        shared.tall = false;
+        shared.suspended = None;
+        shared.width
+    }
+
+    /// The line has ended and the editor is back.
+    pub(super) fn end_line(&self) -> Option<Suspended> {
+        let mut shared = self.lock();
+        shared.phase = Phase::Away;
+        shared.suspended.take()
+    }
+
+    /// A key will end this line.
+    pub(super) fn leave_line(&self) {
+        self.lock().phase = Phase::Leaving;
+    }
+
+    /// Stops by `stop`, and returns when the program goes on. The stop takes effect a moment after it was asked for,
+    /// and not at all where no shell could undo it; so the time is limited, and counts only while we run.
+    pub(super) fn stop(&self, stop: impl FnOnce()) {
+        let mut shared = self.lock();
+        shared.resumed = false;
+        stop();
+        let waited = self
+            .changed
+            .wait_timeout_while(shared, STOPPED_WITHIN, |it| !it.resumed);
+        drop(waited);
+    }
+
+    pub(super) fn suspend_line(&self, suspended: Suspended) {
+        let mut shared = self.lock();
+        shared.phase = Phase::Leaving;
+        shared.suspended = Some(suspended);
+    }
+
+    /// A key changed the line or moved in it; it will be drawn again.
+    pub(super) fn key(&self, line: &str) {
+        let mut shared = self.lock();
+        shared.keyed = true;
+        let (columns, rows) = shared.size;
+        shared.tall = shared.width + line.len() > columns
+            && layout::rows(line, shared.width, columns) >= rows;
+    }
+
+    /// What is drawn where the prompt stands: the rows that wait, then the prompt.
+    pub(super) fn draw(&self, prompt: &str, ours: bool) -> String {
+        let mut shared = self.lock();
+        let now = size();
+        let resized = now != std::mem::replace(&mut shared.size, now);
+        if resized {
+            // The editor hears of it by a signal, and not of one that came before it listened.
+            let _gone = kill_process(getpid(), Signal::WINCH);
+        }
+        if !std::mem::take(&mut shared.keyed) {
+            shared.rung = false;
+        }
+        if shared.phase == Phase::Away {
+            shared.phase = Phase::Editing;
+        }
+        let mut drawn = String::new();
+        if !shared.rows.is_empty() && !shared.tall {
+            // The prompt is the last thing on the screen: below it there is only what a resize left behind.
+            drawn = format!("\u{1b}[J{}", shared.rows);
+            shared.rows.clear();
+            shared.rows.shrink_to(ROWS_BYTES);
+            self.room.notify_one();
+        } else if resized {
+            drawn.push_str("\u{1b}[J");
+        }
+        if ours {
+            shared.stale = false;
+            drawn.push_str(&prompt::text(
+                &shared.head,
+                self.look.glyphs,
+                shared.width,
+                self.look.is_colored(),
+            ));
+        } else {
+            drawn.push_str(prompt);
+        }
+        drop(shared);
+        self.changed.notify_all();
+        drawn
+    }
+
+    /// The editor lays everything out for the terminal's size of now.
+    pub(super) fn laid_out(&self) {
+        self.lock().columns = size().0;
+    }
+
+    /// The line as it is drawn. Its rows end in line feeds and not where the terminal wraps, so that the rows that
+    /// the editor clears later are those that it drew, also when the terminal has another width by then. Once it is
+    /// left, it is one line for whoever copies it.
+    pub(super) fn broken<'l>(&self, line: &'l str) -> Cow<'l, str> {
+        let mut shared = self.lock();
+        let now = shared.size.0;
+        if shared.phase == Phase::Leaving {
+            return Cow::Borrowed(line);
+        }
+        if layout::rows(line, shared.width, now.min(shared.columns)) == 1 {
+            // The editor does not say that it heard of a new size while one row is enough.
+            shared.columns = now;
+            return Cow::Borrowed(line);
+        }
+        Cow::Owned(layout::broken(line, shared.width, shared.columns, now))
+    }
+
+    /// Whether Ctrl-C is for the conversation, and not for the line that is half typed.
+    pub(super) fn is_interruptible(&self) -> bool {
+        let shared = self.lock();
+        shared.head.state == State::Running
+            || shared.leave_until.is_some_and(|it| Instant::now() < it)
+    }
+
+    /// The names, those of now if they come in time.
+    pub(super) fn names(&self) -> Names {
+        let shared = self.lock();
+        let before = shared.names_came;
+        if self.inputs.try_send(Input::NamesWanted).is_err() {
+            return shared.names.clone();
+        }
+        let waited = self
+            .names
+            .wait_timeout_while(shared, NAMES_WITHIN, |it| it.names_came == before);
+        waited
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .names
+            .clone()
+    }
+
+    // --- pastes
+
+    /// Keeps a paste that is too large for the line, and gives the mark that stands for it.
+    pub(super) fn keep_paste(&self, text: String) -> String {
+        let mut shared = self.lock();
+        shared.pasted += 1;
+        let lines = text.lines().count();
+        let mark = format!(
+            "[paste {}: {lines} lines, {} bytes]",
+            shared.pasted,
+            text.len()
+        );
+        if shared.pastes.len() == PASTES {
+            shared.pastes.pop_front();
+        }
+        shared.pastes.push_back((mark.clone(), text));
+        mark
+    }
+
+    /// The line with its pastes in the place of their marks.
+    pub(super) fn unfold(&self, line: &str) -> String {
+        let shared = self.lock();
+        // One pass, so that a mark inside a paste stays text.
+        let mut unfolded = String::new();
+        let mut rest = line;
+        while let Some(at) = rest.find("[paste ") {
+            let (before, from) = rest.split_at(at);
+            unfolded.push_str(before);
+            match shared
+                .pastes
+                .iter()
+                .find(|(mark, _)| from.starts_with(mark.as_str()))
+            {
+                Some((mark, text)) => {
+                    unfolded.push_str(text);
+                    rest = &from[mark.len()..];
+                }
+                None => {
+                    unfolded.push('[');
+                    rest = &from[1..];
+                }
+            }
+        }
+        unfolded + rest
+    }
+
+    /// Whether a paste may stand in the line as it is: it takes less than half of the screen, and no backslash of it
+    /// would be taken for one that continues the line.
+    pub(super) fn takes_paste(&self, text: &str) -> bool {
+        let (columns, rows) = size();
+        text.len() < 4096
+            && !text.contains("\\\n")
+            && layout::rows(text, 0, columns) <= (rows / 2).max(3)
+    }
+}
+
+impl Shared {
+    fn is_due(&self) -> bool {
+        let rows = !self.rows.is_empty() && !self.tall;
+        self.phase == Phase::Editing && !self.rung && (rows || self.stale)
+    }
+}
+
+/// Columns and rows of the terminal.
+pub(super) fn size() -> (usize, usize) {
+    match rustix::termios::tcgetwinsize(rustix::stdio::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        _ => (80, 24),
+    }
+}

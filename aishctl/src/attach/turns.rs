@@ -1,0 +1,109 @@
+//! What a window knows of turns: which one runs, which of ours have not ended, and how the last one went.
+
+use std::collections::BTreeMap;
+
+use aish_proto::conversation::Activity;
+use aish_proto::event::{self, Envelope, EventData as _, Snapshot, TurnFinished, TurnStarted};
+use aish_proto::id::TurnId;
+use aish_proto::turn::{SendResult, StopReason};
+
+use super::ui::State;
+use crate::exit::{self, Exit};
+
+/// Finished turns that are remembered, for a send whose reply comes after its answer.
+const FINISHED_TURNS: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    pub(super) running: Option<TurnId>,
+    /// Our turns that have not ended.
+    awaited: Vec<TurnId>,
+    finished: BTreeMap<TurnId, Exit>,
+    /// A confirm waits, or the queue is held.
+    waits: bool,
+    /// The model's server failed the last turn.
+    failed: bool,
+    /// The last turn was interrupted: turns that wait now wait for a person.
+    interrupted: bool,
+}
+
+impl Turns {
+    /// Takes an event in; how one of our turns ended badly, if this is its end.
+    pub(super) fn take(&mut self, event: &Envelope) -> Option<Exit> {
+        if let Some(snapshot) = event.read::<Snapshot>() {
+            self.running = snapshot.running.map(|it| it.turn);
+            self.waits = !snapshot.pending_confirms.is_empty();
+            self.interrupted = snapshot.held;
+            self.activity(snapshot.state);
+        } else if let Some(event::State { state, turn, .. }) = event.read() {
+            self.running = turn;
+            self.waits = false;
+            self.activity(state);
+        } else if event.kind == TurnStarted::KIND {
+            self.running = event.turn;
+            self.failed = false;
+            self.interrupted = false;
+        } else if let (Some(finished), Some(turn)) = (event.read::<TurnFinished>(), event.turn) {
+            return self.finish(turn, &finished);
+        }
+        None
+    }
+
+    fn activity(&mut self, activity: Activity) {
+        self.waits |= match activity {
+            Activity::Idle | Activity::Running => false,
+            Activity::RequiresAction => true,
+            // Between two turns it is so for a moment, and then nobody needs to do anything.
+            Activity::Queued => self.interrupted,
+        };
+    }
+
+    fn finish(&mut self, turn: TurnId, finished: &TurnFinished) -> Option<Exit> {
+        if self.running == Some(turn) {
+            self.running = None;
+        }
+        self.failed = finished.stop_reason == StopReason::Upstream;
+        self.interrupted = finished.stop_reason == StopReason::Interrupted;
+        let exit = exit::of_turn(finished.stop_reason, finished.error.as_ref());
+        if self.finished.len() >= FINISHED_TURNS {
+            self.finished.pop_first();
+        }
+        self.finished.insert(turn, exit);
+        let ours = self.awaited.contains(&turn);
+        self.awaited.retain(|it| *it != turn);
+        match finished.merged_into {
+            Some(other) if ours => {
+                self.awaited.push(other);
+                None
+            }
+            Some(_) | None => (ours && exit != Exit::DONE).then_some(exit),
+        }
+    }
+
+    /// A question of ours was taken; how it ended badly, if it has ended already.
+    pub(super) fn sent(&mut self, sent: &SendResult) -> Option<Exit> {
+        match self.finished.get(&sent.turn) {
+            Some(exit) => (*exit != Exit::DONE).then_some(*exit),
+            None => {
+                self.awaited.push(sent.turn);
+                None
+            }
+        }
+    }
+
+    pub(super) fn all_ended(&self) -> bool {
+        self.awaited.is_empty()
+    }
+
+    pub(super) fn state(&self) -> State {
+        if self.waits {
+            State::Waiting
+        } else if self.running.is_some() {
+            State::Running
+        } else if self.failed {
+            State::Problem
+        } else {
+            State::Idle
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What a window needs of the place where a person (or a pipe) sits: lines and keys come in, rows go out. The
+//! two that exist are [`super::plain`] and [`super::terminal`]; an editor is swapped by writing a third.
+
+use crate::failure::Failure;
+
+/// What came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    Line(String),
+    /// Ctrl-C that was not used up by clearing the line.
+    Interrupt(Typed),
+    /// Ctrl-D, or the end of the pipe.
+    End,
+    /// Completion would like to know the names of today.
+    NamesWanted,
+    /// There is room for rows again.
+    Room,
+    /// The editor ended by itself.
+    Broken,
+}
+
+/// Whether a line was half typed at that moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    Something,
+    Nothing,
+}
+
+/// What the prompt says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) conversation: String,
+    /// The preset by name, once it is known.
+    pub(crate) model: Option<String>,
+    pub(crate) state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    #[default]
+    Idle,
+    Running,
+    /// For a person: a confirm, or a queue that was held.
+    Waiting,
+    /// The model's server or the daemon.
+    Problem,
+}
+
+/// Words that Tab knows besides those of the grammar.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Names {
+    pub(crate) conversations: Vec<String>,
+    pub(crate) models: Vec<String>,
+}
+
+pub(crate) trait Ui {
+    /// The next input. Nothing is lost when the wait is given up.
+    async fn next(&mut self) -> Result<Input, Failure>;
+    /// Adds text under everything that was shown before: whole lines, safe, styled.
+    async fn show(&mut self, text: String) -> Result<(), Failure>;
+    /// False: what was shown piles up; show no more until [`Input::Room`].
+    fn has_room(&self) -> bool;
+    fn head(&mut self, head: Head);
+    fn names(&mut self, names: Names);
+    /// A second Ctrl-C is ours for this long, even where a line is half typed.
+    fn leaving_is_near(&mut self);
+    /// The program goes on after it was stopped.
+    fn resumed(&mut self);
+    /// The columns of a row; `None` where rows are not cut.
+    fn columns(&self) -> Option<usize>;
+}

@@ -1,0 +1,96 @@
+//! From words to a command.
+//!
+//! Making the grammar of all commands takes longer than the daemon takes to answer, and `ask` is what scripts run a
+//! thousand times. So a line that may be an ask is read by the grammar of that alone first. What it understands, all
+//! would have understood the same; whatever it does not, the grammar of all reads again and has the words for.
+
+use std::ffi::OsString;
+
+use clap::{Parser as _, Subcommand};
+
+use crate::args::{AskArgs, Command, Ctl, Global, Line};
+use crate::run::Door;
+
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "aishctl",
+    disable_help_subcommand = true,
+    infer_long_args = false
+)]
+struct AskAlone {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Ask,
+}
+
+#[derive(Debug, Subcommand)]
+enum Ask {
+    Ask(AskArgs),
+}
+
+/// The command that these words say, the program's name being the first of them.
+pub(crate) fn parse(
+    door: Door,
+    args: &[OsString],
+) -> Result<(Global, Option<Command>), clap::Error> {
+    match door {
+        Door::Ctl => match ask_alone(args) {
+            Some((global, ask)) => Ok((global, Some(Command::Ask(ask)))),
+            None => Ctl::try_parse_from(args).map(|it| (it.global, it.command)),
+        },
+        Door::Line => {
+            Line::try_parse_from(args).map(|it| (it.global, Some(Command::Attach(it.attach))))
+        }
+    }
+}
+
+fn ask_alone(args: &[OsString]) -> Option<(Global, AskArgs)> {
+    args.iter().find(|it| *it == "ask")?;
+    let AskAlone { global, command } = AskAlone::try_parse_from(args).ok()?;
+    let Ask::Ask(ask) = command;
+    Some((global, ask))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, alone: bool) {
+        let args: Vec<OsString> = line.split(' ').map(Into::into).collect();
+        assert_eq!(alone, ask_alone(&args).is_some(), "{line}");
+        let all = Ctl::try_parse_from(&args).map(|it| (it.global, it.command));
+        let ours = parse(Door::Ctl, &args);
+        match (all, ours) {
+            (Ok(all), Ok(ours)) => assert_eq!(format!("{all:?}"), format!("{ours:?}"), "{line}"),
+            (Err(all), Err(ours)) => assert_eq!(all.to_string(), ours.to_string(), "{line}"),
+            (all, ours) => panic!("{line}: {all:?} by all, {ours:?} by ours"),
+        }
+    }
+
+    #[test]
+    fn an_ask_is_read_as_by_the_grammar_of_all_commands() {
+        for line in [
+            "aishctl ask why",
+            "aishctl -q -m fast ask -f a.txt --json -- -why",
+            "aishctl -C ask ask ask",
+            "aishctl ask --timeout 5s --mode reject why log",
+        ] {
+            check(line, true);
+        }
+        for line in [
+            "aishctl log ask",
+            "aishctl -C ask status",
+            "aishctl ask --help",
+            "aishctl --help ask",
+            "aishctl ask --json --jsonl why",
+            "aishctl ask --nonsense",
+            "aishctl aks",
+            "aishctl",
+            "aishctl help ask",
+        ] {
+            check(line, false);
+        }
+    }
+}

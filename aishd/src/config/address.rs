@@ -1,0 +1,124 @@
+//! Addresses of servers: whether they are one, and how far away they are.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use url::{Host, Url};
+
+/// How far a server is from us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distance {
+    /// On this machine.
+    Loopback,
+    /// In the house: nobody else sees what is sent without encryption.
+    Local,
+    Far,
+}
+
+/// An `http` or `https` address, or what is wrong with it.
+pub fn parse(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text.trim()).map_err(|error| format!("it is no address: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("it begins with http:// or https://".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("a name or a password has no place in an address".to_owned());
+    }
+    Ok(url)
+}
+
+#[must_use]
+pub fn distance(url: &Url) -> Distance {
+    match url.host() {
+        Some(Host::Ipv4(address)) => of_address(IpAddr::V4(address)),
+        Some(Host::Ipv6(address)) => of_address(IpAddr::V6(address)),
+        Some(Host::Domain(name)) => of_name(name.trim_end_matches('.')),
+        None => Distance::Far,
+    }
+}
+
+fn of_address(address: IpAddr) -> Distance {
+    let local = match address.to_canonical() {
+        IpAddr::V4(v4) => v4.is_private() || v4.is_link_local(),
+        IpAddr::V6(v6) => is_unique_local(v6) || v6.is_unicast_link_local(),
+    };
+    if address.to_canonical().is_loopback() {
+        Distance::Loopback
+    } else if local {
+        Distance::Local
+    } else {
+        Distance::Far
+    }
+}
+
+fn is_unique_local(address: Ipv6Addr) -> bool {
+    address.octets()[0] & 0xfe == 0xfc
+}
+
+fn of_name(name: &str) -> Distance {
+    const HOUSE: [&str; 5] = [".lan", ".local", ".home.arpa", ".internal", ".localdomain"];
+    if name == "localhost" || name.ends_with(".localhost") {
+        Distance::Loopback
+    } else if !name.contains('.') || HOUSE.iter().any(|it| name.ends_with(it)) {
+        Distance::Local
+    } else {
+        Distance::Far
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(distance_is: Distance, urls: &[&str]) {
+        for url in urls {
+            assert_eq!(distance_is, distance(&parse(url).unwrap()), "{url}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_told_from_what_only_looks_like_it() {
+        let near = [
+            "http://127.0.0.1:1/v1",
+            "http://localhost",
+            "http://[::1]:8/v1",
+            "http://127.9.9.9",
+        ];
+        check(Distance::Loopback, &near);
+        check(Distance::Loopback, &["http://[::ffff:127.0.0.1]/"]);
+        let house = [
+            "http://boltzmann.lan:8082",
+            "http://nas",
+            "http://192.168.1.5",
+            "http://[fd00::1]",
+            "https://10.0.0.1",
+        ];
+        check(Distance::Local, &house);
+        let far = [
+            "http://127.0.0.1.evil.test/",
+            "http://8.8.8.8",
+            "http://[2001:db8::1]",
+            "http://lan.evil.test",
+        ];
+        check(Distance::Far, &far);
+    }
+
+    #[test]
+    fn what_is_no_address_says_why() {
+        for (text, why) in [
+            ("nonsense", "it is no address: relative URL without a base"),
+            ("ftp://x", "it begins with http:// or https://"),
+            (
+                "http://a:b@x",
+                "a name or a password has no place in an address",
+            ),
+            (
+                "http://localhost@evil.test/",
+                "a name or a password has no place in an address",
+            ),
+            ("http://", "it is no address: empty host"),
+        ] {
+            assert_eq!(Err(why.to_owned()), parse(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Changing one key of the user's file, with its comments as they are. What would be invalid is not written.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+
+use super::fault::Fault;
+use super::file::{self, Need};
+use super::layers::{Layer, Layers, Where};
+use super::settings::{IsSet, Settings};
+use super::source::{Access, Origin, Source};
+use super::table::Part as _;
+use super::trust::replace;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SetError {
+    #[error("{0:?} is no key")]
+    NoKey(String),
+    #[error("{0} is a table; its keys are set one by one")]
+    IsTable(String),
+    #[error("{0} is no table in the file")]
+    NoTable(String),
+    /// The new file would be wrong.
+    #[error("nothing was written: the file would be invalid")]
+    Invalid(Vec<Fault>),
+    #[error("a key on the command line is seen by every process")]
+    SecretArgument,
+    #[error("there is no home directory to keep the configuration in; name a file with --config")]
+    Homeless,
+    #[error("write {path}")]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    Argument,
+    Stdin,
+}
+
+/// Sets a key in the user's file. Returns the file.
+pub fn set(
+    place: &Where,
+    key: &str,
+    value: &str,
+    given: Given,
+    is_set: IsSet<'_>,
+) -> Result<PathBuf, SetError> {
+    let names = names(key)?;
+    let borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
+    let secret =
+        names.last().is_some_and(|it| it == "key") && !super::keys::File::may_show(&borrowed);
+    if secret && given == Given::Argument {
+        return Err(SetError::SecretArgument);
+    }
+    let path = place.user.clone().ok_or(SetError::Homeless)?;
+    // A file that is a link elsewhere stays one.
+    let target = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+    let old = file::read(Origin::File(path.clone()), &target, Need::Optional);
+    let old = old.map_err(|fault| SetError::Invalid(vec![fault]))?;
+    let old = old.map(|it| it.text().to_owned()).unwrap_or_default();
+    let Ok(mut document) = old.parse::<DocumentMut>() else {
+        let source = Source::new(Origin::File(path), Access::Private, old);
+        return Err(SetError::Invalid(Layer::read(source).faults));
+    };
+    put(document.as_table_mut(), &names, value, secret)?;
+    let text = document.to_string();
+    check(place, &path, &text, is_set)?;
+    if let Some(directory) = target.parent() {
+        let made = super::paths::private_parent(directory);
+        made.map_err(|source| SetError::Write {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    replace(&target, &text).map_err(|source| SetError::Write {
+        path: path.clone(),
+        source,
+    })?;
+    Ok(path)
+}
+
+/// The parts of a dotted key.
+fn names(key: &str) -> Result<Vec<String>, SetError> {
+    let no_key = || SetError::NoKey(key.to_owned());
+    let keys = toml_edit::Key::parse(key).map_err(|_| no_key())?;
+    let names: Vec<String> = keys.iter().map(|it| it.get().to_owned()).collect();
+    if names.is_empty() {
+        Err(no_key())
+    } else {
+        Ok(names)
+    }
+}
+
+fn put(
+    table: &mut dyn TableLike,
+    names: &[String],
+    value: &str,
+    secret: bool,
+) -> Result<(), SetError> {
+    let Some((last, above)) = names.split_last() else {
+        return Ok(());
+    };
+    let mut at = table;
+    for (depth, name) in above.iter().enumerate() {
+        let outermost = depth + 1 < above.len();
+        let below = at.entry(name).or_insert_with(|| {
+            let mut table = Table::new();
+            // `[models]` alone is not worth a line.
+            table.set_implicit(outermost);
+            Item::Table(table)
+        });
+        at = below
+            .as_table_like_mut()
+            .ok_or_else(|| SetError::NoTable(name.clone()))?;
+    }
+    if at.get(last).is_some_and(Item::is_table_like) {
+        return Err(SetError::IsTable(names.join(".")));
+    }
+    let text = || Value::from(value);
+    let mut new = if secret {
+        text()
+    } else {
+        value.trim().parse::<Value>().unwrap_or_else(|_| text())
+    };
+    match at.get_mut(last) {
+        Some(Item::Value(old)) => {
+            *new.decor_mut() = old.decor().clone();
+            *old = new;
+        }
+        Some(_) | None => drop(at.insert(last, Item::Value(new))),
+    }
+    Ok(())
+}
+
+/// Whether the whole configuration would hold with this text in the user's file.
+fn check(place: &Where, path: &Path, text: &str, is_set: IsSet<'_>) -> Result<(), SetError> {
+    let source = Source::new(
+        Origin::File(path.to_path_buf()),
+        Access::Private,
+        text.to_owned(),
+    );
+    let layers = Layers::read_with(place, source.clone());
+    let (_settings, meaning) = Settings::of(&layers.whole(), is_set);
+    let all = layers.faults.into_iter().chain(meaning);
+    let wrong: Vec<Fault> = all
+        .filter(|it| it.is_error() && std::sync::Arc::ptr_eq(&it.source, &source))
+        .collect();
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(SetError::Invalid(wrong))
+    }
+}

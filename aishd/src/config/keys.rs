@@ -1,0 +1,243 @@
+//! Every key that there is (CFG-1). What a comment here says is what people read: it is the description in
+//! `config/aish.schema.json`, and `aishctl config explain` prints it. Defaults are in [`DEFAULTS`], and nowhere else.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::table::{Leaf, Part as _, tables};
+use super::value::{Keymap, LogFormat, Secret, Temperature, Time, When, Whole};
+
+/// What holds when nobody says otherwise: the lowest layer.
+pub const DEFAULTS: &str = r#"config_version = 1
+
+[discovery]
+servers = [
+  "http://127.0.0.1:11434/v1",
+  "http://127.0.0.1:1234/v1",
+  "http://127.0.0.1:8080/v1",
+  "http://127.0.0.1:8000/v1",
+  "http://127.0.0.1:1337/v1",
+  "http://127.0.0.1:5001/v1",
+  "http://127.0.0.1:12434/v1",
+]
+
+[mcp]
+connect_timeout = "5s"
+start_timeout = "1m"
+call_timeout = "2m"
+call_timeout_with_progress = "15m"
+roots = false
+
+[limits]
+max_clients = 64
+max_queue_per_conversation = 16
+max_conversations_in_memory = 32
+client_stall = "30s"
+
+[shutdown]
+grace = "5s"
+
+[logging]
+level = "info"
+format = "auto"
+redact = ["authorization", "key", "token"]
+content = false
+
+[ui]
+color = "auto"
+markdown = "auto"
+theme = "ansi"
+editor = ""
+keymap = "emacs"
+"#;
+
+tables! {
+    /// Configuration of aishd, in TOML. Every key is optional, and an unknown one is an error.
+    File {
+        /// The form of the file; there is only one so far.
+        config_version: Leaf<Whole<1, 1>>,
+        /// The preset that answers when nobody names one. When this is not said, it is the preset `fast`, or else the
+        /// first one by name that has no key: a model that may cost money is never chosen by itself.
+        default_model: Leaf<String>,
+        /// Presets by name. A preset is one way to reach one model with an OpenAI-compatible endpoint.
+        models: BTreeMap<String, Model>,
+        /// Looking for a model server on this machine while no preset answers by default.
+        discovery: Discovery,
+        /// Servers of the Model Context Protocol, whose tools models can be offered.
+        mcp: Mcp,
+        /// Bounds of what the daemon holds.
+        limits: Limits,
+        /// The daemon itself.
+        daemon: Daemon,
+        /// Stopping the daemon.
+        shutdown: Shutdown,
+        /// The daemon's log.
+        logging: Logging,
+        /// How clients look. The daemon hands it to them; it uses none of it.
+        ui: Ui,
+    }
+
+    /// One way to reach one model.
+    Model {
+        /// The server's address up to `/v1`, which is added when the path is empty.
+        endpoint: Leaf<String>,
+        /// What the server is asked for.
+        model: Leaf<String>,
+        /// The key is in this variable of the daemon, or lent by a client that has it.
+        key_env: Leaf<String>,
+        /// The key is in this file, which only you can read.
+        key_file: Leaf<PathBuf>,
+        /// The key is what this program prints.
+        key_cmd: Leaf<Vec<String>>,
+        /// The key itself; only in a file that nobody else can read. Better: `key_env`, `key_file` or `key_cmd`.
+        key: Leaf<Secret>,
+        /// How freely the model chooses its words; not sent when it is not set.
+        temperature: Leaf<Temperature>,
+        /// The longest answer, in tokens; not sent when it is not set.
+        max_tokens: Leaf<Whole<1, 1_000_000_000>>,
+        /// How much the model can take in, in tokens.
+        context_tokens: Leaf<Whole<1, 1_000_000_000>>,
+        /// Whether results of tools go back with the role "tool"; false for servers whose template rejects it.
+        use_tool_role: Leaf<bool>,
+        /// Whether the model can call tools.
+        tools: Leaf<bool>,
+        /// Whether to ask for the usage of tokens; false for servers that reject `stream_options`.
+        include_usage: Leaf<bool>,
+        /// Sent along with each request. Their values are never shown.
+        headers: BTreeMap<String, Leaf<Secret>>,
+        /// Limits of one stream; the whole has none.
+        timeouts: Timeouts,
+    }
+
+    /// Limits of one stream.
+    Timeouts {
+        /// Until the server takes the connection; 5s when it is not said.
+        connect: Leaf<Time>,
+        /// From the request to the first byte of the answer; 600s on this machine and 120s elsewhere when it is not said.
+        first_byte: Leaf<Time>,
+        /// The longest silence between two bytes; 60s when it is not said.
+        idle: Leaf<Time>,
+        /// The longest time without content, whatever else comes; 300s when it is not said.
+        content_idle: Leaf<Time>,
+    }
+
+    /// Servers of the Model Context Protocol.
+    Mcp {
+        /// One question of the handshake, and the longest that a call waits for a session.
+        connect_timeout: Leaf<Time>,
+        /// Until a program that was started says its first word; it may fetch itself before.
+        start_timeout: Leaf<Time>,
+        /// A call without any progress.
+        call_timeout: Leaf<Time>,
+        /// A call, whatever progress it reports.
+        call_timeout_with_progress: Leaf<Time>,
+        /// Whether servers are told the directories of the conversations.
+        roots: Leaf<bool>,
+        /// Servers by name; the name is in front of the names of their tools. `${NAME}` and `${NAME:-default}` in their
+        /// values stand for variables of the daemon.
+        servers: BTreeMap<String, McpServer>,
+    }
+
+    /// One MCP server: a url, or a command.
+    McpServer {
+        /// The address of a server over HTTP.
+        url: Leaf<String>,
+        /// The variable of the daemon that holds the bearer token.
+        auth_env: Leaf<String>,
+        /// The bearer token itself; only in a file that nobody else can read. Better: `auth_env`.
+        auth_token: Leaf<Secret>,
+        /// Sent along with each message. Their values are never shown.
+        headers: BTreeMap<String, Leaf<Secret>>,
+        /// The program that is the server, on its standard input and output.
+        command: Leaf<String>,
+        /// Its arguments.
+        args: Leaf<Vec<String>>,
+        /// Its variables, besides PATH, HOME and the like. Their values are never shown.
+        env: BTreeMap<String, Leaf<Secret>>,
+        /// Its working directory; `/` when it is not said.
+        cwd: Leaf<PathBuf>,
+        /// False: it is listed and not connected to.
+        enabled: Leaf<bool>,
+    }
+
+    /// Looking for a model server on this machine.
+    Discovery {
+        /// The first of these that lists a model and answers with it is taken. Only addresses of this machine.
+        servers: Leaf<Vec<String>>,
+    }
+
+    /// Bounds of what the daemon holds.
+    Limits {
+        /// Connections at a time.
+        max_clients: Leaf<Whole<1, 10_000>>,
+        /// Questions that wait behind a running one.
+        max_queue_per_conversation: Leaf<Whole<0, 1_000>>,
+        /// Others are loaded when somebody asks for them.
+        max_conversations_in_memory: Leaf<Whole<0, 10_000>>,
+        /// A client that reads nothing for so long, with data pending, is cut off.
+        client_stall: Leaf<Time>,
+    }
+
+    /// The daemon itself.
+    Daemon {
+        /// The directory that holds the conversations; `$XDG_STATE_HOME/aish` when it is not said.
+        state: Leaf<PathBuf>,
+    }
+
+    /// Stopping the daemon.
+    Shutdown {
+        /// Time that running turns get to end; at most 8s.
+        grace: Leaf<Time>,
+    }
+
+    /// The daemon's log.
+    Logging {
+        /// A level (error, warn, info, debug, trace), or a filter such as "aishd=debug,info". `AISH_LOG` beats it.
+        level: Leaf<String>,
+        /// How lines are written: for people, for programs, or for the journal; auto asks where they go.
+        format: Leaf<LogFormat>,
+        /// Fields whose name contains one of these are written without their value.
+        redact: Leaf<Vec<String>>,
+        /// Whether prompts and answers may be logged, at the level debug.
+        content: Leaf<bool>,
+    }
+
+    /// How clients look.
+    Ui {
+        /// Colours: auto asks the terminal.
+        color: Leaf<When>,
+        /// Whether answers are drawn as Markdown: auto does it on a terminal.
+        markdown: Leaf<When>,
+        /// The colours of code and headings, by name.
+        theme: Leaf<String>,
+        /// The program that edits long questions; empty for `$VISUAL`, then `$EDITOR`.
+        editor: Leaf<String>,
+        /// Keys of the line editor.
+        keymap: Leaf<Keymap>,
+    }
+}
+
+impl Model {
+    /// Whether it says where a key comes from.
+    #[must_use]
+    pub fn has_key(&self) -> bool {
+        self.key.is_some()
+            || self.key_env.is_some()
+            || self.key_file.is_some()
+            || self.key_cmd.is_some()
+    }
+}
+
+/// Whether the value under this path may be shown: its key is known, and it is no secret.
+#[must_use]
+pub fn may_show(path: &[&str]) -> bool {
+    File::may_show(path)
+}
+
+/// Whether a key of this name is known somewhere, and no secret.
+#[must_use]
+pub fn is_open_name(name: &str) -> bool {
+    let mut names = vec![];
+    File::open_names("", &mut names);
+    names.contains(&name)
+}

@@ -1,0 +1,265 @@
+//! The configuration while the daemon runs. It is read again when somebody asks or a file changes; a bad one keeps the
+//! old (CFG-2), and everybody can see which of the two it is.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::fault::Fault;
+use super::layers::Where;
+use super::load::{self, Loaded, Notice};
+use super::project;
+use super::settings::{Settings, Ui, needs_restart};
+use super::show::{self, Shown};
+use super::trust;
+use crate::core::mcp::settings::Mcp;
+use crate::core::preset::Models;
+
+/// The configuration in force.
+pub struct Live {
+    place: Where,
+    is_set: fn(&str) -> bool,
+    /// What only a restart can change is as it was then.
+    started: Settings,
+    /// Held while files are read, so that the newest reading is the last one taken over.
+    now: Mutex<Now>,
+    models: watch::Sender<Arc<Models>>,
+    mcp: watch::Sender<Mcp>,
+    standing: watch::Sender<Arc<Standing>>,
+    apply: Box<dyn Fn(&Settings) + Send + Sync>,
+}
+
+struct Now {
+    settings: Settings,
+    loaded: Loaded,
+}
+
+/// How the configuration stands since it was last read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Rises with each reading that has something to tell.
+    pub number: u64,
+    /// What that reading changed.
+    pub changed: Vec<String>,
+    /// Why the files as they are now are not in force, if they are not.
+    pub errors: Vec<String>,
+    pub warnings: Vec<String>,
+    /// Keys whose new value waits for a restart.
+    pub restart_needed: Vec<String>,
+    pub ui: Ui,
+    pub grace: Duration,
+}
+
+/// What to do with a file that has errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errors {
+    Tell,
+    /// Somebody may be in the middle of writing it.
+    Hold,
+}
+
+/// Where reading the files again has led.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    Told(Arc<Standing>),
+    /// There are errors, and nobody was told.
+    Held,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    /// `apply` is told of settings that are new, for what takes effect at once.
+    #[must_use]
+    pub fn new(
+        place: Where,
+        settings: Settings,
+        loaded: Loaded,
+        is_set: fn(&str) -> bool,
+        apply: Box<dyn Fn(&Settings) + Send + Sync>,
+    ) -> Self {
+        let standing = Standing {
+            number: 0,
+            changed: vec![],
+            errors: vec![],
+            warnings: warnings(&loaded),
+            restart_needed: vec![],
+            ui: settings.ui.clone(),
+            grace: settings.grace,
+        };
+        Self {
+            place,
+            is_set,
+            started: settings.clone(),
+            models: watch::channel(settings.models.clone()).0,
+            mcp: watch::channel(settings.mcp.clone()).0,
+            standing: watch::channel(Arc::new(standing)).0,
+            now: Mutex::new(Now { settings, loaded }),
+            apply,
+        }
+    }
+
+    #[must_use]
+    pub fn models(&self) -> watch::Receiver<Arc<Models>> {
+        self.models.subscribe()
+    }
+
+    #[must_use]
+    pub fn mcp(&self) -> watch::Receiver<Mcp> {
+        self.mcp.subscribe()
+    }
+
+    #[must_use]
+    pub fn standing(&self) -> watch::Receiver<Arc<Standing>> {
+        self.standing.subscribe()
+    }
+
+    /// Reads everything again. Blocks on files.
+    pub fn reload(&self, errors: Errors) -> Reading {
+        let mut now = self.lock();
+        let loaded = load::load(&self.place, &self.is_set);
+        let Some(settings) = loaded.settings.clone() else {
+            if errors == Errors::Hold {
+                return Reading::Held;
+            }
+            let lines: Vec<String> = error_lines(&loaded.faults);
+            for line in &lines {
+                tracing::error!("{line}; the configuration before stays");
+            }
+            let before = self.standing.borrow().clone();
+            return Reading::Told(self.tell(Standing {
+                changed: vec![],
+                errors: lines,
+                ..(*before).clone()
+            }));
+        };
+        let changed = settings.changes_from(&now.settings);
+        let late = settings.changes_from(&self.started);
+        let standing = Standing {
+            number: 0,
+            changed,
+            errors: vec![],
+            warnings: warnings(&loaded),
+            restart_needed: late.into_iter().filter(|it| needs_restart(it)).collect(),
+            ui: settings.ui.clone(),
+            grace: settings.grace,
+        };
+        self.models.send_if_modified(|models| {
+            let differs = *models != settings.models;
+            models.clone_from(&settings.models);
+            differs
+        });
+        self.mcp.send_if_modified(|mcp| {
+            let differs = *mcp != settings.mcp;
+            mcp.clone_from(&settings.mcp);
+            differs
+        });
+        (self.apply)(&settings);
+        *now = Now { settings, loaded };
+        Reading::Told(self.tell(standing))
+    }
+
+    /// Everybody is told when there is something to tell.
+    fn tell(&self, mut standing: Standing) -> Arc<Standing> {
+        let before = self.standing.borrow().clone();
+        standing.number = before.number;
+        let said_before = Standing {
+            changed: vec![],
+            ..(*before).clone()
+        };
+        if standing != said_before {
+            standing.number += 1;
+            let Standing {
+                changed,
+                restart_needed,
+                ..
+            } = &standing;
+            tracing::info!(?changed, ?restart_needed, "configuration read again");
+            for warning in standing
+                .warnings
+                .iter()
+                .filter(|it| !before.warnings.contains(it))
+            {
+                tracing::warn!("{warning}");
+            }
+        }
+        let standing = Arc::new(standing);
+        if standing.number == before.number {
+            return standing;
+        }
+        self.standing.send_replace(standing.clone());
+        standing
+    }
+
+    /// What is wrong with the files as they are now: errors and warnings.
+    #[must_use]
+    pub fn check(&self) -> (Vec<String>, Vec<String>) {
+        let loaded = load::load(&self.place, &self.is_set);
+        (error_lines(&loaded.faults), warnings(&loaded))
+    }
+
+    /// Every value in force, in general or for a conversation in a directory.
+    #[must_use]
+    pub fn show(&self, directory: Option<&Path>) -> Vec<Shown> {
+        let now = self.lock();
+        show::values(&now.settings, &now.loaded, directory)
+    }
+
+    /// The user's file.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.place.user.as_deref()
+    }
+
+    /// It was named by hand, so that it has to be there.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        self.place.named
+    }
+
+    /// What somebody who works in this directory should know of a project's file there.
+    #[must_use]
+    pub fn notice(&self, directory: &Path) -> Option<Notice> {
+        let (trust, left_out) = {
+            let now = self.lock();
+            (now.loaded.trust.clone(), now.loaded.left_out.clone())
+        };
+        load::notice(directory, &trust, &left_out)
+    }
+
+    /// Every file whose change may matter.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        let now = self.lock();
+        let mut files = self.place.machine.clone();
+        files.extend(self.place.user.clone());
+        files.extend(self.place.state.as_deref().map(trust::place));
+        let trusted = now.loaded.trust.files.keys();
+        files.extend(trusted.filter(|it| project::root_of(it).is_some()).cloned());
+        files
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn error_lines(faults: &[Fault]) -> Vec<String> {
+    let errors = faults.iter().filter(|it| it.is_error());
+    errors.take(super::fault::MOST).map(Fault::line).collect()
+}
+
+/// Warnings, and errors of projects, which concern only conversations there.
+fn warnings(loaded: &Loaded) -> Vec<String> {
+    let of_projects = loaded.left_out.values().flatten();
+    let all = loaded.faults.iter().filter(|it| !it.is_error());
+    all.chain(of_projects).map(Fault::line).collect()
+}

@@ -1,0 +1,120 @@
+//! One place that settings come from: its name, its text, and what of the text may be shown.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::veil;
+
+/// Who says something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// This program.
+    Default,
+    /// A file of the machine or of the user.
+    File(PathBuf),
+    /// The file of a project.
+    Project(PathBuf),
+    /// A variable of the daemon's environment.
+    Variable(&'static str),
+    /// `-c key=value` on the command line.
+    CommandLine,
+}
+
+/// How far others get at a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Only its owner can read it.
+    Private,
+    /// Others can, by this mode.
+    Readable(u32),
+}
+
+/// A text with settings.
+pub struct Source {
+    pub origin: Origin,
+    pub access: Access,
+    text: String,
+    /// As long as the text, without secrets and without what could drive a terminal.
+    shown: String,
+}
+
+/// A part of a source.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub source: Arc<Source>,
+    pub span: Range<usize>,
+}
+
+impl Source {
+    #[must_use]
+    pub fn new(origin: Origin, access: Access, text: String) -> Arc<Self> {
+        let shown = veil::cover(&text);
+        Arc::new(Self {
+            origin,
+            access,
+            text,
+            shown,
+        })
+    }
+
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text as it may be shown; positions are those of the text.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// What people call it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.origin {
+            Origin::Default => "default".to_owned(),
+            Origin::File(path) | Origin::Project(path) => {
+                veil::safe(&path.display().to_string()).into_owned()
+            }
+            Origin::Variable(name) => (*name).to_owned(),
+            Origin::CommandLine => "-c".to_owned(),
+        }
+    }
+
+    /// Line and column of a position, both from 1.
+    #[must_use]
+    pub fn line_and_column(&self, at: usize) -> (usize, usize) {
+        let before = self.text.get(..at).unwrap_or(&self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default();
+        (line, column.chars().count() + 1)
+    }
+}
+
+/// Written by hand: the text may hold a key.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Source").field(&self.origin).finish()
+    }
+}
+
+impl Place {
+    /// The line on which it begins, from 1.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.source.line_and_column(self.span.start).0
+    }
+
+    /// `file:line`, or the name of what is no file.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        match &self.source.origin {
+            Origin::File(_) | Origin::Project(_) => {
+                format!("{}:{}", self.source.name(), self.line())
+            }
+            Origin::Default | Origin::Variable(_) | Origin::CommandLine => self.source.name(),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Which files of projects the user trusts: by absolute path and SHA-256, in a private file of the state directory. A
+//! changed file is another file.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The form of the file.
+const FORM: u32 = 1;
+/// More than anybody can have decided.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// What is trusted, as it was when it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// By the path of the file.
+    pub files: BTreeMap<PathBuf, Digest>,
+}
+
+/// SHA-256 in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digest(String);
+
+/// What the user has said about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Trusted,
+    /// It was trusted with another content.
+    Changed,
+    Unknown,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    form: u32,
+    files: BTreeMap<String, Digest>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    #[error("{action} {path}")]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{path} is open to others, or not yours: chmod 600 {path}")]
+    Open { path: PathBuf },
+    #[error("{path} is damaged; remove it to trust nothing again")]
+    Damaged { path: PathBuf },
+    #[error("the path {path:?} is no UTF-8")]
+    NoText { path: PathBuf },
+}
+
+impl Digest {
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let hash = Sha256::digest(text.as_bytes());
+        Self(hash.iter().map(|it| format!("{it:02x}")).collect())
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The directory that has nothing but the file, so that one can watch it.
+#[must_use]
+pub fn directory(state: &Path) -> PathBuf {
+    state.join("trust")
+}
+
+/// The file itself.
+#[must_use]
+pub fn place(state: &Path) -> PathBuf {
+    directory(state).join("projects.json")
+}
+
+impl Trust {
+    /// None there means that nothing is trusted.
+    pub fn read(state: &Path) -> Result<Self, TrustError> {
+        let path = place(state);
+        let fail = |action, source| TrustError::Io {
+            action,
+            path: path.clone(),
+            source,
+        };
+        let opened = match File::open(&path) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(fail("open", error)),
+        };
+        let about = opened.metadata().map_err(|it| fail("look at", it))?;
+        let ours = about.uid() == rustix::process::geteuid().as_raw();
+        if !ours || about.mode() & 0o077 != 0 {
+            return Err(TrustError::Open { path });
+        }
+        let limited = io::Read::take(opened, MOST_BYTES);
+        let stored: Stored = serde_json::from_reader(io::BufReader::new(limited))
+            .map_err(|_| TrustError::Damaged { path: path.clone() })?;
+        if stored.form != FORM {
+            return Err(TrustError::Damaged { path });
+        }
+        let files = stored.files.into_iter();
+        Ok(Self {
+            files: files.map(|(path, hash)| (path.into(), hash)).collect(),
+        })
+    }
+
+    #[must_use]
+    pub fn standing(&self, path: &Path, text: &str) -> Standing {
+        match self.files.get(path) {
+            Some(digest) if *digest == Digest::of(text) => Standing::Trusted,
+            Some(_) => Standing::Changed,
+            None => Standing::Unknown,
+        }
+    }
+
+    fn write(&self, state: &Path) -> Result<(), TrustError> {
+        let mut files = BTreeMap::new();
+        for (path, digest) in &self.files {
+            let Some(text) = path.to_str() else {
+                return Err(TrustError::NoText { path: path.clone() });
+            };
+            files.insert(text.to_owned(), digest.clone());
+        }
+        let path = place(state);
+        let text = serde_json::to_string_pretty(&Stored { form: FORM, files });
+        let text = text.map_err(|_| TrustError::Damaged { path: path.clone() })?;
+        replace(&path, &text).map_err(|source| TrustError::Io {
+            action: "write",
+            path,
+            source,
+        })
+    }
+}
+
+/// Changes what is trusted; two at the same moment do not lose each other's word.
+pub fn change(state: &Path, change: impl FnOnce(&mut Trust)) -> Result<(), TrustError> {
+    let directory = directory(state);
+    let fail = |action, source| TrustError::Io {
+        action,
+        path: directory.clone(),
+        source,
+    };
+    let mut builder = fs::DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(&directory);
+    made.map_err(|it| fail("make", it))?;
+    let lock = File::open(&directory).map_err(|it| fail("open", it))?;
+    flock(&lock, FlockOperation::LockExclusive).map_err(|it| fail("lock", it.into()))?;
+    let mut trust = Trust::read(state)?;
+    change(&mut trust);
+    trust.write(state)
+}
+
+/// Replaces a file whole, for its owner alone: after a crash there is the old one or the new one.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = directory.join(format!(".{name}.{}.new", std::process::id()));
+    let written = write_new(&new, text).and_then(|()| fs::rename(&new, path));
+    if written.is_err() {
+        let _was_not_made = fs::remove_file(&new);
+        return written;
+    }
+    File::open(directory)?.sync_all()
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    // What a killed one has left.
+    let _usually_none = fs::remove_file(path);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_changed_file_is_another_file() {
+        let world = tempfile::tempdir().unwrap();
+        let path = Path::new("/p/.aish/config.toml");
+        let standing = |text: &str| Trust::read(world.path()).unwrap().standing(path, text);
+        assert_eq!(Standing::Unknown, standing("a"));
+        let trust = |text: &str| {
+            let digest = Digest::of(text);
+            change(world.path(), |it| {
+                drop(it.files.insert(path.into(), digest));
+            })
+            .unwrap();
+        };
+        trust("a");
+        assert_eq!(Standing::Trusted, standing("a"));
+        assert_eq!(Standing::Changed, standing("a "));
+        trust("a ");
+        assert_eq!(Standing::Trusted, standing("a "));
+        change(world.path(), |it| drop(it.files.remove(path))).unwrap();
+        assert_eq!(Standing::Unknown, standing("a "));
+        let mode = |it: &Path| fs::metadata(it).unwrap().mode() & 0o777;
+        assert_eq!(0o600, mode(&place(world.path())));
+        assert_eq!(0o700, mode(&directory(world.path())));
+        assert_eq!(1, fs::read_dir(directory(world.path())).unwrap().count());
+    }
+
+    #[test]
+    fn what_others_could_have_written_is_no_word_of_the_user() {
+        let world = tempfile::tempdir().unwrap();
+        change(world.path(), |_| ()).unwrap();
+        let path = place(world.path());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o620)).unwrap();
+        assert!(matches!(
+            Trust::read(world.path()),
+            Err(TrustError::Open { .. })
+        ));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&path, "{}").unwrap();
+        assert!(matches!(
+            Trust::read(world.path()),
+            Err(TrustError::Damaged { .. })
+        ));
+        assert!(
+            change(world.path(), |_| ()).is_err(),
+            "and it is not overwritten"
+        );
+    }
+
+    #[test]
+    fn ten_at_once_lose_nothing() {
+        let world = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for n in 0..10 {
+                let state = world.path();
+                scope.spawn(move || {
+                    let path = PathBuf::from(format!("/{n}"));
+                    change(state, |it| drop(it.files.insert(path, Digest::of("x")))).unwrap();
+                });
+            }
+        });
+        assert_eq!(10, Trust::read(world.path()).unwrap().files.len());
+    }
+}

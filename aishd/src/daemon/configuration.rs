@@ -1,0 +1,121 @@
+//! From the command line and the environment to settings, and to the configuration that lives with the daemon.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::args::Args;
+use crate::config::env::{self, Env};
+use crate::config::fault::Fault;
+use crate::config::layers::{Where, assign_path};
+use crate::config::live::Live;
+use crate::config::load::{self, Loaded};
+use crate::config::paths::{self, PathError};
+use crate::config::value::LogFormat;
+use crate::config::{Settings, fault};
+use crate::logging::{Format, LogSettings, Logging};
+
+/// The configuration has these faults.
+#[derive(Debug, thiserror::Error)]
+#[error("the configuration is invalid\n{}", self.lines())]
+pub(super) struct ConfigFault(Vec<Fault>);
+
+impl ConfigFault {
+    fn lines(&self) -> String {
+        let errors = self.0.iter().filter(|it| it.is_error());
+        let lines: Vec<String> = errors.take(fault::MOST).map(Fault::line).collect();
+        lines.join("\n")
+    }
+}
+
+/// A configuration that one can start with.
+#[derive(Debug)]
+pub(super) struct Configured {
+    pub(super) settings: Settings,
+    /// The state directory in use.
+    pub(super) state: PathBuf,
+    loaded: Loaded,
+    place: Where,
+}
+
+/// Where the layers are.
+pub(super) fn find(args: &Args, env: &Env) -> Where {
+    let mut assignments = args.set.clone();
+    assignments.extend(args.state.iter().map(|it| assign_path("daemon.state", it)));
+    Where {
+        machine: paths::machine(env),
+        user: paths::config(args.config.as_deref(), env),
+        named: args.config.is_some() || env.aish_config.is_some(),
+        log: env.aish_log.clone(),
+        assignments,
+        state: args.state.clone(),
+    }
+}
+
+pub(super) fn load(args: &Args, env: &Env) -> anyhow::Result<Configured> {
+    let mut place = find(args, env);
+    let loaded = load::load(&place, &env::is_set);
+    let Some(settings) = loaded.settings.clone() else {
+        return Err(ConfigFault(loaded.faults).into());
+    };
+    let state = state(&place, &settings)?;
+    place.state = Some(state.clone());
+    Ok(Configured {
+        settings,
+        state,
+        loaded,
+        place,
+    })
+}
+
+fn state(place: &Where, settings: &Settings) -> Result<PathBuf, PathError> {
+    match &place.state {
+        Some(state) => Ok(state.clone()),
+        None => load::state(settings),
+    }
+}
+
+/// What the log has to know.
+fn log(settings: &Settings) -> LogSettings {
+    LogSettings {
+        level: settings.log.filter.clone(),
+        format: match settings.log.format {
+            LogFormat::Auto => Format::Auto,
+            LogFormat::Text => Format::Text,
+            LogFormat::Json => Format::Json,
+            LogFormat::Journald => Format::Journald,
+        },
+        redact: settings.log.redact.clone(),
+        content: settings.log.content,
+    }
+}
+
+impl Configured {
+    pub(super) fn log(&self) -> LogSettings {
+        log(&self.settings)
+    }
+
+    pub(super) fn log_warnings(&self) {
+        let of_projects = self.loaded.left_out.values().flatten();
+        for fault in self.loaded.faults.iter().chain(of_projects) {
+            tracing::warn!("{}", fault.line());
+        }
+    }
+
+    /// The configuration as it goes on from here; the log follows it.
+    pub(super) fn live(self, logging: Logging) -> Arc<Live> {
+        let apply = move |settings: &Settings| logging.follow(&log(settings));
+        let Self {
+            settings,
+            loaded,
+            place,
+            ..
+        } = self;
+        Arc::new(Live::new(
+            place,
+            settings,
+            loaded,
+            env::is_set,
+            Box::new(apply),
+        ))
+    }
+}

@@ -1,0 +1,59 @@
+//! The sessions with MCP servers: built from what they need of the others, and kept those of the configuration.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::child::Children;
+use crate::config::env;
+use crate::core::mcp::settings::Mcp;
+use crate::mcp::hub::{Hub, Parts};
+use crate::store::{Note, Store};
+
+/// Time for MCP servers to end by themselves once their input is closed.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// The hub, with no session yet.
+pub(super) fn hub(store: &Store, children: Children) -> Hub {
+    let (recalled, kept, states) = (store.clone(), store.clone(), store.clone());
+    Hub::new(Parts {
+        children,
+        environment: Box::new(env::key),
+        recall: Box::new(move |key| recalled.note(key).ok().flatten()),
+        keep: Box::new(move |key, text| {
+            let key = key.to_owned();
+            if !kept.keep_note(Note { key, text }) {
+                tracing::warn!("what an MCP server offers could not be kept");
+            }
+        }),
+        roots: Box::new(move || directories(&states)),
+        elicitations: None,
+    })
+}
+
+/// Where the conversations are that nobody has put away.
+fn directories(store: &Store) -> Vec<PathBuf> {
+    let states = store.states().unwrap_or_default();
+    let open = states.into_iter().filter(|(_, it)| !it.archived);
+    let all: BTreeSet<PathBuf> = open.map(|(_, it)| PathBuf::from(it.cwd)).collect();
+    all.into_iter().filter(|it| it.is_absolute()).collect()
+}
+
+/// Keeps the sessions those of the configuration. It waits for no server.
+pub(super) async fn follow(hub: Hub, mut settings: watch::Receiver<Mcp>) {
+    loop {
+        let now = settings.borrow_and_update().clone();
+        hub.configure(now).await;
+        if settings.changed().await.is_err() {
+            // Nobody can change them any more.
+            return;
+        }
+    }
+}
+
+/// Ends them. Those that do not end in time are dropped, and their children's keepers do the rest.
+pub(super) async fn stop(hub: &Hub) {
+    let _in_time = tokio::time::timeout(WAIT, hub.stop()).await;
+}

@@ -1,0 +1,100 @@
+//! `config/*`, and what else of the configuration goes over the wire.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aish_proto::config::{
+    self as wire, Check, CheckParams, CheckResult, Setting, Show, ShowParams, ShowResult,
+};
+use aish_proto::conversation::Notice;
+use jsonrpsee::RpcModule;
+
+use super::refusal::Refusal;
+use super::{Call, Server, register};
+use crate::config::live::Live;
+use crate::config::settings::Ui;
+use crate::config::value::{Keymap, When};
+
+/// A notice is worth no more of somebody's time: the directory may be on a disk far away.
+const NOTICE_WITHIN: Duration = Duration::from_millis(200);
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Show, _, _>(module, show);
+    register::<Check, _, _>(module, check);
+}
+
+async fn show(call: Call<Show>) -> Result<ShowResult, Refusal> {
+    let ShowParams { cwd } = call.params;
+    let cwd = cwd.map(PathBuf::from);
+    if cwd.as_ref().is_some_and(|it| !it.is_absolute()) {
+        return Err(Refusal::params("cwd must be an absolute path"));
+    }
+    let values = read(&call.server, move |it| it.show(cwd.as_deref())).await?;
+    let standing = call.server.config.standing().borrow().clone();
+    let settings = values.into_iter().map(|it| Setting {
+        key: it.key,
+        value: it.value,
+        origin: it.origin,
+    });
+    Ok(ShowResult {
+        settings: settings.collect(),
+        file: call.server.config.file().map(|it| it.display().to_string()),
+        named: call.server.config.is_named(),
+        state: call.server.about.state_dir.display().to_string(),
+        errors: standing.errors.clone(),
+        restart_needed: standing.restart_needed.clone(),
+    })
+}
+
+async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
+    let CheckParams {} = call.params;
+    let (errors, warnings) = read(&call.server, Live::check).await?;
+    Ok(CheckResult { errors, warnings })
+}
+
+/// Asks the configuration, on a thread that may wait for files.
+pub(super) async fn read<T: Send + 'static>(
+    server: &Server,
+    ask: impl FnOnce(&Live) -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let live: Arc<Live> = server.config.clone();
+    tokio::task::spawn_blocking(move || ask(&live))
+        .await
+        .map_err(|panic| Refusal::internal(&panic.to_string()))
+}
+
+/// What a person should know who works in this directory.
+pub(super) async fn notices(server: &Server, cwd: &str) -> Vec<Notice> {
+    let cwd = PathBuf::from(cwd);
+    let asked = read(server, move |it| it.notice(&cwd));
+    let answered = tokio::time::timeout(NOTICE_WITHIN, asked).await;
+    let notice = answered.ok().and_then(Result::ok).flatten();
+    let notice = notice.map(|it| Notice {
+        text: it.text,
+        hint: Some(format!("aishctl config trust {}", it.root)),
+    });
+    notice.into_iter().collect()
+}
+
+/// How clients look.
+pub(super) fn ui(ui: &Ui) -> wire::Ui {
+    wire::Ui {
+        color: when(ui.color),
+        markdown: when(ui.markdown),
+        theme: ui.theme.clone(),
+        editor: ui.editor.clone(),
+        keymap: match ui.keymap {
+            Keymap::Emacs => wire::Keymap::Emacs,
+            Keymap::Vi => wire::Keymap::Vi,
+        },
+    }
+}
+
+fn when(when: When) -> wire::When {
+    match when {
+        When::Auto => wire::When::Auto,
+        When::Always => wire::When::Always,
+        When::Never => wire::When::Never,
+    }
+}
