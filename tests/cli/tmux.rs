@@ -47,16 +47,19 @@ fn open(tmux: &Tmux<'_>) -> [&'static str; 2] {
         "{} attach -C demo-conversation --markdown never; echo left $?; cat",
         client.display()
     );
-    let wide = ["new-session", "-d", "-s", "s", "-x", "160", "-y", "50"];
-    drop(tmux.run(&[&wide[..], &[&attach]].concat()).ok());
-    let narrow = ["split-window", "-h", "-t", "s", "-l", "44"];
-    drop(tmux.run(&[&narrow[..], &[&attach]].concat()).ok());
     let panes = ["s:0.0", "s:0.1"];
-    for pane in panes {
+    let greeted = |pane: &str| {
         until_true("the window to greet", || {
             told(&tmux.screen(pane), "[aish] attached to demo-conversation") == 1
         });
-    }
+    };
+    let wide = ["new-session", "-d", "-s", "s", "-x", "160", "-y", "50"];
+    drop(tmux.run(&[&wide[..], &[&attach]].concat()).ok());
+    // Or the greeting of the first would count the second.
+    greeted(panes[0]);
+    let narrow = ["split-window", "-h", "-t", "s", "-l", "44"];
+    drop(tmux.run(&[&narrow[..], &[&attach]].concat()).ok());
+    greeted(panes[1]);
     until_true("the first to see the second", || {
         told(&tmux.screen(panes[0]), "attached (2 here)") == 1
     });
