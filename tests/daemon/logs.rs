@@ -8,6 +8,7 @@ use std::time::Duration;
 use aish_proto::attach::{Detach, DetachParams};
 use aish_proto::daemon::Reload;
 use aish_proto::event::{EventParams, LogLines};
+use aish_proto::id::TurnId;
 use aish_proto::log::{Tail, TailParams};
 use aish_proto::method::Empty;
 use aish_proto::turn::{Cancel, TurnParams};
@@ -27,6 +28,12 @@ fn lines(client: &Client) -> LogLines {
         let params: EventParams = serde_json::from_value(value["params"].clone()).ok()?;
         params.event.read::<LogLines>()
     })
+}
+
+/// What the configuration changes stands in the log once.
+fn log_a_line(world: &World, client: &Client, theme: &str) {
+    world.write_config(&format!("[ui]\ntheme = \"{theme}\"\n"));
+    client.done::<Reload>(Empty {});
 }
 
 /// A server that says the key back in every way that it can, to a daemon that logs all it has to log.
@@ -119,7 +126,7 @@ fn levels_change_while_it_runs_and_the_environment_beats_the_file() {
         level("info");
         client.done::<Reload>(Empty {});
         let before = world.log_text();
-        client.done::<Reload>(Empty {});
+        log_a_line(&world, &client, "dark");
         let new = world.log_text().split_off(before.len());
         assert_eq!(
             said.is_none(),
@@ -162,7 +169,7 @@ fn the_log_is_a_subscription() {
     assert_eq!(1, first.lines.len());
     assert!(first.lines[0].contains("ready"), "{first:?}");
     let driver = world.client();
-    driver.done::<Reload>(Empty {});
+    log_a_line(&world, &driver, "dark");
     let next = lines(&reader);
     assert!(
         next.lines[0].contains("configuration read again"),
@@ -170,7 +177,7 @@ fn the_log_is_a_subscription() {
     );
     let subscription = tailed.subscription;
     reader.done::<Detach>(DetachParams { subscription });
-    driver.done::<Reload>(Empty {});
+    log_a_line(&world, &driver, "light");
     assert_eq!(None, reader.next_line(Duration::from_millis(200)));
     // None is a number of lines, too.
     reader.done::<Tail>(TailParams { lines: 0 });
@@ -182,15 +189,17 @@ fn the_log_is_a_subscription() {
 #[test]
 fn a_reader_that_is_too_slow_is_told_what_it_missed() {
     let world = World::new();
-    let _daemon = world.daemon().spawn();
+    let _daemon = world.daemon().env("AISH_LOG", "aishd::rpc=debug").spawn();
     let slow = world.client();
     slow.done::<Tail>(TailParams { lines: 0 });
     assert!(lines(&slow).complete);
     let silent = slow.stop_reading();
     let driver = world.client();
+    let turn = TurnId::from_bytes([0; 16]);
     // Several times what the ring and a socket hold.
+    let log_a_line = || drop(driver.refused::<Cancel>(TurnParams { turn }));
     for _ in 0..12_000 {
-        driver.done::<Reload>(Empty {});
+        log_a_line();
     }
     let slow = silent.read_again();
     let mut missed = 0;
@@ -202,7 +211,6 @@ fn a_reader_that_is_too_slow_is_told_what_it_missed() {
     }
     println!("{read} lines were read and {missed} missed");
     assert!(missed > 1000, "{missed}");
-    driver.done::<Reload>(Empty {});
 }
 
 /// A jump of the wall clock changes printed times and nothing else (G17): Debian's package faketime moves it.

@@ -17,6 +17,8 @@ pub use self::ring::{Page, Ring};
 
 /// Text of prompts and answers is logged with this target, at debug and below; see [`LogSettings::content`].
 const CONTENT_OFF: &str = "aishd::content=off";
+/// The watcher of files would log that the log has grown, where the log is a file beside the configuration.
+const WATCHER_QUIET: &str = "notify=info";
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,11 +134,12 @@ impl Logging {
 fn filter(settings: &LogSettings) -> EnvFilter {
     let filter =
         EnvFilter::try_new(&settings.level).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
-    match CONTENT_OFF.parse() {
-        // Last, because of two that name one target the last one counts.
-        Ok(off) if !settings.content => filter.add_directive(off),
-        Ok(_) | Err(_) => filter,
-    }
+    // Last, because of two that name one target the last one counts.
+    let last = [(WATCHER_QUIET, true), (CONTENT_OFF, !settings.content)];
+    let directives = last.into_iter().filter(|(_, wanted)| *wanted);
+    directives
+        .filter_map(|(directive, _)| directive.parse().ok())
+        .fold(filter, EnvFilter::add_directive)
 }
 
 /// Whether stderr is the stream that the journal reads: `JOURNAL_STREAM` is `device:inode`.
