@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use aish_testkit::wait::until_true;
-use aish_testkit::{Answer, Screen, built};
+use aish_testkit::{Answer, Screen, World, built};
 use rustix::process::Signal;
 
 use crate::terminal::{open, wait_typed, world};
@@ -24,6 +24,14 @@ fn the_terminal_is_given_back_however_it_ends() {
             screen.bytes().ends_with(b"\x1b[?2004l")
         });
     }
+}
+
+/// A window that shows answers as the model wrote them.
+fn unlaid(world: &World) -> Screen {
+    let arguments = ["proj", "--markdown", "never"];
+    let screen = Screen::spawn(world, &built("aish"), &arguments, 80, 24);
+    screen.wait_for("○");
+    screen
 }
 
 /// A terminal that takes no output, as after Ctrl-S, holds up neither the signal nor the modes.
@@ -50,14 +58,7 @@ fn a_stopped_terminal_does_not_keep_it() {
 #[test]
 fn a_stopped_terminal_catches_up() {
     let (upstream, world, _daemon) = world();
-    let mut screen = Screen::spawn(
-        &world,
-        &built("aish"),
-        &["proj", "--markdown", "never"],
-        80,
-        24,
-    );
-    screen.wait_for("○");
+    let mut screen = unlaid(&world);
     let mut other = open(&world, 80, 24);
     screen.stop();
     let piece = format!("{}\n", "x".repeat(1000)).repeat(100);
@@ -307,14 +308,7 @@ fn a_window_without_a_daemon_can_be_left() {
 #[test]
 fn ten_thousand_rows_come_in_batches() {
     let (upstream, world, _daemon) = world();
-    let mut screen = Screen::spawn(
-        &world,
-        &built("aish"),
-        &["proj", "--markdown", "never"],
-        80,
-        24,
-    );
-    screen.wait_for("○");
+    let mut screen = unlaid(&world);
     let text: String = (0..10_000).map(|it| format!("row {it}\n")).collect();
     upstream.answer(Answer::text(&text));
     screen.key("why\rhalf");
