@@ -318,7 +318,12 @@ impl<U: Ui> Open<U> {
             .filter(|_| self.turns.running.is_some());
         Head {
             conversation: self.title.clone(),
-            model: running.or(chosen).or(self.default_model.as_ref()).cloned(),
+            // What was found answers when nothing is configured, and that is known once it did.
+            model: running
+                .or(chosen)
+                .or(self.default_model.as_ref())
+                .or(self.running_model.as_ref())
+                .cloned(),
             state: if self.connection.is_lost() {
                 State::Problem
             } else {
