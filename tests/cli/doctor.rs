@@ -262,3 +262,18 @@ fn without_a_service_manager_it_says_what_works() {
     let nothing = world.ctl(&["service", "uninstall"]).run().ok();
     assert_eq!("nothing is installed\n", nothing.out());
 }
+
+/// Without a daemon the configuration may be the reason (85, 4.5).
+#[test]
+fn a_configuration_that_no_daemon_can_begin_with_fails() {
+    let world = World::new();
+    world.write_config("bogus = 1\n");
+    let report = world.ctl(&["doctor", "--json"]).run().code(1);
+    check(&report, "config", "fail", "aishctl config check");
+    world.write("config/aish/env", "A=b\n");
+    let env = world.path("config/aish/env");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(&env, open).unwrap();
+    let report = world.ctl(&["doctor", "--json"]).run().code(1);
+    check(&report, "keys", "fail", "chmod 600");
+}

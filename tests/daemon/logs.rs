@@ -100,7 +100,7 @@ fn lines_say_what_they_are_about() {
     let line = log.lines().find(|it| it.contains("no whole answer"));
     assert!(line.unwrap().contains(&expected), "{log}");
     client.refused::<Cancel>(TurnParams {
-        turn: aish_proto::id::TurnId::from_bytes([7; 16]),
+        turn: TurnId::from_bytes([7; 16]),
     });
     let log = world.log_text();
     let line = log.lines().find(|it| it.contains("refused"));
