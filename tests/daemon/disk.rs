@@ -104,7 +104,10 @@ fn what_a_full_disk_held_back_is_stored_when_there_is_room() {
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
     let turn = client.ask(conversation, "look twice");
+    let mut follow = client.attach(conversation, Since::Now);
     gate.text("looking");
+    // Or it would be cancelled before anything was said.
+    let _said = follow.until_kind("textDelta");
     small.fill();
     let refused = wait::until("a refusal", wait::PATIENCE, || {
         client.call::<Create>(create()).err()
