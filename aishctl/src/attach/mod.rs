@@ -3,6 +3,7 @@
 
 mod commands;
 mod connection;
+mod delivery;
 mod display;
 pub mod look;
 mod outbox;
@@ -200,6 +201,10 @@ impl<U: Ui> Open<U> {
             let wake = self.select().await;
             let leaves = self.apply(wake).await?;
             self.send_next();
+            if self.gives_up() {
+                self.tell_unsent().await?;
+                return Ok(Exit::DONE);
+            }
             if self.connection.is_settled() && self.named {
                 self.display.ui.head(self.head());
             }
@@ -246,15 +251,7 @@ impl<U: Ui> Open<U> {
         match input {
             Input::Line(line) => self.line(&line).await?,
             Input::Interrupt(typed) => return self.interrupt(typed).await,
-            Input::End => {
-                self.input_ended = true;
-                if self.has_editor() && self.connection.is_lost() {
-                    for text in self.outbox.unsent() {
-                        self.display.tell(&format!("not sent: {text}")).await?;
-                    }
-                    return Ok(true);
-                }
-            }
+            Input::End => self.input_ended = true,
             Input::NamesWanted => self.look_up_names(),
             Input::Room => {}
             Input::Broken => return Err(Failure::new(Exit::FAILED, "the line editor failed")),
@@ -355,19 +352,6 @@ impl<U: Ui> Open<U> {
         }
     }
 
-    fn send_next(&mut self) {
-        if self.connection.is_lost() {
-            return;
-        }
-        if let Some(question) = self.outbox.next() {
-            let (caller, conversation) = (self.connection.caller(), self.conversation);
-            let model = self.window.global.model.clone();
-            self.calls.spawn(async move {
-                Done::Sent(outbox::send(&caller, conversation, model, question).await)
-            });
-        }
-    }
-
     async fn done(&mut self, done: Done) -> Result<(), Failure> {
         match done {
             Done::Opened(opened) => self.opened(*opened).await,
@@ -376,14 +360,7 @@ impl<U: Ui> Open<U> {
                 self.attach(Replay::Back);
                 Ok(())
             }
-            Done::Sent(Err(error)) if error.is_transient() => {
-                self.outbox.lost();
-                Ok(())
-            }
-            Done::Sent(sent) => {
-                self.outbox.done();
-                self.sent(sent.map_err(Failure::from)).await
-            }
+            Done::Sent(sent) => self.delivered(sent).await,
             Done::Again(sent) => self.sent(sent).await,
             Done::Printed(Ok(printed)) => self.display.print(&printed.shown(true)).await,
             Done::Printed(Err(failure)) | Done::Switched(Err(failure)) => {
@@ -401,19 +378,6 @@ impl<U: Ui> Open<U> {
             }
             Done::Quiet(Ok(())) => Ok(()),
             Done::Quiet(Err(error)) => self.display.refuse(&error.into()).await,
-        }
-    }
-
-    async fn sent(&mut self, sent: Result<SendResult, Failure>) -> Result<(), Failure> {
-        match sent {
-            Ok(sent) => {
-                self.exit = self.turns.sent(&sent).unwrap_or(self.exit);
-                Ok(())
-            }
-            Err(failure) => {
-                self.exit = failure.exit;
-                self.display.refuse(&failure).await
-            }
         }
     }
 

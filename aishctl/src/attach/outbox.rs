@@ -18,6 +18,8 @@ pub(super) struct Outbox {
     /// Each with its key.
     lines: VecDeque<(String, String)>,
     sending: bool,
+    /// The first was not answered in time.
+    late: bool,
 }
 
 impl Outbox {
@@ -41,12 +43,24 @@ impl Outbox {
     /// It has arrived, or it is refused.
     pub(super) fn done(&mut self) {
         self.sending = false;
+        self.late = false;
         self.lines.pop_front();
     }
 
-    /// Nobody knows whether it has arrived.
+    /// The connection is gone; nobody knows whether it has arrived.
     pub(super) fn lost(&mut self) {
         self.sending = false;
+        self.late = false;
+    }
+
+    /// No answer in time, and nobody knows either. True for the first time.
+    pub(super) fn late(&mut self) -> bool {
+        self.sending = false;
+        !std::mem::replace(&mut self.late, true)
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        self.late
     }
 
     pub(super) fn unsent(&self) -> impl Iterator<Item = &str> {
