@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aish_proto::id::ConversationId;
 use aish_proto::turn::SendResult;
 
 use super::ui::Ui;
@@ -14,18 +15,18 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 impl<U: Ui> Open<U> {
     pub(super) fn send_next(&mut self) {
-        if self.connection.is_lost() {
+        if self.connection.is_lost() || self.switching {
             return;
         }
         let pause = self.outbox.is_late().then_some(PAUSE);
         if let Some(question) = self.outbox.next() {
-            let (caller, conversation) = (self.connection.caller(), self.conversation);
+            let (caller, conversation) = (self.connection.caller(), question.conversation);
             let model = self.window.global.model.clone();
             self.calls.spawn(async move {
                 if let Some(pause) = pause {
                     tokio::time::sleep(pause).await;
                 }
-                Done::Sent(outbox::send(&caller, conversation, model, question).await)
+                Done::Sent(conversation, outbox::send(&caller, model, question).await)
             });
         }
     }
@@ -33,6 +34,7 @@ impl<U: Ui> Open<U> {
     /// A call of the outbox has come back.
     pub(super) async fn delivered(
         &mut self,
+        conversation: ConversationId,
         sent: Result<SendResult, CallError>,
     ) -> Result<(), Failure> {
         match sent {
@@ -51,13 +53,20 @@ impl<U: Ui> Open<U> {
             }
             Ok(_) | Err(_) => {
                 self.outbox.done();
-                self.sent(sent.map_err(Failure::from)).await
+                self.sent(conversation, sent.map_err(Failure::from)).await
             }
         }
     }
 
-    pub(super) async fn sent(&mut self, sent: Result<SendResult, Failure>) -> Result<(), Failure> {
+    /// A question of this conversation was taken. The end of its turn is seen, and waited for, only while the window
+    /// is on that conversation.
+    pub(super) async fn sent(
+        &mut self,
+        conversation: ConversationId,
+        sent: Result<SendResult, Failure>,
+    ) -> Result<(), Failure> {
         match sent {
+            Ok(_) if conversation != self.conversation => Ok(()),
             Ok(sent) => {
                 self.exit = self.turns.sent(&sent).unwrap_or(self.exit);
                 Ok(())
@@ -77,7 +86,8 @@ impl<U: Ui> Open<U> {
     }
 
     pub(super) async fn tell_unsent(&mut self) -> Result<(), Failure> {
-        for text in self.outbox.unsent() {
+        let held = self.held.iter().map(String::as_str);
+        for text in self.outbox.unsent().chain(held) {
             self.display.tell(&format!("not sent: {text}")).await?;
         }
         Ok(())

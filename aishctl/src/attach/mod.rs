@@ -12,6 +12,7 @@ pub mod terminal;
 mod turns;
 mod ui;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use aish_proto::attach::{AttachResult, Cursor};
@@ -70,8 +71,8 @@ enum Done {
     Attached(Result<AttachResult, CallError>),
     /// Nobody listens to the old subscription any more; a new one begins where it ended.
     Detached,
-    Sent(Result<SendResult, CallError>),
-    Again(Result<SendResult, Failure>),
+    Sent(ConversationId, Result<SendResult, CallError>),
+    Again(ConversationId, Result<SendResult, Failure>),
     Printed(Result<Printed, Failure>),
     Switched(Result<ConversationId, Failure>),
     Named(Names, Option<String>),
@@ -95,6 +96,10 @@ struct Open<U> {
     running_model: Option<String>,
     turns: Turns,
     outbox: Outbox,
+    /// Another conversation is looked for: nothing is sent before it is known which one lines are for.
+    switching: bool,
+    /// Lines typed meanwhile.
+    held: VecDeque<String>,
     calls: JoinSet<Done>,
     interrupted_at: Option<Instant>,
     input_ended: bool,
@@ -183,6 +188,8 @@ impl<U: Ui> Open<U> {
             running_model: None,
             turns: Turns::default(),
             outbox: Outbox::default(),
+            switching: false,
+            held: VecDeque::new(),
             calls: JoinSet::new(),
             interrupted_at: None,
             input_ended: false,
@@ -222,7 +229,9 @@ impl<U: Ui> Open<U> {
     async fn select(&mut self) -> Wake {
         // A line may be about the subscription. Keys may not wait for a daemon that hangs.
         let attached = self.connection.is_attached() || self.has_editor();
-        let listens = !self.input_ended && !self.outbox.is_full() && attached;
+        let known = !self.switching || self.has_editor();
+        let full = self.outbox.is_full() || self.held.len() >= outbox::LINES;
+        let listens = !self.input_ended && !full && attached && known;
         let reads = self.connection.delivers() && self.display.ui.has_room();
         tokio::select! {
             biased;
@@ -249,6 +258,7 @@ impl<U: Ui> Open<U> {
 
     async fn input(&mut self, input: Input) -> Result<bool, Failure> {
         match input {
+            Input::Line(line) if self.switching => self.held.push_back(line),
             Input::Line(line) => self.line(&line).await?,
             Input::Interrupt(typed) => return self.interrupt(typed).await,
             Input::End => self.input_ended = true,
@@ -360,16 +370,11 @@ impl<U: Ui> Open<U> {
                 self.attach(Replay::Back);
                 Ok(())
             }
-            Done::Sent(sent) => self.delivered(sent).await,
-            Done::Again(sent) => self.sent(sent).await,
+            Done::Sent(conversation, sent) => self.delivered(conversation, sent).await,
+            Done::Again(conversation, sent) => self.sent(conversation, sent).await,
             Done::Printed(Ok(printed)) => self.display.print(&printed.shown(true)).await,
-            Done::Printed(Err(failure)) | Done::Switched(Err(failure)) => {
-                self.display.refuse(&failure).await
-            }
-            Done::Switched(Ok(conversation)) => {
-                self.switch(conversation);
-                Ok(())
-            }
+            Done::Printed(Err(failure)) => self.display.refuse(&failure).await,
+            Done::Switched(found) => self.switched(found).await,
             Done::Named(names, default_model) => {
                 self.named = true;
                 self.default_model = default_model.or(self.default_model.take());
@@ -461,7 +466,7 @@ impl<U: Ui> Open<U> {
         let answered =
             self.turns.all_ended() || self.leaving || self.window.reach.around.stdin_terminal;
         // Who leaves a terminal waits for nothing but for his own words to arrive.
-        let sent = sent || (self.has_editor() && self.outbox.is_empty());
+        let sent = sent || (self.has_editor() && self.outbox.is_empty() && self.held.is_empty());
         self.input_ended && sent && answered
     }
 }
