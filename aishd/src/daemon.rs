@@ -123,6 +123,8 @@ fn start(args: &Args) -> anyhow::Result<()> {
     }
     let configured = configuration::load(args, &env)?;
     let logging = Logging::start(&configured.log(), env.journal_stream.as_deref());
+    let logging = logging.context("start the log")?;
+    let _last_lines = logging.last_lines();
     configured.log_warnings();
     let socket_path = paths::socket(args.socket.as_deref(), &env)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,9 +1,12 @@
 //! The log (OPS-3): what never gets into it, who can read it, and that levels change while the daemon runs.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use aish_proto::attach::{Detach, DetachParams};
 use aish_proto::daemon::Reload;
@@ -211,6 +214,51 @@ fn a_reader_that_is_too_slow_is_told_what_it_missed() {
     }
     println!("{read} lines were read and {missed} missed");
     assert!(missed > 1000, "{missed}");
+}
+
+/// A stderr that takes nothing more, with the end that nobody reads yet.
+fn stuffed() -> (UnixStream, UnixStream) {
+    let (reader, mut stderr) = UnixStream::pair().unwrap();
+    stderr.set_nonblocking(true).unwrap();
+    while stderr.write(&[b'.'; 64]).is_ok() {}
+    stderr.set_nonblocking(false).unwrap();
+    (reader, stderr)
+}
+
+/// Whoever started us may not read what we say; the daemon serves and stops as ever.
+#[test]
+fn a_stderr_that_nobody_reads_stops_nothing() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let (reader, stderr) = stuffed();
+    let daemon = world
+        .daemon()
+        .env("AISH_LOG", "trace")
+        .log_into(stderr)
+        .spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let turn = client.ask(conversation, "why?");
+    client.wait_turn(turn);
+    let unknown = TurnId::from_bytes([0; 16]);
+    let before = daemon.rss_kib();
+    for _ in 0..5_000 {
+        client.refused::<Cancel>(TurnParams { turn: unknown });
+    }
+    let grown = daemon.rss_kib().saturating_sub(before);
+    assert!(grown < 8 * 1024, "{grown} KiB more");
+    // Who begins to read is told what is gone, and goes on from there.
+    let mut said = BufReader::new(reader).lines().map(Result::unwrap);
+    let gap = said.find(|it| it.contains(" dropped: nobody read"));
+    println!("{}", gap.unwrap());
+    let rest = thread::spawn(move || said.any(|it| it.ends_with(" stopped")));
+    assert_eq!(0, daemon.terminate());
+    assert!(rest.join().unwrap());
+    let (_reader, stderr) = stuffed();
+    let daemon = world.daemon().log_into(stderr).spawn();
+    let started = Instant::now();
+    assert_eq!(0, daemon.terminate());
+    assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 /// A jump of the wall clock changes printed times and nothing else (G17): Debian's package faketime moves it.
