@@ -343,3 +343,33 @@ fn plain_glyphs_are_there_for_who_wants_them() {
     screen.key("abc");
     screen.wait_line("proj, test - abc");
 }
+
+/// However many pastes stand in a line, the question has the text of each; a line that Up brings back never has a mark
+/// whose text is not there.
+#[test]
+fn twenty_pastes_in_one_line_are_whole_in_the_question_and_no_mark_is_remembered() {
+    let (upstream, world, _daemon) = world();
+    let mut screen = open(&world, 80, 24);
+    screen.key("before\r");
+    drop(upstream.wait_requests(1));
+    let texts: Vec<String> = (0..20)
+        .map(|it| format!("row of paste {it}\n").repeat(40))
+        .collect();
+    for text in &texts {
+        screen.key(&format!("\u{1b}[200~{text}\u{1b}[201~"));
+    }
+    screen.key("\r");
+    let asked = upstream.wait_requests(2).question();
+    assert_eq!(texts.concat().trim_end(), asked);
+    screen.wait_line("proj · test ○");
+    screen.key("\u{1b}[A");
+    wait_typed(&screen, "before");
+    // A short one comes back as its text.
+    let short = "a row\n".repeat(20);
+    screen.key(&format!("\u{3}\u{1b}[200~{short}\u{1b}[201~end\r"));
+    let whole = format!("{short}end");
+    assert_eq!(whole, upstream.wait_requests(3).question());
+    screen.wait_line("proj · test ○");
+    screen.key("\u{1b}[A!\r");
+    assert_eq!(whole + "!", upstream.wait_requests(4).question());
+}

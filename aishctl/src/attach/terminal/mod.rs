@@ -9,6 +9,7 @@ mod keyboard;
 mod keys;
 mod layout;
 mod mode;
+mod pastes;
 mod prompt;
 mod screen;
 
