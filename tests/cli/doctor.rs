@@ -158,7 +158,6 @@ fn the_log_is_shown_from_memory_and_from_the_file_of_one_that_ended() {
     world.write_config("[ui]\ntheme = \"dark\"\n");
     following.line_with("configuration read again");
     drop(world.ctl(&["rpc", "daemon/shutdown"]).run().ok());
-    following.line_with("stopping");
     // It does not start one by itself; the next question does.
     while !world.daemon_pids().is_empty() {
         std::thread::yield_now();
