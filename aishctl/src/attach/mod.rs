@@ -1,4 +1,4 @@
-//! `attach` and `aish`: a window on a conversation. Lines come in and rows go out through a [`ui`]; with a terminal
+//! `attach` and `aish`: a window on a conversation. Lines come in and rows go out through a `ui`; with a terminal
 //! on both sides it has a line editor, else lines are read and rows are written as they are.
 
 mod commands;
