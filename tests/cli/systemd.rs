@@ -153,10 +153,11 @@ impl Manager {
 
     /// The socket, where those outside can look at it.
     fn socket(&self) -> PathBuf {
-        let (inside, uid) = (self.inside, self.uid);
-        PathBuf::from(format!(
-            "/proc/{inside}/root/run/user/{uid}/aish/aishd.sock"
-        ))
+        let their_root = Path::new("/proc")
+            .join(self.inside.to_string())
+            .join("root");
+        let user = their_root.join("run/user").join(self.uid.to_string());
+        user.join("aish/aishd.sock")
     }
 
     fn unit(&self, name: &str) -> PathBuf {

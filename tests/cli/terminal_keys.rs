@@ -34,6 +34,15 @@ fn unlaid(world: &World) -> Screen {
     screen
 }
 
+/// A window that starts no daemon, because its socket was named.
+fn bound(world: &World) -> Screen {
+    let socket = world.socket();
+    let arguments = ["proj", "--socket", socket.to_str().unwrap()];
+    let screen = Screen::spawn(world, &built("aish"), &arguments, 80, 24);
+    screen.wait_for("○");
+    screen
+}
+
 /// A terminal that takes no output, as after Ctrl-S, holds up neither the signal nor the modes.
 #[test]
 fn a_stopped_terminal_does_not_keep_it() {
@@ -246,17 +255,7 @@ fn tab_completes_commands_and_names() {
 #[test]
 fn a_daemon_that_dies_takes_no_line_with_it() {
     let (upstream, world, daemon) = world();
-    let socket = world.socket();
-    let socket = socket.to_str().unwrap();
-    // With --socket no daemon is started by the window.
-    let mut screen = Screen::spawn(
-        &world,
-        &built("aish"),
-        &["proj", "--socket", socket],
-        80,
-        24,
-    );
-    screen.wait_for("○");
+    let mut screen = bound(&world);
     screen.key("half");
     wait_typed(&screen, "half");
     daemon.kill9();
@@ -284,16 +283,7 @@ fn a_daemon_that_dies_takes_no_line_with_it() {
 #[test]
 fn a_window_without_a_daemon_can_be_left() {
     let (_upstream, world, daemon) = world();
-    let socket = world.socket();
-    let socket = socket.to_str().unwrap();
-    let mut screen = Screen::spawn(
-        &world,
-        &built("aish"),
-        &["proj", "--socket", socket],
-        80,
-        24,
-    );
-    screen.wait_for("○");
+    let mut screen = bound(&world);
     daemon.kill9();
     screen.wait_line("proj · test !");
     screen.key("half typed\r");
