@@ -4,14 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use ulid::Ulid;
 
 macro_rules! ulid_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(
-            Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+            Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema,
         )]
         #[serde(transparent)]
         pub struct $name(#[schemars(with = "String")] pub Ulid);
@@ -45,7 +46,18 @@ macro_rules! ulid_id {
             type Err = ulid::DecodeError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Ulid::from_string(text).map(Self)
+                let ulid = Ulid::from_string(text)?;
+                // 26 characters hold 130 bits, and the two that are too many must not be lost in silence.
+                if text.as_bytes().first() > Some(&b'7') {
+                    return Err(ulid::DecodeError::InvalidChar);
+                }
+                Ok(Self(ulid))
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                String::deserialize(from)?.parse().map_err(D::Error::custom)
             }
         }
     };
@@ -105,5 +117,23 @@ impl Seq {
 impl fmt::Display for Seq {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_is_too_large_is_refused_and_not_cut() {
+        let check = |text: &str, expected: bool| {
+            let read = serde_json::from_value::<ConversationId>(text.into()).ok();
+            assert_eq!(expected, read.is_some(), "{text}");
+            assert_eq!(read, text.parse().ok());
+        };
+        check("7ZZZZZZZZZZZZZZZZZZZZZZZZZ", true);
+        check("8ZZZZZZZZZZZZZZZZZZZZZZZZZ", false);
+        check("zzzzzzzzzzzzzzzzzzzzzzzzzz", false);
+        check("", false);
     }
 }

@@ -12,6 +12,7 @@ use aish_proto::daemon::{Reload, ReloadResult};
 use aish_proto::method::Empty;
 use clap::Subcommand;
 use serde::Deserialize;
+use tokio::net::UnixStream;
 
 use crate::args::Global;
 use crate::connect::Caller;
@@ -75,7 +76,7 @@ struct Running {
     caller: Caller,
     shown: ShowResult,
     /// Its events are not wanted; dropped, the connection would be over.
-    _link: Link,
+    link: Link,
 }
 
 /// Runs it to its end.
@@ -149,10 +150,16 @@ fn cannot_run(error: &io::Error) -> Failure {
 }
 
 impl Desk<'_> {
-    /// The daemon, if one runs. One that does not answer is not waited for here.
+    /// The daemon, if one runs. One that does not answer is said, and the files speak for themselves.
     async fn running(&self) -> Result<Option<Running>, Failure> {
-        let Ok(link) = self.reach.open(Wait::No).await else {
-            return Ok(None);
+        let link = match self.reach.open(Wait::No).await {
+            Ok(link) => link,
+            Err(failure) => {
+                if UnixStream::connect(&self.reach.socket).await.is_ok() {
+                    self.notices().say(&failure.message);
+                }
+                return Ok(None);
+            }
         };
         let params = ShowParams {
             cwd: Some(self.around.cwd_text()),
@@ -164,7 +171,7 @@ impl Desk<'_> {
         Ok(Some(Running {
             caller: link.caller.clone(),
             shown,
-            _link: link,
+            link,
         }))
     }
 
@@ -219,7 +226,7 @@ impl Desk<'_> {
     async fn show(&self, origin: bool) -> Result<Exit, Failure> {
         let Some(running) = self.running().await? else {
             self.notices()
-                .say("no daemon runs; this is what one would begin with");
+                .say("no daemon answers; this is what one would begin with");
             let mut args = vec!["show", "--project"];
             let cwd = self.around.cwd_text();
             args.push(&cwd);
@@ -318,8 +325,9 @@ impl Desk<'_> {
     }
 
     fn edit_until_valid(&self, file: &Path, running: Option<&Running>) -> Result<Exit, Failure> {
+        let configured = self.editor(running)?;
         loop {
-            self.open_editor(file)?;
+            self.open_editor(file, &configured)?;
             let exit = self.program(running, &["check"], Json::Never)?.pass_on()?;
             let may_ask = self.around.stdin_terminal && !self.global.no_input;
             if exit == Exit::DONE || !may_ask || !edit_again() {
@@ -328,13 +336,36 @@ impl Desk<'_> {
         }
     }
 
-    fn open_editor(&self, file: &Path) -> Result<(), Failure> {
+    /// `ui.editor`, if it names one.
+    fn editor(&self, running: Option<&Running>) -> Result<String, Failure> {
+        #[derive(Deserialize)]
+        struct Value {
+            key: String,
+            value: String,
+        }
+        if let Some(running) = running {
+            return Ok(running.link.hello.ui.editor.clone());
+        }
+        let mut program = self.program(None, &["show", "--json"], Json::Never)?;
+        program.0.stdin(Stdio::null());
+        // The file may be what has to be mended.
+        program.0.stderr(Stdio::null());
+        let (text, _status) = program.output()?;
+        let values: Vec<Value> = serde_json::from_str(&text).unwrap_or_default();
+        let editor = values.into_iter().find(|it| it.key == "ui.editor");
+        // A text of TOML, which is one of JSON too unless it is a strange one.
+        let editor = editor.and_then(|it| serde_json::from_str(&it.value).ok());
+        Ok(editor.unwrap_or_default())
+    }
+
+    fn open_editor(&self, file: &Path, configured: &str) -> Result<(), Failure> {
         let names = ["VISUAL", "EDITOR"];
-        let said = names.iter().find_map(|it| self.around.variable(it));
+        let said = Some(configured).filter(|it| !it.is_empty());
+        let said = said.or_else(|| names.iter().find_map(|it| self.around.variable(it)));
         let words = shlex::split(said.unwrap_or("vi")).unwrap_or_default();
-        let (program, args) = words
-            .split_first()
-            .ok_or_else(|| Failure::new(Exit::USAGE, "VISUAL and EDITOR name no program"))?;
+        let (program, args) = words.split_first().ok_or_else(|| {
+            Failure::new(Exit::USAGE, "ui.editor, VISUAL and EDITOR name no program")
+        })?;
         let status = Process::new(program).args(args).arg(file).status();
         let status = status.map_err(|error| {
             Failure::new(Exit::FAILED, format!("cannot start {program}: {error}"))

@@ -4,13 +4,14 @@
 use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use aish_proto::daemon::{ClientKind, Status, StatusResult};
 use aish_proto::doctor::{Check, Doctor, Outcome};
 use aish_proto::method::{Empty, Role};
 use aish_proto::version::{PROGRAM, PROTOCOL};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
 use crate::args::Global;
@@ -18,7 +19,7 @@ use crate::desk::{self, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Link, Reach, Start, Wait};
-use crate::service;
+use crate::{service, spawn};
 
 /// A daemon that lives says hello at once.
 const HELLO_WITHIN: Duration = Duration::from_secs(3);
@@ -44,9 +45,11 @@ pub async fn run(reach: &Reach, global: &Global) -> Result<Printed, Failure> {
         ..reach.clone()
     };
     let (mut checks, link) = daemon(&reach).await;
-    if let Some(link) = link {
-        checks.extend(from_daemon(&link).await);
+    match link {
+        Some(link) => checks.extend(from_daemon(&link).await),
+        None => checks.extend(configuration(&reach).await),
     }
+    checks.extend(keys_for_the_service(&reach));
     checks.push(service::check(&reach.around).await);
     checks.push(terminal(&reach).await);
     let report = Report {
@@ -175,6 +178,54 @@ async fn from_daemon(link: &Link) -> Vec<Check> {
             vec![check("daemon/doctor", Outcome::Fail, error.message, hint)]
         }
     }
+}
+
+/// What a daemon would begin with, where none can be asked: one that does not start has its reason there.
+async fn configuration(reach: &Reach) -> Option<Check> {
+    #[derive(Deserialize)]
+    struct Found {
+        ok: bool,
+        problems: Vec<Problem>,
+    }
+    #[derive(Deserialize)]
+    struct Problem {
+        message: String,
+        file: String,
+        line: Option<u32>,
+    }
+    let program = spawn::daemon_beside(&reach.around)?;
+    let asked = Command::new(program)
+        .args(["config", "check", "--json"])
+        .env_clear()
+        .envs(&reach.around.variables)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(HELLO_WITHIN, asked).await.ok()?.ok()?;
+    let found: Found = serde_json::from_slice(&output.stdout).ok()?;
+    let fix = Some("aishctl config check");
+    let shown = |it: &Problem| match it.line {
+        Some(line) => format!("{}:{line}: {}", it.file, it.message),
+        None => format!("{}: {}", it.file, it.message),
+    };
+    Some(match found.problems.first() {
+        None => check("config", Outcome::Ok, "valid".to_owned(), None),
+        Some(first) if found.ok => check("config", Outcome::Warn, shown(first), fix),
+        Some(first) => check("config", Outcome::Fail, shown(first), fix),
+    })
+}
+
+/// The file with keys that the unit reads must be its owner's alone.
+fn keys_for_the_service(reach: &Reach) -> Option<Check> {
+    let file = reach.around.config_home()?.join("aish/env");
+    let mode = std::fs::metadata(&file).ok()?.mode() & 0o7777;
+    let detail = format!("{} (mode {mode:04o})", file.display());
+    Some(if mode & 0o077 == 0 {
+        check("keys", Outcome::Ok, detail, None)
+    } else {
+        let fix = format!("chmod 600 {}", file.display());
+        check("keys", Outcome::Fail, detail, Some(&fix))
+    })
 }
 
 async fn terminal(reach: &Reach) -> Check {

@@ -95,7 +95,15 @@ pub async fn to_attach(
 ) -> Result<ConversationId, Failure> {
     const DEFAULT: &str = "default";
     if let Some(name) = name.or_else(|| around.variable("AISH_CONVERSATION")) {
-        return Ok(named(caller, name).await?.id);
+        let found = named(caller, name).await.map_err(|failure| {
+            if failure.exit != Exit::UNKNOWN {
+                return failure;
+            }
+            failure.hint(format!(
+                "aishctl conv ls; this makes it: aishctl conv new {name}"
+            ))
+        });
+        return Ok(found?.id);
     }
     if let Some(found) = of_project(caller, around).await? {
         return Ok(found.id);

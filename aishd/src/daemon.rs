@@ -41,7 +41,8 @@ use crate::store::{Alive, OpenError, Store};
 use crate::{clock, failpoint};
 
 /// Threads that serve. Conversations wait for networks and disks, not for processors, and with one thread nothing is
-/// ever handed from one processor to another; what does take long has threads of its own.
+/// ever handed from one processor to another. Disks and name lookups that may hang have threads of their own; making a
+/// request of a transcript, the digest of a question and reads of the index are done here, and others wait for them.
 const WORKERS: usize = 1;
 /// Time for what still blocks a thread when everything else has ended.
 const LAST_WAIT: Duration = Duration::from_secs(2);
@@ -125,6 +126,8 @@ fn start(args: &Args) -> anyhow::Result<()> {
     }
     let configured = configuration::load(args, &env)?;
     let logging = Logging::start(&configured.log(), env.journal_stream.as_deref());
+    let logging = logging.context("start the log")?;
+    let _last_lines = logging.last_lines();
     configured.log_warnings();
     let socket_path = paths::socket(args.socket.as_deref(), &env)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -377,3 +377,53 @@ fn what_cannot_be_attached_to_is_told() {
     .run();
     drop(gone);
 }
+
+/// Spec 80, 2.4: a line is for the conversation that the window is on when it is typed, however fast the lines come.
+#[test]
+fn lines_around_a_switch_go_each_to_its_conversation() {
+    let (upstream, world, _daemon) = world();
+    upstream.answer_with(|request| Answer::text(&format!("to {}", request.question())));
+    drop(world.ctl(&["conv", "new", "other"]).run().ok());
+    let (mut here, mut there) = (vec![], vec![]);
+    for turn in 0..8 {
+        let (first, second) = (format!("before {turn}"), format!("after {turn}"));
+        let mut window = window(&world, &[]);
+        if turn % 2 == 0 {
+            window.write(&format!("{first}\n:switch other\n{second}\n"));
+        } else {
+            window.write(&format!("{first}\n"));
+            window.line_with(&format!("to {first}"));
+            window.write(":switch other\n");
+            window.line_with("[aish] attached to other (");
+            window.write(&format!("{second}\n"));
+        }
+        window.close_stdin();
+        let seen = window.wait().ok();
+        assert!(
+            seen.out().contains(&format!("to {second}")),
+            "{}",
+            seen.out()
+        );
+        here.push(first);
+        there.push(second);
+    }
+    let mut failed = window(&world, &[]);
+    failed.write(":switch nowhere\nstill here\n");
+    failed.close_stdin();
+    drop(failed.wait().ok());
+    here.push("still here".to_owned());
+    for (name, expected) in [("demo", here), ("other", there)] {
+        let window = shell(
+            &world,
+            &format!("aishctl attach {name} --tail 200 </dev/null"),
+        );
+        let seen = window.run().ok();
+        let asked: Vec<&str> = seen
+            .out()
+            .lines()
+            .filter_map(|it| it.split_once("› "))
+            .map(|it| it.1)
+            .collect();
+        assert_eq!(expected, asked, "{name}");
+    }
+}

@@ -52,7 +52,7 @@ fn explain_path_and_schema_need_no_daemon() {
     let world = World::new();
     world.write_config("[ui]\ntheme = \"dark\"\n");
     let about = world.ctl(&["config", "explain", "ui.theme"]).run().ok();
-    let expected = "ui.theme: a text\n\nThe colours of code and headings, by name.\n\ndefault  \"ansi\"\n\
+    let expected = "ui.theme: a text\n\nThe colours of code and headings, by name; for clients that have several. `aish`\nhas one, the terminal's own.\n\ndefault  \"ansi\"\n\
         now      \"dark\"  # ~/config/aish/config.toml:2\n";
     assert_eq!(expected, shown(&world, about.out()));
     let unknown = world.ctl(&["config", "explain", "ui.theem"]).run().code(8);
@@ -81,7 +81,7 @@ fn show_tells_what_is_in_force_whether_a_daemon_runs_or_not() {
     ));
     let before = world.ctl(&["config", "show", "--origin"]).run().ok();
     assert!(
-        before.err().contains("no daemon runs"),
+        before.err().contains("no daemon answers"),
         "{}",
         before.report()
     );
@@ -288,4 +288,58 @@ fn a_project_is_trusted_by_hand_and_said_once() {
     let _removed = ctl(&["config", "untrust"]).ok();
     let _nothing = ctl(&["config", "untrust"]).code(8);
     let _nothing = world.ctl(&["config", "trust", "/"]).run().code(8);
+}
+
+/// Two who change the file at the same moment do not lose each other's key.
+#[test]
+fn ten_at_once_lose_no_key() {
+    let world = World::new();
+    world.write_config(PRESET);
+    std::thread::scope(|all| {
+        for number in 0..10 {
+            let (world, key) = (&world, format!("models.fast.headers.X{number}"));
+            all.spawn(move || drop(world.ctl(&["config", "set", &key, "a"]).run().ok()));
+        }
+    });
+    let text = fs::read_to_string(world.config_file()).unwrap();
+    for number in 0..10 {
+        assert!(text.contains(&format!("X{number} = \"a\"")), "{text}");
+    }
+}
+
+/// A project that has become wrong is wrong there, and a warning elsewhere.
+#[test]
+fn a_broken_project_makes_nothing_else_invalid() {
+    let world = World::new();
+    world.write_config(PRESET);
+    world.write(
+        "data/p/.aish/config.toml",
+        "[models.fast]\nendpoint = \"http://127.0.0.1:8\"\n",
+    );
+    let project = world.path("data/p");
+    let there = |args: &[&str]| world.ctl(args).cwd(&project).run();
+    drop(there(&["config", "trust"]).ok());
+    world.write_config(&format!("{PRESET}key_cmd = [\"true\"]\n"));
+    let wrong = there(&["config", "check"]).code(78);
+    assert!(wrong.out().contains("1 error"), "{}", wrong.report());
+    let elsewhere = world.ctl(&["config", "check"]).run().ok();
+    assert!(
+        elsewhere.out().ends_with("ok, with 1 warning\n"),
+        "{}",
+        elsewhere.report()
+    );
+}
+
+#[test]
+fn the_configured_editor_comes_before_those_of_the_shell() {
+    let world = World::new();
+    let touched = world.path("home/touched");
+    world.write_config(&format!("[ui]\neditor = \"touch {}\"\n", touched.display()));
+    let edit = || world.ctl(&["config", "edit"]).env("EDITOR", "false").run();
+    drop(edit().ok());
+    assert!(touched.exists());
+    fs::remove_file(&touched).unwrap();
+    let _daemon = world.daemon().spawn();
+    drop(edit().ok());
+    assert!(touched.exists(), "the daemon has said so");
 }

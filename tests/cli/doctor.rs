@@ -158,7 +158,6 @@ fn the_log_is_shown_from_memory_and_from_the_file_of_one_that_ended() {
     world.write_config("[ui]\ntheme = \"dark\"\n");
     following.line_with("configuration read again");
     drop(world.ctl(&["rpc", "daemon/shutdown"]).run().ok());
-    following.line_with("stopping");
     // It does not start one by itself; the next question does.
     while !world.daemon_pids().is_empty() {
         std::thread::yield_now();
@@ -261,4 +260,19 @@ fn without_a_service_manager_it_says_what_works() {
     );
     let nothing = world.ctl(&["service", "uninstall"]).run().ok();
     assert_eq!("nothing is installed\n", nothing.out());
+}
+
+/// Without a daemon the configuration may be the reason (85, 4.5).
+#[test]
+fn a_configuration_that_no_daemon_can_begin_with_fails() {
+    let world = World::new();
+    world.write_config("bogus = 1\n");
+    let report = world.ctl(&["doctor", "--json"]).run().code(1);
+    check(&report, "config", "fail", "aishctl config check");
+    world.write("config/aish/env", "A=b\n");
+    let env = world.path("config/aish/env");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(&env, open).unwrap();
+    let report = world.ctl(&["doctor", "--json"]).run().code(1);
+    check(&report, "keys", "fail", "chmod 600");
 }

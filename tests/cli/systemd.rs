@@ -34,7 +34,10 @@ impl Manager {
             println!("skipped: run tests/prepare-systemd.sh as root, and see what it says");
             return None;
         };
-        let user = user.trim().to_owned();
+        Some(Self::prepared(user.trim().to_owned()))
+    }
+
+    fn prepared(user: String) -> Self {
         let home = tempfile::Builder::new()
             .prefix("a-sd-")
             .tempdir_in("/tmp")
@@ -47,7 +50,7 @@ impl Manager {
             fs::copy(built(name), bin.join(name)).unwrap();
         }
         fs::write(config.join("config.toml"), CONFIG).unwrap();
-        let path = home.path().to_str()?.to_owned();
+        let path = home.path().to_str().unwrap().to_owned();
         let outside = |program: &str, args: &[&str]| {
             let env = [(
                 OsString::from("PATH"),
@@ -58,20 +61,20 @@ impl Manager {
         let owner = format!("{user}:{user}");
         drop(outside("chown", &["-R", &owner, &path]).run().ok());
         let uid = outside("id", &["-u", &user]).run().ok();
-        let uid = uid.out().trim().parse().ok()?;
+        let uid = uid.out().trim().parse().unwrap();
         let script = repository::top().join("tests/user-manager.sh");
-        let mut keeper = outside("bash", &[script.to_str()?, &user, &path]).spawn();
+        let mut keeper = outside("bash", &[script.to_str().unwrap(), &user, &path]).spawn();
         keeper.line_with("ready");
         let children = format!("/proc/{0}/task/{0}/children", keeper.pid());
         let children = fs::read_to_string(children).unwrap();
-        let inside = children.split_whitespace().next()?.parse().ok()?;
-        Some(Self {
+        let inside = children.split_whitespace().next().unwrap().parse().unwrap();
+        Self {
             home,
             user,
             uid,
             inside,
             _keeper: keeper,
-        })
+        }
     }
 
     /// A program inside, as the user.
@@ -150,10 +153,11 @@ impl Manager {
 
     /// The socket, where those outside can look at it.
     fn socket(&self) -> PathBuf {
-        let (inside, uid) = (self.inside, self.uid);
-        PathBuf::from(format!(
-            "/proc/{inside}/root/run/user/{uid}/aish/aishd.sock"
-        ))
+        let their_root = Path::new("/proc")
+            .join(self.inside.to_string())
+            .join("root");
+        let user = their_root.join("run/user").join(self.uid.to_string());
+        user.join("aish/aishd.sock")
     }
 
     fn unit(&self, name: &str) -> PathBuf {
@@ -510,6 +514,9 @@ fn a_daemon_by_hand_and_units_of_a_person_are_respected() {
             &*manager.property("NRestarts")
         )
     );
+    // One unit that somebody has removed does not keep the other.
+    fs::remove_file(&unit).unwrap();
     drop(manager.ctl(&["service", "uninstall", "--force"]).run().ok());
     manager.assert_clean();
+    assert!(!manager.unit("aishd.socket").exists());
 }

@@ -1,6 +1,7 @@
 //! `aish` on a terminal: what stands on the screen, and what the keys do (spec 80: 2.5, 3).
 
 use aish_testkit::{Answer, Daemon, Screen, Upstream, World, built};
+use rustix::process::Signal;
 
 pub(crate) fn world() -> (Upstream, World, Daemon) {
     let upstream = Upstream::start();
@@ -126,4 +127,49 @@ fn ctrl_c_twice_leaves_and_the_terminal_is_as_before() {
     screen.key("\u{3}");
     assert_eq!(130, screen.wait_end());
     assert!(screen.is_as_before());
+}
+
+/// A window in which `why` was typed while the daemon hangs.
+fn unanswered(daemon: &Daemon, world: &World) -> Screen {
+    let mut screen = open(world, 80, 24);
+    daemon.signal(Signal::STOP);
+    screen.key("why\r");
+    screen.wait_for("[aish] not answered yet; the line is kept");
+    screen
+}
+
+/// G4: what was typed is asked once, whether the daemon comes to itself or dies of it.
+#[test]
+fn a_daemon_that_hangs_takes_no_line_with_it() {
+    let (upstream, world, daemon) = world();
+    let screen = unanswered(&daemon, &world);
+    daemon.signal(Signal::CONT);
+    screen.wait_for("Hello from the model.");
+    daemon.signal(Signal::STOP);
+    daemon.kill9();
+    screen.wait_for("[aish] back (missed ");
+    assert_eq!("why", upstream.wait_requests(1).question());
+    assert_eq!(1, upstream.requests().len());
+}
+
+#[test]
+fn a_daemon_that_is_killed_while_it_hangs_takes_no_line_with_it() {
+    let (upstream, world, daemon) = world();
+    let screen = unanswered(&daemon, &world);
+    daemon.kill9();
+    screen.wait_for("[aish] back (missed ");
+    screen.wait_for("Hello from the model.");
+    let asked: Vec<String> = upstream.requests().iter().map(|it| it.question()).collect();
+    assert_eq!(vec!["why"], asked);
+}
+
+#[test]
+fn a_window_on_a_daemon_that_hangs_can_be_left_and_says_what_was_not_sent() {
+    let (_upstream, world, daemon) = world();
+    let mut screen = unanswered(&daemon, &world);
+    screen.key("\u{4}");
+    assert_eq!(0, screen.wait_end());
+    screen.wait_for("[aish] not sent: why");
+    assert!(screen.is_as_before());
+    daemon.signal(Signal::CONT);
 }

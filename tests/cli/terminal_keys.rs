@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use aish_testkit::wait::until_true;
-use aish_testkit::{Answer, Screen, built};
+use aish_testkit::{Answer, Screen, World, built};
 use rustix::process::Signal;
 
 use crate::terminal::{open, wait_typed, world};
@@ -24,6 +24,23 @@ fn the_terminal_is_given_back_however_it_ends() {
             screen.bytes().ends_with(b"\x1b[?2004l")
         });
     }
+}
+
+/// A window that shows answers as the model wrote them.
+fn unlaid(world: &World) -> Screen {
+    let arguments = ["proj", "--markdown", "never"];
+    let screen = Screen::spawn(world, &built("aish"), &arguments, 80, 24);
+    screen.wait_for("○");
+    screen
+}
+
+/// A window that starts no daemon, because its socket was named.
+fn bound(world: &World) -> Screen {
+    let socket = world.socket();
+    let arguments = ["proj", "--socket", socket.to_str().unwrap()];
+    let screen = Screen::spawn(world, &built("aish"), &arguments, 80, 24);
+    screen.wait_for("○");
+    screen
 }
 
 /// A terminal that takes no output, as after Ctrl-S, holds up neither the signal nor the modes.
@@ -50,14 +67,7 @@ fn a_stopped_terminal_does_not_keep_it() {
 #[test]
 fn a_stopped_terminal_catches_up() {
     let (upstream, world, _daemon) = world();
-    let mut screen = Screen::spawn(
-        &world,
-        &built("aish"),
-        &["proj", "--markdown", "never"],
-        80,
-        24,
-    );
-    screen.wait_for("○");
+    let mut screen = unlaid(&world);
     let mut other = open(&world, 80, 24);
     screen.stop();
     let piece = format!("{}\n", "x".repeat(1000)).repeat(100);
@@ -245,17 +255,7 @@ fn tab_completes_commands_and_names() {
 #[test]
 fn a_daemon_that_dies_takes_no_line_with_it() {
     let (upstream, world, daemon) = world();
-    let socket = world.socket();
-    let socket = socket.to_str().unwrap();
-    // With --socket no daemon is started by the window.
-    let mut screen = Screen::spawn(
-        &world,
-        &built("aish"),
-        &["proj", "--socket", socket],
-        80,
-        24,
-    );
-    screen.wait_for("○");
+    let mut screen = bound(&world);
     screen.key("half");
     wait_typed(&screen, "half");
     daemon.kill9();
@@ -283,16 +283,7 @@ fn a_daemon_that_dies_takes_no_line_with_it() {
 #[test]
 fn a_window_without_a_daemon_can_be_left() {
     let (_upstream, world, daemon) = world();
-    let socket = world.socket();
-    let socket = socket.to_str().unwrap();
-    let mut screen = Screen::spawn(
-        &world,
-        &built("aish"),
-        &["proj", "--socket", socket],
-        80,
-        24,
-    );
-    screen.wait_for("○");
+    let mut screen = bound(&world);
     daemon.kill9();
     screen.wait_line("proj · test !");
     screen.key("half typed\r");
@@ -307,14 +298,7 @@ fn a_window_without_a_daemon_can_be_left() {
 #[test]
 fn ten_thousand_rows_come_in_batches() {
     let (upstream, world, _daemon) = world();
-    let mut screen = Screen::spawn(
-        &world,
-        &built("aish"),
-        &["proj", "--markdown", "never"],
-        80,
-        24,
-    );
-    screen.wait_for("○");
+    let mut screen = unlaid(&world);
     let text: String = (0..10_000).map(|it| format!("row {it}\n")).collect();
     upstream.answer(Answer::text(&text));
     screen.key("why\rhalf");
@@ -348,4 +332,34 @@ fn plain_glyphs_are_there_for_who_wants_them() {
     screen.wait_line("proj, test -");
     screen.key("abc");
     screen.wait_line("proj, test - abc");
+}
+
+/// However many pastes stand in a line, the question has the text of each; a line that Up brings back never has a mark
+/// whose text is not there.
+#[test]
+fn twenty_pastes_in_one_line_are_whole_in_the_question_and_no_mark_is_remembered() {
+    let (upstream, world, _daemon) = world();
+    let mut screen = open(&world, 80, 24);
+    screen.key("before\r");
+    drop(upstream.wait_requests(1));
+    let texts: Vec<String> = (0..20)
+        .map(|it| format!("row of paste {it}\n").repeat(40))
+        .collect();
+    for text in &texts {
+        screen.key(&format!("\u{1b}[200~{text}\u{1b}[201~"));
+    }
+    screen.key("\r");
+    let asked = upstream.wait_requests(2).question();
+    assert_eq!(texts.concat().trim_end(), asked);
+    screen.wait_line("proj · test ○");
+    screen.key("\u{1b}[A");
+    wait_typed(&screen, "before");
+    // A short one comes back as its text.
+    let short = "a row\n".repeat(20);
+    screen.key(&format!("\u{3}\u{1b}[200~{short}\u{1b}[201~end\r"));
+    let whole = format!("{short}end");
+    assert_eq!(whole, upstream.wait_requests(3).question());
+    screen.wait_line("proj · test ○");
+    screen.key("\u{1b}[A!\r");
+    assert_eq!(whole + "!", upstream.wait_requests(4).question());
 }

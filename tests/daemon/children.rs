@@ -167,7 +167,7 @@ fn the_environment_the_session_and_the_descriptors_are_clean() {
     assert_eq!(Exit::Code(0), exit);
     let lines: Vec<&str> = text.lines().collect();
     // PWD is the shell's own; the fourth descriptor is the folder that `ls` reads.
-    let names = "DECLARED HOME LANG PATH PWD SHELL TERM TZ XDG_CONFIG_HOME XDG_DATA_HOME XDG_RUNTIME_DIR XDG_STATE_HOME";
+    let names = "DECLARED HOME LANG PATH PWD SHELL TERM TZ XDG_CONFIG_DIRS XDG_CONFIG_HOME XDG_DATA_HOME XDG_RUNTIME_DIR XDG_STATE_HOME";
     let (first, group_and_session) = lines[0].rsplit_once(" 0 1 2 3 ").unwrap();
     assert_eq!(names, first);
     let (group, session) = group_and_session.split_once(' ').unwrap();

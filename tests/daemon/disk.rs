@@ -12,9 +12,7 @@ use aish_testkit::{Answer, Upstream, World, disk, wait};
 
 #[test]
 fn a_full_disk_is_said_and_outlived() {
-    let upstream = Upstream::start();
-    let world = World::with(&upstream);
-    let Some(small) = disk::Small::mount(&world.path("state"), 40 << 20) else {
+    let Some((_upstream, world, small)) = on_a_small_disk() else {
         return;
     };
     let mut daemon = world.daemon().spawn();
@@ -68,9 +66,7 @@ fn create() -> CreateParams {
 
 #[test]
 fn a_start_on_a_full_disk_works() {
-    let upstream = Upstream::start();
-    let world = World::with(&upstream);
-    let Some(small) = disk::Small::mount(&world.path("state"), 40 << 20) else {
+    let Some((_upstream, world, small)) = on_a_small_disk() else {
         return;
     };
     let daemon = world.daemon().spawn();
@@ -90,12 +86,18 @@ fn a_start_on_a_full_disk_works() {
     client.wait_turn(sent.turn);
 }
 
+/// A world whose store lies on a disk of its own; none where only root could make one.
+fn on_a_small_disk() -> Option<(Upstream, World, disk::Small)> {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let small = disk::Small::mount(&world.path("state"), 40 << 20)?;
+    Some((upstream, world, small))
+}
+
 /// The end of an answer waits for room, also while clients keep trying, and a cancel in that time is not lost.
 #[test]
 fn what_a_full_disk_held_back_is_stored_when_there_is_room() {
-    let upstream = Upstream::start();
-    let world = World::with(&upstream);
-    let Some(small) = disk::Small::mount(&world.path("state"), 40 << 20) else {
+    let Some((upstream, world, small)) = on_a_small_disk() else {
         return;
     };
     let _daemon = world.daemon().spawn();
@@ -104,7 +106,10 @@ fn what_a_full_disk_held_back_is_stored_when_there_is_room() {
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
     let turn = client.ask(conversation, "look twice");
+    let mut follow = client.attach(conversation, Since::Now);
     gate.text("looking");
+    // Or it would be cancelled before anything was said.
+    let _said = follow.until_kind("textDelta");
     small.fill();
     let refused = wait::until("a refusal", wait::PATIENCE, || {
         client.call::<Create>(create()).err()
@@ -141,9 +146,7 @@ fn what_a_full_disk_held_back_is_stored_when_there_is_room() {
 /// An interrupted turn on a disk that is full at the next start: reading works, and its end comes with the room.
 #[test]
 fn an_interrupted_turn_is_ended_when_there_is_room() {
-    let upstream = Upstream::start();
-    let world = World::with(&upstream);
-    let Some(small) = disk::Small::mount(&world.path("state"), 40 << 20) else {
+    let Some((upstream, world, small)) = on_a_small_disk() else {
         return;
     };
     let daemon = world.daemon().spawn();
@@ -171,9 +174,7 @@ fn an_interrupted_turn_is_ended_when_there_is_room() {
 /// A delete that the store refuses changes nothing for the turn that runs.
 #[test]
 fn a_refused_delete_leaves_the_turn_alone() {
-    let upstream = Upstream::start();
-    let world = World::with(&upstream);
-    let Some(small) = disk::Small::mount(&world.path("state"), 40 << 20) else {
+    let Some((upstream, world, small)) = on_a_small_disk() else {
         return;
     };
     let _daemon = world.daemon().spawn();

@@ -2,7 +2,7 @@
 //! that there is never a conversation without its question, nor two of them (G4).
 
 use aish_proto::attach::Since;
-use aish_proto::conversation::{CreateParams, List, ListParams};
+use aish_proto::conversation::{CreateParams, Delete, DeleteParams, List, ListParams};
 use aish_proto::event::Envelope;
 use aish_proto::id::{ConversationId, Seq};
 use aish_proto::turn::{Send as SendTurn, SendParams};
@@ -62,9 +62,30 @@ fn the_first_question_makes_its_conversation_and_the_same_again_finds_it() {
         (sent.turn, sent.seq, true),
         (again.turn, again.seq, again.duplicate)
     );
-    let second = client.done::<SendTurn>(first(id, "and now?"));
-    assert!(second.seq > sent.seq && !second.duplicate);
+    // Another question makes another conversation, and is not put into this one.
+    let second = client.refused::<SendTurn>(first(id, "and now?"));
+    assert_eq!(-32602, second.code);
+    assert!(second.message.contains("already"), "{}", second.message);
     assert_eq!(vec!["why?"], titles(&client));
+}
+
+#[test]
+fn the_same_again_does_not_bring_back_what_was_deleted() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let id = ConversationId(Ulid::new());
+    let asked = first(id, "why?");
+    let sent = client.done::<SendTurn>(asked.clone());
+    client.wait_turn(sent.turn);
+    client.done::<Delete>(DeleteParams {
+        id,
+        confirm_title: "why?".to_owned(),
+    });
+    let again = client.refused::<SendTurn>(asked);
+    assert_eq!("notFound", again.kind());
+    assert_eq!(Vec::<String>::new(), titles(&client));
 }
 
 #[test]

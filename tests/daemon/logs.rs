@@ -1,13 +1,17 @@
 //! The log (OPS-3): what never gets into it, who can read it, and that levels change while the daemon runs.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use aish_proto::attach::{Detach, DetachParams};
 use aish_proto::daemon::Reload;
 use aish_proto::event::{EventParams, LogLines};
+use aish_proto::id::TurnId;
 use aish_proto::log::{Tail, TailParams};
 use aish_proto::method::Empty;
 use aish_proto::turn::{Cancel, TurnParams};
@@ -27,6 +31,12 @@ fn lines(client: &Client) -> LogLines {
         let params: EventParams = serde_json::from_value(value["params"].clone()).ok()?;
         params.event.read::<LogLines>()
     })
+}
+
+/// What the configuration changes stands in the log once.
+fn log_a_line(world: &World, client: &Client, theme: &str) {
+    world.write_config(&format!("[ui]\ntheme = \"{theme}\"\n"));
+    client.done::<Reload>(Empty {});
 }
 
 /// A server that says the key back in every way that it can, to a daemon that logs all it has to log.
@@ -93,7 +103,7 @@ fn lines_say_what_they_are_about() {
     let line = log.lines().find(|it| it.contains("no whole answer"));
     assert!(line.unwrap().contains(&expected), "{log}");
     client.refused::<Cancel>(TurnParams {
-        turn: aish_proto::id::TurnId::from_bytes([7; 16]),
+        turn: TurnId::from_bytes([7; 16]),
     });
     let log = world.log_text();
     let line = log.lines().find(|it| it.contains("refused"));
@@ -119,7 +129,7 @@ fn levels_change_while_it_runs_and_the_environment_beats_the_file() {
         level("info");
         client.done::<Reload>(Empty {});
         let before = world.log_text();
-        client.done::<Reload>(Empty {});
+        log_a_line(&world, &client, "dark");
         let new = world.log_text().split_off(before.len());
         assert_eq!(
             said.is_none(),
@@ -162,7 +172,7 @@ fn the_log_is_a_subscription() {
     assert_eq!(1, first.lines.len());
     assert!(first.lines[0].contains("ready"), "{first:?}");
     let driver = world.client();
-    driver.done::<Reload>(Empty {});
+    log_a_line(&world, &driver, "dark");
     let next = lines(&reader);
     assert!(
         next.lines[0].contains("configuration read again"),
@@ -170,7 +180,7 @@ fn the_log_is_a_subscription() {
     );
     let subscription = tailed.subscription;
     reader.done::<Detach>(DetachParams { subscription });
-    driver.done::<Reload>(Empty {});
+    log_a_line(&world, &driver, "light");
     assert_eq!(None, reader.next_line(Duration::from_millis(200)));
     // None is a number of lines, too.
     reader.done::<Tail>(TailParams { lines: 0 });
@@ -182,15 +192,17 @@ fn the_log_is_a_subscription() {
 #[test]
 fn a_reader_that_is_too_slow_is_told_what_it_missed() {
     let world = World::new();
-    let _daemon = world.daemon().spawn();
+    let _daemon = world.daemon().env("AISH_LOG", "aishd::rpc=debug").spawn();
     let slow = world.client();
     slow.done::<Tail>(TailParams { lines: 0 });
     assert!(lines(&slow).complete);
     let silent = slow.stop_reading();
     let driver = world.client();
+    let turn = TurnId::from_bytes([0; 16]);
     // Several times what the ring and a socket hold.
+    let log_a_line = || drop(driver.refused::<Cancel>(TurnParams { turn }));
     for _ in 0..12_000 {
-        driver.done::<Reload>(Empty {});
+        log_a_line();
     }
     let slow = silent.read_again();
     let mut missed = 0;
@@ -202,7 +214,51 @@ fn a_reader_that_is_too_slow_is_told_what_it_missed() {
     }
     println!("{read} lines were read and {missed} missed");
     assert!(missed > 1000, "{missed}");
-    driver.done::<Reload>(Empty {});
+}
+
+/// A stderr that takes nothing more, with the end that nobody reads yet.
+fn stuffed() -> (UnixStream, UnixStream) {
+    let (reader, mut stderr) = UnixStream::pair().unwrap();
+    stderr.set_nonblocking(true).unwrap();
+    while stderr.write(&[b'.'; 64]).is_ok() {}
+    stderr.set_nonblocking(false).unwrap();
+    (reader, stderr)
+}
+
+/// Whoever started us may not read what we say; the daemon serves and stops as ever.
+#[test]
+fn a_stderr_that_nobody_reads_stops_nothing() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let (reader, stderr) = stuffed();
+    let daemon = world
+        .daemon()
+        .env("AISH_LOG", "trace")
+        .log_into(stderr)
+        .spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let turn = client.ask(conversation, "why?");
+    client.wait_turn(turn);
+    let unknown = TurnId::from_bytes([0; 16]);
+    let before = daemon.rss_kib();
+    for _ in 0..5_000 {
+        client.refused::<Cancel>(TurnParams { turn: unknown });
+    }
+    let grown = daemon.rss_kib().saturating_sub(before);
+    assert!(grown < 8 * 1024, "{grown} KiB more");
+    // Who begins to read is told what is gone, and goes on from there.
+    let mut said = BufReader::new(reader).lines().map(Result::unwrap);
+    let gap = said.find(|it| it.contains(" dropped: nobody read"));
+    println!("{}", gap.unwrap());
+    let rest = thread::spawn(move || said.any(|it| it.ends_with(" stopped")));
+    assert_eq!(0, daemon.terminate());
+    assert!(rest.join().unwrap());
+    let (_reader, stderr) = stuffed();
+    let daemon = world.daemon().log_into(stderr).spawn();
+    let started = Instant::now();
+    assert_eq!(0, daemon.terminate());
+    assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 /// A jump of the wall clock changes printed times and nothing else (G17): Debian's package faketime moves it.

@@ -188,3 +188,18 @@ fn a_project_cannot_send_a_key_elsewhere() {
     assert_eq!(0, evil.requests().len());
     assert!(!daemon.log_text().contains("sk-"));
 }
+
+/// A hint is copied into a shell: a directory's name must not be a command there.
+#[test]
+fn the_hint_is_safe_to_be_copied() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let _daemon = world.daemon().spawn();
+    world.write("work/a;b c/.aish/config.toml", "");
+    let root = world.path("work/a;b c").display().to_string();
+    let made = create(&world.client(), &root);
+    assert_eq!(
+        Some(format!("aishctl config trust '{root}'")),
+        made.notices[0].hint
+    );
+}

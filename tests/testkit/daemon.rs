@@ -27,6 +27,7 @@ pub struct DaemonBuilder<'a> {
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     activation: Option<UnixListener>,
+    stderr: Option<OwnedFd>,
 }
 
 impl<'a> DaemonBuilder<'a> {
@@ -37,6 +38,7 @@ impl<'a> DaemonBuilder<'a> {
             args: vec!["--foreground".into()],
             env: world.env(),
             activation: None,
+            stderr: None,
         }
     }
 
@@ -58,6 +60,12 @@ impl<'a> DaemonBuilder<'a> {
 
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Lets it log there and not into the world's log.
+    pub fn log_into(mut self, stderr: impl Into<OwnedFd>) -> Self {
+        self.stderr = Some(stderr.into());
         self
     }
 
@@ -104,13 +112,17 @@ impl<'a> DaemonBuilder<'a> {
                 .expect("the world takes a log")
         };
         let started = Instant::now();
+        let stderr = self
+            .stderr
+            .take()
+            .map_or_else(|| open().into(), Stdio::from);
         let mut child = self
             .command()
             .env_clear()
             .envs(self.env)
             .current_dir("/")
             .stdout(Stdio::piped())
-            .stderr(open())
+            .stderr(stderr)
             .spawn()
             .unwrap_or_else(|error| panic!("start aishd: {error}"));
         let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));

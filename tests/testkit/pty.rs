@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,18 +31,7 @@ impl OnTerminal {
     #[must_use]
     #[track_caller]
     pub fn spawn(world: &World, program: &Path, args: &[&str]) -> Self {
-        let ours =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there is a free terminal");
-        grantpt(&ours)
-            .and_then(|()| unlockpt(&ours))
-            .expect("it is ours");
-        let name = ptsname(&ours, vec![]).expect("it has a name");
-        let theirs = open(
-            name.as_c_str(),
-            OFlags::RDWR | OFlags::NOCTTY,
-            Mode::empty(),
-        )
-        .expect("the other end opens");
+        let [ours, theirs] = terminal();
         let mut modes = tcgetattr(&theirs).expect("it is a terminal");
         // What a program writes is to be compared byte by byte.
         modes.output_modes.remove(OutputModes::OPOST);
@@ -103,6 +93,23 @@ impl OnTerminal {
             self.child.try_wait().expect("it is our child").map(code_of)
         })
     }
+}
+
+/// A new terminal: our end of it, and the one for programs.
+#[track_caller]
+pub(crate) fn terminal() -> [OwnedFd; 2] {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there is a free terminal");
+    grantpt(&ours)
+        .and_then(|()| unlockpt(&ours))
+        .expect("it is ours");
+    let name = ptsname(&ours, vec![]).expect("it has a name");
+    let theirs = open(
+        name.as_c_str(),
+        OFlags::RDWR | OFlags::NOCTTY,
+        Mode::empty(),
+    )
+    .expect("the other end opens");
+    [ours, theirs]
 }
 
 impl Drop for OnTerminal {

@@ -11,13 +11,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use vt100::Parser;
 
 use crate::process::{code_of, pid_of};
+use crate::pty;
 use crate::wait::{PATIENCE, left, until};
 use crate::world::World;
 
@@ -68,18 +67,7 @@ impl Screen {
     #[must_use]
     #[track_caller]
     pub fn spawn(world: &World, program: &Path, args: &[&str], columns: u16, rows: u16) -> Self {
-        let ours =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there is a free terminal");
-        grantpt(&ours)
-            .and_then(|()| unlockpt(&ours))
-            .expect("it is ours");
-        let name = ptsname(&ours, vec![]).expect("it has a name");
-        let theirs = open(
-            name.as_c_str(),
-            OFlags::RDWR | OFlags::NOCTTY,
-            Mode::empty(),
-        )
-        .expect("the other end opens");
+        let [ours, theirs] = pty::terminal();
         tcsetwinsize(&theirs, winsize(columns, rows)).expect("it takes a size");
         let end = || Stdio::from(theirs.try_clone().expect("it can be shared"));
         let child = Command::new(program)

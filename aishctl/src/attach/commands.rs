@@ -37,11 +37,11 @@ impl<U: Ui> Open<U> {
                 if self.connection.is_lost() {
                     self.display.tell("kept until aishd is back").await?;
                 }
-                self.outbox.put(text);
+                self.outbox.put(self.conversation, text);
             }
             Said::Now(text) => {
                 self.cancel();
-                self.outbox.put_first(text);
+                self.outbox.put_first(self.conversation, text);
             }
             Said::Switch(name) => self.look_for(name),
             Said::Command(parsed) => self.command(parsed.0, parsed.1),
@@ -63,8 +63,10 @@ impl<U: Ui> Open<U> {
                 idempotency_key: Ulid::new().to_string(),
                 model: global.model,
             };
-            self.calls
-                .spawn(async move { Done::Again(queue::send(&caller, again, params).await) });
+            let conversation = self.conversation;
+            self.calls.spawn(async move {
+                Done::Again(conversation, queue::send(&caller, again, params).await)
+            });
             return;
         }
         let desk = Desk {

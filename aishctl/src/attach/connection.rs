@@ -245,6 +245,7 @@ impl<U: Ui> Open<U> {
     /// Finds another conversation and ends the subscription of this one. Only then is the other one
     /// attached to: its reply must not wait behind events that nobody takes.
     pub(super) fn look_for(&mut self, name: String) {
+        self.switching = true;
         let caller = self.connection.caller();
         let Some(subscription) = self
             .connection
@@ -266,7 +267,26 @@ impl<U: Ui> Open<U> {
         });
     }
 
-    pub(super) fn switch(&mut self, conversation: ConversationId) {
+    /// The other conversation was found or it was not. Lines typed meanwhile are for the one that the window is on now.
+    pub(super) async fn switched(
+        &mut self,
+        found: Result<ConversationId, Failure>,
+    ) -> Result<(), Failure> {
+        self.switching = false;
+        match found {
+            Ok(conversation) => self.switch(conversation),
+            Err(failure) => self.display.refuse(&failure).await?,
+        }
+        // One of them may begin the next switch.
+        while !self.switching
+            && let Some(line) = self.held.pop_front()
+        {
+            self.line(&line).await?;
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, conversation: ConversationId) {
         self.conversation = conversation;
         self.turns = super::Turns::default();
         self.running_model = None;

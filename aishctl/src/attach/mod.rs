@@ -1,8 +1,9 @@
-//! `attach` and `aish`: a window on a conversation. Lines come in and rows go out through a [`ui`]; with a terminal
+//! `attach` and `aish`: a window on a conversation. Lines come in and rows go out through a `ui`; with a terminal
 //! on both sides it has a line editor, else lines are read and rows are written as they are.
 
 mod commands;
 mod connection;
+mod delivery;
 mod display;
 pub mod look;
 mod outbox;
@@ -11,6 +12,7 @@ pub mod terminal;
 mod turns;
 mod ui;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use aish_proto::attach::{AttachResult, Cursor};
@@ -69,8 +71,8 @@ enum Done {
     Attached(Result<AttachResult, CallError>),
     /// Nobody listens to the old subscription any more; a new one begins where it ended.
     Detached,
-    Sent(Result<SendResult, CallError>),
-    Again(Result<SendResult, Failure>),
+    Sent(ConversationId, Result<SendResult, CallError>),
+    Again(ConversationId, Result<SendResult, Failure>),
     Printed(Result<Printed, Failure>),
     Switched(Result<ConversationId, Failure>),
     Named(Names, Option<String>),
@@ -94,6 +96,10 @@ struct Open<U> {
     running_model: Option<String>,
     turns: Turns,
     outbox: Outbox,
+    /// Another conversation is looked for: nothing is sent before it is known which one lines are for.
+    switching: bool,
+    /// Lines typed meanwhile.
+    held: VecDeque<String>,
     calls: JoinSet<Done>,
     interrupted_at: Option<Instant>,
     input_ended: bool,
@@ -182,6 +188,8 @@ impl<U: Ui> Open<U> {
             running_model: None,
             turns: Turns::default(),
             outbox: Outbox::default(),
+            switching: false,
+            held: VecDeque::new(),
             calls: JoinSet::new(),
             interrupted_at: None,
             input_ended: false,
@@ -200,6 +208,10 @@ impl<U: Ui> Open<U> {
             let wake = self.select().await;
             let leaves = self.apply(wake).await?;
             self.send_next();
+            if self.gives_up() {
+                self.tell_unsent().await?;
+                return Ok(Exit::DONE);
+            }
             if self.connection.is_settled() && self.named {
                 self.display.ui.head(self.head());
             }
@@ -217,7 +229,9 @@ impl<U: Ui> Open<U> {
     async fn select(&mut self) -> Wake {
         // A line may be about the subscription. Keys may not wait for a daemon that hangs.
         let attached = self.connection.is_attached() || self.has_editor();
-        let listens = !self.input_ended && !self.outbox.is_full() && attached;
+        let known = !self.switching || self.has_editor();
+        let full = self.outbox.is_full() || self.held.len() >= outbox::LINES;
+        let listens = !self.input_ended && !full && attached && known;
         let reads = self.connection.delivers() && self.display.ui.has_room();
         tokio::select! {
             biased;
@@ -244,17 +258,10 @@ impl<U: Ui> Open<U> {
 
     async fn input(&mut self, input: Input) -> Result<bool, Failure> {
         match input {
+            Input::Line(line) if self.switching => self.held.push_back(line),
             Input::Line(line) => self.line(&line).await?,
             Input::Interrupt(typed) => return self.interrupt(typed).await,
-            Input::End => {
-                self.input_ended = true;
-                if self.has_editor() && self.connection.is_lost() {
-                    for text in self.outbox.unsent() {
-                        self.display.tell(&format!("not sent: {text}")).await?;
-                    }
-                    return Ok(true);
-                }
-            }
+            Input::End => self.input_ended = true,
             Input::NamesWanted => self.look_up_names(),
             Input::Room => {}
             Input::Broken => return Err(Failure::new(Exit::FAILED, "the line editor failed")),
@@ -318,7 +325,12 @@ impl<U: Ui> Open<U> {
             .filter(|_| self.turns.running.is_some());
         Head {
             conversation: self.title.clone(),
-            model: running.or(chosen).or(self.default_model.as_ref()).cloned(),
+            // What was found answers when nothing is configured, and that is known once it did.
+            model: running
+                .or(chosen)
+                .or(self.default_model.as_ref())
+                .or(self.running_model.as_ref())
+                .cloned(),
             state: if self.connection.is_lost() {
                 State::Problem
             } else {
@@ -350,19 +362,6 @@ impl<U: Ui> Open<U> {
         }
     }
 
-    fn send_next(&mut self) {
-        if self.connection.is_lost() {
-            return;
-        }
-        if let Some(question) = self.outbox.next() {
-            let (caller, conversation) = (self.connection.caller(), self.conversation);
-            let model = self.window.global.model.clone();
-            self.calls.spawn(async move {
-                Done::Sent(outbox::send(&caller, conversation, model, question).await)
-            });
-        }
-    }
-
     async fn done(&mut self, done: Done) -> Result<(), Failure> {
         match done {
             Done::Opened(opened) => self.opened(*opened).await,
@@ -371,23 +370,11 @@ impl<U: Ui> Open<U> {
                 self.attach(Replay::Back);
                 Ok(())
             }
-            Done::Sent(Err(error)) if error.is_transient() => {
-                self.outbox.lost();
-                Ok(())
-            }
-            Done::Sent(sent) => {
-                self.outbox.done();
-                self.sent(sent.map_err(Failure::from)).await
-            }
-            Done::Again(sent) => self.sent(sent).await,
+            Done::Sent(conversation, sent) => self.delivered(conversation, sent).await,
+            Done::Again(conversation, sent) => self.sent(conversation, sent).await,
             Done::Printed(Ok(printed)) => self.display.print(&printed.shown(true)).await,
-            Done::Printed(Err(failure)) | Done::Switched(Err(failure)) => {
-                self.display.refuse(&failure).await
-            }
-            Done::Switched(Ok(conversation)) => {
-                self.switch(conversation);
-                Ok(())
-            }
+            Done::Printed(Err(failure)) => self.display.refuse(&failure).await,
+            Done::Switched(found) => self.switched(found).await,
             Done::Named(names, default_model) => {
                 self.named = true;
                 self.default_model = default_model.or(self.default_model.take());
@@ -396,19 +383,6 @@ impl<U: Ui> Open<U> {
             }
             Done::Quiet(Ok(())) => Ok(()),
             Done::Quiet(Err(error)) => self.display.refuse(&error.into()).await,
-        }
-    }
-
-    async fn sent(&mut self, sent: Result<SendResult, Failure>) -> Result<(), Failure> {
-        match sent {
-            Ok(sent) => {
-                self.exit = self.turns.sent(&sent).unwrap_or(self.exit);
-                Ok(())
-            }
-            Err(failure) => {
-                self.exit = failure.exit;
-                self.display.refuse(&failure).await
-            }
         }
     }
 
@@ -492,7 +466,7 @@ impl<U: Ui> Open<U> {
         let answered =
             self.turns.all_ended() || self.leaving || self.window.reach.around.stdin_terminal;
         // Who leaves a terminal waits for nothing but for his own words to arrive.
-        let sent = sent || (self.has_editor() && self.outbox.is_empty());
+        let sent = sent || (self.has_editor() && self.outbox.is_empty() && self.held.is_empty());
         self.input_ended && sent && answered
     }
 }

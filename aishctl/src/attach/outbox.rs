@@ -11,28 +11,47 @@ use crate::ask;
 use crate::connect::{CallError, Caller};
 
 /// Lines that wait to be sent; no more are read until one is.
-const LINES: usize = 64;
+pub(super) const LINES: usize = 64;
+
+/// What was typed, and for which conversation: that is the one which the window was on then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) conversation: ConversationId,
+    key: String,
+    text: String,
+}
+
+impl Question {
+    fn new(conversation: ConversationId, text: String) -> Self {
+        Self {
+            conversation,
+            key: Ulid::new().to_string(),
+            text,
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// Each with its key.
-    lines: VecDeque<(String, String)>,
+    lines: VecDeque<Question>,
     sending: bool,
+    /// The first was not answered in time.
+    late: bool,
 }
 
 impl Outbox {
-    pub(super) fn put(&mut self, text: String) {
-        self.lines.push_back((Ulid::new().to_string(), text));
+    pub(super) fn put(&mut self, conversation: ConversationId, text: String) {
+        self.lines.push_back(Question::new(conversation, text));
     }
 
     /// Before all others that are not on their way.
-    pub(super) fn put_first(&mut self, text: String) {
+    pub(super) fn put_first(&mut self, conversation: ConversationId, text: String) {
         let at = usize::from(self.sending).min(self.lines.len());
-        self.lines.insert(at, (Ulid::new().to_string(), text));
+        self.lines.insert(at, Question::new(conversation, text));
     }
 
     /// The next question to send, unless one is on its way.
-    pub(super) fn next(&mut self) -> Option<(String, String)> {
+    pub(super) fn next(&mut self) -> Option<Question> {
         let next = self.lines.front().filter(|_| !self.sending).cloned();
         self.sending |= next.is_some();
         next
@@ -41,16 +60,28 @@ impl Outbox {
     /// It has arrived, or it is refused.
     pub(super) fn done(&mut self) {
         self.sending = false;
+        self.late = false;
         self.lines.pop_front();
     }
 
-    /// Nobody knows whether it has arrived.
+    /// The connection is gone; nobody knows whether it has arrived.
     pub(super) fn lost(&mut self) {
         self.sending = false;
+        self.late = false;
+    }
+
+    /// No answer in time, and nobody knows either. True for the first time.
+    pub(super) fn late(&mut self) -> bool {
+        self.sending = false;
+        !std::mem::replace(&mut self.late, true)
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        self.late
     }
 
     pub(super) fn unsent(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().map(|(_, text)| text.as_str())
+        self.lines.iter().map(|it| it.text.as_str())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -65,10 +96,14 @@ impl Outbox {
 /// Sends one question; what is too large for one line of the wire goes ahead in pieces.
 pub(super) async fn send(
     caller: &Caller,
-    conversation: ConversationId,
     model: Option<String>,
-    (key, mut text): (String, String),
+    question: Question,
 ) -> Result<SendResult, CallError> {
+    let Question {
+        conversation,
+        key,
+        mut text,
+    } = question;
     let mut attachments = Vec::new();
     let escaped = serde_json::to_string(&text).map_or(usize::MAX, |it| it.len());
     if escaped > caller.line_bytes().saturating_sub(16 << 10) {
@@ -99,18 +134,23 @@ mod tests {
 
     #[test]
     fn one_is_sent_at_a_time_and_again_under_its_key() {
+        let (here, there) = (
+            ConversationId::from_bytes([1; 16]),
+            ConversationId::from_bytes([2; 16]),
+        );
         let mut outbox = Outbox::default();
-        outbox.put("one".into());
-        outbox.put("two".into());
+        outbox.put(here, "one".into());
+        outbox.put(there, "two".into());
         let first = outbox.next().unwrap();
         assert_eq!(None, outbox.next());
-        outbox.put_first("now".into());
+        outbox.put_first(here, "now".into());
         outbox.lost();
         assert_eq!(Some(first), outbox.next());
         outbox.done();
-        assert_eq!("now", outbox.next().unwrap().1);
+        assert_eq!("now", outbox.next().unwrap().text);
         outbox.done();
-        assert_eq!("two", outbox.next().unwrap().1);
+        let second = outbox.next().unwrap();
+        assert_eq!(("two", there), (second.text.as_str(), second.conversation));
         assert!(!outbox.is_empty());
         outbox.done();
         assert!(outbox.is_empty());

@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, 
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::connect::CALL_DEADLINE;
 use crate::hello::tests::reach;
 use crate::peer::{self, Link, Peer};
 
@@ -37,10 +38,19 @@ async fn attach<S>(terminal: bool, script: S) -> Seen
 where
     S: AsyncFnOnce(&Peer, DuplexStream, &mpsc::Sender<Signal>, &mut Screen),
 {
+    attach_within(CALL_DEADLINE, terminal, script).await
+}
+
+/// The same, and calls may take this long.
+async fn attach_within<S>(deadline: Duration, terminal: bool, script: S) -> Seen
+where
+    S: AsyncFnOnce(&Peer, DuplexStream, &mpsc::Sender<Signal>, &mut Screen),
+{
     let peer = Peer::new();
     let (press, signals) = Signals::scripted();
     let mut reach = reach(&peer.socket);
     reach.kind = ClientKind::Line;
+    reach.deadline = deadline;
     reach.around.stdin_terminal = terminal;
     let args = AttachArgs {
         conversation: Some(peer::conversation().to_string()),
@@ -160,6 +170,36 @@ async fn a_lost_daemon_is_found_again_with_what_was_missed() {
     assert_eq!(Exit::DONE, seen.exit);
     let rows = seen.out.split_once("trying again\n").unwrap().1;
     assert_eq!("[aish] back (missed 3 lines)\n› why?\na\nb\n", rows);
+}
+
+/// G4: a daemon that hangs takes no line with it, and the same key makes one turn of it.
+#[tokio::test]
+async fn a_line_that_is_not_answered_is_kept_and_sent_again_under_its_key() {
+    let seen = attach_within(
+        Duration::from_secs(1),
+        false,
+        async |peer, mut keyboard, _, screen| {
+            let mut link = greet(peer, 1).await;
+            replayed(&mut link, 1).await;
+            keyboard.write_all(b"why?\n").await.unwrap();
+            drop(keyboard);
+            let first = link.expect("turn/send").await.params;
+            screen
+                .until("[aish] not answered yet; the line is kept\n")
+                .await;
+            assert_eq!(first, link.expect("turn/send").await.params);
+            drop(link);
+            let mut link = peer.greet().await;
+            drop(link.attach(1, Value::Null).await);
+            replayed(&mut link, 1).await;
+            assert_eq!(first, link.sent(2, 0).await);
+            answer(&mut link, 3, "because").await;
+            link.expect_end().await;
+        },
+    )
+    .await;
+    assert_eq!(Exit::DONE, seen.exit);
+    assert_eq!(1, seen.out.matches("not answered").count(), "{}", seen.out);
 }
 
 #[tokio::test]

@@ -84,6 +84,13 @@ impl Control {
         let _nothing = self.output("systemctl", &all, ASK_WITHIN).await;
     }
 
+    /// Stops the units, also one whose file is gone. That nothing runs is no failure.
+    pub(super) async fn stop(&self) {
+        let mut all = vec!["--user", "--quiet", "stop"];
+        all.extend(UNITS);
+        let _nothing = self.output("systemctl", &all, DO_WITHIN).await;
+    }
+
     /// Properties of a unit, by name; empty where the manager does not say.
     pub(super) async fn show(&self, unit: &str, properties: &str) -> BTreeMap<String, String> {
         let wanted = format!("--property={properties}");

@@ -101,8 +101,12 @@ pub(super) async fn uninstall(reach: &Reach, changed: Changed) -> Result<Printed
     let control = Control::reach(&reach.around).await;
     let mut told = String::new();
     if let Ok(control) = &control {
+        // One whose file is gone cannot be disabled, and may run all the same.
+        let there = units.iter().zip(lie).filter(|(_, it)| *it != Lies::Nothing);
+        let names: Vec<&str> = there.map(|(unit, _)| unit.name).collect();
+        control.stop().await;
         control
-            .run(&["disable", "--now", SOCKET_UNIT, SERVICE_UNIT])
+            .run(&[&["disable", "--now"], &names[..]].concat())
             .await?;
         told.push_str("stopped    aishd and its socket\n");
     }

@@ -93,7 +93,15 @@ pub async fn tail(reach: &Reach, global: &Global, args: LogsArgs) -> Result<Exit
     };
     let mut lines = args.lines;
     loop {
-        link.caller.call::<Tail>(TailParams { lines }).await?;
+        match link.caller.call::<Tail>(TailParams { lines }).await {
+            Ok(_) => {}
+            // It is on its way out; the next one has more to say.
+            Err(error) if args.follow && error.is_transient() => {
+                link = reach.open(Wait::UntilBack).await?;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        }
         if read(&mut link, global, args.follow).await? {
             return Ok(Exit::DONE);
         }

@@ -7,6 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::child::Children;
 use crate::child::running::{Extent, Output};
 use crate::child::spec::{Exit, Spec};
@@ -15,6 +17,8 @@ use crate::core::reply::Failure;
 
 const MAX_KEY_BYTES: usize = 64 * 1024;
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+/// A file that cannot be read within this time is somewhere far away.
+const LOOK_LIMIT: Duration = Duration::from_millis(500);
 /// What a password manager needs besides what all children get, to find its store and its agent.
 const COMMAND_ENVIRONMENT: [&str; 4] = [
     "XDG_RUNTIME_DIR",
@@ -108,12 +112,22 @@ pub(super) async fn fetch(
     Ok(Some(Secret::new(text.to_owned())))
 }
 
-/// Whether the key is there, as far as can be seen without running anything.
-pub(super) fn present(source: &KeySource, environment: &impl Environment) -> Option<bool> {
+/// Whether the key is there, as far as can be seen without running anything. What cannot be seen in time counts as there.
+pub(super) async fn present(
+    source: &KeySource,
+    environment: &(impl Environment + Sync),
+) -> Option<bool> {
     match source {
         KeySource::None => None,
         KeySource::Env(name) => Some(environment.get(name).is_some_and(|key| !key.is_empty())),
-        KeySource::File(path) => Some(from_file(path).is_ok_and(|key| !key.trim().is_empty())),
+        KeySource::File(path) => {
+            let path = path.clone();
+            let read = tokio::task::spawn_blocking(move || {
+                from_file(&path).is_ok_and(|key| !key.trim().is_empty())
+            });
+            let read = tokio::time::timeout(LOOK_LIMIT, read).await;
+            Some(!matches!(read, Ok(Ok(false))))
+        }
         KeySource::Command(argv) => Some(!argv.is_empty()),
         KeySource::Literal(key) => Some(!key.trim().is_empty()),
     }
@@ -124,11 +138,14 @@ fn from_file(path: &Path) -> Result<String, Failure> {
     let unreadable =
         |error: std::io::Error| Failure::Key(format!("cannot read the key file {shown}: {error}"));
     // A pipe would make us wait for whoever holds its other end.
-    if !path.metadata().map_err(unreadable)?.is_file() {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let opened = rustix::fs::open(path, flags, Mode::empty());
+    let file = File::from(opened.map_err(|error| unreadable(error.into()))?);
+    let about = file.metadata().map_err(unreadable)?;
+    if !about.is_file() {
         return Err(Failure::Key(format!("the key file {shown} is no file")));
     }
-    let file = File::open(path).map_err(unreadable)?;
-    if file.metadata().map_err(unreadable)?.mode() & 0o077 != 0 {
+    if about.mode() & 0o077 != 0 {
         return Err(Failure::Key(format!(
             "the key file {shown} is open to others: chmod 600 {shown}"
         )));
@@ -306,6 +323,17 @@ mod tests {
             Err("cannot read"),
         );
         check(&KeySource::File(folder.path().to_owned()), Err("no file"));
+    }
+
+    #[tokio::test]
+    async fn a_look_for_a_key_file_waits_for_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let look = |path| async { present(&KeySource::File(path), &Fixed(&[])).await };
+        assert_eq!(Some(false), look(pipe).await);
+        assert_eq!(Some(false), look(folder.path().join("none")).await);
     }
 
     #[test]

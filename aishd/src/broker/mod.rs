@@ -104,11 +104,10 @@ impl Broker {
     }
 
     /// Whether the preset's key is there; `None` when it needs none. A key command is not run for this.
-    #[must_use]
-    pub fn has_key(&self, preset: &Preset) -> Option<bool> {
+    pub async fn has_key(&self, preset: &Preset) -> Option<bool> {
         match &preset.backend {
             Backend::Demo => None,
-            Backend::Http(endpoint) => key::present(&endpoint.key, &*self.inner),
+            Backend::Http(endpoint) => key::present(&endpoint.key, &*self.inner).await,
         }
     }
 

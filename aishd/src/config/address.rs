@@ -23,7 +23,20 @@ pub fn parse(text: &str) -> Result<Url, String> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("a name or a password has no place in an address".to_owned());
     }
+    if url.query_pairs().any(|(name, _)| names_a_secret(&name)) {
+        return Err(
+            "a key has no place in an address; key_env, key_file or key_cmd name one".to_owned(),
+        );
+    }
     Ok(url)
+}
+
+/// Whether a part of a query is likely to be a key.
+#[must_use]
+pub fn names_a_secret(name: &str) -> bool {
+    const SECRET: [&str; 6] = ["key", "token", "secret", "password", "auth", "sig"];
+    let name = name.to_ascii_lowercase();
+    SECRET.iter().any(|it| name.contains(it))
 }
 
 #[must_use]
@@ -117,6 +130,10 @@ mod tests {
                 "a name or a password has no place in an address",
             ),
             ("http://", "it is no address: empty host"),
+            (
+                "https://h/v1?api-version=1&API_Key=abc",
+                "a key has no place in an address; key_env, key_file or key_cmd name one",
+            ),
         ] {
             assert_eq!(Err(why.to_owned()), parse(text), "{text}");
         }

@@ -11,7 +11,7 @@ use super::layers::{Layer, Layers, Where};
 use super::settings::{IsSet, Settings};
 use super::source::{Access, Origin, Source};
 use super::table::Part as _;
-use super::trust::replace;
+use super::trust::{alone_in, replace};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SetError {
@@ -61,6 +61,14 @@ pub fn set(
     let path = place.user.clone().ok_or(SetError::Homeless)?;
     // A file that is a link elsewhere stays one.
     let target = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+    let unwritable = |source| SetError::Write {
+        path: path.clone(),
+        source,
+    };
+    let directory = target.parent().unwrap_or(Path::new("/"));
+    super::paths::private_parent(directory).map_err(unwritable)?;
+    // From here to the writing: two at the same moment do not lose each other's key.
+    let _alone = alone_in(directory).map_err(unwritable)?;
     let old = file::read(Origin::File(path.clone()), &target, Need::Optional);
     let old = old.map_err(|fault| SetError::Invalid(vec![fault]))?;
     let old = old.map(|it| it.text().to_owned()).unwrap_or_default();
@@ -71,17 +79,7 @@ pub fn set(
     put(document.as_table_mut(), &names, value, secret)?;
     let text = document.to_string();
     check(place, &path, &text, is_set)?;
-    if let Some(directory) = target.parent() {
-        let made = super::paths::private_parent(directory);
-        made.map_err(|source| SetError::Write {
-            path: path.clone(),
-            source,
-        })?;
-    }
-    replace(&target, &text).map_err(|source| SetError::Write {
-        path: path.clone(),
-        source,
-    })?;
+    replace(&target, &text).map_err(unwritable)?;
     Ok(path)
 }
 

@@ -208,9 +208,9 @@ tables! {
         color: Leaf<When>,
         /// Whether answers are drawn as Markdown: auto does it on a terminal.
         markdown: Leaf<When>,
-        /// The colours of code and headings, by name.
+        /// The colours of code and headings, by name; for clients that have several. `aish` has one, the terminal's own.
         theme: Leaf<String>,
-        /// The program that edits long questions; empty for `$VISUAL`, then `$EDITOR`.
+        /// The program that `aishctl config edit` starts; empty for `$VISUAL`, then `$EDITOR`.
         editor: Leaf<String>,
         /// Keys of the line editor.
         keymap: Leaf<Keymap>,

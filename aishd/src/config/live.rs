@@ -24,6 +24,8 @@ pub struct Live {
     /// What only a restart can change is as it was then.
     started: Settings,
     /// Held while files are read, so that the newest reading is the last one taken over.
+    reading: Mutex<()>,
+    /// Held for moments only: whoever looks at the configuration waits for no file.
     now: Mutex<Now>,
     models: watch::Sender<Arc<Models>>,
     mcp: watch::Sender<Mcp>,
@@ -102,6 +104,7 @@ impl Live {
             models: watch::channel(settings.models.clone()).0,
             mcp: watch::channel(settings.mcp.clone()).0,
             standing: watch::channel(Arc::new(standing)).0,
+            reading: Mutex::default(),
             now: Mutex::new(Now { settings, loaded }),
             apply,
         }
@@ -124,7 +127,7 @@ impl Live {
 
     /// Reads everything again. Blocks on files.
     pub fn reload(&self, errors: Errors) -> Reading {
-        let mut now = self.lock();
+        let _one_at_a_time = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = load::load(&self.place, &self.is_set);
         let Some(settings) = loaded.settings.clone() else {
             if errors == Errors::Hold {
@@ -141,7 +144,7 @@ impl Live {
                 ..(*before).clone()
             }));
         };
-        let changed = settings.changes_from(&now.settings);
+        let changed = settings.changes_from(&self.lock().settings);
         let late = settings.changes_from(&self.started);
         let standing = Standing {
             number: 0,
@@ -163,7 +166,7 @@ impl Live {
             differs
         });
         (self.apply)(&settings);
-        *now = Now { settings, loaded };
+        *self.lock() = Now { settings, loaded };
         Reading::Told(self.tell(standing))
     }
 
@@ -262,4 +265,43 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
     let of_projects = loaded.left_out.values().flatten();
     let all = loaded.faults.iter().filter(|it| !it.is_error());
     all.chain(of_projects).map(Fault::line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn who_looks_at_it_does_not_wait_for_who_reads_it_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        std::fs::write(&file, "").unwrap();
+        let place = Where {
+            machine: vec![],
+            user: Some(file.clone()),
+            named: true,
+            log: None,
+            assignments: vec![],
+            state: None,
+        };
+        let loaded = load::load(&place, &|_| false);
+        let settings = loaded.settings.clone().unwrap();
+        let (began, begins) = sync_channel(0);
+        let (may_go_on, goes_on) = sync_channel::<()>(0);
+        let goes_on = Mutex::new(goes_on);
+        let slow = Box::new(move |_: &Settings| {
+            began.send(()).unwrap();
+            goes_on.lock().unwrap().recv().unwrap();
+        });
+        let live = Arc::new(Live::new(place, settings, loaded, |_| false, slow));
+        let reloading = live.clone();
+        let reload = thread::spawn(move || reloading.reload(Errors::Tell));
+        begins.recv().unwrap();
+        assert_eq!(vec![file], live.files());
+        may_go_on.send(()).unwrap();
+        assert!(matches!(reload.join().unwrap(), Reading::Told(_)));
+    }
 }

@@ -100,6 +100,7 @@ pub fn notice(
         super::file::Need::Optional,
     );
     let shown = super::veil::safe(&file.display().to_string()).into_owned();
+    let mut can_be_trusted = false;
     let text = match source {
         Ok(None) => return None,
         Err(fault) => format!("{} (it is ignored)", fault.line()),
@@ -110,19 +111,26 @@ pub fn notice(
                 format!("{} (the file is ignored)", first.unwrap_or(shown))
             }
             Standing::Changed => {
+                can_be_trusted = true;
                 format!("{shown} has changed since you trusted it, and is ignored")
             }
-            Standing::Unknown => format!("{shown} is not trusted, and is ignored"),
+            Standing::Unknown => {
+                can_be_trusted = true;
+                format!("{shown} is not trusted, and is ignored")
+            }
         },
     };
-    let root = project::root_of(&file).map(|it| it.display().to_string());
-    let root = super::veil::safe(&root.unwrap_or_default()).into_owned();
-    Some(Notice { text, root })
+    let root = project::root_of(&file).filter(|_| can_be_trusted);
+    Some(Notice {
+        text,
+        root: root.map(Path::to_path_buf),
+    })
 }
 
 /// A project's file that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub text: String,
-    pub root: String,
+    /// What can be trusted, if that is what is missing.
+    pub root: Option<PathBuf>,
 }

@@ -154,11 +154,17 @@ pub fn change(state: &Path, change: impl FnOnce(&mut Trust)) -> Result<(), Trust
     let mut builder = fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(&directory);
     made.map_err(|it| fail("make", it))?;
-    let lock = File::open(&directory).map_err(|it| fail("open", it))?;
-    flock(&lock, FlockOperation::LockExclusive).map_err(|it| fail("lock", it.into()))?;
+    let _alone = alone_in(&directory).map_err(|it| fail("lock", it))?;
     let mut trust = Trust::read(state)?;
     change(&mut trust);
     trust.write(state)
+}
+
+/// Waits until nobody else changes files of this directory. Dropped, it lets the next one.
+pub fn alone_in(directory: &Path) -> io::Result<File> {
+    let lock = File::open(directory)?;
+    flock(&lock, FlockOperation::LockExclusive)?;
+    Ok(lock)
 }
 
 /// Replaces a file whole, for its owner alone: after a crash there is the old one or the new one.

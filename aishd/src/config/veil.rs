@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::keys;
+use super::{address, keys};
 
 const COVER: &str = "*";
 const UNSAFE: &str = "?";
@@ -96,15 +96,16 @@ fn in_value<'a>(
     }
 }
 
-/// `scheme://name:password@host`
+/// `scheme://name:password@host`, or `scheme://host?key=…`
 #[must_use]
 pub fn has_password(text: &str) -> bool {
-    let authority = text.split_once("://").map(|(_, rest)| rest);
-    authority.is_some_and(|it| {
-        it.split(['/', '?', '#'])
-            .next()
-            .is_some_and(|it| it.contains('@'))
-    })
+    let Some((_, rest)) = text.split_once("://") else {
+        return false;
+    };
+    let authority = rest.split(['/', '?', '#']).next();
+    let mut parts = rest.split(['?', '&']).skip(1);
+    authority.is_some_and(|it| it.contains('@'))
+        || parts.any(|it| address::names_a_secret(it.split('=').next().unwrap_or_default()))
 }
 
 /// Covers what stands behind the name of a secret, and all in a table of secrets, without understanding more than

@@ -7,7 +7,7 @@ use aish_proto::id::TurnId;
 use futures_util::FutureExt as _;
 
 use super::commit::{Fact, RETRY_LONGEST};
-use super::handle::{Accepted, Again, Ask, AskAgain, Mode, RequestError};
+use super::handle::{Accepted, Again, Ask, AskAgain, Mode, Place, RequestError};
 use super::live::Live;
 use super::view::LiveChange;
 use super::{Active, Conversation, Done, MAX_TOOL_DEPTH};
@@ -37,6 +37,9 @@ impl Conversation {
     pub(super) async fn accept(&mut self, ask: Ask) -> Result<Accepted, RequestError> {
         if let Some(known) = self.known(&ask.key)? {
             return Ok(known);
+        }
+        if ask.place == Place::New && self.unborn.is_none() {
+            return Err(RequestError::Exists);
         }
         if self.around.draining.is_cancelled() {
             return Err(RequestError::Draining);

@@ -310,7 +310,7 @@ impl Directory {
         Ok((id, seq))
     }
 
-    /// Asks in the conversation of this id, which becomes durable together with the question if there is none yet.
+    /// Asks in a conversation of this id that becomes durable together with the question.
     pub async fn ask_first(
         &self,
         id: ConversationId,
@@ -322,6 +322,10 @@ impl Directory {
         }
         self.check_model(&new)?;
         for _ in 0..3 {
+            // As long as the store remembers it: the same call again must not bring it back.
+            if self.around.store.is_deleted(id)? {
+                return Err(RequestError::Deleted);
+            }
             let handle = self.find_or_start(id, Start::OrNew(new.clone()));
             match handle.send(ask.clone()).await {
                 Err(RequestError::Closed) => {

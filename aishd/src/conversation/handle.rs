@@ -36,6 +36,15 @@ pub struct Ask {
     /// A preset by name, for this turn only.
     pub model: Option<String>,
     pub client: ClientId,
+    pub place: Place,
+}
+
+/// Where a question is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Existing,
+    /// In a conversation that it makes.
+    New,
 }
 
 /// What to do while another turn runs.
@@ -117,6 +126,10 @@ pub enum RequestError {
     UnknownTurn(TurnId),
     #[error("no turn has finished here yet")]
     NothingToRepeat,
+    #[error("there is a conversation of this id already")]
+    Exists,
+    #[error("the conversation of this id was deleted")]
+    Deleted,
     #[error("there is no such conversation")]
     Missing,
     #[error("{0}")]

@@ -54,7 +54,16 @@ pub(super) async fn follow(live: Arc<Live>) {
         let begun = Instant::now();
         while begun.elapsed() < LONGEST && timeout(QUIET, shared.changed.notified()).await.is_ok() {
         }
-        shared.watch_anew(&live.files(), &mut watcher, &mut watched);
+        let (anew, looked_at) = (shared.clone(), live.clone());
+        // Files may be far away, and nobody else waits for them.
+        let watching = tokio::task::spawn_blocking(move || {
+            anew.watch_anew(&looked_at.files(), &mut watcher, &mut watched);
+            (watcher, watched)
+        });
+        let Ok(back) = watching.await else {
+            return;
+        };
+        (watcher, watched) = back;
         if read(&live, Errors::Hold).await == Some(Reading::Held) {
             match timeout(SETTLED, shared.changed.notified()).await {
                 Ok(()) => shared.changed.notify_one(),
@@ -62,7 +71,10 @@ pub(super) async fn follow(live: Arc<Live>) {
             }
         }
         // A project that is trusted now is watched from now on, and what its file became meanwhile is read.
-        if directories(&files(&live.files())) != watched {
+        let looked_at = live.clone();
+        let wanted = move || directories(&files(&looked_at.files()));
+        let wanted = tokio::task::spawn_blocking(wanted).await;
+        if wanted.is_ok_and(|it| it != watched) {
             shared.changed.notify_one();
         }
     }

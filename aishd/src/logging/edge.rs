@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::outlet::Outlet;
 use super::redact::Redactor;
 use super::ring::Ring;
 use crate::clock;
@@ -29,6 +30,7 @@ pub(super) struct Edge(Arc<Inner>);
 struct Inner {
     form: Form,
     redactor: Redactor,
+    outlet: Outlet,
     ring: Ring,
 }
 
@@ -41,10 +43,11 @@ pub(super) struct Line {
 }
 
 impl Edge {
-    pub(super) fn new(form: Form, redactor: Redactor, ring: Ring) -> Self {
+    pub(super) fn new(form: Form, redactor: Redactor, outlet: Outlet, ring: Ring) -> Self {
         Self(Arc::new(Inner {
             form,
             redactor,
+            outlet,
             ring,
         }))
     }
@@ -89,21 +92,42 @@ impl Drop for Line {
             return;
         }
         let text = one_row(&self.edge.redactor.redact(text));
-        let level = self.level;
+        let (written, kept) = self.edge.form.finish(self.level, text);
+        self.edge.outlet.put(written);
+        self.edge.ring.push(&kept);
+    }
+}
+
+impl Form {
+    /// The line as it is written, and as it is kept.
+    fn finish(self, level: Level, text: String) -> (String, String) {
         let dated = |text: &str| format!("{} {level:>5} {text}", clock::rfc3339(clock::now()));
-        let (written, kept) = match self.edge.form {
-            Form::Text => {
+        match self {
+            Self::Text => {
                 let line = dated(&text);
                 (line.clone(), line)
             }
-            Form::Journal => (format!("<{}>{text}", priority(level)), dated(&text)),
-            Form::Json { to_journal: true } => (format!("<{}>{text}", priority(level)), text),
-            Form::Json { to_journal: false } => (text.clone(), text),
+            Self::Journal => (format!("<{}>{text}", priority(level)), dated(&text)),
+            Self::Json { to_journal: true } => (format!("<{}>{text}", priority(level)), text),
+            Self::Json { to_journal: false } => (text.clone(), text),
+        }
+    }
+
+    /// The line that stands where so many are missing.
+    pub(super) fn missing(self, count: u64) -> String {
+        let plural = if count == 1 { "" } else { "s" };
+        let said = format!("{count} line{plural} dropped: nobody read them in time");
+        let text = match self {
+            Self::Text | Self::Journal => format!("{}: {said}", module_path!()),
+            Self::Json { .. } => serde_json::json!({
+                "timestamp": clock::rfc3339(clock::now()),
+                "level": "WARN",
+                "fields": {"message": said, "count": count},
+                "target": module_path!(),
+            })
+            .to_string(),
         };
-        let mut stderr = io::stderr().lock();
-        let _nobody_reads = stderr.write_all(format!("{written}\n").as_bytes());
-        drop(stderr);
-        self.edge.ring.push(&kept);
+        self.finish(Level::WARN, text).0
     }
 }
 
@@ -140,7 +164,8 @@ mod tests {
         let ring = Ring::default();
         let redactor = Redactor::new(&LogSettings::default().redact);
         redactor.learn("s3cret-value");
-        let edge = Edge::new(form, redactor, ring.clone());
+        let outlet = Outlet::start(io::sink(), |_| String::new()).unwrap();
+        let edge = Edge::new(form, redactor, outlet, ring.clone());
         let mut line = edge.line(Level::WARN);
         line.write_all(text.as_bytes()).unwrap();
         drop(line);
@@ -166,6 +191,23 @@ mod tests {
             "{line}"
         );
         assert_eq!("", kept(Form::Text, "\n"));
+    }
+
+    #[test]
+    fn a_gap_is_a_line_like_others() {
+        let text = Form::Journal.missing(1);
+        assert!(
+            text.starts_with("<4>") && text.ends_with("1 line dropped: nobody read them in time")
+        );
+        let value: serde_json::Value =
+            serde_json::from_str(&Form::Json { to_journal: false }.missing(7)).unwrap();
+        assert_eq!(
+            (7, "WARN"),
+            (
+                value["fields"]["count"].as_u64().unwrap(),
+                value["level"].as_str().unwrap()
+            )
+        );
     }
 
     #[test]

@@ -2,21 +2,26 @@
 //! Whatever is written passes one edge, which cuts out secrets and makes control characters visible.
 
 mod edge;
+mod outlet;
 mod redact;
 mod ring;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io;
 
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
 
 use self::edge::{Edge, Form};
+use self::outlet::Outlet;
 pub use self::redact::Redactor;
 pub use self::ring::{Page, Ring};
 
 /// Text of prompts and answers is logged with this target, at debug and below; see [`LogSettings::content`].
 const CONTENT_OFF: &str = "aishd::content=off";
+/// The watcher of files would log that the log has grown, where the log is a file beside the configuration.
+const WATCHER_QUIET: &str = "notify=info";
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,12 +66,26 @@ pub struct Logging {
     filter: reload::Handle<EnvFilter, Registry>,
     redactor: Redactor,
     ring: Ring,
+    outlet: Outlet,
+}
+
+/// Dropped at the end, it lets the last lines out.
+#[derive(Debug)]
+pub struct LastLines(Outlet);
+
+impl Drop for LastLines {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
 }
 
 impl Logging {
     /// Begins to log. `journal_stream` is what the service manager says of the stream that it made for us.
-    #[must_use]
-    pub fn start(settings: &LogSettings, journal_stream: Option<&str>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// There is no thread that could write lines.
+    pub fn start(settings: &LogSettings, journal_stream: Option<&str>) -> io::Result<Self> {
         let redactor = Redactor::new(&settings.redact);
         let ring = Ring::default();
         let (filter, handle) = reload::Layer::new(filter(settings));
@@ -80,7 +99,8 @@ impl Logging {
             (Format::Auto | Format::Text | Format::Journald, true) => Form::Journal,
             (Format::Auto | Format::Text | Format::Journald, false) => Form::Text,
         };
-        let edge = Edge::new(form, redactor.clone(), ring.clone());
+        let outlet = Outlet::start(io::stderr(), move |count| form.missing(count))?;
+        let edge = Edge::new(form, redactor.clone(), outlet.clone(), ring.clone());
         let lines = match form {
             Form::Json { .. } => fmt::layer().json().with_writer(edge).boxed(),
             // The edge writes time and level, each where it is wanted.
@@ -105,11 +125,18 @@ impl Logging {
                 tracing::error!(thread = thread.name(), "{panic}");
             }
         }));
-        Self {
+        Ok(Self {
             filter: handle,
             redactor,
             ring,
-        }
+            outlet,
+        })
+    }
+
+    /// To be dropped when everything else has ended.
+    #[must_use]
+    pub fn last_lines(&self) -> LastLines {
+        LastLines(self.outlet.clone())
     }
 
     /// Takes over what may change while the daemon runs.
@@ -132,11 +159,12 @@ impl Logging {
 fn filter(settings: &LogSettings) -> EnvFilter {
     let filter =
         EnvFilter::try_new(&settings.level).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
-    match CONTENT_OFF.parse() {
-        // Last, because of two that name one target the last one counts.
-        Ok(off) if !settings.content => filter.add_directive(off),
-        Ok(_) | Err(_) => filter,
-    }
+    // Last, because of two that name one target the last one counts.
+    let last = [(WATCHER_QUIET, true), (CONTENT_OFF, !settings.content)];
+    let directives = last.into_iter().filter(|(_, wanted)| *wanted);
+    directives
+        .filter_map(|(directive, _)| directive.parse().ok())
+        .fold(filter, EnvFilter::add_directive)
 }
 
 /// Whether stderr is the stream that the journal reads: `JOURNAL_STREAM` is `device:inode`.

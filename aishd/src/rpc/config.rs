@@ -1,6 +1,6 @@
 //! `config/*`, and what else of the configuration goes over the wire.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,9 +72,15 @@ pub(super) async fn notices(server: &Server, cwd: &str) -> Vec<Notice> {
     let notice = answered.ok().and_then(Result::ok).flatten();
     let notice = notice.map(|it| Notice {
         text: it.text,
-        hint: Some(format!("aishctl config trust {}", it.root)),
+        hint: it.root.as_deref().and_then(trust),
     });
     notice.into_iter().collect()
+}
+
+/// The command that trusts a project, safe to be copied into a shell.
+fn trust(root: &Path) -> Option<String> {
+    let root = shlex::try_quote(root.to_str()?).ok()?;
+    Some(format!("aishctl config trust {root}"))
 }
 
 /// How clients look.

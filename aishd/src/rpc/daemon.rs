@@ -71,11 +71,15 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
     let mut secrets = params.secrets;
     secrets.retain(|name, _| named.contains(name.as_str()));
     broker.lend(secrets);
-    let missing = models
-        .presets
-        .values()
-        .filter(|it| may_lend && broker.has_key(it) == Some(false));
-    let wanted: BTreeSet<&str> = missing.filter_map(|it| key_env(it)).collect();
+    let mut wanted = BTreeSet::new();
+    for preset in models.presets.values().filter(|_| may_lend) {
+        // Keys of another kind are not looked for: no handshake waits for a file.
+        if let Some(name) = key_env(preset)
+            && broker.has_key(preset).await == Some(false)
+        {
+            wanted.insert(name);
+        }
+    }
     Ok(HelloResult {
         protocol,
         event_schema: EVENT_SCHEMA,

@@ -105,7 +105,7 @@ async fn model(server: &Server, preset: &Preset, endpoint: &Endpoint) -> Check {
     let name = format!("model {}", preset.name);
     let place = endpoint.base();
     let broker = server.directory.broker();
-    if broker.has_key(preset) == Some(false) {
+    if broker.has_key(preset).await == Some(false) {
         return no_key(name, endpoint);
     }
     let began = Instant::now();

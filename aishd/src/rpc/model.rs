@@ -4,6 +4,7 @@ use aish_proto::method::Empty;
 use aish_proto::model::{
     KeyStatus, List, ListResult, ModelStatus, Probe, ProbeResult, ProbedServer,
 };
+use futures_util::future::join_all;
 use jsonrpsee::RpcModule;
 
 use super::refusal::Refusal;
@@ -20,7 +21,7 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
     let models = call.server.directory.models();
     let broker = call.server.directory.broker();
     let default = models.default.as_deref();
-    let show = |preset: &Preset| ModelStatus {
+    let show = async |preset: &Preset| ModelStatus {
         name: preset.name.clone(),
         source: convert::source_of(preset.source),
         endpoint: match &preset.backend {
@@ -29,15 +30,15 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
         },
         model: preset.model.clone(),
         default: default == Some(preset.name.as_str()),
-        key: match broker.has_key(preset) {
+        key: match broker.has_key(preset).await {
             None => KeyStatus::None,
             Some(true) => KeyStatus::Present,
             Some(false) => KeyStatus::Missing,
         },
     };
-    let mut list: Vec<ModelStatus> = models.presets.values().map(|it| show(it)).collect();
+    let mut list: Vec<ModelStatus> = join_all(models.presets.values().map(|it| show(it))).await;
     if !models.presets.contains_key("demo") {
-        list.push(show(&Preset::demo()));
+        list.push(show(&Preset::demo()).await);
     }
     Ok(ListResult { models: list })
 }

@@ -113,6 +113,11 @@ impl From<RequestError> for Refusal {
             RequestError::UnknownTurn(_) | RequestError::NothingToRepeat => {
                 Self::new(ErrorKind::NotFound, message)
             }
+            RequestError::Exists => Self::params(&format!(
+                "{message}; ask in it without `new`, or make another id"
+            )),
+            RequestError::Deleted => Self::new(ErrorKind::NotFound, message)
+                .hint("make another id for another conversation"),
             RequestError::Missing => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl conv list")
             }

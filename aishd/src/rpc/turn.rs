@@ -17,7 +17,7 @@ use super::connection::Connection;
 use super::refusal::Refusal;
 use super::{Call, Server, blob, convert, register};
 use crate::conversation::handle::{
-    Accepted, Again, Ask, AskAgain, Handle, Mode, QueueChange, ReadError,
+    Accepted, Again, Ask, AskAgain, Handle, Mode, Place, QueueChange, ReadError,
 };
 use crate::core::event::{self, Event, Key};
 use crate::core::state::State;
@@ -79,7 +79,12 @@ async fn send(call: Call<Send>) -> Result<SendResult, Refusal> {
     let new = params.new.take().map(super::conversation::checked);
     let new = new.transpose()?;
     let blobs: Vec<BlobId> = params.attachments.iter().filter_map(|it| it.blob).collect();
-    let ask = ask(params, &connection)?;
+    let place = if new.is_some() {
+        Place::New
+    } else {
+        Place::Existing
+    };
+    let ask = ask(params, &connection, place)?;
     let accepted = match new {
         Some(new) => server.directory.ask_first(conversation, new, &ask).await?,
         None => {
@@ -105,7 +110,7 @@ fn sent(accepted: Accepted) -> SendResult {
 }
 
 /// Checks form and size, and fetches what was put ahead.
-fn ask(params: SendParams, connection: &Connection) -> Result<Ask, Refusal> {
+fn ask(params: SendParams, connection: &Connection, place: Place) -> Result<Ask, Refusal> {
     check_key(&params.idempotency_key)?;
     let mut attachments = Vec::with_capacity(params.attachments.len());
     let mut bytes = params.text.len();
@@ -146,6 +151,7 @@ fn ask(params: SendParams, connection: &Connection) -> Result<Ask, Refusal> {
         expected: params.expected_turn,
         model: params.model,
         client: connection.client,
+        place,
     })
 }
 

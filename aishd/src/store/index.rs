@@ -166,6 +166,10 @@ pub(super) fn applied(db: &Db) -> Result<Option<Location>, Fault> {
     })
 }
 
+pub(super) fn is_deleted(db: &Db, conversation: ConversationId) -> Result<bool, Fault> {
+    Ok(db.contains_key(values::deleted(conversation))?)
+}
+
 /// Deleted conversations that compaction has not taken out of the journal, and where they were deleted.
 pub(super) fn deleted(db: &Db) -> Result<Vec<(ConversationId, u64)>, Fault> {
     guarded(|| {

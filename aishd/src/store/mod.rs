@@ -319,6 +319,11 @@ impl Store {
         self.read(|db| index::find_key(db, conversation, key))
     }
 
+    /// Whether there was such a conversation; forgotten when the journal has been compacted.
+    pub fn is_deleted(&self, conversation: ConversationId) -> Result<bool, ReadError> {
+        self.read(|db| index::is_deleted(db, conversation))
+    }
+
     pub fn find_turn(&self, turn: TurnId) -> Result<Option<TurnPlace>, ReadError> {
         self.read(|db| index::find_turn(db, turn))
     }

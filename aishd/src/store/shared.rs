@@ -15,6 +15,10 @@ use super::{Alive, ReadError};
 
 /// How long a read waits for a damaged index to be built anew.
 const REBUILD_LIMIT: Duration = Duration::from_secs(10);
+/// How long a read waits for the index to take in what is stored already.
+const APPLY_LIMIT: Duration = Duration::from_secs(5);
+/// It takes a millisecond as a rule; for so long a worker of the daemon may stand still.
+const SHORTLY: Duration = Duration::from_millis(10);
 /// How long the end of the writer is waited for; a hung disk must not hold a shutdown for ever.
 const END_LIMIT: Duration = Duration::from_secs(8);
 
@@ -102,7 +106,7 @@ impl Shared {
         &self,
         work: &impl Fn(&Db) -> Result<T, Fault>,
     ) -> Result<(Result<T, Fault>, u64), ReadError> {
-        self.wait_until_applied();
+        self.wait_until_applied()?;
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let generation = self.status().generation;
         let Some(db) = &*index else {
@@ -126,14 +130,21 @@ impl Shared {
         self.update(|it| it.applying = false);
     }
 
-    /// Whoever was told that something is stored finds it in what he reads next. The index takes it in within a
-    /// millisecond, so a worker of the daemon may stand still for that.
-    fn wait_until_applied(&self) {
-        let applying = |it: &mut Status| it.applying;
-        let waited = self
-            .changed
-            .wait_timeout_while(self.status(), REBUILD_LIMIT, applying);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    /// Whoever was told that something is stored finds it in what he reads next, or is told that nothing can be read.
+    fn wait_until_applied(&self) -> Result<(), ReadError> {
+        let is_applied = |limit| {
+            let applying = |it: &mut Status| it.applying;
+            let waited = self
+                .changed
+                .wait_timeout_while(self.status(), limit, applying);
+            let (status, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            !status.applying
+        };
+        if is_applied(SHORTLY) || aside(|| is_applied(APPLY_LIMIT)) {
+            return Ok(());
+        }
+        let why = "its index does not take in what was stored".to_owned();
+        Err(ReadError::Unavailable(why))
     }
 
     /// Asks the writer to see to an index that could not be read, and waits until it has tried.
@@ -151,14 +162,7 @@ impl Shared {
                 .wait_timeout_while(self.status(), REBUILD_LIMIT, unchanged);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
         };
-        // A worker of the daemon hands its other tasks on first: nobody else waits for this reader's index.
-        let on_worker = runtime::Handle::try_current()
-            .is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
-        if on_worker {
-            tokio::task::block_in_place(wait);
-        } else {
-            wait();
-        }
+        aside(wait);
     }
 
     pub(super) fn db(&self) -> Option<Db> {
@@ -189,6 +193,17 @@ impl Shared {
         if started.elapsed() >= END_LIMIT {
             tracing::error!("the store's writer did not end in time");
         }
+    }
+}
+
+/// Waits. A worker of the daemon hands its other tasks on first: nobody else waits for this reader's index.
+fn aside<T>(wait: impl FnOnce() -> T) -> T {
+    let on_worker = runtime::Handle::try_current()
+        .is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if on_worker {
+        tokio::task::block_in_place(wait)
+    } else {
+        wait()
     }
 }
 

@@ -3,28 +3,16 @@
 //!
 //! `bench-direct BASE_URL MODEL PROMPT`, or `bench-direct BASE_URL --body FILE` for a body that is ready.
 
+mod chunk;
+
 use std::error::Error;
 use std::io::Write as _;
 
 use eventsource_stream::Eventsource as _;
 use futures_util::StreamExt as _;
-use serde::Deserialize;
 use serde_json::json;
 
-#[derive(Deserialize)]
-struct Chunk {
-    choices: Vec<Choice>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    delta: Delta,
-}
-
-#[derive(Deserialize)]
-struct Delta {
-    content: Option<String>,
-}
+use self::chunk::Chunk;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -58,11 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             break;
         }
         let chunk: Chunk = serde_json::from_str(&event.data)?;
-        let text = chunk
-            .choices
-            .first()
-            .and_then(|it| it.delta.content.as_deref());
-        if let Some(text) = text {
+        if let Some(text) = chunk.text() {
             out.write_all(text.as_bytes())?;
             out.flush()?;
         }

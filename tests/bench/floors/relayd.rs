@@ -5,6 +5,8 @@
 //! `{"delta":…}` for each chunk. A line `{"attach":true}` is answered by `{"attached":true}` and by the lines of
 //! every answer from then on.
 
+mod chunk;
+
 use std::error::Error;
 use std::io::Write as _;
 use std::rc::Rc;
@@ -19,25 +21,12 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::broadcast;
 use tokio::task::{JoinSet, LocalSet};
 
+use self::chunk::Chunk;
+
 #[derive(Deserialize)]
 struct Line {
     model: Option<String>,
     prompt: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Chunk {
-    choices: Vec<Choice>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    delta: Delta,
-}
-
-#[derive(Deserialize)]
-struct Delta {
-    content: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -85,11 +74,7 @@ impl Relay {
                 break;
             }
             let chunk: Chunk = serde_json::from_str(&event.data)?;
-            let text = chunk
-                .choices
-                .first()
-                .and_then(|it| it.delta.content.as_deref());
-            if let Some(delta) = text {
+            if let Some(delta) = chunk.text() {
                 line.clear();
                 serde_json::to_writer(&mut line, &Out { delta })?;
                 line.push(b'\n');

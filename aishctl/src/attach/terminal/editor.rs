@@ -10,6 +10,7 @@ use rustyline::{Config, Editor, ExternalPrinter};
 
 use super::history::{self, History};
 use super::hooks::{Hooks, Room};
+use super::pastes::Gone;
 use super::screen::Screen;
 use super::{Keymap, keys, mode};
 use crate::attach::ui::Input;
@@ -71,11 +72,19 @@ impl LineEditor {
             let (left, right) = std::mem::take(&mut begun);
             let read = self.editor.readline_with_initial(&room, (&left, &right));
             match (read, self.screen.end_line()) {
-                (Ok(line), _) => {
-                    if self.sent(&line).is_err() {
-                        return;
+                (Ok(line), _) => match self.screen.unfold(&keys::joined(&line)) {
+                    Ok(whole) => {
+                        if self.sent(&line, whole).is_err() {
+                            return;
+                        }
                     }
-                }
+                    Err(Gone { mark }) => {
+                        self.screen.tell(&format!(
+                            "the text of {mark} is gone and nothing is sent; paste it again or take the mark out"
+                        ));
+                        begun = (line, String::new());
+                    }
+                },
                 (Err(ReadlineError::Interrupted), Some(suspended)) => {
                     suspend(&self.screen);
                     begun = (suspended.left, suspended.right);
@@ -86,10 +95,19 @@ impl LineEditor {
         }
     }
 
-    fn sent(&mut self, line: &str) -> Result<(), ()> {
-        drop(self.editor.add_history_entry(line));
-        let whole = self.screen.unfold(&keys::joined(line));
-        if let Some(history) = &self.history {
+    fn sent(&mut self, line: &str, whole: String) -> Result<(), ()> {
+        // A mark means nothing later. A short paste is remembered as its text; a long one, or one with backslashes that
+        // would not come back as they were, is not remembered.
+        let marked = keys::joined(line) != whole;
+        let comes_back = history::is_kept(&whole) && keys::joined(&whole) == whole;
+        if !marked {
+            drop(self.editor.add_history_entry(line));
+        } else if comes_back {
+            drop(self.editor.add_history_entry(&whole));
+        }
+        if let Some(history) = &self.history
+            && (!marked || comes_back)
+        {
             // A line that could not be kept is still sent.
             drop(history.add(&whole));
         }

@@ -1,5 +1,5 @@
 //! A window on a terminal: a line editor below, rows above it, and neither ever in the other. Four threads meet in
-//! [`screen`]: the window's own, the editor's, the printer's that wakes the editor, and the keyboard's.
+//! `screen`: the window's own, the editor's, the printer's that wakes the editor, and the keyboard's.
 
 mod completion;
 mod editor;
@@ -9,6 +9,7 @@ mod keyboard;
 mod keys;
 mod layout;
 mod mode;
+mod pastes;
 mod prompt;
 mod screen;
 

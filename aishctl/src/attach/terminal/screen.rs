@@ -4,16 +4,17 @@
 //! and no row can get into the line. The printer only wakes the editor to draw.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::{Notify, mpsc};
 
+use super::pastes::{self, Gone, Pastes};
 use super::{layout, prompt};
 use crate::attach::look::Look;
 use crate::attach::ui::{Head, Input, Names, State};
+use crate::notice;
 
 /// Rows that wait, in bytes. A terminal that shows nothing (Ctrl-S) stops the window here, and so the daemon.
 const ROWS_BYTES: usize = 256 << 10;
@@ -21,8 +22,6 @@ const ROWS_BYTES: usize = 256 << 10;
 const NAMES_WITHIN: Duration = Duration::from_millis(100);
 /// How long a stop may take to come.
 const STOPPED_WITHIN: Duration = Duration::from_millis(300);
-/// Pastes that stand in lines as a mark.
-const PASTES: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -67,8 +66,7 @@ struct Shared {
     names: Names,
     /// Counted up whenever names came.
     names_came: u64,
-    pastes: VecDeque<(String, String)>,
-    pasted: usize,
+    pastes: Pastes,
 }
 
 /// Shared by the threads of one terminal.
@@ -101,8 +99,7 @@ impl Screen {
                 resumed: false,
                 names: Names::default(),
                 names_came: 0,
-                pastes: VecDeque::new(),
-                pasted: 0,
+                pastes: Pastes::default(),
             }),
             changed: Condvar::new(),
             names: Condvar::new(),
@@ -227,6 +224,7 @@ impl Screen {
     pub(super) fn key(&self, line: &str) {
         let mut shared = self.lock();
         shared.keyed = true;
+        shared.pastes.line(line);
         let (columns, rows) = shared.size;
         shared.tall = shared.width + line.len() > columns
             && layout::rows(line, shared.width, columns) >= rows;
@@ -321,48 +319,27 @@ impl Screen {
 
     // --- pastes
 
-    /// Keeps a paste that is too large for the line, and gives the mark that stands for it.
+    /// Keeps a paste that is too large for the line, and gives the mark that stands for it. It is told when there is
+    /// no room for one more.
     pub(super) fn keep_paste(&self, text: String) -> String {
-        let mut shared = self.lock();
-        shared.pasted += 1;
-        let lines = text.lines().count();
-        let mark = format!(
-            "[paste {}: {lines} lines, {} bytes]",
-            shared.pasted,
-            text.len()
-        );
-        if shared.pastes.len() == PASTES {
-            shared.pastes.pop_front();
-        }
-        shared.pastes.push_back((mark.clone(), text));
-        mark
+        let kept = self.lock().pastes.keep(text);
+        kept.unwrap_or_else(|| {
+            self.tell(&format!(
+                "the pastes of this line are {} MiB, and there is no room for one more: it is left out",
+                pastes::BYTES >> 20
+            ));
+            String::new()
+        })
     }
 
     /// The line with its pastes in the place of their marks.
-    pub(super) fn unfold(&self, line: &str) -> String {
-        let shared = self.lock();
-        // One pass, so that a mark inside a paste stays text.
-        let mut unfolded = String::new();
-        let mut rest = line;
-        while let Some(at) = rest.find("[paste ") {
-            let (before, from) = rest.split_at(at);
-            unfolded.push_str(before);
-            match shared
-                .pastes
-                .iter()
-                .find(|(mark, _)| from.starts_with(mark.as_str()))
-            {
-                Some((mark, text)) => {
-                    unfolded.push_str(text);
-                    rest = &from[mark.len()..];
-                }
-                None => {
-                    unfolded.push('[');
-                    rest = &from[1..];
-                }
-            }
-        }
-        unfolded + rest
+    pub(super) fn unfold(&self, line: &str) -> Result<String, Gone> {
+        self.lock().pastes.unfold(line)
+    }
+
+    /// Says something above the line.
+    pub(super) fn tell(&self, text: &str) {
+        self.show(&notice::line(text, self.look.is_colored()));
     }
 
     /// Whether a paste may stand in the line as it is: it takes less than half of the screen, and no backslash of it

@@ -558,8 +558,8 @@ async fn a_lent_key_is_used_and_nothing_prints_it() {
         endpoint.key = KeySource::Env("SOME_KEY".to_owned());
     }
     let broker = with_key(|name| (name == "SOME_KEY").then(|| "sk-old".to_owned()));
-    assert_eq!(Some(true), broker.has_key(&preset));
-    assert_eq!(Some(false), without_keys().has_key(&preset));
+    assert_eq!(Some(true), broker.has_key(&preset).await);
+    assert_eq!(Some(false), without_keys().has_key(&preset).await);
     broker.lend([("SOME_KEY".to_owned(), "sk-lent-99".to_owned())].into());
     let asked = broker.stream(&preset, BODY.to_owned(), |_| {});
     may_move_between_threads(&asked);

@@ -14,9 +14,20 @@ impl Desk<'_> {
     pub(super) fn check(self, project: Option<&Path>, json: bool) -> Said {
         let loaded = self.load();
         let mut faults = loaded.faults.clone();
-        faults.extend(loaded.left_out.values().flatten().cloned());
         let mut notes = vec![];
-        if let Some(file) = project.and_then(project::find) {
+        let here = project.and_then(project::find);
+        for (file, left_out) in &loaded.left_out {
+            // A project elsewhere makes nothing invalid but itself.
+            let elsewhere = here.as_ref() != Some(file);
+            faults.extend(left_out.iter().cloned().map(|fault| match elsewhere {
+                true => Fault {
+                    severity: Severity::Warning,
+                    ..fault
+                },
+                false => fault,
+            }));
+        }
+        if let Some(file) = here {
             let mut unused = self.of_project(&loaded, &file);
             let seen = loaded.left_out.contains_key(&file);
             match project.and_then(|it| load::notice(it, &loaded.trust, &loaded.left_out)) {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use aish_proto::id::Seq;
 
-use super::super::{CommitError, KeyUse, Note, OpenError, Store, TurnPlace};
+use super::super::{CommitError, KeyUse, Note, OpenError, ReadError, Store, TurnPlace};
 use super::{
     Author, block_on, conversation, files_in, fill, finished, partial_of, read_all, turn,
     user_message,
@@ -362,4 +362,24 @@ fn the_newest_note_of_a_key_is_there_after_a_restart_and_without_the_index() {
         assert_eq!(None, store.note("c").unwrap(), "{step}");
         store.close();
     }
+}
+
+/// G4: an old index must not say that a key is unknown, since the question would be asked and paid twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_the_index_does_not_take_in_is_no_answer_and_holds_nobody_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    store.shared.begin_to_apply();
+    let reader = store.clone();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move {
+        let found = reader.find_key(conversation(1), "k");
+        matches!(found, Err(ReadError::Unavailable(_)))
+    });
+    tasks.spawn(async { false });
+    // The other one comes first, although there is one worker and the reader was there before.
+    assert!(!tasks.join_next().await.unwrap().unwrap());
+    assert!(tasks.join_next().await.unwrap().unwrap());
+    store.shared.has_applied();
+    assert_eq!(None, store.find_key(conversation(1), "k").unwrap());
 }

@@ -1,0 +1,95 @@
+//! What was typed on its way to the daemon, and what is said of lines that do not get there.
+
+use std::time::Duration;
+
+use aish_proto::id::ConversationId;
+use aish_proto::turn::SendResult;
+
+use super::ui::Ui;
+use super::{Done, Open, outbox};
+use crate::connect::{CallError, CallFailure};
+use crate::failure::Failure;
+
+/// Before a daemon that was silent is asked the same again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl<U: Ui> Open<U> {
+    pub(super) fn send_next(&mut self) {
+        if self.connection.is_lost() || self.switching {
+            return;
+        }
+        let pause = self.outbox.is_late().then_some(PAUSE);
+        if let Some(question) = self.outbox.next() {
+            let (caller, conversation) = (self.connection.caller(), question.conversation);
+            let model = self.window.global.model.clone();
+            self.calls.spawn(async move {
+                if let Some(pause) = pause {
+                    tokio::time::sleep(pause).await;
+                }
+                Done::Sent(conversation, outbox::send(&caller, model, question).await)
+            });
+        }
+    }
+
+    /// A call of the outbox has come back.
+    pub(super) async fn delivered(
+        &mut self,
+        conversation: ConversationId,
+        sent: Result<SendResult, CallError>,
+    ) -> Result<(), Failure> {
+        match sent {
+            Err(error) if error.is_transient() => {
+                self.outbox.lost();
+                Ok(())
+            }
+            // Nobody knows whether it arrived. Under its key it can be sent again and is never two turns.
+            Err(error) if error.kind == CallFailure::Deadline => {
+                if self.outbox.late() {
+                    self.display
+                        .tell("not answered yet; the line is kept")
+                        .await?;
+                }
+                Ok(())
+            }
+            Ok(_) | Err(_) => {
+                self.outbox.done();
+                self.sent(conversation, sent.map_err(Failure::from)).await
+            }
+        }
+    }
+
+    /// A question of this conversation was taken. The end of its turn is seen, and waited for, only while the window
+    /// is on that conversation.
+    pub(super) async fn sent(
+        &mut self,
+        conversation: ConversationId,
+        sent: Result<SendResult, Failure>,
+    ) -> Result<(), Failure> {
+        match sent {
+            Ok(_) if conversation != self.conversation => Ok(()),
+            Ok(sent) => {
+                self.exit = self.turns.sent(&sent).unwrap_or(self.exit);
+                Ok(())
+            }
+            Err(failure) => {
+                self.exit = failure.exit;
+                self.display.refuse(&failure).await
+            }
+        }
+    }
+
+    /// A person has left, and the daemon takes nothing now: he is not kept waiting for it.
+    pub(super) fn gives_up(&self) -> bool {
+        self.input_ended
+            && self.has_editor()
+            && (self.connection.is_lost() || self.outbox.is_late())
+    }
+
+    pub(super) async fn tell_unsent(&mut self) -> Result<(), Failure> {
+        let held = self.held.iter().map(String::as_str);
+        for text in self.outbox.unsent().chain(held) {
+            self.display.tell(&format!("not sent: {text}")).await?;
+        }
+        Ok(())
+    }
+}
