@@ -7,6 +7,7 @@ pub mod preset;
 pub mod reach;
 pub mod reply;
 pub mod request;
+pub mod secret_name;
 pub mod state;
 pub mod tool_name;
 pub mod transcript;
