@@ -16,6 +16,7 @@ pub mod listen;
 mod log;
 mod metrics;
 mod model;
+mod notices;
 mod outbox;
 mod refusal;
 mod room;
