@@ -29,10 +29,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::Server;
 use super::envelope::{Entry, Line, read};
 use super::outbox::{Cut, Outbox};
 use super::refusal::Refusal;
+use super::{Server, notices};
 
 /// How much is read from the socket at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -51,6 +51,7 @@ pub(super) struct Connection {
     pub(super) change: tokio::sync::Mutex<()>,
     /// The last reading of the configuration that this client was told of.
     pub(super) told_of_config: AtomicU64,
+    pub(super) notices: notices::Ahead,
     /// Cancelled when the connection is over.
     pub(super) over: CancellationToken,
 }
@@ -163,6 +164,7 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         blobs: Mutex::default(),
         told_of_config: AtomicU64::new(0),
         change: tokio::sync::Mutex::default(),
+        notices: notices::Ahead::default(),
         over,
     });
     server.counters.connected.fetch_add(1, Ordering::Relaxed);

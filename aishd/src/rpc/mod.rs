@@ -17,6 +17,7 @@ mod log;
 mod mcp;
 mod metrics;
 mod model;
+mod notices;
 mod outbox;
 mod refusal;
 mod room;
