@@ -1,6 +1,7 @@
 //! The thin clients of `aishd`: `aishctl` for scripts, `aish` for people. They know the wire and
 //! nothing of models, keys or configuration; the conversation lives in the daemon.
 
+pub(crate) mod alone;
 pub mod args;
 pub mod ask;
 pub mod attach;
@@ -26,6 +27,7 @@ pub mod pager;
 pub(crate) mod parse;
 #[cfg(test)]
 pub(crate) mod peer;
+pub(crate) mod program;
 pub mod queue;
 pub mod receipt;
 pub mod resolve;
@@ -45,4 +47,5 @@ pub mod stream;
 pub mod surroundings;
 pub mod table;
 
-pub use run::{Door, main};
+pub use alone::main as alone;
+pub use run::main;

@@ -256,6 +256,7 @@ mod tests {
         };
         let mut output = Output {
             markdown: None,
+            begun: false,
             to: Vec::new(),
             form,
             terminal: false,

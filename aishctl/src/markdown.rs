@@ -11,11 +11,13 @@ mod inline;
 mod line;
 mod link;
 mod markers;
+mod painter;
 mod paragraph;
 mod row;
 mod style;
 mod table;
 
+pub use painter::Painter;
 pub use row::Row;
 pub use style::{Code, Colours, Glyphs, Links, Style};
 

@@ -9,7 +9,6 @@ use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::args::{AskArgs, Global};
-use crate::markdown::{Colours, Row, Style, Writer};
 use crate::{extract, safe, surroundings};
 
 /// What the output is to be.
@@ -47,37 +46,23 @@ pub struct Output<O> {
     pub form: Form,
     pub terminal: bool,
     /// How a person sees the answer; `None`: as the model wrote it.
-    pub markdown: Option<Markdown>,
+    pub markdown: Option<Box<dyn Typeset>>,
+    /// A row of it has been shown.
+    pub begun: bool,
     /// The last text that was written did not end its line.
     pub open_line: bool,
     /// The object of `--json` has been written.
     pub reported: bool,
 }
 
-/// An answer that is laid out as it comes.
-#[derive(Debug)]
-pub struct Markdown {
-    writer: Writer,
-    colours: Colours,
-    /// A row has been shown.
-    begun: bool,
-}
-
-impl Markdown {
-    #[must_use]
-    pub fn new(style: Style) -> Self {
-        Self {
-            writer: Writer::new(style),
-            colours: style.colours,
-            begun: false,
-        }
-    }
-
-    fn painted(&self, rows: &[Row]) -> String {
-        rows.iter()
-            .map(|it| it.painted(self.colours) + "\n")
-            .collect()
-    }
+/// Lays out an answer as it comes. Behind a trait, so that a program that never does need not hold what can.
+pub trait Typeset: std::fmt::Debug {
+    /// The terminal is so wide now.
+    fn resize(&mut self, columns: usize);
+    /// The rows that are whole with this piece.
+    fn push(&mut self, text: &str) -> String;
+    /// The rows of what was held back; what comes next is another text.
+    fn finish(&mut self) -> String;
 }
 
 /// The object of `ask --json`. Unknown is null, never 0.
@@ -132,6 +117,7 @@ impl<O> Output<O> {
             form: self.form,
             terminal: self.terminal,
             markdown: self.markdown,
+            begun: self.begun,
             open_line: self.open_line,
             reported: self.reported,
         }
@@ -148,9 +134,9 @@ impl<O: AsyncWrite + Unpin> Output<O> {
             if self.terminal
                 && let Some(columns) = surroundings::stdout_columns()
             {
-                markdown.writer.resize(Some(columns));
+                markdown.resize(columns);
             }
-            let rows = markdown.writer.push(text);
+            let rows = markdown.push(text);
             return self.rows(&rows).await;
         }
         self.as_it_is(text).await
@@ -192,26 +178,22 @@ impl<O: AsyncWrite + Unpin> Output<O> {
         let Some(markdown) = &mut self.markdown else {
             return Ok(());
         };
-        let rows = markdown.writer.finish();
+        let rows = markdown.finish();
         self.rows(&rows).await
     }
 
     /// [`Output::end_text`], and a row between the texts.
     pub async fn next_text(&mut self) -> io::Result<()> {
         self.end_text().await?;
-        if self.markdown.as_ref().is_some_and(|it| it.begun) {
+        if self.begun {
             self.write("\n").await?;
         }
         Ok(())
     }
 
-    async fn rows(&mut self, rows: &[Row]) -> io::Result<()> {
-        let Some(markdown) = &mut self.markdown else {
-            return Ok(());
-        };
-        markdown.begun |= !rows.is_empty();
-        let text = markdown.painted(rows);
-        self.write(&text).await
+    async fn rows(&mut self, rows: &str) -> io::Result<()> {
+        self.begun |= !rows.is_empty();
+        self.write(rows).await
     }
 
     /// Ends the line of an answer that did not.
@@ -251,15 +233,16 @@ impl<O: AsyncWrite + Unpin> Output<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::markdown::Style;
+    use crate::markdown::{Painter, Style};
 
     /// What comes out of texts that follow each other.
-    async fn written(markdown: Option<Markdown>, texts: &[&str]) -> String {
+    async fn written(style: Option<Style>, texts: &[&str]) -> String {
         let mut output = Output {
             to: Vec::new(),
             form: Form::Text,
             terminal: false,
-            markdown,
+            markdown: style.map(Painter::boxed),
+            begun: false,
             open_line: false,
             reported: false,
         };
@@ -277,9 +260,9 @@ mod tests {
     async fn one_text_ends_before_the_next_begins() {
         let style = Style::plain(Some(40));
         let texts = ["```\nopen", "# next\nand", "last"];
-        let rows = written(Some(Markdown::new(style)), &texts).await;
+        let rows = written(Some(style), &texts).await;
         assert_eq!("```\nopen\n\n# next\nand\n\nlast\n", rows);
-        assert_eq!("", written(Some(Markdown::new(style)), &["\u{1b}"]).await);
+        assert_eq!("", written(Some(style), &["\u{1b}"]).await);
         assert_eq!("```\nopen# next\nandlast\n", written(None, &texts).await);
     }
 }

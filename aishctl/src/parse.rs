@@ -45,7 +45,7 @@ pub(crate) fn parse(
     }
 }
 
-fn ask_alone(args: &[OsString]) -> Option<(Global, AskArgs)> {
+pub(crate) fn ask_alone(args: &[OsString]) -> Option<(Global, AskArgs)> {
     args.iter().find(|it| *it == "ask")?;
     let AskAlone { global, command } = AskAlone::try_parse_from(args).ok()?;
     let Ask::Ask(ask) = command;

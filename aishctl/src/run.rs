@@ -1,5 +1,6 @@
 //! From the command line to an exit code: parse, reach the daemon, run the command, say what failed.
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,48 +10,59 @@ use aish_proto::method::Role;
 use clap::CommandFactory as _;
 use tokio::time::Instant;
 
-use crate::args::{AttachArgs, Command, Conversation, Ctl, Global, LogArgs};
-use crate::ask::{self, Asker};
+use crate::alone::{ALL, ALONE};
+use crate::args::{AttachArgs, Command, Conversation, Ctl, LogArgs};
 use crate::attach::look::Look;
 use crate::attach::{self, Window};
-use crate::connect::CALL_DEADLINE;
 use crate::desk::{self, Desk, Printed};
 use crate::doctor;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::hello::{Reach, Start, Wait};
-use crate::notice::{self, Notices};
-use crate::output::{Form, Markdown, Output};
+use crate::markdown::Painter;
+use crate::output::Form;
 use crate::pager::Pager;
 use crate::parse::parse;
+use crate::program::{self, Program};
 use crate::service::{self, Service};
 use crate::signals::Signals;
-use crate::stdout::Stdout;
 use crate::surroundings::Surroundings;
-use crate::{config, log, pager, queue, rpc, screen};
+use crate::{config, log, pager, queue, rpc};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub(crate) enum Door {
     Ctl,
     Line,
 }
 
 impl Door {
+    /// `aishctl` becomes this program for all but a plain question, and keeps its name.
+    fn of(args: &[OsString]) -> Self {
+        let name = args.first().map(Path::new).and_then(Path::file_name);
+        if name.is_some_and(|it| it == ALONE) {
+            Self::Ctl
+        } else {
+            Self::Line
+        }
+    }
+
     fn program(self) -> &'static str {
         match self {
-            Self::Ctl => "aishctl",
-            Self::Line => "aish",
+            Self::Ctl => ALONE,
+            Self::Line => ALL,
         }
     }
 }
 
-/// The whole program.
+/// The whole program, by both its names.
 #[must_use]
-pub fn main(door: Door) -> ExitCode {
+pub fn main() -> ExitCode {
     let began = Instant::now();
     let around = Surroundings::ours();
-    let (global, command) = match parse(door, &std::env::args_os().collect::<Vec<_>>()) {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let door = Door::of(&args);
+    let (global, command) = match parse(door, &args) {
         Ok(parsed) => parsed,
         Err(error) => {
             // Help that nobody reads, or stderr that is gone: there is nobody to tell.
@@ -62,20 +74,9 @@ pub fn main(door: Door) -> ExitCode {
         around,
         global,
         began,
+        typeset: Some(Painter::boxed),
     };
-    match program.run(command) {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            drop(io::stderr().write_all(failure.render(door.program()).as_bytes()));
-            failure.exit.into()
-        }
-    }
-}
-
-struct Program {
-    around: Surroundings,
-    global: Global,
-    began: Instant,
+    program::ended(door.program(), program.run(command))
 }
 
 impl Program {
@@ -95,29 +96,12 @@ impl Program {
             }
             None => return print(&Ctl::command().render_help().to_string()),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::new(Exit::FAILED, format!("cannot start: {error}")))?;
-        let done = runtime.block_on(self.serve(command));
-        // A read of stdin or a write to a full pipe may still hang in its thread.
-        runtime.shutdown_background();
-        done
+        self.block_on(self.serve(command))
     }
 
     async fn serve(&self, command: Command) -> Result<Exit, Failure> {
         match command {
-            Command::Ask(args) => {
-                let form = Form::of(&args, &self.global);
-                let mut parts = self.parts(form, false);
-                let kind = if self.around.stdout_terminal {
-                    ClientKind::Ctl
-                } else {
-                    ClientKind::Script
-                };
-                let reach = self.reach(Start::Allowed, kind, Role::Driver);
-                ask::run(parts.asker(&reach, self), &args, &mut io::stdin().lock()).await
-            }
+            Command::Ask(args) => self.ask(&args).await,
             Command::Retry(args) => self.again(queue::Again::Retry, &args).await,
             Command::Continue(args) => self.again(queue::Again::Continue, &args).await,
             Command::Attach(args) => self.window(args).await,
@@ -241,7 +225,7 @@ impl Program {
     /// The transcript, through a pager where a person reads it and it has an end.
     async fn log(&self, args: &LogArgs, form: Form) -> Result<Exit, Failure> {
         let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
-        let mut output = self.parts(form, false).output;
+        let mut output = self.parts(form).output;
         let paged = form == Form::Text && !args.follow && !args.no_pager;
         let pager = paged
             .then(|| pager::command(&self.around))
@@ -274,72 +258,8 @@ impl Program {
             Form::Text
         };
         let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
-        queue::again(self.parts(form, false).asker(&reach, self), again, args).await
-    }
-
-    fn reach(&self, start: Start, kind: ClientKind, role: Role) -> Reach {
-        let flag = self.global.socket.as_deref();
-        Reach {
-            socket: self.around.socket(flag.map(Path::new)),
-            start: if flag.is_some() {
-                Start::Forbidden
-            } else {
-                start
-            },
-            kind,
-            role,
-            deadline: self
-                .global
-                .timeout
-                .map_or(CALL_DEADLINE, |it| it.max(CALL_DEADLINE)),
-            around: self.around.clone(),
-        }
-    }
-
-    fn may_spin(&self) -> bool {
-        self.around.stderr_terminal && !screen::is_plain(self.global.looks, &self.around)
-    }
-
-    fn parts(&self, form: Form, reported: bool) -> Parts {
-        let dim = notice::is_coloured(self.global.color, &self.around, self.around.stderr_terminal);
-        let style = screen::markdown(self.global.looks, self.global.color, &self.around);
-        let notices = Notices::new(Box::new(io::stderr()), &self.global, dim);
-        Parts {
-            output: Output {
-                to: Stdout::ours(),
-                form,
-                terminal: self.around.stdout_terminal,
-                markdown: style.map(Markdown::new),
-                open_line: false,
-                reported,
-            },
-            notices: if self.may_spin() {
-                notices.with_spinner()
-            } else {
-                notices
-            },
-            signals: Signals::default(),
-        }
-    }
-}
-
-/// What an asker borrows.
-struct Parts {
-    output: Output<Stdout>,
-    notices: Notices,
-    signals: Signals,
-}
-
-impl Parts {
-    fn asker<'a>(&'a mut self, reach: &'a Reach, program: &'a Program) -> Asker<'a, Stdout> {
-        Asker {
-            reach,
-            global: &program.global,
-            notices: &mut self.notices,
-            output: &mut self.output,
-            signals: &mut self.signals,
-            began: program.began,
-        }
+        let mut parts = self.parts(form);
+        queue::again(parts.asker(&reach, self), again, args).await
     }
 }
 

@@ -9,6 +9,7 @@
     reason = "a test that cannot go on ends here, with a message for the person who reads it"
 )]
 
+mod alone;
 mod ask;
 mod attach;
 mod autostart;

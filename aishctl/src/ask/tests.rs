@@ -125,6 +125,7 @@ impl World {
         };
         let mut output = Output {
             markdown: None,
+            begun: false,
             to,
             form: self.form,
             terminal: self.terminal,

@@ -1,5 +1,5 @@
-//! `aish`: the window on a conversation.
+//! `aish`: the window on a conversation, and by the name of `aishctl` every command.
 
 fn main() -> std::process::ExitCode {
-    aishctl::main(aishctl::Door::Line)
+    aishctl::main()
 }

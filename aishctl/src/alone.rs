@@ -1,0 +1,66 @@
+//! `aishctl` as scripts run it a thousand times: a question whose answer nobody lays out.
+//!
+//! Most of such a question's time goes into starting a program: the kernel maps it, and the loader goes through every
+//! pointer in its tables. The line editor, the grammars that colour code and all other commands are many times what
+//! a question needs, so they are in the program `aish` beside this one, which this one becomes for everything else.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+use tokio::time::Instant;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::parse;
+use crate::program::{self, Program};
+use crate::screen;
+use crate::surroundings::Surroundings;
+
+/// The name of this program.
+pub(crate) const ALONE: &str = "aishctl";
+/// The program that has everything.
+pub(crate) const ALL: &str = "aish";
+
+/// The whole of the small program.
+#[must_use]
+pub fn main() -> ExitCode {
+    let began = Instant::now();
+    let around = Surroundings::ours();
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let asked = parse::ask_alone(&args).filter(|(global, _)| {
+        // An answer that is laid out is one for the program that can.
+        screen::markdown(global.looks, global.color, &around).is_none()
+    });
+    let done = match asked {
+        None => Err(become_all(&around, &args)),
+        Some((global, ask)) => {
+            let program = Program {
+                around,
+                global,
+                began,
+                typeset: None,
+            };
+            program.block_on(program.ask(&ask))
+        }
+    };
+    program::ended(ALONE, done)
+}
+
+/// Does not come back, unless there is no such program.
+fn become_all(around: &Surroundings, args: &[OsString]) -> Failure {
+    let ours = around.program.as_deref();
+    let all = ours.map(|it| it.with_file_name(ALL)).unwrap_or(ALL.into());
+    let real = |path: &std::path::Path| std::fs::canonicalize(path).ok();
+    let problem = if ours.and_then(real).is_some_and(|it| real(&all) == Some(it)) {
+        "it is the same file as this one".to_owned()
+    } else {
+        let mut command = Command::new(&all);
+        command.arg0(ALONE).args(args.iter().skip(1));
+        command.exec().to_string()
+    };
+    let message = format!("cannot start {}: {problem}", all.display());
+    Failure::new(Exit::FAILED, message).hint(
+        "aishctl, aish and aishd belong into one directory; cargo build --release makes all three",
+    )
+}

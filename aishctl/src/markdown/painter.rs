@@ -1,0 +1,43 @@
+//! An answer for a terminal: Markdown that is laid out and painted as it comes.
+
+use super::{Colours, Row, Style, Writer};
+use crate::output::Typeset;
+
+#[derive(Debug)]
+pub struct Painter {
+    writer: Writer,
+    colours: Colours,
+}
+
+impl Painter {
+    /// For an output.
+    #[must_use]
+    pub fn boxed(style: Style) -> Box<dyn Typeset> {
+        Box::new(Self {
+            writer: Writer::new(style),
+            colours: style.colours,
+        })
+    }
+
+    fn painted(&self, rows: &[Row]) -> String {
+        rows.iter()
+            .map(|it| it.painted(self.colours) + "\n")
+            .collect()
+    }
+}
+
+impl Typeset for Painter {
+    fn resize(&mut self, columns: usize) {
+        self.writer.resize(Some(columns));
+    }
+
+    fn push(&mut self, text: &str) -> String {
+        let rows = self.writer.push(text);
+        self.painted(&rows)
+    }
+
+    fn finish(&mut self) -> String {
+        let rows = self.writer.finish();
+        self.painted(&rows)
+    }
+}

@@ -1,0 +1,145 @@
+//! What every command has: what was around when we were started, the flags that all of them take, a runtime, and
+//! the way to the daemon.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use aish_proto::daemon::ClientKind;
+use aish_proto::method::Role;
+use tokio::time::Instant;
+
+use crate::args::{AskArgs, Global};
+use crate::ask::{self, Asker};
+use crate::connect::CALL_DEADLINE;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::hello::{Reach, Start};
+use crate::markdown::Style;
+use crate::notice::{self, Notices};
+use crate::output::{Form, Output, Typeset};
+use crate::screen;
+use crate::signals::Signals;
+use crate::stdout::Stdout;
+use crate::surroundings::Surroundings;
+
+pub(crate) struct Program {
+    pub(crate) around: Surroundings,
+    pub(crate) global: Global,
+    pub(crate) began: Instant,
+    /// How answers are laid out, if this program can.
+    pub(crate) typeset: Option<fn(Style) -> Box<dyn Typeset>>,
+}
+
+impl Program {
+    /// Runs the work to its end.
+    pub(crate) fn block_on(
+        &self,
+        work: impl Future<Output = Result<Exit, Failure>>,
+    ) -> Result<Exit, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::new(Exit::FAILED, format!("cannot start: {error}")))?;
+        let done = runtime.block_on(work);
+        // A read of stdin or a write to a full pipe may still hang in its thread.
+        runtime.shutdown_background();
+        done
+    }
+
+    /// Asks one question.
+    pub(crate) async fn ask(&self, args: &AskArgs) -> Result<Exit, Failure> {
+        let form = Form::of(args, &self.global);
+        let mut parts = self.parts(form);
+        let kind = if self.around.stdout_terminal {
+            ClientKind::Ctl
+        } else {
+            ClientKind::Script
+        };
+        let reach = self.reach(Start::Allowed, kind, Role::Driver);
+        ask::run(parts.asker(&reach, self), args, &mut io::stdin().lock()).await
+    }
+
+    pub(crate) fn reach(&self, start: Start, kind: ClientKind, role: Role) -> Reach {
+        let flag = self.global.socket.as_deref();
+        Reach {
+            socket: self.around.socket(flag.map(Path::new)),
+            start: if flag.is_some() {
+                Start::Forbidden
+            } else {
+                start
+            },
+            kind,
+            role,
+            deadline: self
+                .global
+                .timeout
+                .map_or(CALL_DEADLINE, |it| it.max(CALL_DEADLINE)),
+            around: self.around.clone(),
+        }
+    }
+
+    fn may_spin(&self) -> bool {
+        self.around.stderr_terminal && !screen::is_plain(self.global.looks, &self.around)
+    }
+
+    pub(crate) fn parts(&self, form: Form) -> Parts {
+        let style = screen::markdown(self.global.looks, self.global.color, &self.around);
+        let dim = notice::is_coloured(self.global.color, &self.around, self.around.stderr_terminal);
+        let notices = Notices::new(Box::new(io::stderr()), &self.global, dim);
+        Parts {
+            output: Output {
+                to: Stdout::ours(),
+                form,
+                terminal: self.around.stdout_terminal,
+                markdown: style
+                    .zip(self.typeset)
+                    .map(|(style, typeset)| typeset(style)),
+                begun: false,
+                open_line: false,
+                reported: false,
+            },
+            notices: if self.may_spin() {
+                notices.with_spinner()
+            } else {
+                notices
+            },
+            signals: Signals::default(),
+        }
+    }
+}
+
+/// What an asker borrows.
+pub(crate) struct Parts {
+    pub(crate) output: Output<Stdout>,
+    notices: Notices,
+    signals: Signals,
+}
+
+impl Parts {
+    pub(crate) fn asker<'a>(
+        &'a mut self,
+        reach: &'a Reach,
+        program: &'a Program,
+    ) -> Asker<'a, Stdout> {
+        Asker {
+            reach,
+            global: &program.global,
+            notices: &mut self.notices,
+            output: &mut self.output,
+            signals: &mut self.signals,
+            began: program.began,
+        }
+    }
+}
+
+/// The exit code, and what failed on stderr.
+pub(crate) fn ended(program: &str, done: Result<Exit, Failure>) -> ExitCode {
+    match done {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            drop(io::stderr().write_all(failure.render(program).as_bytes()));
+            failure.exit.into()
+        }
+    }
+}
