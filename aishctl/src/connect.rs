@@ -1,27 +1,30 @@
-//! One connection: lines over the Unix socket. Two tasks serve it: one writes the calls, as many at once as
-//! wait; one reads, gives each reply to its call and each event to a bounded queue that it waits for.
+//! One connection: lines over the Unix socket, calls through jsonrpsee's client, events through a
+//! bounded queue beside it. jsonrpsee never sees an event: its own buffer would end the subscription
+//! where ours makes the daemon wait.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use aish_proto::error::{ErrorData, ErrorKind};
 use aish_proto::event::{self, EventParams};
-use aish_proto::id::SubscriptionId;
 use aish_proto::limits;
 use aish_proto::method::Method;
 use interprocess::local_socket::GenericFilePath;
 use interprocess::local_socket::tokio::Stream;
 use interprocess::local_socket::tokio::prelude::*;
-use serde::{Deserialize, Serialize};
+use jsonrpsee::core::client::async_client::{Client, ClientBuilder};
+use jsonrpsee::core::client::{
+    ClientT as _, Error, ReceivedMessage, TransportReceiverT, TransportSenderT,
+};
+use jsonrpsee::core::traits::ToRpcParams;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::sync::{Notify, mpsc};
 
 /// How long a call may take when nobody said otherwise.
 pub const CALL_DEADLINE: Duration = Duration::from_secs(10);
@@ -29,10 +32,10 @@ pub const CALL_DEADLINE: Duration = Duration::from_secs(10);
 const EVENTS_AHEAD: usize = 64;
 /// Events that are read past that while a reply is waited for, at most.
 const EVENTS_HELD: usize = 1024;
-/// What stands around the params of a request line, at most.
-const ENVELOPE_BYTES: usize = 256;
 /// Read at once, at most. It is filled by reading alone: a short answer touches little of it.
 const PAGE_BYTES: usize = 32 << 10;
+/// What stands around the params of a request line, at most.
+const ENVELOPE_BYTES: usize = 256;
 
 /// One event, and its envelope as the daemon wrote it.
 #[derive(Clone, Debug)]
@@ -99,18 +102,10 @@ impl CallError {
 /// Makes calls; cheap to clone. Calls of one connection may overtake each other.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    connection: Arc<Connection>,
+    client: Arc<Client>,
+    waiting: Arc<Waiting>,
     line_bytes: usize,
     deadline: Duration,
-}
-
-/// Its end is the end of the connection.
-#[derive(Debug)]
-struct Connection {
-    lines: mpsc::Sender<String>,
-    pending: Arc<Pending>,
-    ids: AtomicU64,
-    _tasks: JoinSet<()>,
 }
 
 /// Connects without saying hello.
@@ -118,24 +113,26 @@ pub async fn connect(socket: &Path, deadline: Duration) -> io::Result<(Caller, E
     let stream = Stream::connect(socket.to_fs_name::<GenericFilePath>()?).await?;
     let stream = Arc::new(stream);
     let (into_events, events) = mpsc::channel(EVENTS_AHEAD);
-    let (lines, to_write) = mpsc::channel(limits::CALLS_IN_FLIGHT);
-    let pending = Arc::<Pending>::default();
-    let mut tasks = JoinSet::new();
-    tasks.spawn(write(Arc::clone(&stream), to_write));
-    let reader = Reader {
-        stream,
-        page: Vec::with_capacity(PAGE_BYTES),
-        unread: 0,
-        line: Vec::new(),
+    let waiting = Arc::<Waiting>::default();
+    let receiver = Receiver {
+        lines: Lines {
+            stream: Arc::clone(&stream),
+            page: Vec::with_capacity(PAGE_BYTES),
+            unread: 0,
+            line: Vec::new(),
+        },
+        events: into_events,
+        ahead: VecDeque::new(),
+        waiting: Arc::clone(&waiting),
     };
-    tasks.spawn(read(reader, Arc::clone(&pending), into_events));
+    // Deadlines are ours, one for each call; jsonrpsee's would be one for all.
+    let client = ClientBuilder::default()
+        .request_timeout(Duration::from_secs(365 * 86_400))
+        .max_concurrent_requests(limits::CALLS_IN_FLIGHT)
+        .build_with_tokio(LineSender(stream), receiver);
     let caller = Caller {
-        connection: Arc::new(Connection {
-            lines,
-            pending,
-            ids: AtomicU64::new(1),
-            _tasks: tasks,
-        }),
+        client: Arc::new(client),
+        waiting,
         line_bytes: limits::LINE_TO_DAEMON_BYTES,
         deadline,
     };
@@ -174,7 +171,12 @@ impl Caller {
             );
             return Err(CallError::ours(CallFailure::TooLarge, message, ""));
         }
-        let call = self.exchange(method, &params);
+        let _place = self.waiting.place();
+        // jsonrpsee's future is large, and every call would carry it.
+        let call = self
+            .client
+            .request::<Box<RawValue>, _>(method, Params(params));
+        let call = Box::pin(call);
         let answer = match deadline {
             None => call.await,
             Some(deadline) => tokio::time::timeout(deadline, call).await.map_err(|_| {
@@ -182,24 +184,7 @@ impl Caller {
                 CallError::ours(CallFailure::Deadline, message, "aishctl status")
             })?,
         };
-        answer.ok_or_else(lost)?.map_err(translate)
-    }
-
-    /// One call and its answer; none when the connection is gone.
-    async fn exchange(&self, method: &str, params: &RawValue) -> Option<Answer> {
-        let connection = &*self.connection;
-        let id = connection.ids.fetch_add(1, Ordering::Relaxed);
-        let call = Call {
-            jsonrpc: "2.0",
-            id,
-            method,
-            params,
-        };
-        let mut line = serde_json::to_string(&call).ok()?;
-        line.push('\n');
-        let waiting = connection.pending.wait_for(id)?;
-        connection.lines.send(line).await.ok()?;
-        waiting.await
+        answer.map_err(translate)
     }
 
     /// Longest request line that the daemon takes.
@@ -228,164 +213,120 @@ fn unreadable(error: &serde_json::Error) -> CallError {
     )
 }
 
-fn lost() -> CallError {
-    CallError::ours(
-        CallFailure::Lost,
-        "lost the connection to aishd".to_owned(),
-        "aishctl status",
-    )
-}
-
-fn translate(error: Refused) -> CallError {
-    let Refused {
-        code,
-        message,
-        data,
-    } = error;
-    match data.and_then(|it| serde_json::from_str::<ErrorData>(it.get()).ok()) {
-        Some(data) => CallError {
-            kind: CallFailure::Refused(data.kind),
-            message,
-            hint: data.hint,
-            retryable: data.retryable,
-        },
-        None => CallError::ours(CallFailure::Protocol(code), message, ""),
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other error of jsonrpsee ends its client"
+)]
+fn translate(error: Error) -> CallError {
+    match error {
+        Error::Call(error) => {
+            let data = error
+                .data()
+                .and_then(|it| serde_json::from_str::<ErrorData>(it.get()).ok());
+            let message = error.message().to_owned();
+            match data {
+                Some(data) => CallError {
+                    kind: CallFailure::Refused(data.kind),
+                    message,
+                    hint: data.hint,
+                    retryable: data.retryable,
+                },
+                None => CallError::ours(CallFailure::Protocol(error.code()), message, ""),
+            }
+        }
+        Error::ParseError(error) => unreadable(&error),
+        _ => CallError::ours(
+            CallFailure::Lost,
+            "lost the connection to aishd".to_owned(),
+            "aishctl status",
+        ),
     }
 }
 
-/// A request line.
-#[derive(Serialize)]
-struct Call<'a> {
-    jsonrpc: &'static str,
-    id: u64,
-    method: &'a str,
-    params: &'a RawValue,
+struct Params(Box<RawValue>);
+
+impl ToRpcParams for Params {
+    fn to_rpc_params(self) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+        Ok(Some(self.0))
+    }
 }
 
-/// What a reply says.
-type Answer = Result<Box<RawValue>, Refused>;
+struct LineSender(Arc<Stream>);
 
-/// A JSON-RPC error.
-#[derive(Debug, Deserialize)]
-struct Refused {
-    code: i32,
-    message: String,
-    data: Option<Box<RawValue>>,
+impl TransportSenderT for LineSender {
+    type Error = io::Error;
+
+    async fn send(&mut self, mut message: String) -> io::Result<()> {
+        message.push('\n');
+        (&*self.0).write_all(message.as_bytes()).await
+    }
 }
 
-/// The calls that have no answer yet; none can be added once the connection is gone.
+/// The calls whose replies are waited for.
 #[derive(Debug, Default)]
-struct Pending {
-    calls: Mutex<Calls>,
+struct Waiting {
+    calls: AtomicUsize,
     added: Notify,
 }
 
-#[derive(Debug)]
-enum Calls {
-    Waiting(HashMap<u64, oneshot::Sender<Answer>>),
-    Gone,
-}
-
-impl Default for Calls {
-    fn default() -> Self {
-        Self::Waiting(HashMap::new())
-    }
-}
-
-impl Pending {
-    /// The answer to come. A call that is given up takes itself out.
-    fn wait_for(self: &Arc<Self>, id: u64) -> Option<impl Future<Output = Option<Answer>> + use<>> {
-        let (answer, answered) = oneshot::channel();
-        match &mut *self.lock() {
-            Calls::Waiting(calls) => calls.insert(id, answer),
-            Calls::Gone => return None,
-        };
+impl Waiting {
+    /// One more, until its place is dropped.
+    fn place(&self) -> Place<'_> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         self.added.notify_one();
-        let place = Place(Arc::clone(self), id);
-        Some(async move {
-            let answer = answered.await.ok();
-            drop(place);
-            answer
-        })
-    }
-
-    fn is_waited_for(&self) -> bool {
-        matches!(&*self.lock(), Calls::Waiting(calls) if !calls.is_empty())
-    }
-
-    fn answer(&self, id: u64, answer: Answer) {
-        if let Calls::Waiting(calls) = &mut *self.lock()
-            && let Some(waiting) = calls.remove(&id)
-        {
-            let _given_up = waiting.send(answer);
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        Place(self)
     }
 }
 
-/// A call's place among those that wait.
-struct Place(Arc<Pending>, u64);
+struct Place<'a>(&'a Waiting);
 
-impl Drop for Place {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
-        if let Calls::Waiting(calls) = &mut *self.0.lock() {
-            calls.remove(&self.1);
-        }
+        self.0.calls.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Writes whole lines, all that wait in one go. A call that is given up halfway does not tear its line.
-async fn write(stream: Arc<Stream>, mut lines: mpsc::Receiver<String>) {
-    while let Some(mut text) = lines.recv().await {
-        while let Ok(more) = lines.try_recv() {
-            text.push_str(&more);
-        }
-        if (&*stream).write_all(text.as_bytes()).await.is_err() {
-            // The reader finds out by itself; what is sent from here on finds nobody.
-            return;
-        }
-    }
+struct Receiver {
+    lines: Lines,
+    events: mpsc::Sender<Event>,
+    /// Events for which there is no room yet. They are forgotten with the connection: the next one begins behind the
+    /// last that was taken.
+    ahead: VecDeque<Event>,
+    waiting: Arc<Waiting>,
 }
 
-/// Reads to the end of the connection.
-async fn read(mut reader: Reader, pending: Arc<Pending>, events: mpsc::Sender<Event>) {
-    let mut ahead = VecDeque::new();
-    loop {
-        // Where nobody takes events the socket fills, and the daemon sends less often: that is the back-pressure.
-        // Only for a reply that somebody waits for some events are read ahead, because who waits takes none.
-        let may_read = ahead.is_empty() || (ahead.len() < EVENTS_HELD && pending.is_waited_for());
-        let line = tokio::select! {
-            biased;
-            room = events.reserve(), if !ahead.is_empty() => match (room, ahead.pop_front()) {
-                (Ok(room), Some(event)) => {
-                    room.send(event);
+impl TransportReceiverT for Receiver {
+    type Error = io::Error;
+
+    /// The next reply. May be dropped: what was read is kept.
+    async fn receive(&mut self) -> io::Result<ReceivedMessage> {
+        loop {
+            // Where nobody takes events the socket fills, and the daemon sends less often: that is the back-pressure.
+            // Only for a reply that somebody waits for some events are read ahead, because who waits takes none.
+            let waited_for = self.waiting.calls.load(Ordering::Relaxed) > 0;
+            let may_read = self.ahead.is_empty() || (waited_for && self.ahead.len() < EVENTS_HELD);
+            let line = tokio::select! {
+                biased;
+                room = self.events.reserve(), if !self.ahead.is_empty() => {
+                    let room = room.map_err(|_| io::Error::from(io::ErrorKind::ConnectionAborted))?;
+                    if let Some(event) = self.ahead.pop_front() {
+                        room.send(event);
+                    }
                     continue;
                 }
-                (Ok(_), None) => continue,
-                (Err(_nobody_listens), _) => break,
-            },
-            line = reader.next_line(), if may_read => line,
-            () = pending.added.notified(), if !may_read => continue,
-        };
-        match line.map(|it| sort(&it)) {
-            Ok(Line::Reply(id, answer)) => pending.answer(id, answer),
-            Ok(Line::Event(event)) => ahead.push_back(*event),
-            Ok(Line::Unknown) => {}
-            Err(_over) => break,
-        }
-    }
-    *pending.lock() = Calls::Gone;
-    for event in ahead {
-        if events.send(event).await.is_err() {
-            break;
+                line = self.lines.next(), if may_read => line?,
+                () = self.waiting.added.notified(), if !may_read => continue,
+            };
+            match sort(&line) {
+                Line::Reply => return Ok(ReceivedMessage::Bytes(line)),
+                Line::Event(event) => self.ahead.push_back(*event),
+                Line::Unknown => {}
+            }
         }
     }
 }
 
-struct Reader {
+struct Lines {
     stream: Arc<Stream>,
     page: Vec<u8>,
     /// From where on the page belongs to no line yet.
@@ -394,9 +335,9 @@ struct Reader {
     line: Vec<u8>,
 }
 
-impl Reader {
+impl Lines {
     /// May be dropped: what was read is kept.
-    async fn next_line(&mut self) -> io::Result<Vec<u8>> {
+    async fn next(&mut self) -> io::Result<Vec<u8>> {
         loop {
             if self.unread == self.page.len() {
                 self.page.clear();
@@ -425,7 +366,7 @@ impl Reader {
 }
 
 enum Line {
-    Reply(u64, Answer),
+    Reply,
     Event(Box<Event>),
     /// A notification of a later protocol, or an event in a form we cannot read.
     Unknown,
@@ -433,47 +374,36 @@ enum Line {
 
 fn sort(line: &[u8]) -> Line {
     #[derive(Deserialize)]
-    struct Incoming<'a> {
+    struct Peek<'a> {
         #[serde(borrow)]
-        method: Option<Cow<'a, str>>,
+        method: Option<std::borrow::Cow<'a, str>>,
         #[serde(borrow)]
         params: Option<&'a RawValue>,
-        id: Option<u64>,
-        result: Option<Box<RawValue>>,
-        error: Option<Refused>,
     }
-    let Ok(incoming) = serde_json::from_slice::<Incoming<'_>>(line) else {
-        return Line::Unknown;
-    };
-    match (incoming.method.as_deref(), incoming.id) {
-        (Some(event::NOTIFICATION), None) => incoming
-            .params
-            .and_then(|it| read_event(it.get()))
-            .map_or(Line::Unknown, |it| Line::Event(Box::new(it))),
-        (None, Some(id)) => match (incoming.error, incoming.result) {
-            (Some(error), _) => Line::Reply(id, Err(error)),
-            (None, Some(result)) => Line::Reply(id, Ok(result)),
-            (None, None) => Line::Unknown,
-        },
-        (Some(_), _) | (None, None) => Line::Unknown,
-    }
-}
-
-fn read_event(params: &str) -> Option<Event> {
     #[derive(Deserialize)]
-    struct RawEvent {
-        subscription: SubscriptionId,
-        event: Box<RawValue>,
+    struct RawEvent<'a> {
+        #[serde(borrow)]
+        event: &'a RawValue,
     }
-    let RawEvent {
-        subscription,
-        event,
-    } = serde_json::from_str(params).ok()?;
-    let params = EventParams {
-        subscription,
-        event: serde_json::from_str(event.get()).ok()?,
+    let Ok(Peek {
+        method: Some(method),
+        params,
+    }) = serde_json::from_slice::<Peek<'_>>(line)
+    else {
+        return Line::Reply;
     };
-    Some(Event { params, raw: event })
+    if method != event::NOTIFICATION {
+        return Line::Unknown;
+    }
+    let read = params.and_then(|it| {
+        let params = serde_json::from_str::<EventParams>(it.get()).ok()?;
+        let raw = serde_json::from_str::<RawEvent<'_>>(it.get())
+            .ok()?
+            .event
+            .to_owned();
+        Some(Event { params, raw })
+    });
+    read.map_or(Line::Unknown, |it| Line::Event(Box::new(it)))
 }
 
 #[cfg(test)]
@@ -487,14 +417,14 @@ mod tests {
     use crate::peer::Peer;
 
     #[tokio::test]
-    async fn events_keep_their_order_and_unknown_fields() {
+    async fn a_reply_comes_past_events_that_nobody_takes_and_they_keep_their_order_and_fields() {
         let peer = Peer::new();
         let (mut link, connected) =
             tokio::join!(peer.accept(), connect(&peer.socket, CALL_DEADLINE));
         let (caller, mut events) = connected.unwrap();
         let script = async {
             let call = link.expect("daemon/ping").await;
-            for n in 1..=40u64 {
+            for n in 1..=400u64 {
                 link.event(Some(n), "madeUp", json!({"n": n, "later": true}))
                     .await;
             }
@@ -504,7 +434,7 @@ mod tests {
         };
         let (answer, ()) = tokio::join!(caller.call::<Ping>(Empty {}), script);
         answer.unwrap();
-        for n in 1..=40u64 {
+        for n in 1..=400u64 {
             let event = events.recv().await.unwrap();
             assert_eq!(n, event.params.event.seq.unwrap().0);
             assert!(event.raw.get().contains("\"later\":true"));
