@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::event::{self, Envelope};
 use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
-use crate::{attach, conversation, daemon, error, model, turn, version};
+use crate::{attach, confirm, conversation, daemon, error, model, turn, version};
 
 /// One method as the documentation and the schema show it.
 #[derive(Clone, Debug)]
@@ -56,6 +56,11 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         turn::QueueRemove,
         turn::QueueMove,
         turn::QueueResume,
+        confirm::List,
+        confirm::Get,
+        confirm::Watch,
+        confirm::Answer,
+        turn::ReadResult,
         model::List,
         model::Probe,
     ]

@@ -9,7 +9,9 @@ use aish_proto::daemon::{BlobPut, BlobPutParams};
 use aish_proto::event::CalledTool;
 use aish_proto::id::{BlobId, ConversationId, Seq};
 use aish_proto::limits::INPUT_BYTES;
-use aish_proto::turn::{Attachment, Send, SendParams, SendResult, StopReason, TurnError};
+use aish_proto::turn::{
+    Attachment, OnConfirm, Send, SendParams, SendResult, StopReason, Then, TurnError,
+};
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 use ulid::Ulid;
@@ -26,6 +28,10 @@ use crate::output::{Form, Output, Report, ReportedError};
 use crate::receipt::{Begun, Progress, Sent, or_stop};
 use crate::resolve;
 use crate::signals::Signals;
+use crate::surroundings::Surroundings;
+
+/// How long a confirm of this question waits, unless it is said.
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// What `ask`, `retry` and `continue` work with.
 #[derive(Debug)]
@@ -267,6 +273,7 @@ async fn begin(
         key: &Ulid::new().to_string(),
         args,
         model: global.model.as_deref(),
+        on_confirm: on_confirm(args, may_prompt(&reach.around, global)),
     };
     loop {
         match send(&link.caller, &question, progress).await {
@@ -303,6 +310,34 @@ async fn conversation(
     Ok(caller.call::<Create>(params).await?.id)
 }
 
+/// A person at this terminal can be asked.
+fn may_prompt(around: &Surroundings, global: &Global) -> bool {
+    around.stdin_terminal && around.stderr_terminal && !global.no_input
+}
+
+/// What is done where a person would have to be asked (AUT-7): without a word of the asker's, a terminal of our own
+/// can answer, or one that is attached; else nobody can.
+fn on_confirm(args: &AskArgs, may_prompt: bool) -> OnConfirm {
+    let said = |word: &str| args.confirm.iter().any(|it| it == word);
+    let allow = args
+        .confirm
+        .iter()
+        .filter_map(|it| it.strip_prefix("allow:"));
+    OnConfirm {
+        then: match () {
+            () if said("deny") => Then::Deny,
+            () if said("ask") || may_prompt => Then::Ask,
+            () => Then::AskAttended,
+        },
+        allow: allow.map(str::to_owned).collect(),
+        timeout_ms: Some(millis(args.confirm_timeout.unwrap_or(CONFIRM_TIMEOUT))),
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A question with all that belongs to it.
 struct Question<'a> {
     conversation: ConversationId,
@@ -310,6 +345,7 @@ struct Question<'a> {
     key: &'a str,
     args: &'a AskArgs,
     model: Option<&'a str>,
+    on_confirm: OnConfirm,
 }
 
 /// Sends a question; what is too large for one line goes ahead in pieces.
@@ -357,6 +393,7 @@ async fn send(
         expected_turn: None,
         model: question.model.map(str::to_owned),
         attachments,
+        on_confirm: Some(question.on_confirm.clone()),
     };
     progress.sending();
     caller

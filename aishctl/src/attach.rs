@@ -380,6 +380,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             expected_turn: None,
             model: self.window.global.model.clone(),
             attachments: Vec::new(),
+            on_confirm: None,
         };
         let caller = self.link.caller.clone();
         self.sending = true;

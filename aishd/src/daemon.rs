@@ -26,11 +26,14 @@ use crate::config::paths::{self, PathError};
 use crate::config::{Settings, file};
 use crate::conversation::Surroundings;
 use crate::conversation::directory::Directory;
+use crate::conversation::pending::Pending;
 use crate::core::event::At;
+use crate::core::policy::Policy;
 use crate::core::preset::Models;
 use crate::rpc::{About, GRACE_MS, Parts, Reloaded, Server, Stopping, listen};
 use crate::socket::{self, Socket, SocketError};
 use crate::store::{OpenError, Store};
+use crate::tools::Tools;
 use crate::{clock, failpoint};
 
 /// Threads that serve; conversations wait for networks and disks, not for processors.
@@ -279,12 +282,16 @@ fn build(
     stops: &Stops,
 ) -> Arc<Server> {
     let (models, models_seen) = watch::channel(settings.models.clone());
+    let (policy, policy_seen) = watch::channel(settings.policy.clone());
     let broker = Broker::new(env::key);
     let directory = Directory::new(
         Surroundings {
             store,
             broker,
             models: models_seen,
+            policy: policy_seen,
+            tools: Tools::new(),
+            pending: Pending::new(),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),
             stopping: stops.stopping.clone(),
@@ -297,7 +304,7 @@ fn build(
         limits: limits(&settings),
         stop: watch::channel(None).0,
         closing: stops.closing.clone(),
-        reload: Box::new(reloader(source, settings, filter, models)),
+        reload: Box::new(reloader(source, settings, filter, models, policy)),
     }))
 }
 
@@ -333,6 +340,7 @@ fn reloader(
     settings: Settings,
     filter: Filter,
     models: watch::Sender<Arc<Models>>,
+    policy: watch::Sender<Arc<Policy>>,
 ) -> impl Fn() -> Reloaded + Send + Sync {
     let current = Mutex::new(settings);
     move || match source.load() {
@@ -349,6 +357,7 @@ fn reloader(
             let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
             let changed = settings.changes_from(&current);
             models.send_replace(settings.models.clone());
+            policy.send_replace(settings.policy.clone());
             filter.follow(&settings);
             tracing::info!(?changed, "configuration read again");
             *current = settings;

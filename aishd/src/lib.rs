@@ -11,3 +11,4 @@ pub mod failpoint;
 pub mod rpc;
 pub mod socket;
 pub mod store;
+pub mod tools;

@@ -7,6 +7,8 @@
 )]
 
 mod bad_input;
+mod consent;
+mod consent_crash;
 mod crash;
 mod disk;
 mod fanout;

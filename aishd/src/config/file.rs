@@ -23,6 +23,12 @@ pub struct File {
     pub limits: Limits,
     #[serde(default)]
     pub logging: Logging,
+    #[serde(default)]
+    pub permissions: super::permissions::Permissions,
+    #[serde(default)]
+    pub mcp: super::permissions::Mcp,
+    #[serde(default)]
+    pub tools: super::permissions::Tools,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -3,6 +3,7 @@
 pub mod env;
 pub mod file;
 pub mod paths;
+pub mod permissions;
 mod settings;
 
 pub use settings::Settings;

@@ -8,7 +8,9 @@ use std::time::Duration;
 use aish_proto::limits::CLIENT_STALL_MS;
 
 use super::file::{File, Model};
+use super::permissions;
 use crate::core::event::Source;
+use crate::core::policy::Policy;
 use crate::core::preset::{Backend, Endpoint, KeySource, Models, Preset, Timeouts};
 
 /// The usual local servers, in the order in which they are tried (spec 80, 7): Ollama, LM Studio, llama.cpp,
@@ -27,6 +29,7 @@ const LOCAL_SERVERS: [&str; 7] = [
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub models: Arc<Models>,
+    pub policy: Arc<Policy>,
     pub max_clients: usize,
     pub max_queue: usize,
     pub max_conversations_in_memory: usize,
@@ -42,6 +45,7 @@ impl Default for Settings {
                 default: None,
                 local_servers: LOCAL_SERVERS.map(str::to_owned).to_vec(),
             }),
+            policy: Arc::default(),
             max_clients: 64,
             max_queue: 16,
             max_conversations_in_memory: 32,
@@ -70,6 +74,7 @@ impl Settings {
             ));
         }
         let default = default_model(file, &mut faults);
+        let policy = permissions::policy(&file.permissions, &file.mcp, &file.tools, &mut faults);
         let defaults = Self::default();
         let local_servers = match &file.discovery.servers {
             Some(servers) => {
@@ -95,6 +100,7 @@ impl Settings {
                 default,
                 local_servers,
             }),
+            policy: Arc::new(policy),
             max_clients: file.limits.max_clients.unwrap_or(defaults.max_clients),
             max_queue: file
                 .limits
@@ -127,6 +133,7 @@ impl Settings {
                 changed.push(name.to_owned());
             }
         };
+        note(self.policy != before.policy, "permissions");
         note(
             before.models.default != self.models.default,
             "default_model",

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aish_proto::id::{ConversationId, Seq, TurnId};
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::attendance::Attendance;
 use super::handle::{Handle, Request, RequestError, Stopper};
+use super::pending::{Pending, Question};
 use super::view::{Publisher, Recent, View};
 use super::{Conversation, Surroundings};
 use crate::broker::Broker;
@@ -35,6 +37,7 @@ struct Entry {
     views: watch::Sender<View>,
     recent: Arc<Recent>,
     stopper: Stopper,
+    attendance: Attendance,
     /// Tells this actor from one that took its place.
     number: u64,
 }
@@ -141,10 +144,19 @@ impl Directory {
 
     /// Opens every conversation that has work left from the last daemon, so that it is ended or goes on.
     pub fn resume(&self) -> Result<usize, ReadError> {
-        let unsettled = self.around.store.unsettled()?;
-        for id in &unsettled {
-            let _handle = self.handle(*id);
-        }
+        let unsettled = self.around.store.unsettled().inspect_err(|_| {
+            // Nobody is to wait for what cannot be read.
+            self.around.pending.complete();
+        })?;
+        let handles: Vec<Handle> = unsettled.iter().map(|it| self.handle(*it)).collect();
+        let pending = self.around.pending.clone();
+        lock(&self.actors).spawn(async move {
+            for mut handle in handles {
+                // What cannot be read says so to whoever opens it.
+                let _unreadable = handle.ready().await;
+            }
+            pending.complete();
+        });
         Ok(unsettled.len())
     }
 
@@ -183,6 +195,45 @@ impl Directory {
         Err(last)
     }
 
+    /// Every confirm that waits for a person.
+    #[must_use]
+    pub fn pending(&self) -> &Pending {
+        &self.around.pending
+    }
+
+    /// A confirm's question, and its end if it has one.
+    pub async fn confirm(
+        &self,
+        confirm: ConfirmId,
+    ) -> Result<Option<(Question, Option<Record>)>, RequestError> {
+        let store = self.around.store.clone();
+        self.blocking(move |_| {
+            let Some(place) = store.find_confirm(confirm)? else {
+                return Ok(None);
+            };
+            let requested = store.record(place.conversation, place.requested)?;
+            let resolved = match place.resolved {
+                Some(seq) => store.record(place.conversation, seq)?,
+                None => None,
+            };
+            Ok(requested.and_then(|record| {
+                let Event::ConfirmRequested(asked) = record.event else {
+                    return None;
+                };
+                let question = Question {
+                    conversation: place.conversation,
+                    turn: record.turn,
+                    seq: record.seq,
+                    requested_at: record.at,
+                    confirm: *asked,
+                };
+                Some((question, resolved))
+            }))
+        })
+        .await?
+        .map_err(|error: ReadError| error.into())
+    }
+
     /// The conversation that a turn belongs to.
     pub async fn with_turn<T, F>(
         &self,
@@ -206,12 +257,14 @@ impl Directory {
         let (mailbox, requests) = mpsc::channel(MAILBOX);
         let (publisher, views, recent) = Publisher::new();
         let stopper = Stopper::default();
+        let attendance = Attendance::new();
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let entry = Entry {
             mailbox,
             views,
             recent,
             stopper: stopper.clone(),
+            attendance: attendance.clone(),
             number,
         };
         let handle = self.handle_to(id, &entry);
@@ -227,6 +280,9 @@ impl Directory {
             io: JoinSet::new(),
             publisher,
             stopper,
+            attended: attendance.watch(),
+            attendance,
+            expiry_at: None,
             registration: Registration {
                 id,
                 number,
@@ -250,6 +306,7 @@ impl Directory {
             recent: entry.recent.clone(),
             store: self.around.store.clone(),
             stopper: entry.stopper.clone(),
+            attendance: entry.attendance.clone(),
         }
     }
 
@@ -326,7 +383,10 @@ impl Directory {
             .collect();
         for mut view in views {
             let _closed = view
-                .wait_for(|it| it.state.running.is_none() && it.stuck.is_none())
+                .wait_for(|it| {
+                    // One that waits for a person goes on waiting with the next daemon.
+                    (it.state.running.is_none() || it.state.requires_action()) && it.stuck.is_none()
+                })
                 .await;
         }
     }

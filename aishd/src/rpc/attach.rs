@@ -22,6 +22,7 @@ use super::refusal::Refusal;
 use super::room::Seat;
 use super::{Call, Server, Untold, register};
 use crate::clock;
+use crate::conversation::attendance::Attending;
 use crate::conversation::follow::{Follower, Page};
 use crate::conversation::handle::RequestError;
 use crate::conversation::live::{Channel, Live, Unseen};
@@ -52,9 +53,10 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
                 Refusal::new(ErrorKind::Overloaded, message).hint("conversation/detach one first")
             );
         }
-        subscriptions.insert(subscription, (params.id, detached.clone()));
+        subscriptions.insert(subscription, (Some(params.id), detached.clone()));
     }
     let follower = handle.follow(Seq(0), params.deltas);
+    let attending = connection.is_attended().then(|| handle.attend());
     let seat = server
         .rooms
         .enter(params.id, subscription, connection.present());
@@ -70,6 +72,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         connection,
         untold: Some(server.untold()),
         server,
+        attending,
         told: None,
     };
     after_reply.start(task.run(follower));
@@ -86,7 +89,9 @@ async fn detach(call: Call<Detach>) -> Result<Empty, Refusal> {
         )
     })?;
     detached.cancel();
-    call.server.rooms.leave(conversation, subscription);
+    if let Some(conversation) = conversation {
+        call.server.rooms.leave(conversation, subscription);
+    }
     Ok(Empty {})
 }
 
@@ -101,6 +106,8 @@ struct Subscription {
     detached: CancellationToken,
     /// Until the client has been sent the last event before the daemon stops.
     untold: Option<Untold>,
+    /// While a person looks.
+    attending: Option<Attending>,
     /// What was last said of the conversation's state.
     told: Option<Told>,
 }
@@ -202,7 +209,11 @@ impl Subscription {
             running,
             queue,
             held: state.is_held(),
-            pending_confirms: vec![],
+            pending_confirms: super::confirm::pending(
+                &self.server,
+                self.params.id,
+                &state.confirms.iter().map(|it| it.id).collect::<Vec<_>>(),
+            ),
             presence: self.seat.presence.borrow_and_update().to_vec(),
             notice: cut,
         }
@@ -257,6 +268,7 @@ impl Subscription {
             match self.server.directory.open(self.params.id).await {
                 Ok(handle) => {
                     *follower = handle.follow(follower.cursor(), self.params.deltas);
+                    self.attending = self.connection.is_attended().then(|| handle.attend());
                     return Ok(());
                 }
                 Err(RequestError::Missing) => return Err(End::Deleted),
@@ -349,11 +361,7 @@ impl Subscription {
     /// Adds the notification around an encoded event.
     fn line(&self, lines: &mut String, event: &str) {
         self.server.counters.events.fetch_add(1, Ordering::Relaxed);
-        lines.push_str(r#"{"jsonrpc":"2.0","method":"event","params":{"subscription":""#);
-        lines.push_str(&self.id.to_string());
-        lines.push_str(r#"","event":"#);
-        lines.push_str(event);
-        lines.push_str("}}\n");
+        notification(lines, self.id, event);
     }
 
     async fn write(&self, lines: &str) -> Result<(), End> {
@@ -366,6 +374,15 @@ impl Subscription {
                 End::Quiet
             })
     }
+}
+
+/// Adds the notification around an encoded event.
+pub(super) fn notification(lines: &mut String, subscription: SubscriptionId, event: &str) {
+    lines.push_str(r#"{"jsonrpc":"2.0","method":"event","params":{"subscription":""#);
+    lines.push_str(&subscription.to_string());
+    lines.push_str(r#"","event":"#);
+    lines.push_str(event);
+    lines.push_str("}}\n");
 }
 
 fn tail(head: Seq, n: u32) -> Seq {

@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use aish_proto::daemon::ClientInfo;
@@ -29,9 +29,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
+use super::descent::descends;
 use super::envelope::{Entry, Line, read};
 use super::outbox::{Cut, Outbox};
 use super::refusal::Refusal;
+use crate::core::confirm::Person;
 
 /// How much is read from the socket at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -42,7 +44,10 @@ pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) outbox: Outbox,
     greeting: Mutex<Option<Greeting>>,
-    pub(super) subscriptions: Mutex<HashMap<SubscriptionId, (ConversationId, CancellationToken)>>,
+    /// Whether this daemon started the client, looked up when it first matters.
+    of_ours: OnceLock<bool>,
+    pub(super) subscriptions:
+        Mutex<HashMap<SubscriptionId, (Option<ConversationId>, CancellationToken)>>,
     pub(super) blobs: Mutex<HashMap<BlobId, String>>,
     /// Held by the one change that is being made for this client; the others wait in the order of their lines.
     pub(super) change: tokio::sync::Mutex<()>,
@@ -66,6 +71,7 @@ impl AfterReply {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {
     pub(super) pid: Option<u32>,
+    pub(super) uid: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -105,7 +111,39 @@ impl Connection {
                 message.to_lowercase(),
             ));
         }
+        // An answer to a confirm says so in its result.
+        let answers = method == aish_proto::confirm::Answer::NAME;
+        if needed > Role::Observer && !answers && self.is_of_ours() {
+            let message = format!("{method} is not for processes that the daemon started");
+            return Err(Refusal::new(ErrorKind::ForbiddenRole, message));
+        }
         Ok(())
+    }
+
+    /// A process that this daemon started is a tool: it may look, and neither ask nor consent (R7).
+    pub(super) fn is_of_ours(&self) -> bool {
+        *self.of_ours.get_or_init(|| {
+            let own = std::process::id();
+            self.peer.pid.is_none_or(|it| descends(it, own))
+        })
+    }
+
+    /// Who answers, when this client does.
+    pub(super) fn person(&self) -> Person {
+        let present = self.present();
+        Person {
+            client: self.client,
+            name: present.name,
+            tty: present.tty,
+            pid: self.peer.pid,
+            uid: self.peer.uid,
+        }
+    }
+
+    /// A person who could answer a confirm sits at it.
+    pub(super) fn is_attended(&self) -> bool {
+        let present = self.present();
+        present.tty.is_some() && present.role >= Role::Approver && !self.is_of_ours()
     }
 
     /// How others see this client.
@@ -136,6 +174,7 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         peer,
         outbox: Outbox::new(stream.clone(), stall, over.clone()),
         greeting: Mutex::default(),
+        of_ours: OnceLock::new(),
         subscriptions: Mutex::default(),
         blobs: Mutex::default(),
         change: tokio::sync::Mutex::default(),
@@ -343,7 +382,11 @@ async fn one(
         Entry::Call { id, method, params } => (id.into_owned(), method, params),
     };
     server.counters.calls.fetch_add(1, Ordering::Relaxed);
-    if in_batch && method == aish_proto::attach::Attach::NAME {
+    let subscribes = [
+        aish_proto::attach::Attach::NAME,
+        aish_proto::confirm::Watch::NAME,
+    ];
+    if in_batch && subscribes.contains(&method.as_ref()) {
         let error = Refusal::envelope("a subscription cannot be part of a batch").into_error();
         return Some(error_text(id, error));
     }

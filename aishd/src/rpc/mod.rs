@@ -3,10 +3,12 @@
 
 mod attach;
 mod blob;
+mod confirm;
 mod connection;
 mod conversation;
 mod convert;
 mod daemon;
+mod descent;
 mod encoded;
 mod envelope;
 mod fit;
@@ -180,6 +182,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     conversation::register_all(&mut module);
     attach::register_all(&mut module);
     turn::register_all(&mut module);
+    confirm::register_all(&mut module);
     model::register_all(&mut module);
     blob::register_all(&mut module);
     module
