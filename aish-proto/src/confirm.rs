@@ -117,7 +117,7 @@ pub struct AnswerParams {
 /// What became of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum AnswerOutcome {
     /// It counts.
     Resolved,
     /// Another one came first.
@@ -135,7 +135,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AnswerResult {
-    pub outcome: Outcome,
+    pub outcome: AnswerOutcome,
     /// Who answered first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Answerer>,

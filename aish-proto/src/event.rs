@@ -35,7 +35,8 @@ pub struct Envelope {
     /// [`crate::version::EVENT_SCHEMA`].
     pub v: u32,
     pub epoch: Epoch,
-    pub conversation: ConversationId,
+    /// Null: of no conversation.
+    pub conversation: Option<ConversationId>,
     /// Null: ephemeral.
     pub seq: Option<Seq>,
     /// RFC 3339.
@@ -284,6 +285,14 @@ events! {
     ResyncRequired: "resyncRequired", false, { reason: String }
     /// The daemon is about to go; a cursor goes on after it is back.
     Shutdown: "shutdown", false, { reason: String, deadline_at: String }
+    /// Lines of the daemon's log (`log/tail`).
+    LogLines: "logLines", false, {
+        lines: Vec<String>,
+        /// Lines before these that were gone before they could be sent.
+        missed: u64,
+        /// All that was kept when the subscription began has been sent.
+        complete: bool,
+    }
 }
 
 /// A result that the log keeps whole.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::event::{self, Envelope};
 use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
-use crate::{attach, confirm, conversation, daemon, error, model, turn, version};
+use crate::{attach, confirm, conversation, daemon, doctor, error, log, model, turn, version};
 
 /// One method as the documentation and the schema show it.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         daemon::Reload,
         daemon::Schema,
         daemon::Metrics,
+        doctor::Doctor,
+        log::Tail,
         daemon::BlobPut,
         conversation::Create,
         conversation::List,

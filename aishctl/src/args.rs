@@ -6,6 +6,9 @@ use std::time::Duration;
 use aish_proto::turn::SendMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::confirm::Confirm;
+use crate::screen::Looks;
+use crate::service::{self, Service};
 use crate::span;
 
 /// Ask models through a daemon that keeps the conversations.
@@ -66,6 +69,8 @@ pub struct Global {
     pub verbose: bool,
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: Color,
+    #[command(flatten)]
+    pub looks: Looks,
     /// Never ask a person
     #[arg(long, global = true)]
     pub no_input: bool,
@@ -107,6 +112,11 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<Model>,
     },
+    /// What waits for a person: look, allow, deny
+    Confirm {
+        #[command(subcommand)]
+        command: Option<Confirm>,
+    },
     /// Turns that wait
     Queue {
         #[command(subcommand)]
@@ -126,6 +136,17 @@ pub enum Command {
     Fork(ForkArgs),
     /// Read the configuration again
     Reload,
+    /// Whether everything is as it should be, and what to do where it is not
+    Doctor,
+    /// What the daemon has logged
+    Logs(service::LogsArgs),
+    /// Counters in the text format of Prometheus
+    Metrics,
+    /// The daemon as a service of systemd's user manager
+    Service {
+        #[command(subcommand)]
+        command: Service,
+    },
     /// One raw call
     Rpc(RpcArgs),
     /// Help on a command, or on exit-codes
@@ -290,6 +311,9 @@ pub struct LogArgs {
     /// Only the last turns
     #[arg(short = 'n', long, value_name = "TURNS")]
     pub turns: Option<usize>,
+    /// Straight to the terminal
+    #[arg(long)]
+    pub no_pager: bool,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -389,6 +413,12 @@ mod tests {
         check("rpc", false);
         check("help exit-codes", true);
         check("cancel -C proj", true);
+        check("service install --now", true);
+        check("service logs -f -n 5", true);
+        check("service", false);
+        check("logs -n 5", true);
+        check("doctor --json", true);
+        check("metrics", true);
         check("conv wait proj -C other", true);
         check("ask --timeout soon x", false);
         check("nonsense", false);

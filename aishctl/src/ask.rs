@@ -137,8 +137,15 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             notices: self.notices,
             output: self.output,
             give_up,
+            began: self.began,
         };
-        let followed = follow.run(link, target).await?;
+        let followed = follow.run(link, target).await;
+        self.notices.settle();
+        if followed.is_err() {
+            // What was held back is all that there will be.
+            drop(self.output.end_text().await);
+        }
+        let followed = followed?;
         self.finish(conversation, followed).await
     }
 

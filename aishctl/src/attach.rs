@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, Cursor, Detach, DetachParams, Since};
 use aish_proto::event::{
-    Envelope, EventData as _, ReplayComplete, ResyncRequired, Snapshot, State, TurnFinished,
-    TurnStarted,
+    Envelope, EventData as _, ReplayComplete, ResyncRequired, Shutdown, Snapshot, State,
+    TurnFinished, TurnStarted,
 };
 use aish_proto::id::{ConversationId, Seq, SubscriptionId, TurnId};
 use aish_proto::turn::{AgainParams, Cancel, Send, SendMode, SendParams, SendResult, TurnParams};
@@ -22,7 +22,7 @@ use crate::connect::{CallError, Caller, Event};
 use crate::desk::{Desk, Printed};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::hello::{Link, Reach, Wait};
+use crate::hello::{Link, Reach, Start, Wait};
 use crate::notice;
 use crate::queue::{self, Again};
 use crate::resolve;
@@ -86,6 +86,8 @@ struct Open<O> {
     stdin_ended: bool,
     /// `:quit`: what was said is still sent, but no answer is waited for.
     leaving: bool,
+    /// The daemon has said that it goes.
+    going: bool,
     exit: Exit,
 }
 
@@ -184,6 +186,7 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             awaited: Vec::new(),
             finished: BTreeMap::new(),
             calls: JoinSet::new(),
+            going: false,
             stdin_ended: false,
             leaving: false,
             exit: Exit::DONE,
@@ -246,6 +249,8 @@ impl<O: AsyncWrite + Unpin> Open<O> {
                 seq,
             };
         }
+        // Somebody stopped it, and does not want a window to start it again.
+        self.going |= event.kind == Shutdown::KIND;
         self.notice_turn(event);
         let rows = self.rows.take(event);
         if event.kind == ReplayComplete::KIND {
@@ -476,9 +481,13 @@ impl<O: AsyncWrite + Unpin> Open<O> {
             Some((Replay::First, _)) => Replay::First,
             Some((Replay::Back, _)) | None => Replay::Back,
         };
+        let mut reach = self.window.reach.clone();
+        if std::mem::take(&mut self.going) {
+            reach.start = Start::Forbidden;
+        }
         loop {
             self.link = tokio::select! {
-                opened = self.window.reach.open(Wait::UntilBack) => opened?,
+                opened = reach.open(Wait::UntilBack) => opened?,
                 signal = self.window.signals.next() => {
                     self.exit = if signal == Signal::Terminate { Exit::TERMINATED } else { Exit::INTERRUPTED };
                     return Ok(true);

@@ -7,7 +7,7 @@ use crate::connect::Caller;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
-use crate::{conversations, log, model, queue, rpc, run, safe, status};
+use crate::{confirm, conversations, log, model, queue, rpc, run, safe, status};
 
 /// What such a command works with.
 #[derive(Clone, Debug)]
@@ -55,18 +55,7 @@ impl Desk {
         value: &T,
         human: impl FnOnce() -> String,
     ) -> Result<Printed, Failure> {
-        if !self.global.json && !self.global.jsonl {
-            return Ok(Printed::text(human()));
-        }
-        let mut text = serde_json::to_string(value).map_err(|error| {
-            Failure::new(Exit::FAILED, format!("cannot print the result: {error}"))
-        })?;
-        text.push('\n');
-        Ok(Printed {
-            text,
-            json: true,
-            exit: Exit::DONE,
-        })
+        print(&self.global, value, human)
     }
 
     /// The conversation of a command: its argument, then `-C`.
@@ -83,19 +72,46 @@ impl Desk {
             Command::Search(args) => conversations::search(self, args).await,
             Command::Status { format } => status::run(self, *format).await,
             Command::Reload => status::reload(self).await,
+            Command::Metrics => status::metrics(self).await,
             Command::Model { name, command } => {
                 model::run(self, name.as_deref(), command.as_ref()).await
             }
+            Command::Confirm { command } => confirm::run(self, command.as_ref()).await,
             Command::Queue { command } => queue::run(self, command.as_ref()).await,
             Command::Cancel { conversation } => queue::cancel(self, conversation.as_deref()).await,
             Command::Rpc(args) => rpc::run(self, args).await,
             Command::Log(args) => log::page(self, args).await,
             Command::Help { topic } => run::help(topic).map(Printed::text),
-            Command::Ask(_) | Command::Attach(_) | Command::Retry(_) | Command::Continue(_) => {
+            Command::Ask(_)
+            | Command::Attach(_)
+            | Command::Retry(_)
+            | Command::Continue(_)
+            | Command::Doctor
+            | Command::Logs(_)
+            | Command::Service { .. } => {
                 Err(Failure::new(Exit::USAGE, "that command has its own output"))
             }
         }
     }
+}
+
+/// JSON where it was asked for, else what people read.
+pub fn print<T: Serialize>(
+    global: &Global,
+    value: &T,
+    human: impl FnOnce() -> String,
+) -> Result<Printed, Failure> {
+    if !global.json && !global.jsonl {
+        return Ok(Printed::text(human()));
+    }
+    let mut text = serde_json::to_string(value)
+        .map_err(|error| Failure::new(Exit::FAILED, format!("cannot print the result: {error}")))?;
+    text.push('\n');
+    Ok(Printed {
+        text,
+        json: true,
+        exit: Exit::DONE,
+    })
 }
 
 /// A command that a status bar runs again and again.

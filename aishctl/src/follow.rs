@@ -18,6 +18,7 @@ use crate::hello::{Link, Reach, Wait};
 use crate::notice::Notices;
 use crate::output::Output;
 use crate::signals::{Signal, Signals};
+use crate::spinner::Spinner;
 use crate::stream::{Answer, Step};
 
 /// How long a cancelled turn may take to end; what has been written is printed by then.
@@ -43,6 +44,8 @@ pub struct Follow<'a, O> {
     pub output: &'a mut Output<O>,
     /// When `--timeout` is over.
     pub give_up: Option<Instant>,
+    /// When the person began to wait.
+    pub began: Instant,
 }
 
 /// How the following ended.
@@ -88,6 +91,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             notices,
             output,
             give_up,
+            began,
         } = self;
         let mut control = Control {
             signals,
@@ -107,13 +111,22 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             link,
             answer: Answer::new(target.turn),
             resync: false,
+            spinner: Spinner::new(began),
         };
+        if !following.notices.spins() {
+            following.spinner.stop();
+        }
         following.attach().await?;
         loop {
             let wake = tokio::select! {
                 event = following.link.events.recv() => Wake::Event(event.map(Box::new)),
                 wake = control.wake() => wake,
+                () = following.spinner.turned() => {
+                    following.spin();
+                    continue;
+                }
             };
+            following.notices.settle();
             match wake {
                 Wake::Event(Some(event)) => following.event(&mut control, &event).await?,
                 Wake::Event(None) => following.reconnect(&mut control).await?,
@@ -145,6 +158,7 @@ struct Following<'a, O> {
     answer: Answer,
     /// The replay does not begin where we left; the record will say how the turn stands.
     resync: bool,
+    spinner: Spinner,
 }
 
 impl<O: AsyncWrite + Unpin> Following<'_, O> {
@@ -155,6 +169,13 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             deltas: true,
         };
         self.link.caller.call::<Attach>(params).await.map(drop)
+    }
+
+    fn spin(&mut self) {
+        let row = self
+            .spinner
+            .row(self.answer.model.as_deref(), Instant::now());
+        self.notices.spin(&row);
     }
 
     async fn event(&mut self, control: &mut Control<'_>, event: &Event) -> Result<(), Failure> {
@@ -172,7 +193,12 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             let written = control.guard(self.output.event(event.raw.get())).await;
             self.written(control, written).await?;
         }
+        let before = self.answer.item();
         let steps = self.answer.take(envelope);
+        if before.is_some() && before != self.answer.item() {
+            let written = control.guard(self.output.next_text()).await;
+            self.written(control, written).await?;
+        }
         control.turn = self.answer.turn;
         self.show(control, steps).await
     }
@@ -181,6 +207,7 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
         for step in steps {
             match step {
                 Step::Text(text) => {
+                    self.spinner.stop();
                     let written = control.guard(self.output.text(&text)).await;
                     self.written(control, written).await?;
                 }
@@ -188,9 +215,12 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
                 Step::Notice(StatusLevel::Info | StatusLevel::Warning, text) => {
                     self.notices.say(&text);
                 }
-                Step::Rewritten => self
-                    .notices
-                    .say("the answer ended otherwise than it was shown; all of it follows"),
+                Step::Rewritten => {
+                    let written = control.guard(self.output.next_text()).await;
+                    self.written(control, written).await?;
+                    self.notices
+                        .say("the answer ended otherwise than it was shown; all of it follows");
+                }
                 Step::Resync => self.resync = true,
                 Step::ReplayComplete if self.resync => {
                     self.resync = false;

@@ -1,8 +1,12 @@
 //! `log`: the transcript on stdout, streamed from the daemon so that its length does not matter.
 
+use std::io;
+
 use aish_proto::attach::{Attach, AttachParams, Cursor, Since};
 use aish_proto::conversation::{History, HistoryParams};
-use aish_proto::event::{Envelope, EventData as _, ReplayComplete, UserMessage};
+use aish_proto::event::{
+    AssistantMessage, Envelope, EventData as _, ReplayComplete, TurnFinished, UserMessage,
+};
 use aish_proto::id::{ConversationId, Seq};
 use serde_json::json;
 use tokio::io::AsyncWrite;
@@ -98,7 +102,7 @@ async fn read<O: AsyncWrite + Unpin>(
             }
             Form::Events if envelope.seq.is_some() || follow => output.event(event.raw.get()).await,
             Form::Events | Form::Code | Form::Commands => Ok(()),
-            Form::Text => output.text(&text(&transcript(rows, envelope))).await,
+            Form::Text => show(output, &envelope.kind, &transcript(rows, envelope)).await,
         };
         shown.map_err(|it| Failure::output(&it))?;
         if let Some(seq) = envelope.seq {
@@ -109,7 +113,7 @@ async fn read<O: AsyncWrite + Unpin>(
         }
         if envelope.kind == ReplayComplete::KIND && !follow {
             if output.form == Form::Text {
-                let rest = output.text(&text(&rows.rest())).await;
+                let rest = show(output, AssistantMessage::KIND, &rows.rest()).await;
                 rest.map_err(|it| Failure::output(&it))?;
             }
             return Ok(true);
@@ -125,6 +129,28 @@ fn transcript(rows: &mut Rows, envelope: &Envelope) -> Vec<Row> {
         return Vec::new();
     }
     rows.take(envelope)
+}
+
+/// Shows the rows of an event of that kind. Lines of an answer are Markdown; those of a question are not.
+async fn show<O: AsyncWrite + Unpin>(
+    output: &mut Output<O>,
+    kind: &str,
+    rows: &[Row],
+) -> io::Result<()> {
+    let is_answer = [AssistantMessage::KIND, TurnFinished::KIND].contains(&kind);
+    if output.markdown.is_none() || !is_answer {
+        return output.as_it_is(&text(rows)).await;
+    }
+    for row in rows {
+        match row {
+            Row::Text(text) => output.text(&format!("{text}\n")).await?,
+            Row::Notice(text) => {
+                output.end_text().await?;
+                output.as_it_is(&notice::line(text, false)).await?;
+            }
+        }
+    }
+    output.end_text().await
 }
 
 fn text(rows: &[Row]) -> String {
@@ -229,6 +255,7 @@ mod tests {
             ..LogArgs::default()
         };
         let mut output = Output {
+            markdown: None,
             to: Vec::new(),
             form,
             terminal: false,

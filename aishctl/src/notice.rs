@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crate::args::{Color, Global};
 use crate::safe;
+use crate::spinner::ERASE;
 use crate::surroundings::Surroundings;
 
 /// Where notices go, and which.
@@ -12,6 +13,10 @@ pub struct Notices {
     quiet: bool,
     verbose: bool,
     dim: bool,
+    /// Rows may be written and taken away again.
+    spins: bool,
+    /// Such a row stands there now.
+    spinning: bool,
 }
 
 impl std::fmt::Debug for Notices {
@@ -30,11 +35,50 @@ impl Notices {
             quiet: global.quiet,
             verbose: global.verbose,
             dim,
+            spins: false,
+            spinning: false,
+        }
+    }
+
+    /// The same on a terminal that can take a row away again.
+    #[must_use]
+    pub fn with_spinner(self) -> Self {
+        Self {
+            spins: !self.quiet,
+            ..self
+        }
+    }
+
+    #[must_use]
+    pub fn spins(&self) -> bool {
+        self.spins
+    }
+
+    /// Shows a row until something else is to be seen.
+    pub fn spin(&mut self, row: &str) {
+        self.spinning = true;
+        let row = format!("{ERASE}{}", safe::one_line(row));
+        drop(
+            self.to
+                .write_all(row.as_bytes())
+                .and_then(|()| self.to.flush()),
+        );
+    }
+
+    /// Takes that row away. Whoever writes to the terminal calls it first.
+    pub fn settle(&mut self) {
+        if std::mem::take(&mut self.spinning) {
+            drop(
+                self.to
+                    .write_all(ERASE.as_bytes())
+                    .and_then(|()| self.to.flush()),
+            );
         }
     }
 
     /// One line, unless `-q`. That stderr is gone is no reason to stop.
     pub fn say(&mut self, text: &str) {
+        self.settle();
         if !self.quiet {
             drop(self.to.write_all(line(text, self.dim).as_bytes()));
         }

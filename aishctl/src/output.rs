@@ -9,8 +9,8 @@ use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::args::{AskArgs, Global};
-use crate::extract;
-use crate::safe;
+use crate::markdown::{Colours, Row, Style, Writer};
+use crate::{extract, safe, surroundings};
 
 /// What the output is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +46,38 @@ pub struct Output<O> {
     pub to: O,
     pub form: Form,
     pub terminal: bool,
+    /// How a person sees the answer; `None`: as the model wrote it.
+    pub markdown: Option<Markdown>,
     /// The last text that was written did not end its line.
     pub open_line: bool,
     /// The object of `--json` has been written.
     pub reported: bool,
+}
+
+/// An answer that is laid out as it comes.
+#[derive(Debug)]
+pub struct Markdown {
+    writer: Writer,
+    colours: Colours,
+    /// A row has been shown.
+    begun: bool,
+}
+
+impl Markdown {
+    #[must_use]
+    pub fn new(style: Style) -> Self {
+        Self {
+            writer: Writer::new(style),
+            colours: style.colours,
+            begun: false,
+        }
+    }
+
+    fn painted(&self, rows: &[Row]) -> String {
+        rows.iter()
+            .map(|it| it.painted(self.colours) + "\n")
+            .collect()
+    }
 }
 
 /// The object of `ask --json`. Unknown is null, never 0.
@@ -95,12 +123,41 @@ pub struct ReportedError {
     pub message: String,
 }
 
+impl<O> Output<O> {
+    /// The same output, to somewhere else.
+    #[must_use]
+    pub fn to<P>(self, to: P) -> Output<P> {
+        Output {
+            to,
+            form: self.form,
+            terminal: self.terminal,
+            markdown: self.markdown,
+            open_line: self.open_line,
+            reported: self.reported,
+        }
+    }
+}
+
 impl<O: AsyncWrite + Unpin> Output<O> {
     /// A piece of the answer, where the form shows it as it comes.
     pub async fn text(&mut self, text: &str) -> io::Result<()> {
         if self.form != Form::Text {
             return Ok(());
         }
+        if let Some(markdown) = &mut self.markdown {
+            if self.terminal
+                && let Some(columns) = surroundings::stdout_columns()
+            {
+                markdown.writer.resize(Some(columns));
+            }
+            let rows = markdown.writer.push(text);
+            return self.rows(&rows).await;
+        }
+        self.as_it_is(text).await
+    }
+
+    /// Text that is no Markdown.
+    pub async fn as_it_is(&mut self, text: &str) -> io::Result<()> {
         let text = if self.terminal {
             safe::screen(text)
         } else {
@@ -130,8 +187,36 @@ impl<O: AsyncWrite + Unpin> Output<O> {
         self.write(&line).await
     }
 
+    /// The text so far is a whole; what comes now is another one, and nothing of the first is held any longer.
+    pub async fn end_text(&mut self) -> io::Result<()> {
+        let Some(markdown) = &mut self.markdown else {
+            return Ok(());
+        };
+        let rows = markdown.writer.finish();
+        self.rows(&rows).await
+    }
+
+    /// [`Output::end_text`], and a row between the texts.
+    pub async fn next_text(&mut self) -> io::Result<()> {
+        self.end_text().await?;
+        if self.markdown.as_ref().is_some_and(|it| it.begun) {
+            self.write("\n").await?;
+        }
+        Ok(())
+    }
+
+    async fn rows(&mut self, rows: &[Row]) -> io::Result<()> {
+        let Some(markdown) = &mut self.markdown else {
+            return Ok(());
+        };
+        markdown.begun |= !rows.is_empty();
+        let text = markdown.painted(rows);
+        self.write(&text).await
+    }
+
     /// Ends the line of an answer that did not.
     pub async fn end_line(&mut self) -> io::Result<()> {
+        self.end_text().await?;
         if std::mem::take(&mut self.open_line) {
             self.write("\n").await?;
         }
@@ -160,5 +245,41 @@ impl<O: AsyncWrite + Unpin> Output<O> {
         }
         self.to.write_all(text.as_bytes()).await?;
         self.to.flush().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::markdown::Style;
+
+    /// What comes out of texts that follow each other.
+    async fn written(markdown: Option<Markdown>, texts: &[&str]) -> String {
+        let mut output = Output {
+            to: Vec::new(),
+            form: Form::Text,
+            terminal: false,
+            markdown,
+            open_line: false,
+            reported: false,
+        };
+        for (at, text) in texts.iter().enumerate() {
+            if at > 0 {
+                output.next_text().await.unwrap();
+            }
+            output.text(text).await.unwrap();
+        }
+        output.end_line().await.unwrap();
+        String::from_utf8(output.to).unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_text_ends_before_the_next_begins() {
+        let style = Style::plain(Some(40));
+        let texts = ["```\nopen", "# next\nand", "last"];
+        let rows = written(Some(Markdown::new(style)), &texts).await;
+        assert_eq!("```\nopen\n\n# next\nand\n\nlast\n", rows);
+        assert_eq!("", written(Some(Markdown::new(style)), &["\u{1b}"]).await);
+        assert_eq!("```\nopen# next\nandlast\n", written(None, &texts).await);
     }
 }

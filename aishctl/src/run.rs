@@ -10,19 +10,22 @@ use aish_proto::method::Role;
 use clap::{CommandFactory as _, Parser as _};
 use tokio::time::Instant;
 
-use crate::args::{AttachArgs, Command, Conversation, Ctl, Global, Line};
+use crate::args::{AttachArgs, Command, Conversation, Ctl, Global, Line, LogArgs};
 use crate::ask::{self, Asker};
 use crate::attach::{self, Window};
 use crate::connect::CALL_DEADLINE;
-use crate::desk::{self, Desk};
+use crate::desk::{self, Desk, Printed};
+use crate::doctor;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::hello::{Reach, Start, Wait};
 use crate::notice::{self, Notices};
-use crate::output::{Form, Output};
+use crate::output::{Form, Markdown, Output};
+use crate::pager::Pager;
+use crate::service::{self, Service};
 use crate::signals::Signals;
 use crate::surroundings::Surroundings;
-use crate::{log, queue, rpc};
+use crate::{log, pager, queue, rpc, screen};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,26 +127,7 @@ impl Program {
             }
             Command::Retry(args) => self.again(queue::Again::Retry, &args).await,
             Command::Continue(args) => self.again(queue::Again::Continue, &args).await,
-            Command::Attach(args) => {
-                let role = if args.read_only {
-                    Role::Observer
-                } else {
-                    Role::Driver
-                };
-                let window = Window {
-                    reach: self.reach(Start::Allowed, ClientKind::Line, role),
-                    global: self.global.clone(),
-                    args,
-                    dim: notice::is_coloured(
-                        self.global.color,
-                        &self.around,
-                        self.around.stdout_terminal,
-                    ),
-                    signals: Signals::default(),
-                };
-                let stdin = tokio::io::BufReader::new(tokio::io::stdin());
-                attach::run(window, stdin, tokio::io::stdout()).await
-            }
+            Command::Attach(args) => self.window(args).await,
             Command::Log(args) => {
                 let form = if self.global.jsonl {
                     Form::Events
@@ -152,23 +136,31 @@ impl Program {
                 } else {
                     Form::Text
                 };
-                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
-                log::run(
-                    &reach,
-                    &self.global,
-                    &args,
-                    &mut self.parts(form, false).output,
-                )
-                .await
+                self.log(&args, form).await
+            }
+            Command::Doctor => {
+                self.by_itself(doctor::run(&self.observing(), &self.global))
+                    .await
+            }
+            Command::Logs(args) => service::tail(&self.observing(), &self.global, args).await,
+            Command::Service {
+                command: Service::Logs(args),
+            } => service::journal_or_tail(&self.observing(), &self.global, args).await,
+            Command::Service { command } => {
+                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+                self.by_itself(service::run(&reach, &self.global, &command))
+                    .await
             }
             command @ (Command::Conv { .. }
             | Command::Status { .. }
             | Command::Model { .. }
             | Command::Queue { .. }
+            | Command::Confirm { .. }
             | Command::Cancel { .. }
             | Command::Search(_)
             | Command::Fork(_)
             | Command::Reload
+            | Command::Metrics
             | Command::Rpc(_)
             | Command::Help { .. }) => match self.global.timeout {
                 None => self.at_desk(command).await,
@@ -177,6 +169,42 @@ impl Program {
                     .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
             },
         }
+    }
+
+    async fn window(&self, args: AttachArgs) -> Result<Exit, Failure> {
+        let role = if args.read_only {
+            Role::Observer
+        } else {
+            Role::Driver
+        };
+        let window = Window {
+            reach: self.reach(Start::Allowed, ClientKind::Line, role),
+            global: self.global.clone(),
+            args,
+            dim: notice::is_coloured(self.global.color, &self.around, self.around.stdout_terminal),
+            signals: Signals::default(),
+        };
+        let stdin = tokio::io::BufReader::new(tokio::io::stdin());
+        attach::run(window, stdin, tokio::io::stdout()).await
+    }
+
+    fn observing(&self) -> Reach {
+        self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer)
+    }
+
+    /// A command that needs no daemon to begin with, and prints once.
+    async fn by_itself(
+        &self,
+        work: impl Future<Output = Result<Printed, Failure>>,
+    ) -> Result<Exit, Failure> {
+        let printed = match self.global.timeout {
+            None => work.await?,
+            Some(limit) => tokio::time::timeout(limit, work)
+                .await
+                .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over")))?,
+        };
+        print(&printed.shown(self.around.stdout_terminal))?;
+        Ok(printed.exit)
     }
 
     async fn at_desk(&self, command: Command) -> Result<Exit, Failure> {
@@ -207,6 +235,29 @@ impl Program {
         let printed = desk.run(&command).await?;
         print(&printed.shown(self.around.stdout_terminal))?;
         Ok(printed.exit)
+    }
+
+    /// The transcript, through a pager where a person reads it and it has an end.
+    async fn log(&self, args: &LogArgs, form: Form) -> Result<Exit, Failure> {
+        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
+        let mut output = self.parts(form, false).output;
+        let paged = form == Form::Text && !args.follow && !args.no_pager;
+        let pager = paged
+            .then(|| pager::command(&self.around))
+            .flatten()
+            .and_then(|it| Pager::start(&it, &self.around));
+        let Some((pager, to)) = pager else {
+            return log::run(&reach, &self.global, args, &mut output).await;
+        };
+        let mut output = output.to(to);
+        let done = log::run(&reach, &self.global, args, &mut output).await;
+        drop(output);
+        let waited = pager.wait();
+        match done {
+            // The person has read enough.
+            Err(failure) if failure.exit == Exit::BROKEN_PIPE => Ok(Exit::DONE),
+            done => waited.map_err(|it| Failure::output(&it)).and(done),
+        }
     }
 
     async fn again(
@@ -244,17 +295,28 @@ impl Program {
         }
     }
 
+    fn may_spin(&self) -> bool {
+        self.around.stderr_terminal && !screen::is_plain(self.global.looks, &self.around)
+    }
+
     fn parts(&self, form: Form, reported: bool) -> Parts {
         let dim = notice::is_coloured(self.global.color, &self.around, self.around.stderr_terminal);
+        let style = screen::markdown(self.global.looks, self.global.color, &self.around);
+        let notices = Notices::new(Box::new(io::stderr()), &self.global, dim);
         Parts {
             output: Output {
                 to: tokio::io::stdout(),
                 form,
                 terminal: self.around.stdout_terminal,
+                markdown: style.map(Markdown::new),
                 open_line: false,
                 reported,
             },
-            notices: Notices::new(Box::new(io::stderr()), &self.global, dim),
+            notices: if self.may_spin() {
+                notices.with_spinner()
+            } else {
+                notices
+            },
             signals: Signals::default(),
         }
     }

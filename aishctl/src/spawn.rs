@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::service;
 use crate::surroundings::Surroundings;
 
 /// What aishd prints on stdout once it serves.
@@ -68,8 +69,10 @@ pub async fn start(around: &Surroundings, socket: &Path) -> Result<Started, Fail
     if serves(socket).await {
         return Ok(Started::Elsewhere);
     }
-    if around.has_socket_unit() && ask_service_manager() {
-        return Ok(Started::Elsewhere);
+    if around.has_socket_unit()
+        && let Some(begun) = service::begin(around).await
+    {
+        return begun.map(|()| Started::Elsewhere);
     }
     let give_up = Instant::now() + GONE_WITHIN;
     loop {
@@ -144,17 +147,6 @@ fn open_private(path: &Path) -> io::Result<File> {
         .mode(0o600)
         .custom_flags(i32::try_from(no_follow).unwrap_or_default())
         .open(path)
-}
-
-/// Whether `systemctl` started the unit. It listens before systemctl returns.
-fn ask_service_manager() -> bool {
-    Command::new("systemctl")
-        .args(["--user", "start", "aishd.socket"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|it| it.success())
 }
 
 async fn run_beside_us(around: &Surroundings) -> Result<(), NotStarted> {

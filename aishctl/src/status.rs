@@ -10,9 +10,7 @@ use crate::failure::Failure;
 
 pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, Failure> {
     if format == Some(StatusFormat::Prometheus) {
-        return Ok(Printed::text(
-            desk.caller.call::<Metrics>(Empty {}).await?.text,
-        ));
+        return metrics(desk).await;
     }
     let status = desk.caller.call::<Status>(Empty {}).await?;
     if format == Some(StatusFormat::Tmux) {
@@ -48,6 +46,12 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
         }
         text
     })
+}
+
+/// Counters in the text format of Prometheus.
+pub async fn metrics(desk: &Desk) -> Result<Printed, Failure> {
+    let result = desk.caller.call::<Metrics>(Empty {}).await?;
+    desk.print(&result, || result.text.clone())
 }
 
 pub async fn reload(desk: &Desk) -> Result<Printed, Failure> {

@@ -73,6 +73,12 @@ impl Answer {
             .unwrap_or(&self.shown)
     }
 
+    /// The message that is being shown.
+    #[must_use]
+    pub fn item(&self) -> Option<u32> {
+        self.item
+    }
+
     /// Takes one event in. The same stored event must not come twice; deltas may.
     pub fn take(&mut self, event: &Envelope) -> Vec<Step> {
         let mut steps = Vec::new();

@@ -21,6 +21,8 @@ pub struct Surroundings {
     pub stdin_terminal: bool,
     pub stdout_terminal: bool,
     pub stderr_terminal: bool,
+    /// How wide the terminal of stdout was when we started.
+    pub stdout_columns: Option<usize>,
 }
 
 impl Surroundings {
@@ -53,6 +55,7 @@ impl Surroundings {
             stdin_terminal: terminals[0],
             stdout_terminal: terminals[1],
             stderr_terminal: terminals[2],
+            stdout_columns: terminals[1].then(stdout_columns).flatten(),
         }
     }
 
@@ -95,14 +98,20 @@ impl Surroundings {
             .map(|it| it.join("aish"))
     }
 
+    /// Where the user's programs are configured; `None` without a home.
+    #[must_use]
+    pub fn config_home(&self) -> Option<PathBuf> {
+        self.absolute("XDG_CONFIG_HOME")
+            .or_else(|| Some(self.absolute("HOME")?.join(".config")))
+    }
+
     /// Whether the user's service manager is to start the daemon: its socket unit is installed.
     #[must_use]
     pub fn has_socket_unit(&self) -> bool {
-        let config = self
-            .absolute("XDG_CONFIG_HOME")
-            .or_else(|| Some(self.absolute("HOME")?.join(".config")));
         self.variable("AISH_SOCKET").is_none()
-            && config.is_some_and(|it| it.join("systemd/user/aishd.socket").exists())
+            && self
+                .config_home()
+                .is_some_and(|it| it.join("systemd/user/aishd.socket").exists())
     }
 
     /// The nearest directory at or above ours that has `.git` or `.aish`, else ours.
@@ -118,6 +127,13 @@ impl Surroundings {
     pub fn cwd_text(&self) -> String {
         self.cwd.to_string_lossy().into_owned()
     }
+}
+
+/// How wide the terminal of stdout is now.
+#[must_use]
+pub fn stdout_columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|it| *it > 0)
 }
 
 #[cfg(test)]

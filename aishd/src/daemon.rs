@@ -11,16 +11,15 @@ use aish_proto::limits::{BATCH_CALLS, INPUT_BYTES, LINE_TO_DAEMON_BYTES, Limits,
 use anyhow::Context as _;
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
-use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Registry, reload};
 
 use crate::args::Args;
 use crate::broker::Broker;
+use crate::child::Children;
+use crate::child::trampoline;
 use crate::config::env::{self, Env};
 use crate::config::paths::{self, PathError};
 use crate::config::{Settings, file};
@@ -30,9 +29,11 @@ use crate::conversation::pending::Pending;
 use crate::core::event::At;
 use crate::core::policy::Policy;
 use crate::core::preset::Models;
+use crate::logging::{LogSettings, Logging};
 use crate::rpc::{About, GRACE_MS, Parts, Reloaded, Server, Stopping, listen};
+use crate::service::{self, Pulse};
 use crate::socket::{self, Socket, SocketError};
-use crate::store::{OpenError, Store};
+use crate::store::{Alive, OpenError, Store};
 use crate::tools::Tools;
 use crate::{clock, failpoint};
 
@@ -40,6 +41,8 @@ use crate::{clock, failpoint};
 const WORKERS: usize = 2;
 /// Time for what still blocks a thread when everything else has ended.
 const LAST_WAIT: Duration = Duration::from_secs(2);
+/// Time for children that do not want to end: two seconds until they are killed, and what a busy machine adds.
+const CHILDREN_WAIT: Duration = Duration::from_millis(3500);
 
 /// Exit codes (spec 00, Processes).
 mod exit {
@@ -51,21 +54,6 @@ mod exit {
     pub(super) const TAKEN: u8 = 75;
     /// The configuration cannot be used.
     pub(super) const CONFIG: u8 = 78;
-}
-
-/// What is logged.
-struct Filter {
-    handle: reload::Handle<EnvFilter, Registry>,
-    /// Said by `AISH_LOG`, which beats the configuration.
-    fixed: bool,
-}
-
-impl Filter {
-    fn follow(&self, settings: &Settings) {
-        if let (false, Ok(new)) = (self.fixed, EnvFilter::try_new(&settings.log)) {
-            let _gone = self.handle.reload(new);
-        }
-    }
 }
 
 /// Runs the daemon to its end.
@@ -120,6 +108,7 @@ struct ConfigFault(Vec<String>);
 fn start(args: &Args) -> anyhow::Result<()> {
     umask(Mode::from_raw_mode(0o077));
     set_dumpable_behavior(DumpableBehavior::NotDumpable).context("forbid core dumps")?;
+    trampoline::keep_descriptors();
     if args.detach {
         // Fails for the leader of a process group, as a shell's job is; aishctl starts us as none.
         let _leader = setsid();
@@ -130,7 +119,11 @@ fn start(args: &Args) -> anyhow::Result<()> {
     }
     let source = Source::find(args, &env);
     let settings = source.load()?;
-    let filter = log_to_stderr(env.aish_log.as_deref(), &settings);
+    let logging = Logging::start(
+        &log_settings(&settings),
+        env.aish_log.as_deref(),
+        env.journal_stream.as_deref(),
+    );
     let socket_path = paths::socket(args.socket.as_deref(), &env)?;
     let state_dir = paths::state(args.state.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -138,7 +131,12 @@ fn start(args: &Args) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let result = runtime.block_on(run(source, settings, filter, socket_path, state_dir));
+    let around = Around {
+        socket_path,
+        state_dir,
+        is_managed: env.notify_socket.is_some(),
+    };
+    let result = runtime.block_on(run(source, settings, logging, around));
     runtime.shutdown_timeout(LAST_WAIT);
     result
 }
@@ -187,21 +185,11 @@ fn describe(error: &dyn std::error::Error) -> String {
     }
 }
 
-fn log_to_stderr(said: Option<&str>, settings: &Settings) -> Filter {
-    let filter = said.unwrap_or(&settings.log);
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
-    let (filter, handle) = reload::Layer::new(filter);
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .with_target(false);
-    let _set_before = tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
-        .try_init();
-    Filter {
-        handle,
-        fixed: said.is_some(),
+/// What the configuration says of the log.
+fn log_settings(settings: &Settings) -> LogSettings {
+    LogSettings {
+        level: settings.log.clone(),
+        ..LogSettings::default()
     }
 }
 
@@ -216,23 +204,48 @@ struct Stops {
     closing: CancellationToken,
 }
 
+/// Where we live.
+#[derive(Clone, Debug)]
+struct Around {
+    socket_path: PathBuf,
+    state_dir: PathBuf,
+    /// A service manager started us, and listens to what we say.
+    is_managed: bool,
+}
+
 /// Serves from the first to the last moment.
 async fn run(
     source: Source,
     settings: Settings,
-    filter: Filter,
-    socket_path: PathBuf,
-    state_dir: PathBuf,
+    logging: Logging,
+    around: Around,
 ) -> anyhow::Result<()> {
     let Socket { listener, place } = match socket::adopt()? {
         Some(adopted) => adopted,
         None => {
-            paths::private_dir(socket_path.parent().unwrap_or(Path::new("/")))?;
-            socket::bind(&socket_path)?
+            let path = &around.socket_path;
+            paths::private_dir(path.parent().unwrap_or(Path::new("/")))?;
+            socket::bind(path)?
         }
     };
-    let store = match open_store(&state_dir).await {
-        Ok(store) => store,
+    let watchdog = service::watchdog();
+    let pulse = Arc::new(Pulse::new(watchdog));
+    // A stop may be asked for before there is anything to stop.
+    let mut signals = Signals::listen().context("listen to signals")?;
+    let opened = tokio::select! {
+        opened = open_store(&around.state_dir, pulse.clone()) => opened.map(Some),
+        // What is being read is as safe as it is from a kill.
+        () = signals.ending() => Ok(None),
+    };
+    let store = match opened {
+        Ok(Some(store)) => store,
+        Ok(None) => {
+            if let Some(place) = place {
+                place.remove();
+            }
+            tracing::info!("stopped before the store was open");
+            return Ok(());
+        }
         Err(error) => {
             if let Some(place) = place {
                 place.remove();
@@ -247,23 +260,44 @@ async fn run(
     let about = About {
         epoch: store.epoch(),
         started_at: clock::now(),
-        socket: socket_path,
-        state_dir,
+        socket: around.socket_path.clone(),
+        state_dir: around.state_dir.clone(),
         config: source.file(),
         repairs,
     };
     let stops = Stops::default();
-    let server = build(about, source, settings, filter, store.clone(), &stops);
+    let children = Children::new(env::of_children());
+    let keeper = children.keeper().context("become the keeper of children")?;
+    let broker = broker(&logging, children.clone());
+    let server = build(
+        about,
+        source,
+        settings,
+        logging,
+        store.clone(),
+        broker,
+        &stops,
+    );
     let resumed = server.directory.resume().unwrap_or_else(|error| {
         tracing::error!(%error, "look for unfinished turns");
         0
     });
-    // Before anybody is told that we are there, because a signal may be the first thing that they send.
-    let signals = Signals::listen().context("listen to signals")?;
     tracing::info!(resumed, pid = std::process::id(), "ready");
+    pulse.set_ready();
     say_ready();
+    let _chores = chores(&server.directory, &store, watchdog, &around);
     let serving = listen::listen(server.clone(), listener);
-    let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
+    let working = async {
+        let ((), ()) = tokio::join!(serving, stop_in_order(&server, &stops, signals));
+        let gone = tokio::time::timeout(CHILDREN_WAIT, children.gone()).await;
+        if gone.is_err() {
+            tracing::warn!("children are still ending; their keepers go on without us");
+        }
+    };
+    tokio::select! {
+        () = working => {}
+        () = keeper.run() => {}
+    }
     if let Some(place) = place {
         place.remove();
     }
@@ -272,18 +306,24 @@ async fn run(
     Ok(())
 }
 
+/// The broker, whose secrets the log learns before they are used.
+fn broker(logging: &Logging, children: Children) -> Broker {
+    let redactor = logging.redactor();
+    Broker::telling(env::key, children, move |secret| redactor.learn(secret))
+}
+
 /// Puts the parts together.
 fn build(
     about: About,
     source: Source,
     settings: Settings,
-    filter: Filter,
+    logging: Logging,
     store: Store,
+    broker: Broker,
     stops: &Stops,
 ) -> Arc<Server> {
     let (models, models_seen) = watch::channel(settings.models.clone());
     let (policy, policy_seen) = watch::channel(settings.policy.clone());
-    let broker = Broker::new(env::key);
     let directory = Directory::new(
         Surroundings {
             store,
@@ -298,21 +338,52 @@ fn build(
         },
         settings.max_conversations_in_memory,
     );
+    let log = logging.ring();
+    let limits = limits(&settings);
+    let reload = reloader(source, settings, logging, models, policy);
     Arc::new(Server::new(Parts {
         directory,
         about,
-        limits: limits(&settings),
+        limits,
+        log,
         stop: watch::channel(None).0,
         closing: stops.closing.clone(),
-        reload: Box::new(reloader(source, settings, filter, models, policy)),
+        reload: Box::new(move || service::reloading(&reload)),
     }))
 }
 
-async fn open_store(state_dir: &Path) -> anyhow::Result<Store> {
+async fn open_store(state_dir: &Path, pulse: Arc<Pulse>) -> anyhow::Result<Store> {
     paths::private_dir(state_dir)?;
     let dir = state_dir.join("store");
-    let opened = tokio::task::spawn_blocking(move || Store::open(&dir)).await;
+    let alive = Alive::new(move || pulse.beat());
+    let opened = tokio::task::spawn_blocking(move || Store::open_telling(&dir, alive)).await;
     Ok(opened.context("open the store")??)
+}
+
+/// What goes on beside the serving, for whoever watches over us. It ends with the set.
+fn chores(
+    directory: &Directory,
+    store: &Store,
+    watchdog: Option<Duration>,
+    around: &Around,
+) -> JoinSet<()> {
+    let mut chores = JoinSet::new();
+    if let Some(every) = watchdog {
+        let store = store.clone();
+        chores.spawn(service::feed(every, move || {
+            let store = store.clone();
+            async move { store.beat().await }
+        }));
+    }
+    if around.is_managed {
+        let (directory, again) = (directory.clone(), directory.clone());
+        let changed = move || {
+            let directory = again.clone();
+            async move { directory.changed().await }
+        };
+        chores.spawn(service::report(move || directory.load(), changed));
+    }
+    chores
 }
 
 fn limits(settings: &Settings) -> Limits {
@@ -329,7 +400,7 @@ fn limits(settings: &Settings) -> Limits {
 
 /// Tells whoever started us: the service manager, and the one that reads our standard output.
 fn say_ready() {
-    let _no_manager = sd_notify::notify(&[NotifyState::Ready]);
+    service::ready();
     let mut stdout = std::io::stdout().lock();
     let _nobody_reads = writeln!(stdout, "ready").and_then(|()| stdout.flush());
 }
@@ -338,7 +409,7 @@ fn say_ready() {
 fn reloader(
     source: Source,
     settings: Settings,
-    filter: Filter,
+    logging: Logging,
     models: watch::Sender<Arc<Models>>,
     policy: watch::Sender<Arc<Policy>>,
 ) -> impl Fn() -> Reloaded + Send + Sync {
@@ -358,7 +429,7 @@ fn reloader(
             let changed = settings.changes_from(&current);
             models.send_replace(settings.models.clone());
             policy.send_replace(settings.policy.clone());
-            filter.follow(&settings);
+            logging.follow(&log_settings(&settings));
             tracing::info!(?changed, "configuration read again");
             *current = settings;
             Reloaded {
@@ -373,7 +444,7 @@ fn reloader(
 async fn stop_in_order(server: &Server, stops: &Stops, signals: Signals) {
     let asked = wait_for_stop(server, signals).await;
     tracing::info!(reason = asked.reason, "stopping");
-    let _no_manager = sd_notify::notify(&[NotifyState::Stopping]);
+    service::stopping();
     stops.draining.cancel();
     let grace = Duration::from_millis(asked.deadline_ms);
     let settled = tokio::time::timeout(grace, server.directory.settled()).await;
@@ -400,6 +471,17 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
         })
+    }
+
+    /// Waits for a signal to end. One to reload is nothing before there is anything loaded.
+    async fn ending(&mut self) {
+        loop {
+            tokio::select! {
+                Some(()) = self.terminate.recv() => return,
+                Some(()) = self.interrupt.recv() => return,
+                Some(()) = self.hangup.recv() => {}
+            }
+        }
     }
 }
 

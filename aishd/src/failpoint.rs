@@ -1,7 +1,7 @@
 //! Named places where a test can make the daemon die or stand still (spec 95, Guarantees).
 //!
-//! Compiled into debug builds only. Armed by `AISH_FAILPOINT=name=kill` or `name=stop`, with `@n` after
-//! the action for the nth time the place is passed: `turn.before_commit=kill@3`.
+//! Compiled into debug builds only. Armed by `AISH_FAILPOINT=name=kill`, `name=stop` or `name=hang` (the thread
+//! alone), with `@n` after the action for the nth time the place is passed: `turn.before_commit=kill@3`.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,8 +13,16 @@ static ARMED: OnceLock<Armed> = OnceLock::new();
 #[derive(Debug)]
 struct Armed {
     name: String,
-    signal: Signal,
+    action: Action,
     passes_left: AtomicU32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    /// The whole process gets it.
+    Signal(Signal),
+    /// The thread that passes never comes back.
+    Hang,
 }
 
 /// Arms one failpoint for the life of the process; called once, at start. Text that does not parse arms none.
@@ -26,14 +34,15 @@ pub fn arm(text: &str) {
         return;
     };
     let (action, nth) = action.split_once('@').unwrap_or((action, "1"));
-    let signal = match action {
-        "kill" => Signal::KILL,
-        "stop" => Signal::STOP,
+    let action = match action {
+        "kill" => Action::Signal(Signal::KILL),
+        "stop" => Action::Signal(Signal::STOP),
+        "hang" => Action::Hang,
         _ => return,
     };
     let armed = Armed {
         name: name.to_owned(),
-        signal,
+        action,
         passes_left: AtomicU32::new(nth.parse().unwrap_or(1)),
     };
     let _armed_before = ARMED.set(armed);
@@ -47,7 +56,15 @@ pub fn pass(name: &str) {
     let Some(armed) = ARMED.get().filter(|it| it.name == name) else {
         return;
     };
-    if armed.passes_left.fetch_sub(1, Ordering::SeqCst) == 1 {
-        let _gone = kill_process(getpid(), armed.signal);
+    if armed.passes_left.fetch_sub(1, Ordering::SeqCst) != 1 {
+        return;
+    }
+    match armed.action {
+        Action::Signal(signal) => {
+            let _gone = kill_process(getpid(), signal);
+        }
+        Action::Hang => loop {
+            std::thread::park();
+        },
     }
 }

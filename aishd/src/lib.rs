@@ -2,13 +2,16 @@
 
 pub mod args;
 pub mod broker;
+pub mod child;
 pub mod clock;
 pub mod config;
 pub mod conversation;
 pub mod core;
 pub mod daemon;
 pub mod failpoint;
+pub mod logging;
 pub mod rpc;
+pub mod service;
 pub mod socket;
 pub mod store;
 pub mod tools;

@@ -112,7 +112,7 @@ fn the_answer_is_the_same_wherever_input_and_output_are() {
     upstream.finish();
 }
 
-/// Both ends are a terminal: the text, made safe, and nothing that a person did not ask for.
+/// Both ends are a terminal that can do nothing: the text, made safe and laid out, and no more.
 #[test]
 fn on_a_terminal_nothing_but_text_arrives() {
     let (upstream, world, _daemon) = world();
@@ -121,10 +121,7 @@ fn on_a_terminal_nothing_but_text_arrives() {
     let mut asking = shell_on_terminal(&world, "aishctl ask why");
     assert_eq!(0, asking.wait());
     asking.wait_for("last 👩\u{200d}💻\n");
-    assert_eq!(
-        "one]0;titletwothreefour\nlast 👩\u{200d}💻\n",
-        asking.seen()
-    );
+    assert_eq!("one]0;titletwothreefour last 👩\u{200d}💻\n", asking.seen());
     let mut asking = shell_on_terminal(&world, "aishctl ask --json why");
     assert_eq!(0, asking.wait());
     asking.wait_for("}\n");

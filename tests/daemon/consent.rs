@@ -7,8 +7,8 @@ use std::thread;
 
 use aish_proto::attach::Since;
 use aish_proto::confirm::{
-    Answer, AnswerParams, AnswerResult, ConfirmParams, ConfirmRecord, ConfirmState, Decision,
-    Denial, Get, List, ListParams, Outcome, Watch,
+    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmParams, ConfirmRecord, ConfirmState,
+    Decision, Denial, Get, List, ListParams, Watch,
 };
 use aish_proto::conversation::{Activity, ConversationParams, StatusOf};
 use aish_proto::event::{ConfirmResolved, Snapshot, ToolResult};
@@ -128,12 +128,12 @@ fn a_call_waits_for_a_yes_and_then_runs_once() {
     let mut other = with(&confirm, Decision::AllowOnce);
     other.digest = "0".repeat(64);
     let refused = client.done::<Answer>(other);
-    assert_eq!(Outcome::ArgsChanged, refused.outcome);
+    assert_eq!(AnswerOutcome::ArgsChanged, refused.outcome);
     assert_eq!(1, scene.upstream.requests().len(), "nothing ran");
     let first = answer(&client, &confirm, Decision::AllowOnce);
-    assert_eq!(Outcome::Resolved, first.outcome);
+    assert_eq!(AnswerOutcome::Resolved, first.outcome);
     let second = answer(&scene.world.client(), &confirm, Decision::Deny);
-    assert_eq!(Outcome::AlreadyResolved, second.outcome);
+    assert_eq!(AnswerOutcome::AlreadyResolved, second.outcome);
     assert_eq!(Some(Decision::AllowOnce), second.decision);
     let by = second.by.unwrap();
     assert_eq!(
@@ -184,7 +184,7 @@ fn every_answer_has_its_own_effect() {
         let mut answer = with(&confirm, Decision::Deny);
         params(&mut answer);
         let outcome = client.done::<Answer>(answer).outcome;
-        assert_eq!(Outcome::Resolved, outcome);
+        assert_eq!(AnswerOutcome::Resolved, outcome);
         let record = client.wait_turn(turn);
         assert_eq!((Some(stop), denied), (record.stop_reason, record.denied));
         let mut follow = client.attach(conversation, Since::Start);
@@ -347,7 +347,7 @@ fn a_cancel_takes_the_question_back() {
     let record = client.wait_turn(turn);
     assert_eq!(Some(StopReason::Cancelled), record.stop_reason);
     let late = answer(&client, &confirm, Decision::AllowOnce);
-    assert_eq!(Outcome::Cancelled, late.outcome);
+    assert_eq!(AnswerOutcome::Cancelled, late.outcome);
     assert!(
         client
             .done::<List>(ListParams::default())
@@ -369,7 +369,7 @@ fn silence_is_a_no_in_the_end() {
         (record.stop_reason, record.denied)
     );
     let late = answer(&client, &confirm, Decision::AllowOnce);
-    assert_eq!(Outcome::Expired, late.outcome);
+    assert_eq!(AnswerOutcome::Expired, late.outcome);
     assert_eq!(vec!["[aish] denied: nobody answered in time"], told(&scene));
     // Who asks can be less patient, whoever is attached.
     let person = scene.world.person("pts/1");
@@ -410,13 +410,13 @@ fn a_question_outlives_its_daemon() {
             .status
     );
     assert_eq!(
-        Outcome::Resolved,
+        AnswerOutcome::Resolved,
         answer(&client, &before, Decision::AllowOnce).outcome
     );
     let record = client.wait_turn(turn);
     assert_eq!("So late already.", record.text);
     let late = answer(&client, &before, Decision::AllowOnce);
-    assert_eq!(Outcome::AlreadyResolved, late.outcome);
+    assert_eq!(AnswerOutcome::AlreadyResolved, late.outcome);
     scene.upstream.finish();
 }
 
@@ -435,7 +435,7 @@ fn all_confirms_can_be_watched_at_once() {
     let (conversation, _, second) = scene.asked(&client);
     let asked = follow.until_kind("confirmRequested");
     assert_eq!(
-        (conversation, json!(second.request)),
+        (Some(conversation), json!(second.request)),
         (asked.conversation, asked.data)
     );
     answer(&client, &first, Decision::Deny);
@@ -474,9 +474,12 @@ fn a_role_says_who_may_answer() {
         confirm: aish_proto::id::ConfirmId::from_bytes([7; 16]),
         ..with(&confirm, Decision::AllowOnce)
     };
-    assert_eq!(Outcome::Unknown, approver.done::<Answer>(unknown).outcome);
     assert_eq!(
-        Outcome::Resolved,
+        AnswerOutcome::Unknown,
+        approver.done::<Answer>(unknown).outcome
+    );
+    assert_eq!(
+        AnswerOutcome::Resolved,
         answer(&approver, &confirm, Decision::AllowOnce).outcome
     );
 }
@@ -534,11 +537,11 @@ fn run_race(people: &[Client], conversation: ConversationId, race: usize) {
         answers.into_iter().map(|it| it.join().unwrap()).collect()
     });
     let won: Vec<usize> = (0..2)
-        .filter(|it| outcomes[*it].outcome == Outcome::Resolved)
+        .filter(|it| outcomes[*it].outcome == AnswerOutcome::Resolved)
         .collect();
     assert_eq!(1, won.len(), "race {race}: {outcomes:?}");
     let lost = &outcomes[1 - won[0]];
-    assert_eq!(Outcome::AlreadyResolved, lost.outcome);
+    assert_eq!(AnswerOutcome::AlreadyResolved, lost.outcome);
     let winner = lost.by.as_ref().and_then(|it| it.tty.clone());
     assert_eq!(Some(format!("pts/{}", won[0])), winner);
     let denied = people[0].wait_turn(turn).denied;

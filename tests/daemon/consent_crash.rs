@@ -7,7 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use aish_proto::attach::Since;
-use aish_proto::confirm::{Answer, ConfirmRecord, Decision, List, ListParams, Outcome};
+use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmRecord, Decision, List, ListParams};
 use aish_proto::event::{AssistantMessage, Envelope, ToolCall, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::turn::{StopReason, TurnStatus};
@@ -116,7 +116,7 @@ fn finish(client: &Client, conversation: ConversationId, turn: TurnId) {
         let outcome = client
             .done::<Answer>(with(&confirm, Decision::AllowOnce))
             .outcome;
-        assert_eq!(Outcome::Resolved, outcome);
+        assert_eq!(AnswerOutcome::Resolved, outcome);
     }
 }
 

@@ -3,17 +3,21 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::print_stdout,
     reason = "a test that cannot go on ends here; the runner shows where"
 )]
 
 mod bad_input;
+mod children;
 mod consent;
 mod consent_crash;
 mod crash;
 mod disk;
 mod fanout;
+mod logs;
 mod order;
 mod place;
 mod protocol;
+mod stop;
 mod trust;
 mod turns;

@@ -25,7 +25,8 @@ type Form = fn(&Value) -> bool;
 const CHANGING_NUMBERS: [&str; 5] = ["pid", "uid", "ms", "waitedMs", "journalBytes"];
 
 /// Texts that are different in each build or on each machine, by the name of their field.
-const CHANGING_TEXTS: [(&str, &str); 3] = [
+const CHANGING_TEXTS: [(&str, &str); 4] = [
+    ("detail", "<text>"),
     ("version", "<text>"),
     ("hint", "<text>"),
     ("endpoint", "<text>"),

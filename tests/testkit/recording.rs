@@ -138,7 +138,7 @@ mod tests {
         Envelope {
             v: 1,
             epoch: Epoch::from_bytes([1; 16]),
-            conversation: ConversationId::from_bytes([2; 16]),
+            conversation: Some(ConversationId::from_bytes([2; 16])),
             seq: seq.map(Seq),
             ts: "2026-11-21T10:00:00.250Z".to_owned(),
             turn: Some(TurnId::from_bytes([3; 16])),

@@ -208,6 +208,12 @@ impl World {
         pids
     }
 
+    /// The processes of this name that have this world in their environment.
+    #[must_use]
+    pub fn running(&self, name: &str) -> Vec<u32> {
+        self.pids(|it| it == name)
+    }
+
     /// The process that the lock of the store names, if it is an `aishd` that runs. It is found also when the
     /// daemon hides its environment from others.
     fn pid_in_lock(&self) -> Option<u32> {

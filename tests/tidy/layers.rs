@@ -11,20 +11,25 @@ use crate::{code, none};
 const LAYERS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("failpoint", &[]),
+    ("service", &[]),
     ("socket", &[]),
+    ("logging", &["clock", "core"]),
     ("clock", &["core"]),
     ("config", &["core"]),
     ("args", &["config", "core"]),
-    ("child", &["clock", "core"]),
+    ("child", &[]),
     ("store", &["clock", "core", "failpoint"]),
-    ("broker", &["clock", "core", "failpoint"]),
+    ("broker", &["child", "clock", "core", "failpoint"]),
     ("mcp", &["child", "clock", "core", "failpoint"]),
     ("tools", &["child", "clock", "core", "failpoint", "mcp"]),
     (
         "conversation",
         &["broker", "clock", "core", "failpoint", "store", "tools"],
     ),
-    ("rpc", &["clock", "conversation", "core", "tools"]),
+    (
+        "rpc",
+        &["clock", "conversation", "core", "logging", "tools"],
+    ),
 ];
 
 /// They put the house together, so they see all of it.
@@ -83,6 +88,21 @@ fn every_module_has_its_place_in_the_table() {
     none(
         &stray,
         "put it into a room that there is, or add the room to LAYERS in tests/tidy/layers.rs and to docs/ARCHITECTURE.md",
+    );
+}
+
+/// A process that somebody else started would outlive the daemon, and get its descriptors and environment (R21).
+#[test]
+fn only_child_starts_processes() {
+    let mut wrong = vec![];
+    each_line(|module, at, line| {
+        if module != "child" && !at.contains("/tests/") && names(line, "Command::new") {
+            wrong.push(format!("{at}: `{module}` may not start a process"));
+        }
+    });
+    none(
+        &wrong,
+        "start it with `child::Children`, behind a trampoline",
     );
 }
 

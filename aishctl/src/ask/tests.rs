@@ -118,6 +118,7 @@ impl World {
             stuck: self.stuck,
         };
         let mut output = Output {
+            markdown: None,
             to,
             form: self.form,
             terminal: self.terminal,

@@ -129,13 +129,13 @@ pub(super) async fn probe(inner: &Inner, models: &Models) -> Vec<Probe> {
     .await
 }
 
-async fn probe_one(
+pub(super) async fn probe_one(
     inner: &Inner,
     endpoint: &Endpoint,
     limit: Duration,
 ) -> Result<Vec<String>, Failure> {
-    let key = key::fetch(&endpoint.key, inner).await?;
-    let secrets = Secrets::of(endpoint, key.as_ref());
+    let key = key::fetch(&endpoint.key, inner, &inner.children).await?;
+    let secrets = inner.secrets(endpoint, key.as_ref());
     match list(&inner.clients, endpoint, key.as_ref(), limit).await {
         Ok(listed) => Ok(listed.into_iter().map(|model| model.id).collect()),
         Err(failure) => Err(presentable(failure, &secrets)),

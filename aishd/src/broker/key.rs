@@ -1,33 +1,22 @@
 //! Keys (BRK-6, R22): read when a request needs one, held in a type that cannot be printed, cut out of every error.
 
-use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt as _;
-use tokio::process::Command;
-
+use crate::child::Children;
+use crate::child::running::{Extent, Output};
+use crate::child::spec::{Exit, Spec};
 use crate::core::preset::{Endpoint, KeySource};
 use crate::core::reply::Failure;
 
-const MAX_KEY_BYTES: u64 = 64 * 1024;
+const MAX_KEY_BYTES: usize = 64 * 1024;
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
-/// What a password manager needs to find its store and its agent; nothing else of our environment is its business.
-const COMMAND_ENVIRONMENT: [&str; 14] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LC_MESSAGES",
-    "TZ",
-    "TMPDIR",
+/// What a password manager needs besides what all children get, to find its store and its agent.
+const COMMAND_ENVIRONMENT: [&str; 4] = [
     "XDG_RUNTIME_DIR",
     "DBUS_SESSION_BUS_ADDRESS",
     "GNUPGHOME",
@@ -68,6 +57,10 @@ impl Secrets {
         Self(all)
     }
 
+    pub(super) fn each(&self, tell: impl Fn(&str)) {
+        self.0.iter().for_each(|secret| tell(&secret.0));
+    }
+
     pub(super) fn redact(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| {
             if text.contains(&secret.0) {
@@ -92,6 +85,7 @@ pub(super) trait Environment {
 pub(super) async fn fetch(
     source: &KeySource,
     environment: &(impl Environment + Sync),
+    children: &Children,
 ) -> Result<Option<Secret>, Failure> {
     let text = match source {
         KeySource::None => return Ok(None),
@@ -105,7 +99,7 @@ pub(super) async fn fetch(
                 .await
                 .map_err(|_stopped| Failure::Key("the key file was not read".to_owned()))??
         }
-        KeySource::Command(argv) => from_command(argv, environment).await?,
+        KeySource::Command(argv) => from_command(argv, environment, children).await?,
     };
     let text = text.trim();
     if text.is_empty() {
@@ -140,7 +134,7 @@ fn from_file(path: &Path) -> Result<String, Failure> {
         )));
     }
     let mut text = String::new();
-    file.take(MAX_KEY_BYTES)
+    file.take(MAX_KEY_BYTES as u64)
         .read_to_string(&mut text)
         .map_err(unreadable)?;
     Ok(text)
@@ -150,37 +144,28 @@ fn from_file(path: &Path) -> Result<String, Failure> {
 async fn from_command(
     argv: &[String],
     environment: &(impl Environment + Sync),
+    children: &Children,
 ) -> Result<String, Failure> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(Failure::Key("key_cmd is empty".to_owned()));
     };
-    let passed: BTreeMap<&str, String> = COMMAND_ENVIRONMENT
+    let mut spec = Spec::new(program, "/");
+    spec.args = arguments.to_vec();
+    spec.env = COMMAND_ENVIRONMENT
         .into_iter()
-        .filter_map(|name| Some((name, environment.own(name)?)))
+        .filter_map(|name| Some((name.to_owned(), environment.own(name)?)))
         .collect();
-    let mut child = Command::new(program)
-        .args(arguments)
-        .env_clear()
-        .envs(passed)
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| Failure::Key(format!("cannot run key_cmd {program}: {error}")))?;
     let run = async {
-        let mut text = Vec::new();
-        if let Some(stdout) = child.stdout.take() {
-            stdout.take(MAX_KEY_BYTES).read_to_end(&mut text).await?;
-        }
-        Ok::<_, std::io::Error>((text, child.wait().await?))
+        let child = children.spawn(&spec).await.map_err(|error| {
+            let cause = error.source().map(|it| format!(": {it}"));
+            let cause = cause.unwrap_or_default();
+            Failure::Key(format!("cannot run key_cmd: {error}{cause}"))
+        })?;
+        let output = child.output(MAX_KEY_BYTES).await;
+        output.map_err(|error| Failure::Key(format!("key_cmd {program}: {error}")))
     };
     match tokio::time::timeout(COMMAND_LIMIT, run).await {
-        Ok(Ok((text, status))) if status.success() => String::from_utf8(text)
-            .map_err(|_bytes| Failure::Key(format!("key_cmd {program} printed no text"))),
-        Ok(Ok((_, status))) => Err(Failure::Key(format!("key_cmd {program}: {status}"))),
-        Ok(Err(error)) => Err(Failure::Key(format!("key_cmd {program}: {error}"))),
+        Ok(output) => printed(program, output?),
         Err(_elapsed) => Err(Failure::Key(format!(
             "key_cmd {program} took longer than {} s",
             COMMAND_LIMIT.as_secs()
@@ -188,8 +173,20 @@ async fn from_command(
     }
 }
 
+fn printed(program: &str, output: Output) -> Result<String, Failure> {
+    let failure = |why: &str| Failure::Key(format!("key_cmd {program}{why}"));
+    match (output.extent, output.exit) {
+        (Extent::Cut, _) => Err(failure(" printed more than 64 KiB")),
+        (Extent::Whole | Extent::Held, Exit::Code(0)) => {
+            String::from_utf8(output.bytes).map_err(|_bytes| failure(" printed no text"))
+        }
+        (Extent::Whole | Extent::Held, exit) => Err(failure(&format!(": {exit}"))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
@@ -201,7 +198,7 @@ mod tests {
     impl Environment for Fixed {
         fn get(&self, name: &str) -> Option<String> {
             // Whatever is lent, a command must not see it.
-            if name == "HOME" {
+            if name == "GNUPGHOME" {
                 return Some("/lent".to_owned());
             }
             self.own(name)
@@ -213,18 +210,22 @@ mod tests {
         }
     }
 
+    fn children() -> Children {
+        let base = [
+            ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
+            ("HOME".to_owned(), "/own".to_owned()),
+        ];
+        Children::behind(aish_testkit::built("aishd"), BTreeMap::from(base))
+    }
+
     #[track_caller]
     fn check(source: &KeySource, expected: Result<Option<&str>, &str>) {
-        let environment = Fixed(&[
-            ("A_KEY", " sk-env \n"),
-            ("PATH", "/usr/bin:/bin"),
-            ("X", "y"),
-        ]);
+        let environment = Fixed(&[("A_KEY", " sk-env \n"), ("GNUPGHOME", "/gpg"), ("X", "y")]);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
-        let got = runtime.block_on(fetch(source, &environment));
+        let got = runtime.block_on(fetch(source, &environment, &children()));
         match (got, expected) {
             (Ok(key), Ok(expected)) => {
                 assert_eq!(expected, key.as_ref().map(Secret::expose));
@@ -258,7 +259,8 @@ mod tests {
     #[test]
     fn a_key_command_gets_a_clean_environment_and_its_noise_is_not_shown() {
         check(&command("echo sk-cmd"), Ok(Some("sk-cmd")));
-        check(&command("echo x$A_KEY$X$HOME"), Ok(Some("x")));
+        let all = "echo x$A_KEY$X$HOME$GNUPGHOME";
+        check(&command(all), Ok(Some("x/own/gpg")));
         check(
             &command("echo sk-cmd; echo sk-cmd >&2; exit 3"),
             Err("exit status: 3"),
@@ -266,14 +268,21 @@ mod tests {
         check(&KeySource::Command(Vec::new()), Err("empty"));
         check(
             &KeySource::Command(vec!["/no/such".to_owned()]),
-            Err("cannot run"),
+            Err("cannot run key_cmd: find /no/such: No such file"),
         );
+    }
+
+    /// R21: it may leave something behind that holds the pipe, as an agent of a password manager does.
+    #[test]
+    fn a_key_command_may_leave_an_agent_and_may_not_pour() {
+        check(&command("sleep 60 & echo sk-cmd"), Ok(Some("sk-cmd")));
+        check(&command("exec cat /dev/zero"), Err("more than 64 KiB"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_key_command_that_hangs_is_given_up() {
-        let environment = Fixed(&[("PATH", "/usr/bin:/bin")]);
-        let failure = fetch(&command("exec sleep 60"), &environment).await.err();
+        let hangs = command("exec sleep 60");
+        let failure = fetch(&hangs, &Fixed(&[]), &children()).await.err();
         assert_eq!(
             Some("broker: key_cmd sh took longer than 10 s".to_owned()),
             failure.map(|failure| failure.to_string())

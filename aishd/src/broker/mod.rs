@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use crate::child::Children;
 use crate::core::preset::{Backend, Endpoint, Models, Preset};
-use crate::core::reply::{Broken, Delta, Failure, Reply};
+use crate::core::reply::{Broken, Delta, Failure, Reply, Stage};
 
 mod answer;
 mod body;
@@ -30,11 +32,14 @@ pub struct Broker {
 }
 
 type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+type Learn = dyn Fn(&str) + Send + Sync;
 
 struct Inner {
     clients: Clients,
+    children: Children,
     environment: Box<Lookup>,
     lent: Mutex<BTreeMap<String, Secret>>,
+    learn: Box<Learn>,
 }
 
 /// What one server said to a probe.
@@ -55,14 +60,30 @@ pub struct Discovery {
 }
 
 impl Broker {
-    /// `environment` gives the daemon's own variables by name: keys of presets, and what a key command needs.
+    /// `environment` gives the daemon's own variables by name: keys of presets, and what a key command needs, which is
+    /// run as one of the `children`.
     #[must_use]
-    pub fn new(environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        children: Children,
+    ) -> Self {
+        Self::telling(environment, children, |_secret| {})
+    }
+
+    /// As [`Broker::new`]; `learn` is told of every secret before it is used, so that it can be kept out of logs.
+    #[must_use]
+    pub fn telling(
+        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        children: Children,
+        learn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 clients: Clients::default(),
+                children,
                 environment: Box::new(environment),
                 lent: Mutex::default(),
+                learn: Box::new(learn),
             }),
         }
     }
@@ -70,6 +91,7 @@ impl Broker {
     /// Values of environment variables by name, lent by a client; in memory only. What is lent goes before what the
     /// daemon was started with, because it is newer.
     pub fn lend(&self, secrets: BTreeMap<String, String>) {
+        secrets.values().for_each(|it| (self.inner.learn)(it));
         let secrets = secrets
             .into_iter()
             .map(|(name, value)| (name, Secret::new(value)));
@@ -123,10 +145,11 @@ impl Broker {
             let why = format!("the preset {} has no model", preset.name);
             return Err(unsent(Failure::Config(why)));
         }
-        let key = key::fetch(&endpoint.key, &*self.inner)
+        let key = key::fetch(&endpoint.key, &*self.inner, &self.inner.children)
             .await
             .map_err(unsent)?;
-        let secrets = Secrets::of(endpoint, key.as_ref());
+        let secrets = self.inner.secrets(endpoint, key.as_ref());
+        tracing::debug!(target: "aishd::content", preset = preset.name, body, "request");
         let opened = stream::open(&self.inner.clients, endpoint, key.as_ref(), body).await;
         let streamed = match opened {
             Ok((response, started)) => {
@@ -136,15 +159,35 @@ impl Broker {
             }
             Err(failure) => Err(unsent(failure)),
         };
-        streamed.map_err(|mut broken| {
-            broken.failure = presentable(broken.failure, &secrets);
-            broken
-        })
+        match streamed {
+            Ok(reply) => {
+                tracing::debug!(target: "aishd::content", preset = preset.name, text = reply.text, "answer");
+                Ok(reply)
+            }
+            Err(mut broken) => {
+                broken.failure = presentable(broken.failure, &secrets);
+                tracing::warn!(preset = preset.name, failure = %broken.failure, "no whole answer");
+                Err(broken)
+            }
+        }
     }
 
     /// The preset for somebody who configured none: the first local server with a model that answers, else the demo.
     pub async fn discover(&self, models: &Models) -> Discovery {
         Box::pin(discover::discover(&self.inner.clients, models)).await
+    }
+
+    /// The models that the preset's server lists, or why it does not, within the limit.
+    pub async fn models_of(
+        &self,
+        endpoint: &Endpoint,
+        limit: Duration,
+    ) -> Result<Vec<String>, Failure> {
+        let asked = Box::pin(discover::probe_one(&self.inner, endpoint, limit));
+        // A key command has a patience of its own.
+        tokio::time::timeout(limit, asked)
+            .await
+            .unwrap_or(Err(Failure::TimedOut(Stage::FirstByte)))
     }
 
     /// Asks every preset's server and the usual local ones what they serve.
@@ -156,6 +199,14 @@ impl Broker {
 impl fmt::Debug for Broker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Broker").finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn secrets(&self, endpoint: &Endpoint, key: Option<&Secret>) -> Secrets {
+        let secrets = Secrets::of(endpoint, key);
+        secrets.each(&self.learn);
+        secrets
     }
 }
 

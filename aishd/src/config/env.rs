@@ -1,6 +1,12 @@
 //! Every environment variable that the daemon reads, on one page.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+
+/// What every child process gets, and every `LC_` variable besides (R21). What a child needs more is declared for it.
+const OF_CHILDREN: [&str; 9] = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR",
+];
 
 /// The daemon's surroundings, read once at start.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +20,10 @@ pub struct Env {
     /// A failpoint to arm; debug builds only.
     pub aish_failpoint: Option<String>,
     pub xdg_runtime_dir: Option<OsString>,
+    /// Device and inode of the stream that the service manager made to the journal.
+    pub journal_stream: Option<String>,
+    /// Where the service manager listens, if one started us.
+    pub notify_socket: Option<OsString>,
 }
 
 /// Reads what [`Env`] lists.
@@ -25,6 +35,8 @@ pub fn read() -> Env {
         aish_log: text("AISH_LOG"),
         aish_failpoint: text("AISH_FAILPOINT"),
         xdg_runtime_dir: get("XDG_RUNTIME_DIR"),
+        journal_stream: text("JOURNAL_STREAM"),
+        notify_socket: get("NOTIFY_SOCKET"),
     }
 }
 
@@ -32,6 +44,15 @@ pub fn read() -> Env {
 #[must_use]
 pub fn key(name: &str) -> Option<String> {
     text(name)
+}
+
+/// The environment of child processes, before they get what is declared for them.
+#[must_use]
+pub fn of_children() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| OF_CHILDREN.contains(&name.as_str()) || name.starts_with("LC_"))
+        .collect()
 }
 
 fn get(name: &str) -> Option<OsString> {

@@ -293,7 +293,7 @@ impl Conversation {
 
     /// The store would not take the start of a waiting turn: try again in a while.
     fn start_later(&mut self, turn: TurnId, error: &RequestError) {
-        tracing::error!(conversation = %self.id, %turn, %error, "a waiting turn cannot start");
+        tracing::error!(%turn, %error, "a waiting turn cannot start");
         self.resolving = Some(turn);
         self.io.spawn(async move {
             tokio::time::sleep(RETRY_LONGEST).await;

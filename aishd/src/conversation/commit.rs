@@ -123,7 +123,7 @@ impl Conversation {
             Some(before) => (before.pause * 2).min(RETRY_LONGEST),
             None => RETRY_FIRST,
         };
-        tracing::error!(conversation = %self.id, %error, "what happened waits for the store");
+        tracing::error!(%error, "what happened waits for the store");
         self.publisher.stuck(error.to_string());
         self.unstored = Some(Unstored {
             pending,

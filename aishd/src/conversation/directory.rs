@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use super::attendance::Attendance;
 use super::handle::{Handle, Request, RequestError, Stopper};
@@ -50,6 +51,8 @@ pub struct Directory {
     actors: Arc<Mutex<JoinSet<()>>>,
     started: Arc<AtomicU64>,
     crowded_at: usize,
+    /// An actor began, ended, or has another state.
+    changed: Arc<Notify>,
 }
 
 /// An actor's place in the directory, which it gives up when it ends.
@@ -59,6 +62,7 @@ pub(super) struct Registration {
     number: u64,
     open: Open,
     crowded_at: usize,
+    changed: Arc<Notify>,
 }
 
 /// What a new conversation is made with.
@@ -77,6 +81,7 @@ impl Registration {
             .is_some_and(|it| it.number == self.number)
         {
             open.remove(&self.id);
+            self.changed.notify_one();
         }
     }
 
@@ -86,6 +91,7 @@ impl Registration {
         let agreed = still();
         if agreed {
             open.remove(&self.id);
+            self.changed.notify_one();
         }
         agreed
     }
@@ -120,7 +126,23 @@ impl Directory {
             actors: Arc::default(),
             started: Arc::default(),
             crowded_at,
+            changed: Arc::default(),
         }
+    }
+
+    /// Conversations in memory, and how many of them have a turn that runs.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize) {
+        let open = lock(&self.open);
+        let running = open
+            .values()
+            .filter(|it| it.views.borrow().state.running.is_some());
+        (open.len(), running.count())
+    }
+
+    /// Waits until [`Directory::load`] may be different. For one waiter.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     #[must_use]
@@ -255,7 +277,7 @@ impl Directory {
             return self.handle_to(id, entry);
         }
         let (mailbox, requests) = mpsc::channel(MAILBOX);
-        let (publisher, views, recent) = Publisher::new();
+        let (publisher, views, recent) = Publisher::new(self.changed.clone());
         let stopper = Stopper::default();
         let attendance = Attendance::new();
         let number = self.started.fetch_add(1, Ordering::Relaxed);
@@ -288,13 +310,15 @@ impl Directory {
                 number,
                 open: self.open.clone(),
                 crowded_at: self.crowded_at,
+                changed: self.changed.clone(),
             },
         };
         open.insert(id, entry);
         drop(open);
         let mut actors = lock(&self.actors);
         while actors.try_join_next().is_some() {}
-        actors.spawn(actor.run());
+        let span = tracing::info_span!("conversation", conversation = %id);
+        actors.spawn(actor.run().instrument(span));
         handle
     }
 

@@ -32,6 +32,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use self::attendance::Attendance;
 pub use self::call::KeptPart;
@@ -162,7 +163,7 @@ impl Conversation {
                 Action::Expired => self.expire_open().await,
                 Action::Idle => {
                     if self.registration.remove_if(|| self.may_close()) {
-                        tracing::debug!(conversation = %self.id, "closed: nobody needs it");
+                        tracing::debug!("closed: nobody needs it");
                         return;
                     }
                 }
@@ -389,11 +390,13 @@ impl Conversation {
         stream: StreamId,
         work: impl Future<Output = Input> + Send + 'static,
     ) {
-        self.io.spawn(async move {
+        let span = tracing::info_span!("turn", %turn);
+        let work = async move {
             let ended = AssertUnwindSafe(work).catch_unwind().await;
             let broke = |_panic| failed(stream, Failure::Transport("internal error".to_owned()));
             Done::Turn(turn, Box::new(ended.unwrap_or_else(broke)))
-        });
+        };
+        self.io.spawn(work.instrument(span));
     }
 
     /// People and logs see what a tool is really called (BRK-5).
@@ -525,7 +528,7 @@ impl Conversation {
         self.abandon().await;
         // What the running turn wrote meanwhile goes too.
         if let Err(error) = self.around.store.delete(self.id).await {
-            tracing::warn!(conversation = %self.id, %error, "clear up after a deleted conversation");
+            tracing::warn!(%error, "clear up after a deleted conversation");
         }
         self.around.pending.remove_all_of(self.id);
         self.registration.remove();

@@ -38,7 +38,7 @@ impl Conversation {
         if !facts.is_empty() {
             failpoint::pass("recover.before_commit");
             match self.commit(&facts, LiveChange::End).await {
-                Ok(_) => tracing::info!(conversation = %self.id, "an interrupted turn was ended"),
+                Ok(_) => tracing::info!("an interrupted turn was ended"),
                 // Reading works all the same, and the end is stored when there is room.
                 Err(error) => self.wait_for_store(Pending::leftovers(facts), &error),
             }

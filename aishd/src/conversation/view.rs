@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aish_proto::id::Seq;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::live::Live;
 use crate::core::event::Record;
@@ -43,10 +43,12 @@ pub struct View {
 pub(super) struct Publisher {
     view: watch::Sender<View>,
     recent: Arc<Recent>,
+    /// Told of every change but the text being written.
+    changed: Arc<Notify>,
 }
 
 impl Publisher {
-    pub(super) fn new() -> (Self, watch::Sender<View>, Arc<Recent>) {
+    pub(super) fn new(changed: Arc<Notify>) -> (Self, watch::Sender<View>, Arc<Recent>) {
         let view = watch::Sender::new(View {
             loading: Loading::Loading,
             state: Arc::default(),
@@ -58,6 +60,7 @@ impl Publisher {
         let publisher = Self {
             view: view.clone(),
             recent: recent.clone(),
+            changed,
         };
         (publisher, view, recent)
     }
@@ -67,6 +70,7 @@ impl Publisher {
             view.loading = loading;
             view.state = Arc::new(state.clone());
         });
+        self.changed.notify_one();
     }
 
     /// New records and the state after them; `live` is what is being written from now on.
@@ -80,6 +84,7 @@ impl Publisher {
                 LiveChange::End => view.live = None,
             }
         });
+        self.changed.notify_one();
     }
 
     pub(super) fn begin_live(&self, live: Arc<Live>) {

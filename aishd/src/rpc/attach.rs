@@ -9,7 +9,7 @@ use aish_proto::attach::{Attach, AttachParams, AttachResult, Detach, Since};
 use aish_proto::error::ErrorKind;
 use aish_proto::event::{self as wire, EventData};
 use aish_proto::id::{Seq, SubscriptionId, TurnId};
-use aish_proto::limits::{PAGE_BYTES, SUBSCRIPTIONS};
+use aish_proto::limits::PAGE_BYTES;
 use aish_proto::method::Empty;
 use aish_proto::turn::QueuedTurn;
 use jsonrpsee::RpcModule;
@@ -43,18 +43,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         params,
     } = call;
     let handle = server.directory.open(params.id).await?;
-    let subscription = SubscriptionId(clock::ulid());
-    let detached = connection.over.child_token();
-    {
-        let mut subscriptions = lock(&connection.subscriptions);
-        if subscriptions.len() >= SUBSCRIPTIONS {
-            let message = format!("{SUBSCRIPTIONS} subscriptions are open on this connection");
-            return Err(
-                Refusal::new(ErrorKind::Overloaded, message).hint("conversation/detach one first")
-            );
-        }
-        subscriptions.insert(subscription, (Some(params.id), detached.clone()));
-    }
+    let (subscription, detached) = connection.subscribe(Some(params.id))?;
     let follower = handle.follow(Seq(0), params.deltas);
     let attending = connection.is_attended().then(|| handle.attend());
     let seat = server
@@ -63,7 +52,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
     let task = Subscription {
         log: Log {
             epoch: server.about.epoch,
-            conversation: params.id,
+            conversation: Some(params.id),
         },
         id: subscription,
         params,
@@ -361,7 +350,7 @@ impl Subscription {
     /// Adds the notification around an encoded event.
     fn line(&self, lines: &mut String, event: &str) {
         self.server.counters.events.fetch_add(1, Ordering::Relaxed);
-        notification(lines, self.id, event);
+        notify(lines, self.id, event);
     }
 
     async fn write(&self, lines: &str) -> Result<(), End> {
@@ -376,8 +365,14 @@ impl Subscription {
     }
 }
 
-/// Adds the notification around an encoded event.
-pub(super) fn notification(lines: &mut String, subscription: SubscriptionId, event: &str) {
+/// The line that brings an encoded event.
+pub(super) fn notification(subscription: SubscriptionId, event: &str) -> String {
+    let mut line = String::new();
+    notify(&mut line, subscription, event);
+    line
+}
+
+fn notify(lines: &mut String, subscription: SubscriptionId, event: &str) {
     lines.push_str(r#"{"jsonrpc":"2.0","method":"event","params":{"subscription":""#);
     lines.push_str(&subscription.to_string());
     lines.push_str(r#"","event":"#);

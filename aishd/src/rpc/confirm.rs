@@ -5,12 +5,11 @@ use std::sync::Arc;
 use aish_proto::confirm as wire;
 use aish_proto::confirm::{
     Answer, AnswerParams, AnswerResult, Answerer, ConfirmParams, ConfirmRecord, ConfirmState, Get,
-    List, ListResult, Outcome, Watch, WatchResult,
+    List, ListResult, Watch, WatchResult,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::event as events;
 use aish_proto::id::{ConfirmId, ConversationId, SubscriptionId};
-use aish_proto::limits::SUBSCRIPTIONS;
 use jsonrpsee::RpcModule;
 use tokio_util::sync::CancellationToken;
 
@@ -62,12 +61,12 @@ async fn answer(call: Call<Answer>) -> Result<AnswerResult, Refusal> {
         at: None,
     };
     if call.connection.is_of_ours() {
-        return Ok(only(Outcome::Forbidden));
+        return Ok(only(wire::AnswerOutcome::Forbidden));
     }
     let answering = answering(&call.connection, &call.params)?;
     let found = call.server.directory.confirm(call.params.confirm).await?;
     let Some((question, _)) = found else {
-        return Ok(only(Outcome::Unknown));
+        return Ok(only(wire::AnswerOutcome::Unknown));
     };
     let outcome = call
         .server
@@ -78,13 +77,13 @@ async fn answer(call: Call<Answer>) -> Result<AnswerResult, Refusal> {
         })
         .await?;
     Ok(match outcome {
-        AnswerOutcome::Resolved => only(Outcome::Resolved),
-        AnswerOutcome::Expired => only(Outcome::Expired),
-        AnswerOutcome::Cancelled => only(Outcome::Cancelled),
-        AnswerOutcome::ArgumentsChanged => only(Outcome::ArgsChanged),
-        AnswerOutcome::Unknown => only(Outcome::Unknown),
+        AnswerOutcome::Resolved => only(wire::AnswerOutcome::Resolved),
+        AnswerOutcome::Expired => only(wire::AnswerOutcome::Expired),
+        AnswerOutcome::Cancelled => only(wire::AnswerOutcome::Cancelled),
+        AnswerOutcome::ArgumentsChanged => only(wire::AnswerOutcome::ArgsChanged),
+        AnswerOutcome::Unknown => only(wire::AnswerOutcome::Unknown),
         AnswerOutcome::AlreadyResolved(at, resolution) => AnswerResult {
-            outcome: Outcome::AlreadyResolved,
+            outcome: wire::AnswerOutcome::AlreadyResolved,
             by: resolution.by.map(answerer),
             decision: resolution.decision.map(decision),
             at: Some(clock::rfc3339(at)),
@@ -124,18 +123,7 @@ async fn watch(call: Call<Watch>) -> Result<WatchResult, Refusal> {
         after_reply,
         ..
     } = call;
-    let subscription = SubscriptionId(clock::ulid());
-    let detached = connection.over.child_token();
-    {
-        let mut subscriptions = lock(&connection.subscriptions);
-        if subscriptions.len() >= SUBSCRIPTIONS {
-            let message = format!("{SUBSCRIPTIONS} subscriptions are open on this connection");
-            return Err(
-                Refusal::new(ErrorKind::Overloaded, message).hint("conversation/detach one first")
-            );
-        }
-        subscriptions.insert(subscription, (None, detached.clone()));
-    }
+    let (subscription, detached) = connection.subscribe(None)?;
     let watcher = Watcher {
         _told_before_the_end: server.untold(),
         server,
@@ -202,11 +190,11 @@ impl Watcher {
             self.line(&mut lines, question.conversation, &asked);
         }
         if first {
-            let all = self.log(ConversationId::from_bytes([0; 16]));
+            let all = self.log(None);
             let through = aish_proto::id::Seq(0);
             let complete = events::ReplayComplete { through };
             let event = all.ephemeral(None, clock::now(), &complete);
-            super::attach::notification(&mut lines, self.subscription, &event);
+            lines.push_str(&super::attach::notification(self.subscription, &event));
         }
         if lines.is_empty() {
             return Some(());
@@ -218,11 +206,11 @@ impl Watcher {
     }
 
     fn line(&self, lines: &mut String, conversation: ConversationId, record: &Record) {
-        let event = self.log(conversation).stored(record);
-        super::attach::notification(lines, self.subscription, &event);
+        let event = self.log(Some(conversation)).stored(record);
+        lines.push_str(&super::attach::notification(self.subscription, &event));
     }
 
-    fn log(&self, conversation: ConversationId) -> Log {
+    fn log(&self, conversation: Option<ConversationId>) -> Log {
         Log {
             epoch: self.server.about.epoch,
             conversation,

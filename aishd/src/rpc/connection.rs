@@ -14,7 +14,7 @@ use aish_proto::error::ErrorKind;
 use aish_proto::event::PresentClient;
 use aish_proto::id::{BlobId, ClientId, ConversationId, SubscriptionId};
 use aish_proto::limits::{
-    CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES,
+    CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES, SUBSCRIPTIONS,
 };
 use aish_proto::method::{Method as _, Role};
 use futures_util::FutureExt as _;
@@ -27,6 +27,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::Server;
 use super::descent::descends;
@@ -46,6 +47,7 @@ pub(super) struct Connection {
     greeting: Mutex<Option<Greeting>>,
     /// Whether this daemon started the client, looked up when it first matters.
     of_ours: OnceLock<bool>,
+    /// With the conversation of each, if it has one.
     pub(super) subscriptions:
         Mutex<HashMap<SubscriptionId, (Option<ConversationId>, CancellationToken)>>,
     pub(super) blobs: Mutex<HashMap<BlobId, String>>,
@@ -144,6 +146,24 @@ impl Connection {
     pub(super) fn is_attended(&self) -> bool {
         let present = self.present();
         present.tty.is_some() && present.role >= Role::Approver && !self.is_of_ours()
+    }
+
+    /// A place for one more subscription, and what ends it.
+    pub(super) fn subscribe(
+        &self,
+        conversation: Option<ConversationId>,
+    ) -> Result<(SubscriptionId, CancellationToken), Refusal> {
+        let subscription = SubscriptionId(crate::clock::ulid());
+        let detached = self.over.child_token();
+        let mut subscriptions = lock(&self.subscriptions);
+        if subscriptions.len() >= SUBSCRIPTIONS {
+            let message = format!("{SUBSCRIPTIONS} subscriptions are open on this connection");
+            return Err(
+                Refusal::new(ErrorKind::Overloaded, message).hint("conversation/detach one first")
+            );
+        }
+        subscriptions.insert(subscription, (conversation, detached.clone()));
+        Ok((subscription, detached))
     }
 
     /// How others see this client.
@@ -385,8 +405,9 @@ async fn one(
     let subscribes = [
         aish_proto::attach::Attach::NAME,
         aish_proto::confirm::Watch::NAME,
+        aish_proto::log::Tail::NAME,
     ];
-    if in_batch && subscribes.contains(&method.as_ref()) {
+    if in_batch && subscribes.contains(&&*method) {
         let error = Refusal::envelope("a subscription cannot be part of a batch").into_error();
         return Some(error_text(id, error));
     }
@@ -408,7 +429,8 @@ async fn one(
                 LINE_FROM_DAEMON_BYTES - 1,
                 extensions,
             );
-            AssertUnwindSafe(call).catch_unwind().await
+            let span = tracing::info_span!("call", client = %caller.client, %id, method = name);
+            AssertUnwindSafe(call).catch_unwind().instrument(span).await
         }
         MethodCallback::Sync(_)
         | MethodCallback::Subscription(_)

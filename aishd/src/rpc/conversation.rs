@@ -184,7 +184,7 @@ async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
     let records = handle.records_before(before, limit, HISTORY_BYTES)?;
     let log = Log {
         epoch: call.server.about.epoch,
-        conversation: id,
+        conversation: Some(id),
     };
     let first = records.first().map(|it| it.seq);
     let mut events: Vec<Envelope> = Vec::with_capacity(records.len());

@@ -24,7 +24,7 @@ use crate::core::state::State;
 struct Out<'a, D> {
     v: u32,
     epoch: Epoch,
-    conversation: ConversationId,
+    conversation: Option<ConversationId>,
     seq: Option<Seq>,
     ts: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,8 @@ struct Out<'a, D> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Log {
     pub(super) epoch: Epoch,
-    pub(super) conversation: ConversationId,
+    /// `None`: an event of the daemon as a whole.
+    pub(super) conversation: Option<ConversationId>,
 }
 
 impl Log {
@@ -401,7 +402,7 @@ mod tests {
     fn what_goes_out_reads_as_the_envelope_of_the_protocol() {
         let log = Log {
             epoch: Epoch::from_bytes([1; 16]),
-            conversation: ConversationId::from_bytes([2; 16]),
+            conversation: Some(ConversationId::from_bytes([2; 16])),
         };
         let record = Record {
             seq: Seq(9),

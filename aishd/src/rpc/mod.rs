@@ -9,10 +9,12 @@ mod conversation;
 mod convert;
 mod daemon;
 mod descent;
+mod doctor;
 mod encoded;
 mod envelope;
 mod fit;
 pub mod listen;
+mod log;
 mod metrics;
 mod model;
 mod outbox;
@@ -41,12 +43,15 @@ use self::refusal::Refusal;
 use self::room::Rooms;
 use crate::conversation::directory::Directory;
 use crate::core::event::At;
+use crate::logging::Ring;
 
 /// What every method is given.
 pub struct Server {
     pub directory: Directory,
     pub about: About,
     pub limits: Limits,
+    /// The last lines of the log.
+    pub log: Ring,
     /// Begins the ordered stop, with the time that running turns get.
     pub stop: watch::Sender<Option<Stopping>>,
     /// Cancelled when no connection may live any longer.
@@ -102,6 +107,7 @@ pub struct Parts {
     pub directory: Directory,
     pub about: About,
     pub limits: Limits,
+    pub log: Ring,
     pub stop: watch::Sender<Option<Stopping>>,
     pub closing: CancellationToken,
     pub reload: Box<dyn Fn() -> Reloaded + Send + Sync>,
@@ -156,6 +162,7 @@ impl Server {
             directory: parts.directory,
             about: parts.about,
             limits: parts.limits,
+            log: parts.log,
             stop: parts.stop,
             closing: parts.closing,
             reload: parts.reload,
@@ -179,6 +186,8 @@ struct Call<M: Method> {
 fn methods(server: Arc<Server>) -> RpcModule<Server> {
     let mut module = RpcModule::from_arc(server);
     daemon::register_all(&mut module);
+    doctor::register_all(&mut module);
+    log::register_all(&mut module);
     conversation::register_all(&mut module);
     attach::register_all(&mut module);
     turn::register_all(&mut module);
@@ -213,7 +222,9 @@ where
                 } else {
                     refusal
                 };
-                refusal.into_error()
+                let error = refusal.into_error();
+                tracing::debug!(code = error.code(), "refused: {}", error.message());
+                error
             })
         }
     });

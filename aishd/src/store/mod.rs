@@ -21,8 +21,10 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aish_proto::id::{ConfirmId, ConversationId, Epoch, Seq, TurnId};
 use sled::Db;
@@ -108,6 +110,39 @@ pub struct Health {
     /// Why not, when they are not.
     pub problem: Option<String>,
     pub journal_bytes: u64,
+    /// Since the last sync; `None` when there was none in this life.
+    pub synced_ago: Option<Duration>,
+    /// What may still be written to the disk.
+    pub free_bytes: Option<u64>,
+    /// What was found damaged and repaired.
+    pub repairs: Vec<String>,
+}
+
+/// Told that the store gets on: by its writer when that is asked, and while a journal is read. It must be quick.
+#[derive(Clone)]
+pub struct Alive(Arc<dyn Fn() + Send + Sync>);
+
+impl Alive {
+    pub fn new(told: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(told))
+    }
+
+    fn say(&self) {
+        (self.0)();
+    }
+}
+
+/// Nobody is told.
+impl Default for Alive {
+    fn default() -> Self {
+        Self::new(|| {})
+    }
+}
+
+impl fmt::Debug for Alive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Alive").finish_non_exhaustive()
+    }
 }
 
 /// The commit is not in the store and never will be; the same one may be tried again.
@@ -153,9 +188,14 @@ pub enum OpenError {
 impl Store {
     /// Opens the store in `dir`, which is made if it is not there. Blocks.
     pub fn open(dir: &Path) -> Result<Self, OpenError> {
-        let opened = recover::open(dir)?;
+        Self::open_telling(dir, Alive::default())
+    }
+
+    /// As [`Store::open`]; `alive` is told that it gets on, then and later.
+    pub fn open_telling(dir: &Path, alive: Alive) -> Result<Self, OpenError> {
+        let opened = recover::open(dir, &alive)?;
         let (requests, mailbox) = mpsc::channel(MAILBOX);
-        let shared = Arc::new(Shared::new(&opened));
+        let shared = Arc::new(Shared::new(dir, &opened, alive));
         let thread = Writer::start(dir, opened, mailbox, Arc::clone(&shared));
         thread.map_err(|source| OpenError::Io {
             path: dir.display().to_string(),
@@ -186,7 +226,17 @@ impl Store {
         Health {
             problem: status.problem.clone(),
             journal_bytes: status.journal_bytes,
+            synced_ago: status.synced_at.map(|it| it.elapsed()),
+            free_bytes: disk::free_bytes(&self.shared.dir).ok(),
+            repairs: status.repairs.clone(),
         }
+    }
+
+    /// Asks the writer for a sign of life, and returns once it has given one.
+    pub async fn beat(&self) {
+        let (answer, answered) = oneshot::channel();
+        self.shared.ask_for_beat(answer);
+        let _writer_ended = answered.await;
     }
 
     /// Returns once the records would survive a power cut.

@@ -15,7 +15,7 @@ use super::lock::Lock;
 use super::reserve::Reserve;
 use super::scan::{self, Ended, ScanError};
 use super::segment::{self, Segment};
-use super::{OpenError, disk};
+use super::{Alive, OpenError, disk};
 use crate::{clock, failpoint};
 
 /// Everything that the writer works with.
@@ -50,7 +50,7 @@ pub(super) enum BuildError {
     Index(#[from] Fault),
 }
 
-pub(super) fn open(dir: &Path) -> Result<Opened, OpenError> {
+pub(super) fn open(dir: &Path, alive: &Alive) -> Result<Opened, OpenError> {
     let io_error = |source| OpenError::Io {
         path: dir.display().to_string(),
         source,
@@ -68,6 +68,7 @@ pub(super) fn open(dir: &Path) -> Result<Opened, OpenError> {
 
     let mut start = Start {
         dir,
+        alive,
         repairs: vec![],
     };
     let (journal, current) = start.store(&journal, &segments)?;
@@ -101,6 +102,7 @@ fn refuse_newer(dir: &Path, segments: &[Segment]) -> Result<(), OpenError> {
 #[derive(Debug)]
 struct Start<'a> {
     dir: &'a Path,
+    alive: &'a Alive,
     repairs: Vec<String>,
 }
 
@@ -115,7 +117,7 @@ impl Start<'_> {
             return self.fresh(journal);
         }
         let found = if db.exists() {
-            bring_up(&db, segments)
+            bring_up(&db, segments, self.alive)
         } else {
             Err(Fault::garbled("the index is missing").into())
         };
@@ -143,7 +145,7 @@ impl Start<'_> {
         let mut made = Journal::resume(journal, epoch, nothing).map_err(|it| self.io(it))?;
         // First, so that an index without a journal is never merely young.
         made.roll().map_err(|it| self.io(it))?;
-        match bring_up(&self.dir.join("db"), &[]) {
+        match bring_up(&self.dir.join("db"), &[], self.alive) {
             Ok(current) => Ok((made, current)),
             Err(BuildError::Journal(error)) => Err(self.refused(error)),
             Err(BuildError::Index(fault)) => Err(self.io(fault)),
@@ -156,7 +158,7 @@ impl Start<'_> {
                 "its index cannot be read ({fault}) and its journal is gone; restore a backup"
             )));
         }
-        let aside = rebuild(self.dir, segments).map_err(|error| match error {
+        let aside = rebuild(self.dir, segments, self.alive).map_err(|error| match error {
             BuildError::Journal(error) => self.refused(error),
             BuildError::Index(fault) => self.io(fault),
         })?;
@@ -166,7 +168,7 @@ impl Start<'_> {
         self.repairs.push(format!(
             "the index could not be used ({fault}) and was built again from the journal{kept}"
         ));
-        match bring_up(&self.dir.join("db"), segments) {
+        match bring_up(&self.dir.join("db"), segments, self.alive) {
             Ok(mut current) => {
                 current.lines = 0;
                 Ok(current)
@@ -294,7 +296,7 @@ pub(super) fn total_bytes(segments: &[Segment]) -> u64 {
 }
 
 /// Opens the index and gives it what the journal has and it has not.
-fn bring_up(path: &Path, segments: &[Segment]) -> Result<Current, BuildError> {
+fn bring_up(path: &Path, segments: &[Segment], alive: &Alive) -> Result<Current, BuildError> {
     let db = index::open(path)?;
     let applied = index::applied(&db)?;
     let mut memory = guarded(|| Memory::read(&db))?;
@@ -304,6 +306,7 @@ fn bring_up(path: &Path, segments: &[Segment]) -> Result<Current, BuildError> {
         let mut replay = Replay::new(&db, &mut memory);
         let mut fault = None;
         let ended = scan::read(segments, applied.as_ref(), &mut |commit| {
+            alive.say();
             guarded(|| replay.commit(commit)).map_err(|it| {
                 let text = it.to_string();
                 fault = Some(it);
@@ -335,9 +338,9 @@ fn bring_up(path: &Path, segments: &[Segment]) -> Result<Current, BuildError> {
 }
 
 /// Opens the index again in a running store.
-pub(super) fn reopen(dir: &Path) -> Result<(Db, Memory), BuildError> {
+pub(super) fn reopen(dir: &Path, alive: &Alive) -> Result<(Db, Memory), BuildError> {
     let segments = segment::list(&dir.join("journal")).map_err(ScanError::Io)?;
-    let current = bring_up(&dir.join("db"), &segments)?;
+    let current = bring_up(&dir.join("db"), &segments, alive)?;
     Ok((current.db, current.memory))
 }
 
@@ -346,11 +349,12 @@ pub(super) fn reopen(dir: &Path) -> Result<(Db, Memory), BuildError> {
 pub(super) fn rebuild_then(
     dir: &Path,
     segments: &[Segment],
+    alive: &Alive,
     close_old: impl FnOnce(),
 ) -> Result<Option<PathBuf>, BuildError> {
     let draft = dir.join("db.new");
     remove_dir(&draft)?;
-    let built = bring_up(&draft, segments)?;
+    let built = bring_up(&draft, segments, alive)?;
     let flushed = index::flush(&built.db);
     index::close(built.db);
     flushed?;
@@ -366,8 +370,8 @@ pub(super) fn rebuild_then(
     Ok(had_one.then_some(aside))
 }
 
-fn rebuild(dir: &Path, segments: &[Segment]) -> Result<Option<PathBuf>, BuildError> {
-    rebuild_then(dir, segments, || {})
+fn rebuild(dir: &Path, segments: &[Segment], alive: &Alive) -> Result<Option<PathBuf>, BuildError> {
+    rebuild_then(dir, segments, alive, || {})
 }
 
 fn remove_dir(path: &Path) -> Result<(), BuildError> {

@@ -1,16 +1,17 @@
 //! What the handles and the writer share: the open index, and what each tells the other.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use aish_proto::id::Epoch;
 use sled::Db;
 use tokio::runtime::{self, RuntimeFlavor};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
-use super::ReadError;
 use super::index::{Fault, guarded};
 use super::recover::Opened;
+use super::{Alive, ReadError};
 
 /// How long a read waits for a damaged index to be built anew.
 const REBUILD_LIMIT: Duration = Duration::from_secs(10);
@@ -27,6 +28,10 @@ pub(super) struct Shared {
     changed: Condvar,
     /// Wakes the writer for what does not come through its mailbox.
     pub(super) call: Notify,
+    pub(super) dir: PathBuf,
+    pub(super) alive: Alive,
+    /// Who waits for a sign of life of the writer.
+    beat: Mutex<Option<oneshot::Sender<()>>>,
 }
 
 #[derive(Debug, Default)]
@@ -39,11 +44,12 @@ pub(super) struct Status {
     pub(super) generation: u64,
     pub(super) problem: Option<String>,
     pub(super) journal_bytes: u64,
+    pub(super) synced_at: Option<Instant>,
     pub(super) repairs: Vec<String>,
 }
 
 impl Shared {
-    pub(super) fn new(opened: &Opened) -> Self {
+    pub(super) fn new(dir: &Path, opened: &Opened, alive: Alive) -> Self {
         Self {
             epoch: opened.epoch,
             index: RwLock::new(Some(opened.db.clone())),
@@ -54,6 +60,28 @@ impl Shared {
             }),
             changed: Condvar::new(),
             call: Notify::new(),
+            dir: dir.to_owned(),
+            alive,
+            beat: Mutex::default(),
+        }
+    }
+
+    /// Asks the writer for a sign of life; one question at a time.
+    pub(super) fn ask_for_beat(&self, answer: oneshot::Sender<()>) {
+        *self.beat.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        self.call.notify_one();
+    }
+
+    /// Gives the sign of life, if it was asked for.
+    pub(super) fn beat(&self) {
+        let asked = self
+            .beat
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(answer) = asked {
+            self.alive.say();
+            let _gone = answer.send(());
         }
     }
 

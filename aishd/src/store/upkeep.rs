@@ -99,7 +99,7 @@ impl Writer {
 
     fn reopen(&mut self) -> Result<(), BuildError> {
         self.leave_given_up_segment()?;
-        let (db, memory) = recover::reopen(&self.dir)?;
+        let (db, memory) = recover::reopen(&self.dir, &self.shared.alive)?;
         self.memory = memory;
         self.shared.give_index(db);
         Ok(())
@@ -118,12 +118,12 @@ impl Writer {
         self.leave_given_up_segment()?;
         let segments = segment::list(self.journal.dir()).map_err(scan::ScanError::Io)?;
         let shared = Arc::clone(&self.shared);
-        let aside = recover::rebuild_then(&self.dir, &segments, || {
+        let aside = recover::rebuild_then(&self.dir, &segments, &self.shared.alive, || {
             if let Some(db) = shared.take_index() {
                 index::close(db);
             }
         })?;
-        let (db, memory) = recover::reopen(&self.dir)?;
+        let (db, memory) = recover::reopen(&self.dir, &self.shared.alive)?;
         self.memory = memory;
         self.shared.give_index(db);
         let kept = aside.map_or_else(String::new, |it| {

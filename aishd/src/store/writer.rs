@@ -116,6 +116,8 @@ impl Writer {
                 Wake::Due => self.due(),
                 Wake::NoHandles => break,
             }
+            // Behind the work, so that work which hangs is noticed.
+            self.shared.beat();
             if self.shared.status().closing {
                 break;
             }
@@ -261,6 +263,7 @@ impl Writer {
         let text_alone = group.iter().all(|it| matches!(it, Request::Partial(_)));
         if !text_alone {
             self.journal.sync().map_err(|it| commit_error(&it))?;
+            self.shared.update(|it| it.synced_at = Some(Instant::now()));
         }
         if segment != self.journal.current_first() {
             self.plan_compaction();

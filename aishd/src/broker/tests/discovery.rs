@@ -1,7 +1,7 @@
 //! Which model answers somebody who configured none, with servers of every kind on this machine.
 
-use super::super::Broker;
 use super::scripted::{Server, Step, head, preset, write};
+use super::without_keys;
 use crate::core::event::Source;
 use crate::core::preset::{Backend, Models};
 use crate::core::reply::Delta;
@@ -45,7 +45,7 @@ async fn check(servers: &[&str], name: &str, model: &str, notices: &[&str]) {
         local_servers: servers.iter().map(|url| (*url).to_owned()).collect(),
         ..Models::default()
     };
-    let discovery = Broker::new(|_| None).discover(&models).await;
+    let discovery = without_keys().discover(&models).await;
     let notices: Vec<String> = notices.iter().map(|line| (*line).to_owned()).collect();
     assert_eq!(notices, discovery.notices);
     assert_eq!(
@@ -142,7 +142,7 @@ async fn a_probe_says_what_each_server_serves() {
         default: None,
         local_servers: vec![local.url(), mine.url()],
     };
-    let probes = Broker::new(|_| None).probe(&models).await;
+    let probes = without_keys().probe(&models).await;
     let said: Vec<_> = probes
         .iter()
         .map(|probe| {
@@ -179,7 +179,7 @@ async fn the_demo_answers_through_the_broker() {
     assert_eq!(Backend::Demo, preset.backend);
     let mut deltas = 0;
     let body = r#"{"messages":[{"role":"user","content":"hello there"}]}"#.to_owned();
-    let reply = Broker::new(|_| None)
+    let reply = without_keys()
         .stream(&preset, body, |delta| {
             assert!(matches!(delta, Delta::Text(_)));
             deltas += 1;

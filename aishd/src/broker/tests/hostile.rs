@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 
-use super::super::Broker;
 use super::scripted::{Server, Step, events, head, preset, text, write};
+use super::{with_key, without_keys};
 use crate::core::preset::{Backend, KeySource, Preset};
 use crate::core::reply::{Delta, Failure, FailureClass, Reply};
 
@@ -16,7 +16,7 @@ const FINISH: &str = "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\"
 const AT_MOST: Duration = Duration::from_secs(4);
 
 async fn ask(preset: &Preset) -> (Result<Reply, Failure>, String) {
-    let broker = Broker::new(|_| None);
+    let broker = without_keys();
     let mut streamed = String::new();
     let started = Instant::now();
     let reply = broker
@@ -531,7 +531,7 @@ async fn cancelling_closes_the_connection_at_once() {
         if let Backend::Http(endpoint) = &mut preset.backend {
             endpoint.timeouts = crate::core::preset::Timeouts::LOOPBACK;
         }
-        let broker = Broker::new(|_| None);
+        let broker = without_keys();
         let asked = broker.stream(&preset, BODY.to_owned(), |_| {});
         assert!(
             tokio::time::timeout(Duration::from_millis(150), asked)
@@ -557,9 +557,9 @@ async fn a_lent_key_is_used_and_nothing_prints_it() {
     if let Backend::Http(endpoint) = &mut preset.backend {
         endpoint.key = KeySource::Env("SOME_KEY".to_owned());
     }
-    let broker = Broker::new(|name| (name == "SOME_KEY").then(|| "sk-old".to_owned()));
+    let broker = with_key(|name| (name == "SOME_KEY").then(|| "sk-old".to_owned()));
     assert_eq!(Some(true), broker.has_key(&preset));
-    assert_eq!(Some(false), Broker::new(|_| None).has_key(&preset));
+    assert_eq!(Some(false), without_keys().has_key(&preset));
     broker.lend([("SOME_KEY".to_owned(), "sk-lent-99".to_owned())].into());
     let asked = broker.stream(&preset, BODY.to_owned(), |_| {});
     may_move_between_threads(&asked);

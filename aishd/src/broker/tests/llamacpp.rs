@@ -8,8 +8,8 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use super::super::Broker;
 use super::scripted::preset;
+use super::without_keys;
 use crate::core::preset::{Backend, KeySource, Models, Preset, Timeouts};
 use crate::core::reply::{Delta, Failure, FailureClass, Finish};
 
@@ -90,7 +90,7 @@ async fn a_real_server_streams_and_calls_and_refuses() {
     let Some(llama) = Llama::start(&["--key", "sk-local", "--ping", "1"]).await else {
         return;
     };
-    let broker = Broker::new(|_| None);
+    let broker = without_keys();
     let preset = llama.preset(KeySource::Literal("sk-local".to_owned()));
     let ask = |content: &str, tools| broker.stream(&preset, body(content, tools), |_| {});
 
@@ -146,7 +146,7 @@ async fn a_real_server_is_free_after_a_cancel_and_may_be_killed() {
     let Some(mut llama) = Llama::start(&[]).await else {
         return;
     };
-    let broker = Broker::new(|_| None);
+    let broker = without_keys();
     let preset = llama.preset(KeySource::None);
 
     let mut endless = String::new();
@@ -199,7 +199,7 @@ async fn a_real_server_is_found() {
         local_servers: vec![llama.url.clone()],
         ..Models::default()
     };
-    let broker = Broker::new(|_| None);
+    let broker = without_keys();
     let discovery = broker.discover(&models).await;
     let place = llama.url.trim_start_matches("http://");
     assert_eq!(

@@ -1,7 +1,20 @@
 //! The broker against recorded and written streams, against hostile servers, and against a real one.
 
+use std::collections::BTreeMap;
+
+use super::Broker;
+use crate::child::Children;
+
 mod discovery;
 mod hostile;
 mod llamacpp;
 mod scripted;
 mod streams;
+
+fn with_key(key: fn(&str) -> Option<String>) -> Broker {
+    Broker::new(key, Children::new(BTreeMap::new()))
+}
+
+fn without_keys() -> Broker {
+    with_key(|_| None)
+}

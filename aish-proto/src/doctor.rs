@@ -1,0 +1,38 @@
+//! `daemon/doctor`: what the daemon finds when it looks itself over.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::method::{Empty, methods};
+
+methods! {
+    /// Looks over the configuration, the models' servers and the store. Servers have two seconds to answer.
+    Doctor: "daemon/doctor", Observer, Unordered, Empty => DoctorResult;
+}
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    Ok,
+    /// It works, and somebody should know.
+    Warn,
+    Fail,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Check {
+    /// What was looked at: `config`, `store`, `model fast`.
+    pub check: String,
+    pub outcome: Outcome,
+    pub detail: String,
+    /// What to do about it; null when there is nothing to do.
+    pub fix: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DoctorResult {
+    pub checks: Vec<Check>,
+}

@@ -1,0 +1,288 @@
+//! `doctor`: is everything as it should be, and what to do where it is not (spec 80, 8.7). A daemon that hangs must
+//! not hang this: every question has a deadline.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use aish_proto::daemon::{ClientKind, Status, StatusResult};
+use aish_proto::doctor::{Check, Doctor, Outcome};
+use aish_proto::method::{Empty, Role};
+use aish_proto::version::{PROGRAM, PROTOCOL};
+use serde::Serialize;
+use tokio::process::Command;
+
+use crate::args::Global;
+use crate::desk::{self, Printed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::hello::{Link, Reach, Start, Wait};
+use crate::service;
+
+/// A daemon that lives says hello at once.
+const HELLO_WITHIN: Duration = Duration::from_secs(3);
+/// It asks servers, for two seconds at most.
+const LOOK_WITHIN: Duration = Duration::from_secs(6);
+const PROGRAM_WITHIN: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug, Serialize)]
+struct Report {
+    v: u32,
+    version: &'static str,
+    protocol: u32,
+    system: String,
+    checks: Vec<Check>,
+}
+
+pub async fn run(reach: &Reach, global: &Global) -> Result<Printed, Failure> {
+    let reach = Reach {
+        start: Start::Forbidden,
+        kind: ClientKind::Ctl,
+        role: Role::Driver,
+        deadline: HELLO_WITHIN,
+        ..reach.clone()
+    };
+    let (mut checks, link) = daemon(&reach).await;
+    if let Some(link) = link {
+        checks.extend(from_daemon(&link).await);
+    }
+    checks.push(service::check(&reach.around).await);
+    checks.push(terminal(&reach).await);
+    let report = Report {
+        v: 1,
+        version: PROGRAM,
+        protocol: PROTOCOL,
+        system: system(),
+        checks,
+    };
+    let failed = report.checks.iter().any(|it| it.outcome == Outcome::Fail);
+    let printed = desk::print(global, &report, || text(&report))?;
+    let exit = if failed { Exit::FAILED } else { Exit::DONE };
+    Ok(Printed { exit, ..printed })
+}
+
+#[must_use]
+pub(crate) fn check(name: &str, outcome: Outcome, detail: String, fix: Option<&str>) -> Check {
+    Check {
+        check: name.to_owned(),
+        outcome,
+        detail,
+        fix: fix.map(str::to_owned),
+    }
+}
+
+/// Whether the daemon answers, and the connection to it.
+async fn daemon(reach: &Reach) -> (Vec<Check>, Option<Link>) {
+    let socket = reach.socket.display();
+    if let Err(error) = tokio::net::UnixStream::connect(&reach.socket).await {
+        let detail = format!("does not run: {socket} ({error})");
+        let fix = if reach.around.has_socket_unit() {
+            "aishctl service start"
+        } else {
+            "nothing: it starts with the first aishctl ask"
+        };
+        return (
+            vec![check("daemon", Outcome::Warn, detail, Some(fix))],
+            None,
+        );
+    }
+    let opened = tokio::time::timeout(LOOK_WITHIN, reach.open(Wait::No)).await;
+    let link = match opened {
+        Ok(Ok(link)) => link,
+        Ok(Err(failure)) => {
+            let fix = failure.hint.as_deref().filter(|it| *it != "aishctl status");
+            let fix = fix.unwrap_or("aishctl service restart, or end it: kill -9 its process");
+            let detail = format!("{socket}: {}{}", failure.message, holder(reach));
+            return (
+                vec![check("daemon", Outcome::Fail, detail, Some(fix))],
+                None,
+            );
+        }
+        Err(_elapsed) => {
+            let detail = format!(
+                "{socket}: it takes connections and does not answer{}",
+                holder(reach)
+            );
+            let fix = "aishctl service restart, or end it: kill -9 its process";
+            return (
+                vec![check("daemon", Outcome::Fail, detail, Some(fix))],
+                None,
+            );
+        }
+    };
+    let asked = link
+        .caller
+        .call_within::<Status>(Empty {}, Some(HELLO_WITHIN));
+    let found = match asked.await {
+        Ok(status) => running(reach, &status),
+        Err(error) => check(
+            "daemon",
+            Outcome::Fail,
+            error.message,
+            error.hint.as_deref(),
+        ),
+    };
+    (vec![found], Some(link))
+}
+
+/// The process that holds the socket's lock, for somebody who has to end it.
+fn holder(reach: &Reach) -> String {
+    let lock = reach.socket.with_file_name("aishd.lock");
+    let pid = std::fs::read_to_string(lock).unwrap_or_default();
+    match pid.trim().parse::<u32>() {
+        Ok(pid) => format!(" (pid {pid})"),
+        Err(_) => String::new(),
+    }
+}
+
+fn running(reach: &Reach, status: &StatusResult) -> Check {
+    let server = &status.server;
+    let mode = |path: &Path| std::fs::symlink_metadata(path).map_or(0, |it| it.mode() & 0o777);
+    let directory = reach.socket.parent().unwrap_or(Path::new("/"));
+    let (socket_mode, directory_mode) = (mode(&reach.socket), mode(directory));
+    let detail = format!(
+        "aishd {}, pid {}, since {}, socket {socket_mode:04o} in {directory_mode:04o} {}",
+        server.version,
+        server.pid,
+        server.started_at,
+        directory.display()
+    );
+    if (socket_mode | directory_mode) & 0o077 != 0 {
+        let fix = format!("chmod 700 {}", directory.display());
+        return check("daemon", Outcome::Fail, detail, Some(&fix));
+    }
+    if server.version != PROGRAM {
+        let detail = format!("{detail}; this aishctl is {PROGRAM}");
+        let fix = if reach.around.has_socket_unit() {
+            "aishctl service restart"
+        } else {
+            "aishctl rpc daemon/shutdown; the next question starts the new one"
+        };
+        return check("daemon", Outcome::Warn, detail, Some(fix));
+    }
+    check("daemon", Outcome::Ok, detail, None)
+}
+
+async fn from_daemon(link: &Link) -> Vec<Check> {
+    let asked = link
+        .caller
+        .call_within::<Doctor>(Empty {}, Some(LOOK_WITHIN));
+    match asked.await {
+        Ok(result) => result.checks,
+        Err(error) => {
+            let hint = error.hint.as_deref();
+            vec![check("daemon/doctor", Outcome::Fail, error.message, hint)]
+        }
+    }
+}
+
+async fn terminal(reach: &Reach) -> Check {
+    let around = &reach.around;
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|it| around.variable(it))
+        .unwrap_or("none");
+    let term = around.variable("TERM").unwrap_or("none");
+    let mut detail = format!("{term}, locale {locale}");
+    if around.variable("TMUX").is_some()
+        && let Some(version) = version("tmux", "-V").await
+    {
+        let _infallible = write!(detail, ", in {version}");
+    }
+    let lower = locale.to_lowercase();
+    if lower.contains("utf-8") || lower.contains("utf8") {
+        check("terminal", Outcome::Ok, detail, None)
+    } else {
+        let fix = "export LANG=C.UTF-8, or the locale of your language in UTF-8";
+        check("terminal", Outcome::Warn, detail, Some(fix))
+    }
+}
+
+/// The first line that a program says about itself.
+async fn version(program: &str, argument: &str) -> Option<String> {
+    let asked = Command::new(program)
+        .arg(argument)
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(PROGRAM_WITHIN, asked)
+        .await
+        .ok()?
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().next().map(str::to_owned)
+}
+
+fn system() -> String {
+    let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let name = text.lines().find_map(|it| it.strip_prefix("PRETTY_NAME="));
+    name.map_or_else(|| "Linux".to_owned(), |it| it.trim_matches('"').to_owned())
+}
+
+fn text(report: &Report) -> String {
+    let mut text = format!(
+        "aish {} · protocol {} · {}\n",
+        report.version, report.protocol, report.system
+    );
+    let widest = report
+        .checks
+        .iter()
+        .map(|it| it.check.chars().count())
+        .max();
+    let width = widest.unwrap_or(0);
+    let (mut failed, mut warned) = (0, 0);
+    for check in &report.checks {
+        let word = match check.outcome {
+            Outcome::Ok => "ok",
+            Outcome::Warn => {
+                warned += 1;
+                "warn"
+            }
+            Outcome::Fail => {
+                failed += 1;
+                "fail"
+            }
+        };
+        let _infallible = writeln!(
+            text,
+            " {word:<4}  {:<width$}  {}",
+            check.check, check.detail
+        );
+        if let Some(fix) = &check.fix {
+            let _infallible = writeln!(text, "{:indent$}→ {fix}", "", indent = width + 9);
+        }
+    }
+    match (failed, warned) {
+        (0, 0) => text.push_str("all is well\n"),
+        (failed, warned) => {
+            let _infallible = writeln!(text, "{failed} failed, {warned} warned");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_one_line_a_check_with_its_remedy_below() {
+        let report = Report {
+            v: 1,
+            version: "1",
+            protocol: 1,
+            system: "Debian".to_owned(),
+            checks: vec![
+                check("daemon", Outcome::Ok, "pid 7".to_owned(), None),
+                check(
+                    "model x",
+                    Outcome::Fail,
+                    "gone".to_owned(),
+                    Some("start it"),
+                ),
+            ],
+        };
+        let expected = "aish 1 · protocol 1 · Debian\n ok    daemon   pid 7\n fail  model x  gone\n                → start it\n1 failed, 0 warned\n";
+        assert_eq!(expected, text(&report));
+    }
+}

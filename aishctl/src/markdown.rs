@@ -1,0 +1,60 @@
+//! Markdown as it streams: text in, finished rows out (spec 80, 3.2). Pure: no IO, no clock, no terminal. What
+//! comes out depends on the text and the style, never on how the text was cut into pieces. Putting rows on a
+//! screen is the caller's part.
+
+mod block;
+mod blocks;
+mod code;
+mod container;
+mod flow;
+mod inline;
+mod line;
+mod link;
+mod markers;
+mod paragraph;
+mod row;
+mod style;
+mod table;
+
+pub use row::Row;
+pub use style::{Code, Colours, Glyphs, Links, Style};
+
+use blocks::Blocks;
+
+use crate::safe;
+
+/// Writes one text after the other.
+#[derive(Debug)]
+pub struct Writer {
+    blocks: Blocks,
+}
+
+impl Writer {
+    #[must_use]
+    pub fn new(style: Style) -> Self {
+        Self {
+            blocks: Blocks::new(style),
+        }
+    }
+
+    /// Takes the next piece of the text in; the rows that became final with it.
+    pub fn push(&mut self, text: &str) -> Vec<Row> {
+        for it in safe::screen(text).chars() {
+            self.blocks.take(it);
+        }
+        self.blocks.rows()
+    }
+
+    /// The text is over: the rows that were still open. What is pushed afterwards is another text.
+    pub fn finish(&mut self) -> Vec<Row> {
+        self.blocks.finish()
+    }
+
+    /// The terminal has another width now: for the rows to come.
+    pub fn resize(&mut self, width: Option<usize>) {
+        self.blocks.style.width = width;
+    }
+}
+
+#[cfg(test)]
+mod tests;

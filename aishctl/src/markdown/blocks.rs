@@ -1,0 +1,467 @@
+//! The open blocks, and the rows that come of them character by character.
+
+use super::block::{self, Extent, Inside, Opened, Start};
+use super::code::Highlighter;
+use super::container::{self, Container};
+use super::inline::{self, BREAK};
+use super::line::{self, Alignment, Fence};
+use super::paragraph::{self, MOST_HELD_ROWS, Paragraph};
+use super::row::{Face, Look, Row};
+use super::style::{Colours, Glyphs, Style};
+use super::table::Table;
+
+/// A line of code that is longer is given out in parts.
+const CODE_LINE_BYTES: usize = 64 << 10;
+/// A line that may be a row of a table is waited for so long.
+const TABLE_LINE_BYTES: usize = 4 << 10;
+/// A line is not looked at before it has so many bytes; after that, each time it has doubled.
+const FIRST_LOOK_BYTES: usize = 16;
+/// Text without a space is looked at so much later.
+const STRIDE_BYTES: usize = 256;
+const TAB_COLUMNS: usize = 4;
+const RULE_COLUMNS: usize = 40;
+
+#[derive(Debug)]
+pub(super) struct Blocks {
+    pub(super) style: Style,
+    containers: Vec<Container>,
+    leaf: Leaf,
+    /// What of the current line is not in the leaf.
+    line: String,
+    /// Characters of the current line.
+    columns: usize,
+    line_goes: LineGoes,
+    next_look_bytes: usize,
+    /// A row is to separate the next block from the one before, inside of so many containers.
+    gap: Option<usize>,
+    begun: bool,
+    rows: Vec<Row>,
+}
+
+/// Where the characters of the current line go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineGoes {
+    /// What it is has not been decided.
+    Nowhere,
+    ToTheParagraph,
+    ToTheCode,
+}
+
+/// The innermost open block.
+#[derive(Debug)]
+enum Leaf {
+    Nothing,
+    Paragraph(Box<Paragraph>),
+    Fence(Fence, Box<Highlighter>),
+    /// Code by its indentation, and the blank lines that are part of it if it goes on.
+    Indented(usize),
+    Html,
+    Table(Box<Table>),
+}
+
+impl Blocks {
+    pub(super) fn new(style: Style) -> Self {
+        Self {
+            style,
+            containers: Vec::new(),
+            leaf: Leaf::Nothing,
+            line: String::new(),
+            columns: 0,
+            line_goes: LineGoes::Nowhere,
+            next_look_bytes: FIRST_LOOK_BYTES,
+            gap: None,
+            begun: false,
+            rows: Vec::new(),
+        }
+    }
+
+    pub(super) fn take(&mut self, it: char) {
+        match it {
+            '\n' => self.end_line(),
+            '\t' => {
+                for _ in 0..TAB_COLUMNS - self.columns % TAB_COLUMNS {
+                    self.character(' ');
+                }
+            }
+            it => self.character(it),
+        }
+    }
+
+    pub(super) fn rows(&mut self) -> Vec<Row> {
+        std::mem::take(&mut self.rows)
+    }
+
+    /// The text is over.
+    pub(super) fn finish(&mut self) -> Vec<Row> {
+        if self.columns > 0 {
+            self.end_line();
+        }
+        self.close_leaf();
+        self.close_containers(0);
+        let rows = self.rows();
+        *self = Self::new(self.style);
+        rows
+    }
+
+    fn character(&mut self, it: char) {
+        self.columns += 1;
+        match self.line_goes {
+            LineGoes::ToTheParagraph => {
+                self.paragraph_text(it.encode_utf8(&mut [0; 4]));
+            }
+            LineGoes::ToTheCode => {
+                self.line.push(it);
+                if self.line.len() >= CODE_LINE_BYTES {
+                    self.code_part();
+                }
+            }
+            LineGoes::Nowhere => {
+                self.line.push(it);
+                let bytes = self.line.len();
+                let due = self.next_look_bytes + if it == ' ' { 0 } else { STRIDE_BYTES };
+                if bytes > self.most_bytes() {
+                    self.begin_line(Extent::Cut);
+                } else if bytes >= due {
+                    self.next_look_bytes = bytes * 2;
+                    self.begin_line(Extent::Part);
+                }
+            }
+        }
+    }
+
+    /// How long a line may be whose meaning only its end tells.
+    fn most_bytes(&self) -> usize {
+        match self.leaf {
+            Leaf::Fence(..) | Leaf::Indented(_) => CODE_LINE_BYTES,
+            Leaf::Table(_) => TABLE_LINE_BYTES,
+            _ if self.line.trim_start().starts_with('|') => TABLE_LINE_BYTES,
+            Leaf::Nothing | Leaf::Paragraph(_) | Leaf::Html => {
+                self.room().saturating_mul(MOST_HELD_ROWS)
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        match self.line_goes {
+            LineGoes::Nowhere => self.begin_line(Extent::Whole),
+            LineGoes::ToTheParagraph => {}
+            LineGoes::ToTheCode => self.code_part(),
+        }
+        let (room, style) = (self.room(), self.style);
+        if let Leaf::Paragraph(paragraph) = &mut self.leaf {
+            let rows = paragraph.next_line(room, &style);
+            self.emit_all(rows);
+        }
+        self.line.clear();
+        self.columns = 0;
+        self.line_goes = LineGoes::Nowhere;
+        self.next_look_bytes = FIRST_LOOK_BYTES;
+    }
+
+    /// Decides what the line is, if that can be said.
+    fn begin_line(&mut self, extent: Extent) {
+        let line = std::mem::take(&mut self.line);
+        let inside = match &self.leaf {
+            Leaf::Nothing => Inside::Nothing,
+            Leaf::Paragraph(it) => Inside::Paragraph {
+                undecided: it.undecided().is_some(),
+                head: it.only_line(),
+            },
+            Leaf::Fence(fence, _) => Inside::Fence(fence),
+            Leaf::Indented(_) => Inside::Indented,
+            Leaf::Html => Inside::Html,
+            Leaf::Table(_) => Inside::Table,
+        };
+        let Some(plan) = block::plan(&line, extent, &self.containers, inside) else {
+            self.line = line;
+            return;
+        };
+        if let Start::Lazy(text) = plan.start {
+            self.paragraph_text(text);
+            self.line_goes = LineGoes::ToTheParagraph;
+            return;
+        }
+        let opens = !plan.opened.is_empty();
+        if plan.matched < self.containers.len() || opens {
+            self.close_leaf();
+            let before = self.containers.get(plan.matched).cloned();
+            self.close_containers(plan.matched);
+            self.open_containers(&plan.opened, before.as_ref());
+        }
+        // An item that begins with the end of its line: its text may be on the next.
+        if !(opens && matches!(plan.start, Start::Blank)) {
+            self.start(plan.start);
+        }
+    }
+
+    fn open_containers(&mut self, opened: &[Opened], before: Option<&Container>) {
+        for (at, it) in opened.iter().enumerate() {
+            let container = match it {
+                Opened::Quote => Container::quote(&self.style),
+                Opened::Item { marker, indent } => {
+                    let before = before.filter(|_| at == 0);
+                    Container::item(marker, *indent, before, &self.style)
+                }
+            };
+            self.containers.push(container);
+        }
+    }
+
+    fn start(&mut self, start: Start<'_>) {
+        match start {
+            Start::Blank => self.blank(),
+            Start::Fenced(text) => {
+                self.code_line(text);
+                self.line_goes = LineGoes::ToTheCode;
+            }
+            Start::FenceEnded => {
+                if let Leaf::Fence(fence, _) = std::mem::replace(&mut self.leaf, Leaf::Nothing) {
+                    self.aside(&fence.mark.to_string().repeat(fence.length), "end of code");
+                }
+            }
+            Start::Indented(text) => self.indented(text),
+            Start::Html(text) => {
+                self.expect_leaf(|it| matches!(it, Leaf::Html));
+                self.leaf = Leaf::Html;
+                let mut flow = super::flow::Flow::default();
+                let look = self.faint();
+                flow.push(text, &look, self.room());
+                let rows = flow.finish(self.room());
+                self.emit_all(rows);
+            }
+            Start::Rule => {
+                self.close_leaf();
+                let drawn = "─".repeat(self.room().min(RULE_COLUMNS));
+                self.aside(&drawn, "---");
+            }
+            Start::Heading(level, text) => {
+                self.close_leaf();
+                self.heading(level, text);
+            }
+            Start::Underline(level) => {
+                let leaf = std::mem::replace(&mut self.leaf, Leaf::Nothing);
+                if let Leaf::Paragraph(it) = leaf {
+                    self.heading(level, it.undecided().unwrap_or_default().trim());
+                }
+            }
+            Start::Fence(fence) => {
+                self.close_leaf();
+                let mark = fence.mark.to_string().repeat(fence.length);
+                let highlighter = Highlighter::new(fence.language(), &self.style);
+                let info = fence.info.as_str();
+                let space = if info.is_empty() { "" } else { " " };
+                self.aside(&format!("{mark}{info}"), &format!("code{space}{info}:"));
+                self.leaf = Leaf::Fence(fence, Box::new(highlighter));
+            }
+            Start::Command(text) => {
+                self.close_leaf();
+                let look = match self.style.colours {
+                    Colours::None => Look::default(),
+                    Colours::Sixteen | Colours::True => Look::of(Face::BOLD),
+                };
+                self.emit_text(text, &look);
+            }
+            Start::Delimiters(alignments) => self.table(alignments),
+            Start::Cells(text) => self.cells(text),
+            Start::Text(text) => self.text(text),
+            // Handled where the line began, for it leaves the containers as they are.
+            Start::Lazy(text) => self.paragraph_text(text),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.expect_leaf(|it| matches!(it, Leaf::Paragraph(_)));
+        let mut text = text;
+        if matches!(self.leaf, Leaf::Nothing) {
+            if let Some(innermost) = self.containers.last_mut() {
+                text = innermost.task(text, &self.style);
+            }
+            self.leaf = Leaf::Paragraph(Box::new(Paragraph::new(Look::default())));
+        }
+        self.paragraph_text(text);
+        self.line_goes = LineGoes::ToTheParagraph;
+    }
+
+    fn paragraph_text(&mut self, text: &str) {
+        let (room, style) = (self.room(), self.style);
+        if let Leaf::Paragraph(paragraph) = &mut self.leaf {
+            let rows = paragraph.text(text, room, &style);
+            self.emit_all(rows);
+        }
+    }
+
+    /// A line without text.
+    fn blank(&mut self) {
+        if let Leaf::Indented(blank) = &mut self.leaf {
+            *blank += 1;
+            return;
+        }
+        self.close_leaf();
+        self.show_bare_items(0);
+        self.leave_a_gap();
+    }
+
+    /// Items that have no text have their sign.
+    fn show_bare_items(&mut self, from: usize) {
+        if self
+            .containers
+            .iter()
+            .skip(from)
+            .any(Container::is_bare_item)
+        {
+            self.emit(&Row::default());
+        }
+    }
+
+    fn leave_a_gap(&mut self) {
+        if self.begun {
+            self.gap = Some(self.containers.len());
+        }
+    }
+
+    fn indented(&mut self, text: &str) {
+        self.expect_leaf(|it| matches!(it, Leaf::Indented(_)));
+        let blank = if let Leaf::Indented(blank) = self.leaf {
+            blank
+        } else {
+            0
+        };
+        for _ in 0..blank {
+            self.emit(&Row::default());
+        }
+        self.leaf = Leaf::Indented(0);
+        self.emit_text(&format!("    {text}"), &Look::default());
+    }
+
+    fn code_line(&mut self, text: &str) {
+        if let Leaf::Fence(_, highlighter) = &mut self.leaf {
+            let row = highlighter.row(text);
+            self.emit(&row);
+        }
+    }
+
+    /// A part of a line of code that is too long for one row.
+    fn code_part(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            self.code_line(&line);
+        }
+    }
+
+    fn heading(&mut self, level: usize, text: &str) {
+        let face = match level {
+            1 => Face::BOLD.and(Face::UNDERLINED),
+            _ => Face::BOLD,
+        };
+        let (look, source) = match (self.style.glyphs, self.style.colours) {
+            (Glyphs::Words, _) => (Look::default(), format!("heading {level}: {text}")),
+            (Glyphs::Drawn, Colours::None) => {
+                (Look::default(), format!("{} {text}", "#".repeat(level)))
+            }
+            (Glyphs::Drawn, Colours::Sixteen | Colours::True) => (Look::of(face), text.to_owned()),
+        };
+        let rows = paragraph::rows(&source, &look, self.room(), &self.style);
+        self.emit_all(rows);
+    }
+
+    fn table(&mut self, alignments: Vec<Alignment>) {
+        let leaf = std::mem::replace(&mut self.leaf, Leaf::Nothing);
+        if let Leaf::Paragraph(it) = leaf {
+            let head = it.only_line().unwrap_or_default().replace(BREAK, "");
+            self.leaf = Leaf::Table(Box::new(Table::new(line::cells(&head), alignments)));
+        }
+    }
+
+    fn cells(&mut self, text: &str) {
+        let (room, style) = (self.room(), self.style);
+        if let Leaf::Table(table) = &mut self.leaf {
+            table.row(line::cells(text));
+            if table.is_full() {
+                let rows = table.drain(room, &style);
+                self.emit_all(rows);
+            }
+        }
+    }
+
+    /// Closes the leaf unless it is the one that goes on.
+    fn expect_leaf(&mut self, goes_on: fn(&Leaf) -> bool) {
+        if !goes_on(&self.leaf) {
+            self.close_leaf();
+        }
+    }
+
+    fn close_leaf(&mut self) {
+        let (room, style) = (self.room(), self.style);
+        match std::mem::replace(&mut self.leaf, Leaf::Nothing) {
+            Leaf::Paragraph(paragraph) => {
+                let rows = paragraph.finish(room, &style);
+                self.emit_all(rows);
+            }
+            Leaf::Table(mut table) => {
+                let rows = table.drain(room, &style);
+                self.emit_all(rows);
+            }
+            Leaf::Indented(blank) if blank > 0 => self.leave_a_gap(),
+            Leaf::Nothing | Leaf::Fence(..) | Leaf::Indented(_) | Leaf::Html => {}
+        }
+    }
+
+    fn close_containers(&mut self, keep: usize) {
+        self.show_bare_items(keep);
+        self.containers.truncate(keep);
+        self.gap = self.gap.map(|it| it.min(keep));
+    }
+
+    fn room(&self) -> usize {
+        container::room(&self.containers, self.style.columns())
+    }
+
+    fn faint(&self) -> Look {
+        match self.style.colours {
+            Colours::None => Look::default(),
+            Colours::Sixteen | Colours::True => Look::of(Face::DIM),
+        }
+    }
+
+    /// A row that is not text of the answer: drawn, or said.
+    fn aside(&mut self, drawn: &str, said: &str) {
+        let text = match self.style.glyphs {
+            Glyphs::Drawn => drawn,
+            Glyphs::Words => said,
+        };
+        let look = self.faint();
+        self.emit_text(text, &look);
+    }
+
+    /// One row, however long.
+    fn emit_text(&mut self, text: &str, look: &Look) {
+        let mut row = Row::default();
+        for part in inline::literal(text, look) {
+            if let inline::Part::Text(text, look) = part {
+                row.push(&text, &look);
+            }
+        }
+        self.emit(&row);
+    }
+
+    fn emit_all(&mut self, rows: Vec<Row>) {
+        for row in rows {
+            self.emit(&row);
+        }
+    }
+
+    fn emit(&mut self, row: &Row) {
+        if let Some(depth) = self.gap.take() {
+            let outer = self.containers.get(..depth).unwrap_or_default();
+            self.rows.push(container::between(outer, &self.style));
+        }
+        let columns = self.style.columns();
+        let mut whole = container::in_front(&mut self.containers, columns, &self.style);
+        if row.is_empty() {
+            whole.trim_end();
+        }
+        whole.append(row);
+        self.rows.push(whole);
+        self.begun = true;
+    }
+}

@@ -1,0 +1,254 @@
+//! Emphasis, code, links: the text inside of a block. The parser gets one line at a time, behind a guard that
+//! keeps it from seeing the beginning of a block there.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+use super::link;
+use super::row::{Colour, Face, Look};
+use super::style::{Colours, Glyphs, Links, Style};
+use crate::safe;
+
+/// A line break that the author wanted. No text has it: [`crate::safe::screen`] takes it out.
+pub(super) const BREAK: char = '\u{1}';
+const GUARD: &str = "\u{2} ";
+
+/// A part of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Text(String, Look),
+    Break,
+}
+
+/// The parts of a text that has no line feed; [`BREAK`] stands for those that count.
+pub(super) fn parts(source: &str, base: &Look, style: &Style) -> Vec<Part> {
+    let guarded = format!("{GUARD}{source}");
+    let mut reader = Reader {
+        source: &guarded,
+        style,
+        looks: vec![base.clone()],
+        links: Vec::new(),
+        parts: Vec::new(),
+    };
+    for (event, range) in
+        Parser::new_ext(&guarded, Options::ENABLE_STRIKETHROUGH).into_offset_iter()
+    {
+        reader.event(event, range);
+    }
+    reader.parts
+}
+
+/// The text as it is, markers and all.
+pub(super) fn literal(source: &str, base: &Look) -> Vec<Part> {
+    let mut parts = Vec::new();
+    push(&mut parts, source, base);
+    parts
+}
+
+/// The only way for text into a part. An entity may stand for any character, an escape for one, so what the parser
+/// gives is looked at again.
+fn push(parts: &mut Vec<Part>, text: &str, look: &Look) {
+    for (at, piece) in text.split(BREAK).enumerate() {
+        if at > 0 {
+            parts.push(Part::Break);
+        }
+        let piece = &safe::screen(piece).replace(['\n', '\t'], " ");
+        match parts.last_mut() {
+            Some(Part::Text(before, same)) if same == look => before.push_str(piece),
+            Some(_) | None if piece.is_empty() => {}
+            Some(_) | None => parts.push(Part::Text(piece.to_owned(), look.clone())),
+        }
+    }
+}
+
+struct Reader<'a> {
+    source: &'a str,
+    style: &'a Style,
+    looks: Vec<Look>,
+    links: Vec<OpenLink>,
+    parts: Vec<Part>,
+}
+
+struct OpenLink {
+    address: String,
+    title: String,
+    label: String,
+}
+
+impl Reader<'_> {
+    fn event(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(tag) => self.start(tag, range),
+            Event::End(end) => self.end(end, &range),
+            Event::Text(text) => self.text(text.strip_prefix(GUARD).unwrap_or(&text)),
+            Event::Code(text) => self.code(&text, range),
+            Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
+            Event::SoftBreak => self.text(" "),
+            Event::HardBreak => self.parts.push(Part::Break),
+            // None of these is asked for, so they come as text.
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.text(&text);
+            }
+            Event::Rule | Event::TaskListMarker(_) => {}
+        }
+    }
+
+    fn look(&self) -> Look {
+        self.looks.last().cloned().unwrap_or_default()
+    }
+
+    fn text(&mut self, text: &str) {
+        for link in &mut self.links {
+            link.label.push_str(text);
+        }
+        let look = self.look();
+        push(&mut self.parts, text, &look);
+    }
+
+    fn code(&mut self, text: &str, range: Range<usize>) {
+        if self.style.colours == Colours::None && self.style.glyphs == Glyphs::Drawn {
+            let source = self.source.get(range).unwrap_or(text);
+            let source = source.replace(BREAK, "");
+            return self.text(&source);
+        }
+        let mut look = self.look();
+        look.colour = Some(Colour::Cyan);
+        self.looks.push(look);
+        self.text(&text.replace(BREAK, ""));
+        self.looks.pop();
+    }
+
+    fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
+        match tag {
+            Tag::Emphasis => self.face(Face::ITALIC, "*"),
+            Tag::Strong => self.face(Face::BOLD, "**"),
+            Tag::Strikethrough if self.is_tilde(&range) => self.text("~"),
+            Tag::Strikethrough => self.face(Face::STRUCK, "~~"),
+            Tag::Link {
+                dest_url, title, ..
+            } => self.link(&dest_url, &title),
+            Tag::Image {
+                dest_url, title, ..
+            } => {
+                self.link(&dest_url, &title);
+                self.text("[image: ");
+            }
+            // The guard makes everything one paragraph.
+            Tag::Paragraph
+            | Tag::Heading { .. }
+            | Tag::BlockQuote(_)
+            | Tag::CodeBlock(_)
+            | Tag::HtmlBlock
+            | Tag::List(_)
+            | Tag::Item
+            | Tag::FootnoteDefinition(_)
+            | Tag::DefinitionList
+            | Tag::DefinitionListTitle
+            | Tag::DefinitionListDefinition
+            | Tag::Table(_)
+            | Tag::TableHead
+            | Tag::TableRow
+            | Tag::TableCell
+            | Tag::Superscript
+            | Tag::Subscript
+            | Tag::MetadataBlock(_) => {}
+        }
+    }
+
+    fn end(&mut self, end: TagEnd, range: &Range<usize>) {
+        match end {
+            TagEnd::Emphasis => self.face_ends("*"),
+            TagEnd::Strong => self.face_ends("**"),
+            TagEnd::Strikethrough if self.is_tilde(range) => self.text("~"),
+            TagEnd::Strikethrough => self.face_ends("~~"),
+            TagEnd::Link => self.link_ends(),
+            TagEnd::Image => {
+                self.text("]");
+                self.link_ends();
+            }
+            TagEnd::Paragraph
+            | TagEnd::Heading(_)
+            | TagEnd::BlockQuote(_)
+            | TagEnd::CodeBlock
+            | TagEnd::HtmlBlock
+            | TagEnd::List(_)
+            | TagEnd::Item
+            | TagEnd::FootnoteDefinition
+            | TagEnd::DefinitionList
+            | TagEnd::DefinitionListTitle
+            | TagEnd::DefinitionListDefinition
+            | TagEnd::Table
+            | TagEnd::TableHead
+            | TagEnd::TableRow
+            | TagEnd::TableCell
+            | TagEnd::Superscript
+            | TagEnd::Subscript
+            | TagEnd::MetadataBlock(_) => {}
+        }
+    }
+
+    /// One tilde means "about" in what people and models write.
+    fn is_tilde(&self, range: &Range<usize>) -> bool {
+        !self
+            .source
+            .get(range.clone())
+            .is_some_and(|it| it.starts_with("~~"))
+    }
+
+    fn face(&mut self, face: Face, marker: &str) {
+        self.marker(marker);
+        let mut look = self.look();
+        look.face = look.face.and(face);
+        self.looks.push(look);
+    }
+
+    fn face_ends(&mut self, marker: &str) {
+        self.looks.pop();
+        self.marker(marker);
+    }
+
+    /// Where nothing can be coloured, the marker says it; words are read aloud without.
+    fn marker(&mut self, marker: &str) {
+        if self.style.colours == Colours::None && self.style.glyphs == Glyphs::Drawn {
+            self.text(marker);
+        }
+    }
+
+    fn link(&mut self, address: &str, title: &str) {
+        let mut look = self.look();
+        if self.style.colours != Colours::None {
+            look.face = look.face.and(Face::UNDERLINED);
+        }
+        if self.style.links == Links::Clickable {
+            look.link = link::clickable(address).map(Arc::from);
+        }
+        self.looks.push(look);
+        self.links.push(OpenLink {
+            address: address.to_owned(),
+            title: title.to_owned(),
+            label: String::new(),
+        });
+    }
+
+    fn link_ends(&mut self) {
+        let clickable = self.look().link.is_some();
+        self.looks.pop();
+        let Some(link) = self.links.pop() else { return };
+        let address = link::must_be_written(&link.address, &link.label, clickable)
+            .then(|| link::written(&link.address));
+        let title = (!link.title.is_empty()).then(|| format!("\"{}\"", link.title));
+        let inside: Vec<String> = address.into_iter().chain(title).collect();
+        if inside.is_empty() {
+            return;
+        }
+        let mut look = self.look();
+        if self.style.colours != Colours::None {
+            look.face = look.face.and(Face::DIM);
+        }
+        let between = if link.label.is_empty() { "" } else { " " };
+        let text = format!("{between}({})", inside.join(" "));
+        push(&mut self.parts, &text, &look);
+    }
+}

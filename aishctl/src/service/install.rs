@@ -1,0 +1,171 @@
+//! `service install` and `uninstall`: the files, and what the service manager is told of them.
+
+use super::InstallArgs;
+use super::control::{Control, SERVICE_UNIT, SOCKET_UNIT};
+use super::takeover::{self, Found, Manner};
+use super::units::{self, Lies, Unit};
+use crate::desk::Printed;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::hello::Reach;
+
+/// What becomes of units that somebody has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Changed {
+    Kept,
+    Taken,
+}
+
+pub(super) async fn install(reach: &Reach, args: InstallArgs) -> Result<Printed, Failure> {
+    let units = units::wanted(&reach.around)?;
+    if args.print {
+        let texts = units
+            .iter()
+            .map(|it| format!("# {}\n{}", it.path.display(), it.text));
+        return Ok(Printed::text(texts.collect::<Vec<_>>().join("\n")));
+    }
+    let lie = lie(&units)?;
+    if !args.force {
+        refuse_changed(&units, lie)?;
+    }
+    let control = Control::reach(&reach.around).await?;
+    in_the_managers_path(&control, &units).await?;
+    let mut told = String::new();
+    for (unit, lies) in units.iter().zip(lie) {
+        let path = unit.path.display();
+        let what = match lies {
+            Lies::Same => "unchanged",
+            Lies::Nothing => "written",
+            Lies::Ours | Lies::Theirs => "replaced",
+        };
+        if lies != Lies::Same {
+            unit.write()?;
+        }
+        told.push_str(&format!("{what:<9}  {path}\n"));
+    }
+    control.run(&["daemon-reload"]).await?;
+    let found = takeover::take_over(reach, &control, Manner::IfIdle).await?;
+    told.push_str(&begin(&control, found, args).await?);
+    if reach.around.variable("AISH_SOCKET").is_some() {
+        told.push_str("note       AISH_SOCKET is set here: clients of this shell go there and not to the service\n");
+    }
+    if super::state::lingers(&reach.around) == Some(false) {
+        told.push_str(
+            "hint       it ends when you log out; to keep it running: loginctl enable-linger\n",
+        );
+    }
+    Ok(Printed::text(told))
+}
+
+/// Enables the socket, and starts what may be started.
+async fn begin(control: &Control, found: Found, args: InstallArgs) -> Result<String, Failure> {
+    if let Found::Busy(why) = found {
+        control.run(&["enable", SOCKET_UNIT]).await?;
+        let hint = why.hint.unwrap_or_default();
+        return Ok(format!(
+            "enabled    {SOCKET_UNIT}\nnot begun  {}\nhint       {hint}\n",
+            why.message
+        ));
+    }
+    control.reset().await;
+    control.run(&["enable", "--now", SOCKET_UNIT]).await?;
+    let mut told = String::new();
+    if let Found::Gone(pid) = found {
+        told.push_str(&format!(
+            "ended      aishd {pid}, which was idle and no service\n"
+        ));
+    }
+    told.push_str(&format!("enabled    {SOCKET_UNIT}\n"));
+    if args.now {
+        control.run(&["start", SERVICE_UNIT]).await?;
+        told.push_str(&format!("started    {SERVICE_UNIT}\n"));
+    } else {
+        told.push_str("listening  aishd starts with its first client\n");
+    }
+    Ok(told)
+}
+
+pub(super) async fn uninstall(reach: &Reach, changed: Changed) -> Result<Printed, Failure> {
+    let units = match units::wanted(&reach.around) {
+        Ok(units) => units,
+        // A daemon that is gone is no reason to keep its units.
+        Err(_) => units::anywhere(&reach.around)?,
+    };
+    let lie = lie(&units)?;
+    if lie == [Lies::Nothing, Lies::Nothing] {
+        return Ok(Printed::text("nothing is installed\n".to_owned()));
+    }
+    if changed == Changed::Kept {
+        refuse_changed(&units, lie)?;
+    }
+    let control = Control::reach(&reach.around).await;
+    let mut told = String::new();
+    if let Ok(control) = &control {
+        control
+            .run(&["disable", "--now", SOCKET_UNIT, SERVICE_UNIT])
+            .await?;
+        told.push_str("stopped    aishd and its socket\n");
+    }
+    for (unit, lies) in units.iter().zip(lie) {
+        if lies != Lies::Nothing {
+            unit.remove()?;
+            told.push_str(&format!("removed    {}\n", unit.path.display()));
+        }
+        let drop_ins = unit.path.with_extension(format!(
+            "{}.d",
+            unit.path.extension().unwrap_or_default().to_string_lossy()
+        ));
+        if drop_ins.exists() {
+            told.push_str(&format!(
+                "kept       {}, which is yours\n",
+                drop_ins.display()
+            ));
+        }
+    }
+    match control {
+        Ok(control) => {
+            control.run(&["daemon-reload"]).await?;
+            control.reset().await;
+        }
+        Err(failure) => told.push_str(&format!("note       {}\n", failure.message)),
+    }
+    told.push_str("kept       conversations and configuration\n");
+    Ok(Printed::text(told))
+}
+
+fn lie(units: &[Unit; 2]) -> Result<[Lies; 2], Failure> {
+    let [first, second] = units;
+    Ok([first.lies()?, second.lies()?])
+}
+
+fn refuse_changed(units: &[Unit; 2], lie: [Lies; 2]) -> Result<(), Failure> {
+    let changed = units.iter().zip(lie).find(|(_, it)| *it == Lies::Theirs);
+    let Some((unit, _)) = changed else {
+        return Ok(());
+    };
+    let message = format!("{} was written or changed by somebody", unit.path.display());
+    Err(Failure::new(Exit::CONFLICT, message).hint(format!(
+        "move what you want to keep into a drop-in (systemctl --user edit {}), look at aishctl service install --print, then say --force",
+        unit.name
+    )))
+}
+
+/// Units that the service manager would never look at are no installation.
+async fn in_the_managers_path(control: &Control, units: &[Unit; 2]) -> Result<(), Failure> {
+    let path = control.manager("UnitPath").await;
+    let folder = units.first().and_then(|it| it.path.parent());
+    let known = folder.is_none_or(|folder| {
+        path.is_empty() || path.split_whitespace().any(|it| folder.as_os_str() == it)
+    });
+    if known {
+        return Ok(());
+    }
+    let folder = folder
+        .map(|it| it.display().to_string())
+        .unwrap_or_default();
+    Err(Failure::new(
+        Exit::FAILED,
+        format!("the service manager does not look for units in {folder}"),
+    )
+    .hint("it was started with another HOME or XDG_CONFIG_HOME than this shell has"))
+}

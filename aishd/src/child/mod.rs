@@ -1,0 +1,180 @@
+//! Every child process of the daemon (spec 00, Processes; R21), each behind a trampoline: a copy of this program that
+//! makes the child's surroundings clean, starts it, and outlives it until nothing that it started is left.
+//!
+//! The trampoline knows that the daemon is gone, `kill -9` included, by the end of its control socket. Not here: what is
+//! run and why, and deadlines; dropping the future or the [`Child`] ends the whole tree.
+
+pub mod keeper;
+pub mod running;
+pub mod spec;
+mod table;
+pub mod trampoline;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+use running::{Child, Control};
+use spec::{Failed, Job, Spec, Stage, Stream};
+use table::Table;
+
+/// This very program, also when its file was replaced since we started.
+const OURSELVES: &str = "/proc/self/exe";
+/// What a job may come to; the kernel would not take more as arguments and environment either.
+const MAX_JOB_BYTES: usize = 4 << 20;
+
+/// Starts children; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Children {
+    table: Arc<Table>,
+    base: Arc<BTreeMap<String, String>>,
+}
+
+/// A child was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    #[error("find {program}")]
+    NotFound {
+        program: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("execute {program}")]
+    NotExecutable {
+        program: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("enter {}", cwd.display())]
+    Directory {
+        cwd: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("start {program}")]
+    Refused {
+        program: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("start {program}: its arguments and environment are {bytes} bytes long")]
+    TooLong { program: String, bytes: usize },
+    /// Something between us and the child, such as the number of processes or descriptors.
+    #[error("start the keeper of {program}")]
+    Trampoline {
+        program: String,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Children {
+    /// Children that have `base` in their environment, and what each declares.
+    #[must_use]
+    pub fn new(base: BTreeMap<String, String>) -> Self {
+        Self::behind(PathBuf::from(OURSELVES), base)
+    }
+
+    /// As [`Children::new`], for a process that is no `aishd`: this one is the trampoline.
+    #[must_use]
+    pub fn behind(trampoline: PathBuf, base: BTreeMap<String, String>) -> Self {
+        Self {
+            table: Arc::new(Table::new(trampoline)),
+            base: Arc::new(base),
+        }
+    }
+
+    /// Returns when the program runs. There is no deadline; dropping the future ends what it has begun.
+    pub async fn spawn(&self, spec: &Spec) -> Result<Child, SpawnError> {
+        let program = || spec.program.clone();
+        let broken = |source| SpawnError::Trampoline {
+            program: program(),
+            source,
+        };
+        let job = Job::line(spec, &self.base).map_err(|error| broken(error.into()))?;
+        if job.len() > MAX_JOB_BYTES {
+            return Err(SpawnError::TooLong {
+                program: program(),
+                bytes: job.len(),
+            });
+        }
+        let (pipes, theirs) = pipes(spec).map_err(broken)?;
+        let mut control = self.start().await.map_err(broken)?;
+        control.hand_over(&job, &theirs).await.map_err(broken)?;
+        // Ours would keep the pipes open after the child has closed its own.
+        drop(theirs);
+        match control.started().await.map_err(broken)? {
+            Ok(pid) => Ok(Child::new(pid, pipes, control)),
+            Err(failed) => Err(refused(spec, failed)),
+        }
+    }
+
+    /// Waits until every child, and what they started, is gone. Needs the keeper to run.
+    pub async fn gone(&self) {
+        self.table.empty().await;
+    }
+
+    async fn start(&self) -> io::Result<Control> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let table = self.table.clone();
+        tokio::task::spawn_blocking(move || table.start(theirs)).await??;
+        Control::new(ours)
+    }
+}
+
+fn refused(spec: &Spec, failed: Failed) -> SpawnError {
+    let program = spec.program.clone();
+    let source = io::Error::from_raw_os_error(failed.errno);
+    match (failed.stage, source.kind()) {
+        (Stage::Directory, _) => SpawnError::Directory {
+            cwd: spec.cwd.clone(),
+            source,
+        },
+        (Stage::Program, io::ErrorKind::NotFound) => SpawnError::NotFound { program, source },
+        (Stage::Program, io::ErrorKind::PermissionDenied) => {
+            SpawnError::NotExecutable { program, source }
+        }
+        (Stage::Program | Stage::Limits, _) => SpawnError::Refused { program, source },
+    }
+}
+
+/// Our ends of the child's pipes.
+#[derive(Debug, Default)]
+struct Pipes {
+    stdin: Option<Sender>,
+    stdout: Option<Receiver>,
+    stderr: Option<Receiver>,
+}
+
+/// Our ends, and the child's standard input, output and error.
+fn pipes(spec: &Spec) -> io::Result<(Pipes, [OwnedFd; 3])> {
+    let mut ours = Pipes::default();
+    let stdin = match spec.stdin {
+        Stream::Null => File::open("/dev/null")?.into(),
+        Stream::Piped => {
+            let (theirs, writer) = io::pipe()?;
+            ours.stdin = Some(Sender::from_owned_fd(writer.into())?);
+            theirs.into()
+        }
+    };
+    let out = |stream, ours: &mut Option<Receiver>| -> io::Result<OwnedFd> {
+        match stream {
+            Stream::Null => Ok(File::options().write(true).open("/dev/null")?.into()),
+            Stream::Piped => {
+                let (reader, theirs) = io::pipe()?;
+                *ours = Some(Receiver::from_owned_fd(reader.into())?);
+                Ok(theirs.into())
+            }
+        }
+    };
+    let stdout = out(spec.stdout, &mut ours.stdout)?;
+    let stderr = out(spec.stderr, &mut ours.stderr)?;
+    Ok((ours, [stdin, stdout, stderr]))
+}

@@ -1,0 +1,178 @@
+//! What a child is to be, and what daemon and trampoline say to each other about it. Both are the same program, so these
+//! forms are nobody else's.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// A program to be started.
+#[derive(Clone)]
+pub struct Spec {
+    /// Looked for in the child's own PATH when it has no slash.
+    pub program: String,
+    pub args: Vec<String>,
+    /// What it has in its environment besides the base; a name of the base is replaced.
+    pub env: BTreeMap<String, String>,
+    pub cwd: PathBuf,
+    pub umask: u32,
+    pub limits: Limits,
+    pub privileges: Privileges,
+    pub stdin: Stream,
+    pub stdout: Stream,
+    pub stderr: Stream,
+}
+
+/// One of the three standard streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Null,
+    Piped,
+}
+
+/// What set-user-ID programs such as `sudo` can give to the child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Privileges {
+    AsUsual,
+    NoNew,
+}
+
+/// Limits of the kernel, for each process of the tree. There is never a core dump. What is above the daemon's own limit
+/// becomes that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// At least 64, because the trampoline has to live with it too.
+    pub open_files: Option<u64>,
+    pub file_bytes: Option<u64>,
+    pub cpu_seconds: Option<u64>,
+    /// Of the user, as the kernel counts; root has none.
+    pub processes: Option<u64>,
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+    /// Somebody killed the trampoline; what it kept is killed by the daemon.
+    Unknown,
+}
+
+impl Spec {
+    /// This program in this directory, with no input, its output in a pipe, and errors shown to nobody.
+    #[must_use]
+    pub fn new(program: impl Into<String>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            args: vec![],
+            env: BTreeMap::new(),
+            cwd: cwd.into(),
+            umask: 0o077,
+            limits: Limits::default(),
+            privileges: Privileges::AsUsual,
+            stdin: Stream::Null,
+            stdout: Stream::Piped,
+            stderr: Stream::Null,
+        }
+    }
+}
+
+/// Arguments and values may be secrets.
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spec")
+            .field("program", &self.program)
+            .field("args", &self.args.len())
+            .field("env", &self.env.keys())
+            .field("cwd", &self.cwd)
+            .field("limits", &self.limits)
+            .field("privileges", &self.privileges)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit status: {code}"),
+            Self::Signal(signal) => write!(f, "signal: {signal}"),
+            Self::Unknown => write!(f, "it was killed with its keeper"),
+        }
+    }
+}
+
+/// The line that the trampoline is sent, with the three streams beside it.
+#[derive(Deserialize)]
+pub(super) struct Job {
+    pub(super) program: String,
+    pub(super) args: Vec<String>,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) cwd: PathBuf,
+    pub(super) umask: u32,
+    pub(super) limits: Limits,
+    pub(super) privileges: Privileges,
+}
+
+impl Job {
+    pub(super) fn line(
+        spec: &Spec,
+        base: &BTreeMap<String, String>,
+    ) -> serde_json::Result<Vec<u8>> {
+        let mut env = base.clone();
+        env.extend(spec.env.clone());
+        let mut line = serde_json::to_vec(&serde_json::json!({
+            "program": spec.program,
+            "args": spec.args,
+            "env": env,
+            "cwd": spec.cwd,
+            "umask": spec.umask,
+            "limits": spec.limits,
+            "privileges": spec.privileges,
+        }))?;
+        line.push(b'\n');
+        Ok(line)
+    }
+}
+
+/// What the trampoline says, a line each. After the last it closes its end, and then nothing of the tree is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Report {
+    Started { pid: u32 },
+    Failed(Failed),
+    Ended(Exit),
+}
+
+/// Why the program was not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Failed {
+    pub(super) stage: Stage,
+    pub(super) errno: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Stage {
+    Directory,
+    Limits,
+    Program,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_declared_variable_goes_before_the_base_and_no_value_is_shown() {
+        let base = [("LANG", "C"), ("PATH", "/bin")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        let mut spec = Spec::new("x", "/");
+        spec.env = BTreeMap::from([("LANG".to_owned(), "s3cret".to_owned())]);
+        spec.args = vec!["--token=s3cret".to_owned()];
+        let line = Job::line(&spec, &BTreeMap::from(base)).unwrap();
+        let job: Job = serde_json::from_slice(&line).unwrap();
+        assert_eq!(
+            ("s3cret", "/bin"),
+            (job.env["LANG"].as_str(), job.env["PATH"].as_str())
+        );
+        assert!(!format!("{spec:?}").contains("s3cret"));
+    }
+}

@@ -1,0 +1,248 @@
+//! `aishd --child`: the process between the daemon and a program that it runs. It has no runtime and no configuration,
+//! and holds nothing but its control socket.
+//!
+//! The main thread makes the surroundings, starts the program and reaps until nothing is left. The other waits for the end
+//! of the control socket and then ends the tree.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::Mode;
+use rustix::io::{Errno, read, write};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, chdir, getpid,
+    getrlimit, set_child_subreaper, set_dumpable_behavior, setrlimit, setsid, umask, wait,
+};
+use rustix::stdio::stdin;
+use rustix::thread::{set_name, set_no_new_privs};
+
+use super::MAX_JOB_BYTES;
+use super::spec::{Exit, Failed, Job, Limits, Privileges, Report, Stage};
+use super::tree;
+
+/// The argument that makes this program a trampoline.
+pub(super) const ARGUMENT: &str = "--child";
+/// From SIGTERM to SIGKILL.
+const TERM_GRACE: Duration = Duration::from_secs(2);
+/// Between two walks that kill: the first comes soon, because a tree usually ends at once.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// The trampoline needs some descriptors to look at `/proc`.
+const MIN_OPEN_FILES: u64 = 64;
+
+/// Whether these arguments ask for a trampoline.
+#[must_use]
+pub fn is_asked_for(mut args: impl Iterator<Item = OsString>) -> bool {
+    args.nth(1).is_some_and(|it| it == ARGUMENT) && args.next().is_none()
+}
+
+/// Whoever started us may have left descriptors open without a mark; no child of ours gets them.
+pub fn keep_descriptors() {
+    close_fds::set_fds_cloexec(3, &[]);
+}
+
+/// Runs a trampoline to its end, which comes when nothing of what it started is left.
+#[must_use]
+pub fn main() -> ExitCode {
+    // Any of these may be refused by a sandbox around us; what cannot be done without shows below.
+    let _longer_name_in_ps = set_name(c"aish-child");
+    let _readable_by_others = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let _leader_already = setsid();
+    keep_descriptors();
+    let (job, streams) = match receive() {
+        Ok(Some(received)) => received,
+        // The daemon has gone, or wants it no more.
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(error) => {
+            let _nobody_reads = writeln!(
+                io::stderr(),
+                "aishd: {ARGUMENT} is for aishd itself: {error}"
+            );
+            return ExitCode::FAILURE;
+        }
+    };
+    // Before there are limits that could forbid a thread.
+    let guard = thread::Builder::new().spawn(end_with_the_daemon);
+    let started = match (set_child_subreaper(Some(getpid())), guard) {
+        (Err(error), _) => Err(failed(Stage::Limits)(error.into())),
+        (Ok(()), Err(error)) => Err(failed(Stage::Limits)(error)),
+        (Ok(()), Ok(_guard)) => start(&job, streams),
+    };
+    // It may hold secrets, and we may live long.
+    drop(job);
+    match started {
+        Ok(program) => {
+            report(Report::Started { pid: program });
+            reap(program);
+        }
+        Err(failed) => report(Report::Failed(failed)),
+    }
+    // Nothing is left, which is all that this says.
+    ExitCode::SUCCESS
+}
+
+/// The job and the three streams; `None` when the socket ends before the job does.
+fn receive() -> io::Result<Option<(Job, [OwnedFd; 3])>> {
+    let mut line = vec![];
+    let mut fds = vec![];
+    let mut piece = vec![0; 16 << 10];
+    loop {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut beside = RecvAncillaryBuffer::new(&mut space);
+        let mut into = [io::IoSliceMut::new(&mut piece)];
+        let got = match recvmsg(stdin(), &mut into, &mut beside, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => continue,
+            got => got?.bytes,
+        };
+        for message in beside.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                fds.extend(rights);
+            }
+        }
+        line.extend(&piece[..got]);
+        if got == 0 {
+            return Ok(None);
+        }
+        if line.ends_with(b"\n") {
+            break;
+        }
+        if line.len() > MAX_JOB_BYTES {
+            return Err(Errno::MSGSIZE.into());
+        }
+    }
+    let streams = fds
+        .try_into()
+        .map_err(|_other_number| io::Error::from(Errno::INVAL))?;
+    Ok(Some((serde_json::from_slice(&line)?, streams)))
+}
+
+fn failed(stage: Stage) -> impl Fn(io::Error) -> Failed {
+    move |error| Failed {
+        stage,
+        // Only what std itself refuses has no number: a NUL in an argument.
+        errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()),
+    }
+}
+
+fn start(job: &Job, streams: [OwnedFd; 3]) -> Result<u32, Failed> {
+    chdir(&job.cwd).map_err(|error| failed(Stage::Directory)(error.into()))?;
+    umask(Mode::from_raw_mode(job.umask & 0o777));
+    limit(&job.limits).map_err(|error| failed(Stage::Limits)(error.into()))?;
+    match job.privileges {
+        Privileges::AsUsual => {}
+        Privileges::NoNew => {
+            set_no_new_privs(true).map_err(|error| failed(Stage::Limits)(error.into()))?;
+        }
+    }
+    let [stdin, stdout, stderr] = streams.map(Stdio::from);
+    let mut command = Command::new(&job.program);
+    command
+        .args(&job.args)
+        .env_clear()
+        .envs(&job.env)
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr)
+        // So that `kill 0` in a script does not reach us.
+        .process_group(0);
+    let program = command.spawn().map_err(failed(Stage::Program))?.id();
+    // A directory that somebody works in cannot be unmounted.
+    let _stays = chdir("/");
+    Ok(program)
+}
+
+fn limit(limits: &Limits) -> Result<(), Errno> {
+    let open_files = limits.open_files.map(|it| it.max(MIN_OPEN_FILES));
+    let all = [
+        (Resource::Core, Some(0)),
+        (Resource::Nofile, open_files),
+        (Resource::Fsize, limits.file_bytes),
+        (Resource::Cpu, limits.cpu_seconds),
+        (Resource::Nproc, limits.processes),
+    ];
+    for (resource, wanted) in all {
+        let Some(wanted) = wanted else { continue };
+        let allowed = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let new = Some(wanted.min(allowed));
+        setrlimit(
+            resource,
+            Rlimit {
+                current: new,
+                maximum: new,
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// The daemon may be gone; then nobody wants to know.
+fn report(report: Report) {
+    let Ok(mut line) = serde_json::to_vec(&report) else {
+        return;
+    };
+    line.push(b'\n');
+    // Some bytes; a socket takes them as a whole.
+    let _nobody_reads = write(stdin(), &line);
+}
+
+/// Reaps the program and everything that comes to us when its parent dies. Whoever has no child has no descendants: an
+/// orphan among them would have become our child.
+fn reap(program: u32) {
+    let program = i32::try_from(program).ok().and_then(Pid::from_raw);
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if Some(pid) == program => report(Report::Ended(exit(status))),
+            Ok(_other) => {}
+            Err(Errno::INTR) => {}
+            Err(_no_child) => return,
+        }
+    }
+}
+
+fn exit(status: WaitStatus) -> Exit {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Unknown,
+    }
+}
+
+/// Waits for the end of the control socket; then asks all to end, and then forces them, until the main thread finds that
+/// nobody is left and ends the process.
+fn end_with_the_daemon() {
+    let mut nothing_more_is_said = [0; 64];
+    while let Ok(1..) | Err(Errno::INTR) = read(stdin(), &mut nothing_more_is_said) {}
+    let me = getpid();
+    for one in tree::below(me, &tree::all()) {
+        tree::send(&one, Signal::TERM);
+        // One that was stopped would not hear it.
+        tree::send(&one, Signal::CONT);
+    }
+    thread::sleep(TERM_GRACE);
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let killed = tree::kill(|| tree::below(me, &tree::all()));
+        if killed.ours == 0 && killed.not_ours > 0 {
+            return leave();
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// All that is left runs as another user, where we can do nothing.
+#[expect(
+    clippy::disallowed_methods,
+    clippy::exit,
+    reason = "the main thread waits for those that do not end"
+)]
+fn leave() {
+    std::process::exit(1);
+}

@@ -1,0 +1,239 @@
+//! `daemon/doctor`: the daemon looks itself over. Servers are asked all at the same moment, and none is waited for
+//! long; no prompt is sent to anybody.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use aish_proto::doctor::{Check, Doctor, DoctorResult, Outcome};
+use aish_proto::method::Empty;
+use futures_util::future::join_all;
+use jsonrpsee::RpcModule;
+use tokio::time::Instant;
+
+use super::refusal::Refusal;
+use super::{Call, Server, register};
+use crate::core::preset::{Backend, Endpoint, KeySource, Preset};
+use crate::core::reply::{Failure, FailureClass};
+
+const PROBE_LIMIT: Duration = Duration::from_secs(2);
+/// Somebody should know before the store has to refuse.
+const LITTLE_ROOM_BYTES: u64 = 256 << 20;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Doctor, _, _>(module, doctor);
+}
+
+async fn doctor(call: Call<Doctor>) -> Result<DoctorResult, Refusal> {
+    let Empty {} = call.params;
+    let server = &call.server;
+    let mut checks = vec![config(server)];
+    checks.extend(models(server).await);
+    checks.push(store(server));
+    Ok(DoctorResult { checks })
+}
+
+fn check(name: impl Into<String>, outcome: Outcome, detail: impl Into<String>) -> Check {
+    Check {
+        check: name.into(),
+        outcome,
+        detail: detail.into(),
+        fix: None,
+    }
+}
+
+fn fix(check: Check, fix: impl Into<String>) -> Check {
+    Check {
+        fix: Some(fix.into()),
+        ..check
+    }
+}
+
+fn config(server: &Server) -> Check {
+    let detail = match &server.about.config {
+        Some(path) => path.display().to_string(),
+        None => "there is none; everything has its default".to_owned(),
+    };
+    check("config", Outcome::Ok, detail)
+}
+
+async fn models(server: &Server) -> Vec<Check> {
+    let models = server.directory.models();
+    let presets: Vec<_> = models
+        .presets
+        .values()
+        .filter_map(|preset| match &preset.backend {
+            Backend::Http(endpoint) => Some((preset, endpoint)),
+            Backend::Demo => None,
+        })
+        .collect();
+    if presets.is_empty() {
+        return vec![found(server).await];
+    }
+    let asked = presets
+        .into_iter()
+        .map(|(preset, endpoint)| model(server, preset, endpoint));
+    join_all(asked).await
+}
+
+async fn model(server: &Server, preset: &Preset, endpoint: &Endpoint) -> Check {
+    let name = format!("model {}", preset.name);
+    let place = endpoint.base();
+    let broker = server.directory.broker();
+    if broker.has_key(preset) == Some(false) {
+        return no_key(name, endpoint);
+    }
+    let began = Instant::now();
+    let listed = broker.models_of(endpoint, PROBE_LIMIT).await;
+    let ms = began.elapsed().as_millis();
+    match listed {
+        Ok(models) if models.contains(&preset.model) => {
+            let detail = format!("{place} · {} is there · {ms} ms", preset.model);
+            check(name, Outcome::Ok, detail)
+        }
+        Ok(_) => {
+            let detail = format!("{place} answers, and does not list {}", preset.model);
+            let command = format!(
+                "aishctl model probe shows what it has; models.{}.model names one",
+                preset.name
+            );
+            fix(check(name, Outcome::Warn, detail), command)
+        }
+        Err(failure) => {
+            let what = match failure.class() {
+                FailureClass::Unreachable => "start that server, or correct the preset's endpoint",
+                FailureClass::Unauthorized => {
+                    "the server wants another key: correct the preset's key"
+                }
+                FailureClass::Rejected => {
+                    "not every server lists its models; a question shows whether it answers"
+                }
+                FailureClass::RateLimited => "try again later",
+                FailureClass::ContextOverflow
+                | FailureClass::Cut
+                | FailureClass::Config
+                | FailureClass::Storage => "look at the server's own log",
+            };
+            let outcome = match failure.class() {
+                FailureClass::Rejected | FailureClass::RateLimited => Outcome::Warn,
+                FailureClass::Unreachable
+                | FailureClass::Unauthorized
+                | FailureClass::ContextOverflow
+                | FailureClass::Cut
+                | FailureClass::Config
+                | FailureClass::Storage => Outcome::Fail,
+            };
+            let detail = format!("{place}: {}", what_happened(&failure));
+            fix(check(name, outcome, detail), what)
+        }
+    }
+}
+
+/// Without the name of the layer, which is for those who look at the code.
+fn what_happened(failure: &Failure) -> String {
+    let text = failure.to_string();
+    match text.split_once(": ") {
+        Some((_layer, rest)) => rest.to_owned(),
+        None => text,
+    }
+}
+
+fn no_key(name: String, endpoint: &Endpoint) -> Check {
+    let (detail, what) = match &endpoint.key {
+        KeySource::Env(variable) => (
+            format!("{variable} is not set in aishd, and nobody has lent it"),
+            format!(
+                "export {variable} in the shell that asks, or put it into ~/.config/aish/env (0600) and restart aishd"
+            ),
+        ),
+        KeySource::File(path) => (
+            format!("the key file {} cannot be used", path.display()),
+            format!("put the key there, and: chmod 600 {}", path.display()),
+        ),
+        KeySource::Command(_) | KeySource::Literal(_) | KeySource::None => (
+            "its key is empty".to_owned(),
+            "correct the preset's key".to_owned(),
+        ),
+    };
+    fix(check(name, Outcome::Fail, detail), what)
+}
+
+/// What is there when nothing is configured.
+async fn found(server: &Server) -> Check {
+    let asked = tokio::time::timeout(PROBE_LIMIT, server.directory.probe_models()).await;
+    let servers = asked.unwrap_or_default();
+    let answering = servers.iter().find(|it| it.models.is_ok());
+    match answering {
+        Some(it) => {
+            let detail = format!(
+                "none is configured; {} answers on this machine",
+                it.endpoint
+            );
+            check("models", Outcome::Ok, detail)
+        }
+        None => {
+            let detail = "none is configured and none was found on this machine: the demo answers";
+            let what = "start a local server such as Ollama, or name one in the configuration";
+            fix(check("models", Outcome::Warn, detail), what)
+        }
+    }
+}
+
+fn store(server: &Server) -> Check {
+    let health = server.directory.health();
+    let mut detail = format!(
+        "{} · journal {}",
+        server.about.state_dir.display(),
+        size(health.journal_bytes)
+    );
+    if let Some(ago) = health.synced_ago {
+        let _infallible = write!(detail, " · last synced {:.1} s ago", ago.as_secs_f64());
+    }
+    if let Some(free) = health.free_bytes {
+        let _infallible = write!(detail, " · {} free", size(free));
+    }
+    if let Some(problem) = health.problem {
+        let failed = check("store", Outcome::Fail, format!("{detail} · {problem}"));
+        return fix(
+            failed,
+            "aishd goes on by itself once the disk takes data again",
+        );
+    }
+    let repairs = health.repairs.join("; ");
+    if !repairs.is_empty() {
+        let warned = check("store", Outcome::Warn, format!("{detail} · {repairs}"));
+        return fix(
+            warned,
+            "nothing to do; look after the disk if it happens again",
+        );
+    }
+    match health.free_bytes {
+        Some(free) if free < LITTLE_ROOM_BYTES => fix(
+            check("store", Outcome::Warn, detail),
+            "make room on that disk; without any, questions are refused",
+        ),
+        Some(_) | None => check("store", Outcome::Ok, detail),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    let (unit, shift) = match bytes {
+        0..0x10_0000 => ("KiB", 10),
+        0x10_0000..0x4000_0000 => ("MiB", 20),
+        0x4000_0000.. => ("GiB", 30),
+    };
+    let tenths = (u128::from(bytes) * 10) >> shift;
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_for_people() {
+        assert_eq!("0.0 KiB", size(0));
+        assert_eq!("1.5 KiB", size(1536));
+        assert_eq!("1.0 MiB", size(1 << 20));
+        assert_eq!("12.2 GiB", size(13_100_000_000));
+    }
+}
