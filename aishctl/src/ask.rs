@@ -20,7 +20,7 @@ use crate::args::{AskArgs, Global};
 use crate::connect::{CallError, Caller};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::follow::{Follow, Followed, Target};
+use crate::follow::{Asks, Follow, Followed, Target};
 use crate::hello::{Link, Reach, Wait};
 use crate::input::{self, Given, Input};
 use crate::notice::Notices;
@@ -131,6 +131,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             },
         };
         let give_up = self.give_up();
+        let asks = self.asks();
         let follow = Follow {
             reach: self.reach,
             signals: self.signals,
@@ -138,6 +139,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             output: self.output,
             give_up,
             began: self.began,
+            asks,
         };
         let followed = follow.run(link, target).await;
         self.notices.settle();
@@ -147,6 +149,14 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         }
         let followed = followed?;
         self.finish(conversation, followed).await
+    }
+
+    fn asks(&self) -> Asks {
+        if may_prompt(&self.reach.around, self.global) {
+            Asks::Here
+        } else {
+            Asks::Elsewhere
+        }
     }
 
     async fn finish(
@@ -166,7 +176,8 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         let error = ended.and_then(|it| it.error.as_ref());
         let done = match (stopped, ended) {
             (Some(exit), _) => stopped_by(exit),
-            (None, Some(ended)) => outcome(conversation, ended.stop_reason, error, answer.text()),
+            (None, Some(ended)) => outcome(conversation, ended.stop_reason, error, answer.text())
+                .map(|exit| with_denials(exit, answer.denied)),
             (None, None) => Err(Failure::new(Exit::FAILED, "the answer did not end")),
         };
         let written = match self.output.form {
@@ -178,6 +189,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                     model: answer.model.as_deref(),
                     text: answer.text(),
                     tool_calls: &answer.tool_calls,
+                    denied: answer.denied,
                     usage: ended.and_then(|it| it.usage).map(Into::into),
                     stop_reason: ended.map(|it| it.stop_reason),
                     error: error
@@ -425,6 +437,15 @@ async fn put(caller: &Caller, text: &str) -> Result<BlobId, CallError> {
             return Ok(result.blob);
         }
         (blob, rest) = (Some(result.blob), more);
+    }
+}
+
+/// A complete answer in whose making something was not permitted has a code of its own.
+fn with_denials(exit: Exit, denied: u32) -> Exit {
+    if exit == Exit::DONE && denied > 0 {
+        Exit::DENIED
+    } else {
+        exit
     }
 }
 

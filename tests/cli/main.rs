@@ -13,6 +13,7 @@ mod ask;
 mod attach;
 mod autostart;
 mod commands;
+mod confirm;
 mod doctor;
 mod exit_codes;
 mod input;
