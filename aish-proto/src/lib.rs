@@ -11,6 +11,7 @@ pub mod event;
 pub mod id;
 pub mod limits;
 pub mod log;
+pub mod mcp;
 pub mod method;
 pub mod model;
 pub mod place;

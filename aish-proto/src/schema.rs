@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::event::{self, Envelope};
 use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
-use crate::{attach, confirm, conversation, daemon, doctor, error, log, model, turn, version};
+use crate::{attach, confirm, conversation, daemon, doctor, error, log, mcp, model, turn, version};
 
 /// One method as the documentation and the schema show it.
 #[derive(Clone, Debug)]
@@ -65,6 +65,18 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         turn::ReadResult,
         model::List,
         model::Probe,
+        mcp::List,
+        mcp::Tools,
+        mcp::Tool,
+        mcp::Connect,
+        mcp::Disconnect,
+        mcp::Restart,
+        mcp::Refresh,
+        mcp::Logs,
+        mcp::Resources,
+        mcp::ReadResource,
+        mcp::Prompts,
+        mcp::GetPrompt,
     ]
 }
 

@@ -27,9 +27,11 @@ use crate::conversation::Surroundings;
 use crate::conversation::directory::Directory;
 use crate::conversation::pending::Pending;
 use crate::core::event::At;
+use crate::core::mcp::settings::Mcp;
 use crate::core::policy::Policy;
 use crate::core::preset::Models;
 use crate::logging::{LogSettings, Logging};
+use crate::mcp::hub::{self, Hub};
 use crate::rpc::{About, GRACE_MS, Parts, Reloaded, Server, Stopping, listen};
 use crate::service::{self, Pulse};
 use crate::socket::{self, Socket, SocketError};
@@ -43,6 +45,9 @@ const WORKERS: usize = 2;
 const LAST_WAIT: Duration = Duration::from_secs(2);
 /// Time for children that do not want to end: two seconds until they are killed, and what a busy machine adds.
 const CHILDREN_WAIT: Duration = Duration::from_millis(3500);
+
+/// Time for MCP servers to end by themselves once their input is closed.
+const SESSIONS_WAIT: Duration = Duration::from_secs(1);
 
 /// Exit codes (spec 00, Processes).
 mod exit {
@@ -253,31 +258,16 @@ async fn run(
             return Err(error);
         }
     };
-    let repairs = store.repairs();
-    for repair in &repairs {
-        tracing::warn!("{repair}");
-    }
-    let about = About {
-        epoch: store.epoch(),
-        started_at: clock::now(),
-        socket: around.socket_path.clone(),
-        state_dir: around.state_dir.clone(),
-        config: source.file(),
-        repairs,
-    };
+    let about = about(&store, &around, &source);
     let stops = Stops::default();
     let children = Children::new(env::of_children());
     let keeper = children.keeper().context("become the keeper of children")?;
-    let broker = broker(&logging, children.clone());
-    let server = build(
-        about,
-        source,
-        settings,
-        logging,
-        store.clone(),
-        broker,
-        &stops,
-    );
+    let rooms = Rooms {
+        store: store.clone(),
+        broker: broker(&logging, children.clone()),
+        hub: hub(children.clone()),
+    };
+    let (server, mcp) = build(about, source, settings, logging, rooms, &stops);
     let resumed = server.directory.resume().unwrap_or_else(|error| {
         tracing::error!(%error, "look for unfinished turns");
         0
@@ -297,6 +287,7 @@ async fn run(
     tokio::select! {
         () = working => {}
         () = keeper.run() => {}
+        () = follow_mcp(&server.hub, mcp) => {}
     }
     if let Some(place) = place {
         place.remove();
@@ -306,10 +297,45 @@ async fn run(
     Ok(())
 }
 
+/// What does not change from here on.
+fn about(store: &Store, around: &Around, source: &Source) -> About {
+    let repairs = store.repairs();
+    for repair in &repairs {
+        tracing::warn!("{repair}");
+    }
+    About {
+        epoch: store.epoch(),
+        started_at: clock::now(),
+        socket: around.socket_path.clone(),
+        state_dir: around.state_dir.clone(),
+        config: source.file(),
+        repairs,
+    }
+}
+
 /// The broker, whose secrets the log learns before they are used.
 fn broker(logging: &Logging, children: Children) -> Broker {
     let redactor = logging.redactor();
     Broker::telling(env::key, children, move |secret| redactor.learn(secret))
+}
+
+/// The sessions with MCP servers; none is begun yet.
+fn hub(children: Children) -> Hub {
+    Hub::new(hub::Parts {
+        children,
+        environment: Box::new(env::key),
+        recall: Box::new(|_key| None),
+        keep: Box::new(|_key, _text| {}),
+        roots: Box::new(Vec::new),
+        elicitations: None,
+    })
+}
+
+/// What conversations work with.
+struct Rooms {
+    store: Store,
+    broker: Broker,
+    hub: Hub,
 }
 
 /// Puts the parts together.
@@ -318,19 +344,20 @@ fn build(
     source: Source,
     settings: Settings,
     logging: Logging,
-    store: Store,
-    broker: Broker,
+    rooms: Rooms,
     stops: &Stops,
-) -> Arc<Server> {
+) -> (Arc<Server>, watch::Receiver<Mcp>) {
     let (models, models_seen) = watch::channel(settings.models.clone());
     let (policy, policy_seen) = watch::channel(settings.policy.clone());
+    let (mcp, mcp_seen) = watch::channel(settings.mcp.clone());
+    let Rooms { store, broker, hub } = rooms;
     let directory = Directory::new(
         Surroundings {
             store,
             broker,
             models: models_seen,
             policy: policy_seen,
-            tools: Tools::new(),
+            tools: Tools::new(hub.clone()),
             pending: Pending::new(),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),
@@ -340,16 +367,23 @@ fn build(
     );
     let log = logging.ring();
     let limits = limits(&settings);
-    let reload = reloader(source, settings, logging, models, policy);
-    Arc::new(Server::new(Parts {
+    let told = Told {
+        models,
+        policy,
+        mcp,
+    };
+    let reload = reloader(source, settings, logging, told);
+    let server = Server::new(Parts {
         directory,
+        hub,
         about,
         limits,
         log,
         stop: watch::channel(None).0,
         closing: stops.closing.clone(),
         reload: Box::new(move || service::reloading(&reload)),
-    }))
+    });
+    (Arc::new(server), mcp_seen)
 }
 
 async fn open_store(state_dir: &Path, pulse: Arc<Pulse>) -> anyhow::Result<Store> {
@@ -405,13 +439,19 @@ fn say_ready() {
     let _nobody_reads = writeln!(stdout, "ready").and_then(|()| stdout.flush());
 }
 
+/// Who hears of a new configuration.
+struct Told {
+    models: watch::Sender<Arc<Models>>,
+    policy: watch::Sender<Arc<Policy>>,
+    mcp: watch::Sender<Mcp>,
+}
+
 /// Reads the configuration again; a bad one keeps the old (CFG-2). What needs a restart waits for it.
 fn reloader(
     source: Source,
     settings: Settings,
     logging: Logging,
-    models: watch::Sender<Arc<Models>>,
-    policy: watch::Sender<Arc<Policy>>,
+    told: Told,
 ) -> impl Fn() -> Reloaded + Send + Sync {
     let current = Mutex::new(settings);
     move || match source.load() {
@@ -427,8 +467,13 @@ fn reloader(
         Ok(settings) => {
             let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
             let changed = settings.changes_from(&current);
-            models.send_replace(settings.models.clone());
-            policy.send_replace(settings.policy.clone());
+            told.models.send_replace(settings.models.clone());
+            told.policy.send_replace(settings.policy.clone());
+            told.mcp.send_if_modified(|now| {
+                let differs = *now != settings.mcp;
+                now.clone_from(&settings.mcp);
+                differs
+            });
             logging.follow(&log_settings(&settings));
             tracing::info!(?changed, "configuration read again");
             *current = settings;
@@ -436,6 +481,18 @@ fn reloader(
                 changed,
                 errors: vec![],
             }
+        }
+    }
+}
+
+/// Keeps the sessions of MCP those of the configuration. It waits for no server.
+async fn follow_mcp(hub: &Hub, mut settings: watch::Receiver<Mcp>) {
+    loop {
+        let now = settings.borrow_and_update().clone();
+        hub.configure(now).await;
+        if settings.changed().await.is_err() {
+            // Nobody can change them any more.
+            std::future::pending::<()>().await;
         }
     }
 }
@@ -452,7 +509,9 @@ async fn stop_in_order(server: &Server, stops: &Stops, signals: Signals) {
         tracing::warn!("turns were still running; they end as interrupted");
     }
     stops.stopping.cancel();
-    server.directory.closed().await;
+    // Sessions that do not end in time are dropped, and their children's keepers do the rest.
+    let ending = tokio::time::timeout(SESSIONS_WAIT, server.hub.stop());
+    let ((), _in_time) = tokio::join!(server.directory.closed(), ending);
     server.farewell().await;
     stops.closing.cancel();
 }

@@ -10,6 +10,7 @@ pub mod core;
 pub mod daemon;
 pub mod failpoint;
 pub mod logging;
+pub mod mcp;
 pub mod rpc;
 pub mod service;
 pub mod socket;

@@ -67,7 +67,7 @@ impl Scene {
 }
 
 /// An id for a call that no other has.
-fn call_id() -> String {
+pub(crate) fn call_id() -> String {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     format!("call_{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }

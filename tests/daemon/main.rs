@@ -19,5 +19,6 @@ mod order;
 mod place;
 mod protocol;
 mod stop;
+mod tools;
 mod trust;
 mod turns;

@@ -28,7 +28,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "rpc",
-        &["clock", "conversation", "core", "logging", "tools"],
+        &["clock", "conversation", "core", "logging", "mcp", "tools"],
     ),
 ];
 

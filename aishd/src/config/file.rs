@@ -26,7 +26,7 @@ pub struct File {
     #[serde(default)]
     pub permissions: super::permissions::Permissions,
     #[serde(default)]
-    pub mcp: super::permissions::Mcp,
+    pub mcp: super::mcp::File,
     #[serde(default)]
     pub tools: super::permissions::Tools,
 }
@@ -148,7 +148,8 @@ pub fn read(path: &Path, named: bool) -> Result<Option<Found>, FileError> {
         message,
     })?;
     let private = mode & 0o077 == 0;
-    if !private && file.models.values().any(|it| it.key.is_some()) {
+    let holds_a_key = file.models.values().any(|it| it.key.is_some());
+    if !private && (holds_a_key || file.mcp.holds_a_token()) {
         return Err(FileError::Readable {
             path: shown(),
             mode,

@@ -31,13 +31,6 @@ pub struct Provider {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mcp {
-    #[serde(default)]
-    pub auto_approve: BTreeMap<String, bool>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Tools {
     /// Whether models are offered the daemon's own tools.
     pub builtin: Option<bool>,
@@ -46,7 +39,7 @@ pub struct Tools {
 /// The rules; what is wrong is added to `faults`, and nothing is taken from a file that has any.
 pub fn policy(
     permissions: &Permissions,
-    mcp: &Mcp,
+    auto_approve: &BTreeMap<String, bool>,
     tools: &Tools,
     faults: &mut Vec<String>,
 ) -> Policy {
@@ -65,7 +58,7 @@ pub fn policy(
         .iter()
         .filter_map(|it| pattern("permissions.deny", it));
     policy.deny = Patterns::new(deny.collect::<Vec<_>>());
-    for (text, approves) in &mcp.auto_approve {
+    for (text, approves) in auto_approve {
         if let Some(pattern) = pattern("mcp.auto_approve", text) {
             policy.auto_approve.insert(pattern, *approves);
         }
@@ -124,7 +117,12 @@ mod tests {
     fn check(text: &str, expected: &[&str]) {
         let file: File = toml::from_str(text).unwrap();
         let mut faults = vec![];
-        policy(&file.permissions, &file.mcp, &file.tools, &mut faults);
+        policy(
+            &file.permissions,
+            &file.mcp.auto_approve,
+            &file.tools,
+            &mut faults,
+        );
         assert_eq!(expected, faults, "{text}");
     }
 
@@ -138,13 +136,13 @@ mod tests {
         check(
             "[mcp.auto_approve]\n\"fs__r*\" = true\n",
             &[&format!(
-                "mcp.auto_approve: the tool name \"r*\" is empty, too long, or not printable ASCII{form}"
+                "mcp.auto_approve: \"fs__r*\" is no alias and tool with \"__\" between them{form}"
             )],
         );
         check(
             "[permissions]\ndeny = [\"*\"]\n",
             &[&format!(
-                "permissions.deny: \"*\" has no \"__\" between an alias and a tool{form}"
+                "permissions.deny: \"*\" is no alias and tool with \"__\" between them{form}"
             )],
         );
     }

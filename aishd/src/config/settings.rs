@@ -8,8 +8,9 @@ use std::time::Duration;
 use aish_proto::limits::CLIENT_STALL_MS;
 
 use super::file::{File, Model};
-use super::permissions;
+use super::{env, mcp, permissions};
 use crate::core::event::Source;
+use crate::core::mcp::settings::Mcp;
 use crate::core::policy::Policy;
 use crate::core::preset::{Backend, Endpoint, KeySource, Models, Preset, Timeouts};
 
@@ -35,6 +36,7 @@ pub struct Settings {
     pub max_conversations_in_memory: usize,
     pub client_stall: Duration,
     pub log: String,
+    pub mcp: Mcp,
 }
 
 impl Default for Settings {
@@ -51,6 +53,7 @@ impl Default for Settings {
             max_conversations_in_memory: 32,
             client_stall: Duration::from_millis(CLIENT_STALL_MS),
             log: "info".to_owned(),
+            mcp: Mcp::default(),
         }
     }
 }
@@ -74,7 +77,12 @@ impl Settings {
             ));
         }
         let default = default_model(file, &mut faults);
-        let policy = permissions::policy(&file.permissions, &file.mcp, &file.tools, &mut faults);
+        let policy = permissions::policy(
+            &file.permissions,
+            &file.mcp.auto_approve,
+            &file.tools,
+            &mut faults,
+        );
         let defaults = Self::default();
         let local_servers = match &file.discovery.servers {
             Some(servers) => {
@@ -91,6 +99,7 @@ impl Settings {
             }
             None => defaults.client_stall,
         };
+        let mcp = mcp::settings(&file.mcp, private, &env::key, &mut faults);
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -112,6 +121,7 @@ impl Settings {
                 .unwrap_or(defaults.max_conversations_in_memory),
             client_stall,
             log: file.logging.level.clone().unwrap_or(defaults.log),
+            mcp,
         })
     }
 
@@ -143,6 +153,7 @@ impl Settings {
             "discovery.servers",
         );
         note(before.log != self.log, "logging.level");
+        note(before.mcp != self.mcp, "mcp");
         changed
     }
 }
@@ -251,7 +262,7 @@ fn preset(name: &str, model: &Model, private: bool) -> Result<Preset, Vec<String
 }
 
 /// A path that begins with `~/`, in the home directory.
-fn home(path: &Path) -> std::path::PathBuf {
+pub(super) fn home(path: &Path) -> std::path::PathBuf {
     match (path.strip_prefix("~"), directories::BaseDirs::new()) {
         (Ok(rest), Some(dirs)) => dirs.home_dir().join(rest),
         (Ok(_) | Err(_), _) => path.to_path_buf(),
@@ -273,7 +284,7 @@ fn is_loopback(url: &str) -> bool {
 }
 
 /// `250ms`, `5s`, `10m`, `1h`.
-fn duration(key: &str, text: &str, faults: &mut Vec<String>) -> Option<Duration> {
+pub(super) fn duration(key: &str, text: &str, faults: &mut Vec<String>) -> Option<Duration> {
     let parsed = humantime::parse_duration(text)
         .ok()
         .filter(|it| !it.is_zero());

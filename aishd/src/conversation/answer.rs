@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use aish_proto::id::ConfirmId;
-use serde_json::Map;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::Conversation;
@@ -21,7 +21,11 @@ use crate::core::policy::Patterns;
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
 use crate::core::turn::{Answer, Input};
+use crate::store::ReadError;
 use crate::tools::builtin;
+
+/// How much of the log is read in one go.
+const PAGE_BYTES: usize = 1 << 20;
 
 impl Conversation {
     /// What the gate says of calls that have not begun.
@@ -36,6 +40,46 @@ impl Conversation {
             }
             judged
         })
+        .into_iter()
+        .map(|it| self.with_approved_definition(it))
+        .collect()
+    }
+
+    /// Adds to a question what its tool was when it was approved here, if it is not that any more (AUT-3).
+    fn with_approved_definition(&self, judged: Judged) -> Judged {
+        let Judged::Ask(mut confirm) = judged else {
+            return judged;
+        };
+        let approved = self.state.grants.approved.get(&confirm.tool).copied();
+        if let Some(approved) = approved.filter(|it| *it != confirm.definition_digest) {
+            confirm.approved_definition = self.definition(approved).unwrap_or_else(|error| {
+                tracing::warn!(conversation = %self.id, %error, "an approved definition cannot be read");
+                None
+            });
+        }
+        Judged::Ask(confirm)
+    }
+
+    /// A definition that was asked about here, from the newest confirm backwards.
+    fn definition(&self, digest: Sha) -> Result<Option<Value>, ReadError> {
+        let mut before = self.state.last_seq.next();
+        loop {
+            let store = &self.around.store;
+            let page = store.records_before(self.id, before, usize::MAX, PAGE_BYTES)?;
+            let Some(first) = page.first() else {
+                return Ok(None);
+            };
+            before = first.seq;
+            let found = page.into_iter().rev().find_map(|it| {
+                let Event::ConfirmRequested(asked) = it.event else {
+                    return None;
+                };
+                (asked.definition_digest == digest).then_some(asked.definition)
+            });
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
     }
 
     fn with_gate<T>(&self, work: impl FnOnce(Gate<'_>) -> T) -> T {
@@ -254,7 +298,7 @@ impl Conversation {
             Decision::AllowConversation => vec![this],
             Decision::AllowProvider => {
                 let catalog = self.around.tools.catalog();
-                let provider = confirm.tool.alias();
+                let provider = &confirm.tool.alias;
                 let all = catalog.of_provider(provider);
                 let others = all.filter(|it| it.name != confirm.tool);
                 let others = others.map(|it| (it.name.clone(), it.definition_digest()));
@@ -270,7 +314,7 @@ impl Conversation {
 
     fn raised_by(&self, decision: Decision, confirm: &Confirm, by: &Person) -> Option<Event> {
         let to = confirm.raise_to.filter(|_| decision.raises())?;
-        let provider = confirm.tool.alias();
+        let provider = &confirm.tool.alias;
         let policy = self.around.policy.borrow().clone();
         let from = policy.level(provider, &self.state.grants);
         Some(Event::PermissionChanged {

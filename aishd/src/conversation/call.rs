@@ -59,7 +59,8 @@ fn failed(content: &str) -> Returned {
 
 async fn output(started: Started) -> Output {
     match started.tools.work(&started.go) {
-        Work::Gone(text) => Output { ok: false, text },
+        Work::Refused(text) => Output { ok: false, text },
+        Work::Mcp => started.tools.ask(&started.go, &started.token).await,
         Work::Builtin(builtin::Call::Time) => builtin::time(),
         Work::Builtin(builtin::Call::ReadResult(wanted)) => {
             let (store, id, head) = (started.store, started.conversation, started.head);

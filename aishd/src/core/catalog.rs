@@ -41,7 +41,7 @@ impl Catalog {
     }
 
     pub fn of_provider<'a>(&'a self, provider: &'a Alias) -> impl Iterator<Item = &'a Arc<Tool>> {
-        self.iter().filter(move |it| it.name.alias() == provider)
+        self.iter().filter(move |it| it.name.alias == *provider)
     }
 
     /// What is wanted of it, in an order that stays the same, so that a server's prompt cache holds. What policy

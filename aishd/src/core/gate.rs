@@ -191,7 +191,7 @@ impl Gate<'_> {
             tool: tool.name.clone(),
             arguments: spelled(arguments),
             cwd: self.cwd.to_owned(),
-            server: tool.server.to_string(),
+            server: tool.place.to_string(),
             digest,
             definition: tool.definition(),
             definition_digest: tool.definition_digest(),
@@ -225,7 +225,7 @@ fn add_upgrade(content: &mut String, tool: &Tool, why: &Why) {
             content,
             ". {}; a person can do that with: aishctl perm grant {} {}",
             why.text(&tool.name),
-            tool.name.alias(),
+            tool.name.alias,
             level.number()
         );
     }

@@ -152,10 +152,7 @@ impl Patterns {
 impl Pattern {
     /// The two rules that could speak of a tool.
     fn covering(tool: &ToolName) -> [Self; 2] {
-        [
-            Self::Tool(tool.clone()),
-            Self::Provider(tool.alias().clone()),
-        ]
+        [Self::Tool(tool.clone()), Self::Provider(tool.alias.clone())]
     }
 }
 
@@ -190,7 +187,7 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
         turn,
         client,
     } = question;
-    let provider = tool.name.alias();
+    let provider = &tool.name.alias;
     if let Some(pattern) = policy.deny.covering(&tool.name) {
         return Verdict::Deny(Rule::Denied(pattern.clone()));
     }
@@ -249,7 +246,7 @@ impl Why {
             Self::EveryCall => "every call is asked about".to_owned(),
             Self::Level { has, needs } => format!(
                 "Permission upgrade required for {}: level {} → {}",
-                tool.alias(),
+                tool.alias,
                 has.number(),
                 needs.number()
             ),
@@ -288,12 +285,15 @@ impl FromStr for Pattern {
 
     fn from_str(text: &str) -> Result<Self, NameError> {
         if let Some(alias) = text.strip_suffix("__*") {
-            return Ok(Self::Provider(alias.parse()?));
+            let alias = alias.parse();
+            return alias
+                .map(Self::Provider)
+                .map_err(|_| NameError(text.to_owned()));
         }
         let name: ToolName = text.parse()?;
         // A star that is no whole provider would be read as one by people.
-        if name.tool().contains('*') {
-            return Err(NameError::Tool(name.tool().to_owned()));
+        if name.tool.contains('*') {
+            return Err(NameError(text.to_owned()));
         }
         Ok(Self::Tool(name))
     }

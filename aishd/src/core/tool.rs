@@ -23,6 +23,8 @@ pub struct Tool {
     pub annotations: Value,
     /// Whose it is: command, arguments and resolved program, or the origin of a URL (R11).
     pub server: Arc<str>,
+    /// The same for people: a command or a URL, without secrets.
+    pub place: Arc<str>,
     /// The level that a call needs (PRM-2).
     pub needs: Access,
     /// Calls of it may run beside others that only read (MCP-13).
@@ -144,6 +146,7 @@ pub(crate) mod tests {
             schema: json!({"type": "object"}),
             annotations: json!({}),
             server: "test".into(),
+            place: "test".into(),
             needs,
             reads_only: needs == Access::Read,
             reach: Reach::World,

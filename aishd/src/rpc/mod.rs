@@ -15,6 +15,7 @@ mod envelope;
 mod fit;
 pub mod listen;
 mod log;
+mod mcp;
 mod metrics;
 mod model;
 mod outbox;
@@ -44,10 +45,12 @@ use self::room::Rooms;
 use crate::conversation::directory::Directory;
 use crate::core::event::At;
 use crate::logging::Ring;
+use crate::mcp::hub::Hub;
 
 /// What every method is given.
 pub struct Server {
     pub directory: Directory,
+    pub hub: Hub,
     pub about: About,
     pub limits: Limits,
     /// The last lines of the log.
@@ -105,6 +108,7 @@ struct Counters {
 /// The parts that a server is made of.
 pub struct Parts {
     pub directory: Directory,
+    pub hub: Hub,
     pub about: About,
     pub limits: Limits,
     pub log: Ring,
@@ -160,6 +164,7 @@ impl Server {
     pub fn new(parts: Parts) -> Self {
         Self {
             directory: parts.directory,
+            hub: parts.hub,
             about: parts.about,
             limits: parts.limits,
             log: parts.log,
@@ -193,6 +198,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     turn::register_all(&mut module);
     confirm::register_all(&mut module);
     model::register_all(&mut module);
+    mcp::register_all(&mut module);
     blob::register_all(&mut module);
     module
 }

@@ -10,7 +10,7 @@ use crate::core::tool::{Reach, Tool};
 use crate::core::tool_name::ToolName;
 
 /// Whose they are.
-const PROVIDER: &str = "aish";
+pub(super) const PROVIDER: &str = "aish";
 const TIME: &str = "aish__time";
 const READ_RESULT: &str = "aish__read_result";
 /// Bytes that one call reads of a kept result, unless it says less.
@@ -66,6 +66,7 @@ fn tool(name: &str, description: &str, schema: Value, reach: Reach) -> Tool {
         schema,
         annotations: json!({"readOnlyHint": true, "openWorldHint": false}),
         server: "aishd".into(),
+        place: "aishd".into(),
         needs: Access::Read,
         reads_only: true,
         reach,
@@ -105,7 +106,7 @@ fn read_result(arguments: &Map<String, Value>) -> Result<ReadResult, String> {
 /// Whether a tool is the daemon's own.
 #[must_use]
 pub fn is_builtin(name: &ToolName) -> bool {
-    name.alias().as_str() == PROVIDER
+    name.alias.as_str() == PROVIDER
 }
 
 /// Whether a tool serves to read on in results.

@@ -3,42 +3,62 @@
 pub mod builtin;
 mod result;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 pub use self::result::{Output, returned};
+use crate::core::access::Access;
 use crate::core::catalog::Catalog;
 use crate::core::gate::Go;
-use crate::core::tool::Tool;
+use crate::core::mcp::server::{ServerStatus, Servers};
+use crate::core::mcp::tool as mcp;
+use crate::core::tool::{Reach, Tool};
+use crate::core::tool_name::ToolName;
+use crate::mcp::hub::Hub;
+use crate::mcp::{CallError, Side};
 
 /// All tools there are, and the way to run them; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Tools {
-    catalog: watch::Receiver<Arc<Catalog>>,
+    hub: Hub,
+    servers: watch::Receiver<Arc<Servers>>,
+    /// The catalog as of a toolset; made anew when that has changed.
+    made: Arc<Mutex<(Option<u64>, Arc<Catalog>)>>,
 }
 
 /// What a call needs to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     Builtin(builtin::Call),
-    /// It is not what was approved any more, or is gone.
-    Gone(String),
+    /// A server is asked.
+    Mcp,
+    /// It is not what was approved any more, or is no call.
+    Refused(String),
 }
 
 impl Tools {
-    /// The tools of the daemon itself.
+    /// The tools of the daemon itself and of these servers.
     #[must_use]
-    pub fn new() -> Self {
-        let catalog = Catalog::new(builtin::tools().map(Arc::new));
-        let (_never_changes, catalog) = watch::channel(Arc::new(catalog));
-        Self { catalog }
+    pub fn new(hub: Hub) -> Self {
+        let servers = hub.servers();
+        Self {
+            hub,
+            servers,
+            made: Arc::default(),
+        }
     }
 
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.catalog.borrow().clone()
+        let servers = self.servers.borrow().clone();
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.0 != Some(servers.toolset) {
+            *made = (Some(servers.toolset), Arc::new(catalog(&servers)));
+        }
+        made.1.clone()
     }
 
     /// What has to be done for a call, if the tool still is what the gate looked at (R3).
@@ -46,28 +66,80 @@ impl Tools {
     pub fn work(&self, go: &Go) -> Work {
         let name = &go.tool.name;
         let now = self.catalog().get(name).cloned();
-        match now {
-            Some(now) if same(&now, &go.tool) => match builtin::call(name, &go.arguments) {
-                Some(Ok(call)) => Work::Builtin(call),
-                Some(Err(why)) => Work::Gone(format!("[aish] tool dispatch failed: {why}")),
-                None => Work::Gone(format!("[aish] tool dispatch failed: unknown tool {name}")),
+        let is_same = |now: &Arc<Tool>| {
+            Arc::ptr_eq(now, &go.tool) || now.definition_digest() == go.tool.definition_digest()
+        };
+        if now.is_some_and(|it| !is_same(&it)) {
+            return Work::Refused(format!(
+                "[aish] tool dispatch failed: {name} changed after the call was let through; nothing ran"
+            ));
+        }
+        match builtin::call(name, &go.arguments) {
+            Some(Ok(call)) => Work::Builtin(call),
+            Some(Err(why)) => Work::Refused(format!("[aish] tool dispatch failed: {why}")),
+            // A server that has gone says so itself.
+            None => Work::Mcp,
+        }
+    }
+
+    /// Asks a server. Every failure becomes text for the model (MCP-10).
+    pub async fn ask(&self, go: &Go, cancel: &CancellationToken) -> Output {
+        let arguments = go.arguments.clone();
+        match self.hub.call(&go.tool.name, arguments, None, cancel).await {
+            Ok(outcome) => Output {
+                ok: !outcome.is_error,
+                text: outcome.text,
             },
-            Some(_) => Work::Gone(format!(
-                "[aish] tool dispatch failed: {name} changed after the call was approved; nothing ran"
-            )),
-            None => Work::Gone(format!("[aish] tool dispatch failed: unknown tool {name}")),
+            Err(error) => Output {
+                ok: false,
+                text: failed(&error),
+            },
         }
     }
 }
 
-impl Default for Tools {
-    fn default() -> Self {
-        Self::new()
+fn failed(error: &CallError) -> String {
+    let unknown = if error.may_have_happened() {
+        "; the effect of this call is unknown"
+    } else {
+        ""
+    };
+    match error.side() {
+        // What a server answered is an answer: it is not unknown.
+        Side::Dispatch => format!("[aish] tool dispatch failed: {error}"),
+        Side::Transport => format!("[aish] tool transport error: {error}{unknown}"),
+        Side::Cancelled => format!("[aish] cancelled{unknown}"),
     }
 }
 
-fn same(a: &Arc<Tool>, b: &Arc<Tool>) -> bool {
-    Arc::ptr_eq(a, b) || a.definition_digest() == b.definition_digest()
+fn catalog(servers: &Servers) -> Catalog {
+    let own = builtin::tools().map(Arc::new);
+    // No server can pass for the daemon itself.
+    let others = servers.list.iter();
+    let others = others.filter(|it| it.alias.as_str() != builtin::PROVIDER);
+    let offered = others.flat_map(|server| {
+        let tools = server.tools.iter();
+        tools.map(|tool| Arc::new(of_server(server, tool)))
+    });
+    Catalog::new(own.into_iter().chain(offered))
+}
+
+fn of_server(server: &ServerStatus, tool: &mcp::Tool) -> Tool {
+    let hints = tool.hints();
+    Tool {
+        name: ToolName {
+            alias: server.alias.clone(),
+            tool: tool.name.clone(),
+        },
+        description: tool.description.clone(),
+        schema: tool.input_schema.clone(),
+        annotations: tool.annotations.clone(),
+        server: server.identity.as_str().into(),
+        place: server.endpoint.as_str().into(),
+        needs: Access::from_hints(hints.read_only, hints.destructive),
+        reads_only: hints.read_only == Some(true),
+        reach: Reach::World,
+    }
 }
 
 /// A member of a call's arguments that has to be a text.

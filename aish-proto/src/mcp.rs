@@ -1,0 +1,289 @@
+//! `mcp/*`: the servers whose tools, resources and prompts the daemon holds (spec 30).
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::method::{Empty, methods};
+
+methods! {
+    /// The servers as they are now.
+    List: "mcp/list", Observer, Unordered, Empty => ListResult;
+    /// The tools that can be called, without their schemas.
+    Tools: "mcp/tools", Observer, Unordered, ToolsParams => ToolsResult;
+    /// One tool's whole definition.
+    Tool: "mcp/tool", Observer, Unordered, ToolParams => ToolResult;
+    /// Connects to a server until it is disconnected or the daemon ends; returns when its tools are there.
+    Connect: "mcp/connect", Driver, Unordered, ConnectParams => ConnectResult;
+    /// Ends a session and its calls in flight; a configured server comes back when the daemon is started again.
+    Disconnect: "mcp/disconnect", Driver, Unordered, ServerParams => Empty;
+    /// Ends a session and begins another; returns when that is there.
+    Restart: "mcp/restart", Driver, Unordered, ServerParams => Empty;
+    /// Lists the tools again, of one server or of all; returns when they are listed.
+    Refresh: "mcp/refresh", Driver, Unordered, RefreshParams => RefreshResult;
+    /// The newest 64 KiB that a server wrote to its standard error.
+    Logs: "mcp/logs", Observer, Unordered, ServerParams => LogsResult;
+    /// What a server can be asked to read.
+    Resources: "mcp/resources", Driver, Unordered, ServerParams => ResourcesResult;
+    /// Reads one resource.
+    ReadResource: "mcp/readResource", Driver, Unordered, ReadResourceParams => ReadResourceResult;
+    /// The prompts that a server keeps ready.
+    Prompts: "mcp/prompts", Driver, Unordered, ServerParams => PromptsResult;
+    /// One prompt, filled in.
+    GetPrompt: "mcp/getPrompt", Driver, Unordered, GetPromptParams => GetPromptResult;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListResult {
+    /// Grows whenever a tool came, went or changed.
+    pub toolset: u64,
+    pub servers: Vec<ServerStatus>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerStatus {
+    pub alias: String,
+    pub transport: Transport,
+    /// The URL, or the command with its arguments.
+    pub endpoint: String,
+    pub state: ServerState,
+    /// Why it is off or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What a person can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    pub since: String,
+    /// Who it says it is.
+    pub name: String,
+    pub version: String,
+    /// The protocol revision in use; empty before the first session.
+    pub protocol: String,
+    pub tools: u32,
+    pub resources: bool,
+    pub prompts: bool,
+    /// How long the last handshake took.
+    pub connect_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// What was odd: tools that were left out, revisions that differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Transport {
+    Http,
+    Stdio,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ServerState {
+    Off,
+    Connecting,
+    Ready,
+    Failed,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolsParams {
+    /// Of this server only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolsResult {
+    pub toolset: u64,
+    pub tools: Vec<ToolSummary>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolSummary {
+    /// `<alias>__<tool>`.
+    pub name: String,
+    /// One line of what the server says of it.
+    pub description: String,
+    /// As the server says; nothing is believed for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolParams {
+    /// `<alias>__<tool>`.
+    pub name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    pub description: String,
+    pub input_schema: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    pub annotations: Value,
+    /// SHA-256 over the definition and the server's identity.
+    pub digest: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConnectParams {
+    /// Absent: made from the host or the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
+    /// This, or `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The variable of the daemon that holds the token for `url`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth_env: Option<String>,
+    /// The program and its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// Values of the environment may be secrets.
+impl std::fmt::Debug for ConnectParams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConnectParams")
+            .field("alias", &self.alias)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectResult {
+    pub server: ServerStatus,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ServerParams {
+    pub alias: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RefreshParams {
+    /// Absent: every server that is not off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefreshResult {
+    pub toolset: u64,
+    /// What could not be asked, by alias.
+    pub failed: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LogsResult {
+    pub text: String,
+    /// Bytes before `text` that are gone.
+    pub lost: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourcesResult {
+    pub resources: Vec<Resource>,
+    /// Their URIs have names in braces that have to be filled in.
+    pub templates: Vec<Resource>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Resource {
+    pub uri: String,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReadResourceParams {
+    pub alias: String,
+    pub uri: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadResourceResult {
+    /// As the server sent them: `uri`, `mimeType`, and `text`, or `blob` in base64.
+    pub contents: Vec<Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptsResult {
+    pub prompts: Vec<Prompt>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Prompt {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<PromptArgument>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptArgument {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    pub required: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetPromptParams {
+    pub alias: String,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GetPromptResult {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// As the server sent them: `role` and `content`.
+    pub messages: Vec<Value>,
+}

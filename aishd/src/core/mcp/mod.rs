@@ -1,0 +1,9 @@
+//! MCP without its wires: how a server is reached, what its tools are, how it does, what a call gave.
+
+pub mod content;
+pub mod mirror;
+pub mod outcome;
+pub mod server;
+pub mod settings;
+pub mod text;
+pub mod tool;

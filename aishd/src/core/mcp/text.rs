@@ -1,0 +1,30 @@
+//! Texts of servers, cut where they enter (style, 24).
+
+/// At most `max` characters, with a mark where it was cut.
+#[must_use]
+pub fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}
+
+/// As [`cut`], on one line: runs of white space and control characters become one space.
+#[must_use]
+pub fn one_line(text: &str, max: usize) -> String {
+    let words = text.split(|it: char| it.is_whitespace() || it.is_control());
+    let words: Vec<&str> = words.filter(|it| !it.is_empty()).collect();
+    cut(&words.join(" "), max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_is_seen_and_splits_no_character() {
+        assert_eq!("añb", cut("añb", 3));
+        assert_eq!("añ…", cut("añb", 2));
+        assert_eq!("a b c", one_line(" a\n\tb\u{1b} c\r\n", 9));
+    }
+}

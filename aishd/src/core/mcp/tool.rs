@@ -1,0 +1,360 @@
+//! A tool's definition as a server sent it, read leniently: one bad definition costs itself only (MCP-2).
+
+use std::fmt::{self, Write as _};
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::mirror::{self, Mirrored};
+
+/// Caps of R13.
+pub const MAX_TOOLS: usize = 1024;
+const MAX_SCHEMA_BYTES: usize = 64 * 1024;
+const MAX_SCHEMA_DEPTH: usize = 32;
+const MAX_DESCRIPTION_BYTES: usize = 4 * 1024;
+/// As long as the specification allows; the model's wire has a limit of its own.
+const MAX_NAME_CHARS: usize = 128;
+
+/// One tool of one server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// As the server calls it.
+    pub name: String,
+    pub title: Option<String>,
+    /// At most 4 KiB of it, with a mark where it was cut.
+    pub description: String,
+    /// Every keyword as it was sent; an object that allows anything where there was none.
+    pub input_schema: Value,
+    pub output_schema: Option<Value>,
+    /// As sent, whatever is in it; [`Tool::hints`] is what can be believed to have been said.
+    pub annotations: Value,
+    /// Of the whole definition and the server's identity (R11).
+    pub digest: Digest,
+    /// Arguments that go into headers as well.
+    pub mirrored: Vec<Mirrored>,
+    /// As it was sent, to be kept and read again.
+    pub sent: Value,
+}
+
+/// SHA-256 over a definition in canonical JSON, together with the identity of its server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest(pub [u8; 32]);
+
+/// What the annotations say where they say it properly; anything else is nothing said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    pub read_only: Option<bool>,
+    pub destructive: Option<bool>,
+    pub idempotent: Option<bool>,
+    pub open_world: Option<bool>,
+}
+
+/// Whether the arguments of its calls travel where headers can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mirroring {
+    Headers,
+    None,
+}
+
+/// What a list of tools came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listed {
+    /// In the server's order, each name once.
+    pub tools: Vec<Tool>,
+    /// What was left out, and why.
+    pub remarks: Vec<String>,
+}
+
+/// Reads the entries of a list.
+#[must_use]
+pub fn read(entries: &[Value], identity: &str, mirroring: Mirroring) -> Listed {
+    let mut listed = Listed::default();
+    for entry in entries {
+        if listed.tools.len() >= MAX_TOOLS {
+            let more = format!("more than {MAX_TOOLS} tools; the rest is left out");
+            listed.remarks.push(more);
+            break;
+        }
+        match Tool::read(entry, identity, mirroring) {
+            Ok(tool) if listed.tools.iter().any(|it| it.name == tool.name) => {
+                let twice = format!("the tool {:?} is listed twice; the first counts", tool.name);
+                listed.remarks.push(twice);
+            }
+            Ok(tool) => listed.tools.push(tool),
+            Err(why) => {
+                let name = entry.get("name").and_then(Value::as_str);
+                let name: String = name.unwrap_or("(no name)").chars().take(64).collect();
+                let left_out = format!("the tool {name:?} is left out: {why}");
+                listed.remarks.push(left_out);
+            }
+        }
+    }
+    listed
+}
+
+impl Tool {
+    fn read(entry: &Value, identity: &str, mirroring: Mirroring) -> Result<Self, String> {
+        let Value::Object(sent) = entry else {
+            return Err("it is no object".to_owned());
+        };
+        let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
+        let fits = !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS;
+        if !fits || name.chars().any(|it| it.is_control() || it.is_whitespace()) {
+            return Err(format!(
+                "a name has 1 to {MAX_NAME_CHARS} characters and no white space"
+            ));
+        }
+        let schema = |key| sent.get(key).filter(|it| it.is_object()).cloned();
+        let input_schema = schema("inputSchema").unwrap_or_else(|| json!({"type": "object"}));
+        let output_schema = schema("outputSchema");
+        for schema in std::iter::once(&input_schema).chain(&output_schema) {
+            check_size(schema)?;
+        }
+        let mirrored = match mirroring {
+            Mirroring::Headers => mirror::find(&input_schema)?,
+            Mirroring::None => vec![],
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            title: title(sent),
+            description: description(sent),
+            input_schema,
+            output_schema,
+            annotations: sent.get("annotations").cloned().unwrap_or_default(),
+            digest: Digest::of(sent, identity),
+            mirrored,
+            sent: entry.clone(),
+        })
+    }
+
+    #[must_use]
+    pub fn hints(&self) -> Hints {
+        let said = |name| self.annotations.get(name).and_then(Value::as_bool);
+        Hints {
+            read_only: said("readOnlyHint"),
+            destructive: said("destructiveHint"),
+            idempotent: said("idempotentHint"),
+            open_world: said("openWorldHint"),
+        }
+    }
+}
+
+fn check_size(schema: &Value) -> Result<(), String> {
+    let mut level: Vec<&Value> = vec![schema];
+    for _ in 0..=MAX_SCHEMA_DEPTH {
+        level = level.into_iter().flat_map(children).collect();
+    }
+    if !level.is_empty() {
+        return Err(format!("its schema is deeper than {MAX_SCHEMA_DEPTH}"));
+    }
+    if schema.to_string().len() > MAX_SCHEMA_BYTES {
+        let most = MAX_SCHEMA_BYTES / 1024;
+        return Err(format!("its schema is longer than {most} KiB"));
+    }
+    Ok(())
+}
+
+pub(super) fn children(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(fields) => fields.values().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => vec![],
+    }
+}
+
+fn title(sent: &Map<String, Value>) -> Option<String> {
+    let annotated = sent.get("annotations").and_then(|it| it.get("title"));
+    let title = sent
+        .get("title")
+        .filter(|it| it.is_string())
+        .or(annotated)?;
+    Some(title.as_str()?.chars().take(MAX_NAME_CHARS).collect())
+}
+
+fn description(sent: &Map<String, Value>) -> String {
+    let text = sent.get("description").and_then(Value::as_str);
+    let text = text.unwrap_or_default();
+    if text.len() <= MAX_DESCRIPTION_BYTES {
+        return text.to_owned();
+    }
+    let kept = text.floor_char_boundary(MAX_DESCRIPTION_BYTES);
+    format!("{} [cut: {} bytes]", &text[..kept], text.len())
+}
+
+impl Digest {
+    fn of(sent: &Map<String, Value>, identity: &str) -> Self {
+        // The keys of a value are sorted, so this is one text for one definition.
+        let part = |name| sent.get(name).cloned().unwrap_or_default();
+        let canonical = json!({
+            "name": part("name"),
+            "description": part("description"),
+            "inputSchema": part("inputSchema"),
+            "annotations": part("annotations"),
+            "server": identity,
+        });
+        Self(Sha256::digest(canonical.to_string().as_bytes()).into())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|it| write!(f, "{it:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        self.0
+            .iter()
+            .take(4)
+            .try_for_each(|it| write!(text, "{it:02x}"))?;
+        f.write_str(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(entries: &Value) -> Listed {
+        read(
+            entries.as_array().unwrap(),
+            "http://127.0.0.1:1",
+            Mirroring::Headers,
+        )
+    }
+
+    #[track_caller]
+    fn check(entries: &Value, names: &[&str], remarks: &[&str]) {
+        let listed = listed(entries);
+        let seen: Vec<_> = listed.tools.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, seen);
+        assert_eq!(remarks.len(), listed.remarks.len(), "{:?}", listed.remarks);
+        for (part, remark) in remarks.iter().zip(&listed.remarks) {
+            assert!(remark.contains(part), "{remark}");
+        }
+    }
+
+    /// design/mcp, 2, row 1: whole lists were lost to one of these.
+    #[test]
+    fn one_bad_definition_costs_itself_only() {
+        check(
+            &json!([
+                {"name": "good", "inputSchema": {"type": "object"}},
+                {"name": "none"},
+                {"name": "null", "inputSchema": null},
+                {"name": "array", "inputSchema": []},
+                {"name": "hint", "annotations": {"readOnlyHint": "yes"}},
+                {"name": "also", "annotations": "all of it"},
+                {"name": 7}, {"description": "?"}, "text", null,
+                {"name": "two words"}, {"name": ""},
+                {"name": "good", "description": "again"},
+                {"name": "dots.are-fine_too"},
+            ]),
+            &[
+                "good",
+                "none",
+                "null",
+                "array",
+                "hint",
+                "also",
+                "dots.are-fine_too",
+            ],
+            &[
+                "(no name)",
+                "(no name)",
+                "no object",
+                "no object",
+                "two words",
+                "a name has",
+                "twice",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_hint_that_is_no_boolean_says_nothing() {
+        let hints = |annotations: Value| {
+            let listed = listed(&json!([{"name": "a", "annotations": annotations}]));
+            listed.tools[0].hints()
+        };
+        assert_eq!(Hints::default(), hints(json!("yes")));
+        assert_eq!(Hints::default(), hints(json!({"readOnlyHint": "yes"})));
+        let said = hints(json!({"readOnlyHint": true, "destructiveHint": false}));
+        assert_eq!(
+            (Some(true), Some(false)),
+            (said.read_only, said.destructive)
+        );
+    }
+
+    #[test]
+    fn definitions_have_limits() {
+        let mut deep = json!({});
+        for _ in 0..MAX_SCHEMA_DEPTH + 1 {
+            deep = json!({"properties": deep});
+        }
+        let wide = json!({"description": "x".repeat(MAX_SCHEMA_BYTES)});
+        check(
+            &json!([
+                {"name": "deep", "inputSchema": deep},
+                {"name": "wide", "inputSchema": wide},
+                {"name": "out", "outputSchema": wide},
+                {"name": "fits"}
+            ]),
+            &["fits"],
+            &["deeper than 32", "longer than 64 KiB", "longer than 64 KiB"],
+        );
+        let told = "é".repeat(MAX_DESCRIPTION_BYTES);
+        let listed = listed(&json!([{"name": "told", "description": told}]));
+        let description = &listed.tools[0].description;
+        assert!(
+            description.ends_with("é [cut: 8192 bytes]"),
+            "{description}"
+        );
+        let many: Vec<Value> = (0..MAX_TOOLS + 5)
+            .map(|it| json!({"name": format!("t{it}")}))
+            .collect();
+        let listed = read(&many, "", Mirroring::None);
+        assert_eq!(MAX_TOOLS, listed.tools.len());
+        assert!(listed.remarks[0].contains("more than 1024"));
+    }
+
+    #[test]
+    fn the_digest_is_of_all_that_a_person_approves() {
+        let digest = |definition: Value, identity: &str| {
+            let listed = read(&[definition], identity, Mirroring::None);
+            listed.tools[0].digest
+        };
+        let tool = json!({"name": "a", "description": "b", "inputSchema": {"x": 1, "y": 2}});
+        let first = digest(tool.clone(), "one");
+        let order = json!({"inputSchema": {"y": 2, "x": 1}, "description": "b", "name": "a"});
+        assert_eq!(first, digest(order, "one"));
+        assert_ne!(first, digest(tool.clone(), "two"));
+        for (key, value) in [
+            ("description", json!("c")),
+            ("inputSchema", json!({"x": 1})),
+            ("annotations", json!({})),
+        ] {
+            let mut other = tool.clone();
+            other[key] = value;
+            assert_ne!(first, digest(other, "one"), "{key}");
+        }
+        let mut same = tool;
+        same["icons"] = json!([]);
+        assert_eq!(first, digest(same, "one"));
+    }
+
+    /// design/mcp, 1.2: all keywords are kept, nothing is fetched.
+    #[test]
+    fn schemas_are_kept_as_they_are() {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$ref": "https://example.test/never-fetched",
+            "$defs": {"a": {"$anchor": "b", "unevaluatedProperties": false}},
+            "type": "object",
+        });
+        let listed = listed(&json!([{"name": "a", "inputSchema": schema}]));
+        assert_eq!(schema, listed.tools[0].input_schema);
+    }
+}

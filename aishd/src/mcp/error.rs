@@ -1,0 +1,185 @@
+//! How a session or a call fails.
+
+use crate::core::tool_name::{Alias, ToolName};
+
+pub use super::message::RpcError;
+
+/// A call gave no result. Its text is what stands behind `[aish] tool dispatch failed: ` or `[aish] tool transport
+/// error: ` (MCP-10); [`CallError::side`] says which.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CallError {
+    #[error("unknown tool {0}")]
+    UnknownTool(ToolName),
+    #[error("there is no MCP server {0}")]
+    UnknownServer(Alias),
+    /// The server answered with an error.
+    #[error("{}", .0.message)]
+    Rpc(RpcError),
+    #[error("MCP server {alias}: {failure}")]
+    Transport { alias: Alias, failure: Failure },
+    #[error("MCP server {alias} gave no answer within {seconds} s")]
+    TimedOut { alias: Alias, seconds: u64 },
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// Which half of MCP-10's table a failure belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Dispatch,
+    Transport,
+    Cancelled,
+}
+
+impl CallError {
+    #[must_use]
+    pub fn side(&self) -> Side {
+        match self {
+            Self::UnknownTool(_) | Self::UnknownServer(_) | Self::Rpc(_) => Side::Dispatch,
+            Self::Transport { .. } | Self::TimedOut { .. } => Side::Transport,
+            Self::Cancelled => Side::Cancelled,
+        }
+    }
+
+    /// Whether the server may have begun to do what it was asked for.
+    #[must_use]
+    pub fn may_have_happened(&self) -> bool {
+        match self {
+            Self::UnknownTool(_) | Self::UnknownServer(_) => false,
+            Self::Rpc(_) | Self::TimedOut { .. } | Self::Cancelled => true,
+            Self::Transport { failure, .. } => failure.may_have_happened(),
+        }
+    }
+}
+
+/// Why the wire to a server did not carry a question and its answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Failure {
+    /// It never left us.
+    #[error("not connected: {0}")]
+    NotConnected(String),
+    #[error("cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("authentication failed: HTTP {status}{}", token.reason())]
+    Auth { status: u16, token: Token },
+    #[error("HTTP {status}{}", said(.message))]
+    Http { status: u16, message: String },
+    /// The server does not know our session any more.
+    #[error("the session was lost: {0}")]
+    SessionLost(String),
+    #[error("the connection broke before the answer: {0}")]
+    Cut(String),
+    #[error("did not answer {0}")]
+    Silent(String),
+    /// A child that has gone.
+    #[error("the server ended: {0}")]
+    Ended(String),
+    #[error("the answer is longer than {0} MiB")]
+    TooLarge(usize),
+    #[error("the answer is not understood: {0}")]
+    Unreadable(String),
+}
+
+/// What was sent along to prove who we are (MCP-3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Token {
+    None,
+    Literal,
+    Env(String),
+    /// The variable holds nothing.
+    EnvUnset(String),
+}
+
+impl Token {
+    fn reason(&self) -> String {
+        match self {
+            Self::None => ", and no token is configured".to_owned(),
+            Self::Literal => ", with the token auth_token".to_owned(),
+            Self::Env(name) => format!(", with the token in {name}"),
+            Self::EnvUnset(name) => format!(", and the variable {name} is not set"),
+        }
+    }
+}
+
+impl Failure {
+    /// What a person can do about it.
+    #[must_use]
+    pub fn hint(&self, alias: &Alias) -> Option<String> {
+        match self {
+            Self::Auth { token, .. } => Some(match token {
+                Token::None => {
+                    format!("set mcp.servers.{alias}.auth_env to the variable that holds its token")
+                }
+                Token::Literal => format!("check mcp.servers.{alias}.auth_token"),
+                Token::Env(name) => {
+                    format!("check the value of {name} in the daemon's environment")
+                }
+                Token::EnvUnset(name) => {
+                    format!("start aishd with {name} in its environment")
+                }
+            }),
+            Self::Ended(_) => Some(format!("aishctl mcp logs {alias}")),
+            Self::NotConnected(_)
+            | Self::Unreachable(_)
+            | Self::Http { .. }
+            | Self::SessionLost(_)
+            | Self::Cut(_)
+            | Self::Silent(_)
+            | Self::TooLarge(_)
+            | Self::Unreadable(_) => None,
+        }
+    }
+
+    fn may_have_happened(&self) -> bool {
+        match self {
+            Self::NotConnected(_)
+            | Self::Unreachable(_)
+            | Self::Auth { .. }
+            | Self::SessionLost(_) => false,
+            Self::Http { .. }
+            | Self::Cut(_)
+            | Self::Silent(_)
+            | Self::Ended(_)
+            | Self::TooLarge(_)
+            | Self::Unreadable(_) => true,
+        }
+    }
+}
+
+fn said(message: &str) -> String {
+    if message.is_empty() {
+        String::new()
+    } else {
+        format!(": {message}")
+    }
+}
+
+/// How one exchange fails, before it is known whose call it was.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Broken {
+    Rpc(RpcError),
+    Failure(Failure),
+    TimedOut,
+    Cancelled,
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl Broken {
+    pub(super) fn of(self, alias: &Alias, limit: std::time::Duration) -> CallError {
+        let alias = alias.clone();
+        match self {
+            Self::Rpc(error) => CallError::Rpc(error),
+            Self::Failure(failure) => CallError::Transport { alias, failure },
+            Self::TimedOut => CallError::TimedOut {
+                alias,
+                seconds: limit.as_secs().max(1),
+            },
+            Self::Cancelled => CallError::Cancelled,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! HTTP+SSE as it was in 2024-11-05: one stream for all answers, which first names the address for questions.
+
+use std::sync::Arc;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Client, Url};
+
+use super::client::Address;
+use super::error::Failure;
+use super::http::{Kind, body, unsent};
+use super::inbox::{Inbox, Origin};
+use super::message;
+use super::sse::{Events, Place};
+
+/// Where questions go.
+#[derive(Debug)]
+pub(super) struct EventStream {
+    client: Client,
+    address: Address,
+    post: Url,
+}
+
+/// The other half: where answers come from.
+#[derive(Debug)]
+pub(super) struct Answers {
+    events: Events,
+    place: Place,
+}
+
+/// Opens the stream and waits for the address. The caller has the deadline.
+pub(super) async fn open(
+    client: Client,
+    address: Address,
+) -> Result<(EventStream, Answers), Failure> {
+    let request = client
+        .get(address.url.clone())
+        .headers(address.headers.clone())
+        .header(ACCEPT, "text/event-stream");
+    let response = request.send().await.map_err(|error| unsent(&error))?;
+    let status = response.status();
+    if !status.is_success() || Kind::of(&response) != Kind::Events {
+        return Err(Failure::Http {
+            status: status.as_u16(),
+            message: "it has no stream of events".to_owned(),
+        });
+    }
+    let mut answers = Answers {
+        events: Events::new(body(response)),
+        place: Place::default(),
+    };
+    while let Some(event) = answers.events.next(&mut answers.place).await {
+        let event = event?;
+        if event.kind == "endpoint" {
+            let post = endpoint(&address.url, event.data.trim())?;
+            let stream = EventStream {
+                client,
+                address,
+                post,
+            };
+            return Ok((stream, answers));
+        }
+    }
+    let why = "its stream of events ended before it named an address";
+    Err(Failure::Unreadable(why.to_owned()))
+}
+
+/// The token goes to the configured origin only (R22).
+fn endpoint(base: &Url, said: &str) -> Result<Url, Failure> {
+    let post = base.join(said).ok();
+    let same = post.filter(|it| it.origin() == base.origin());
+    same.ok_or_else(|| Failure::Unreadable("it names an address on another server".to_owned()))
+}
+
+impl EventStream {
+    pub(super) async fn send(&self, body: String) -> Result<(), Failure> {
+        let request = self
+            .client
+            .post(self.post.clone())
+            .headers(self.address.headers.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .body(body);
+        let response = request.send().await.map_err(|error| unsent(&error))?;
+        match response.status() {
+            status if status.is_success() => Ok(()),
+            status if matches!(status.as_u16(), 401 | 403) => Err(Failure::Auth {
+                status: status.as_u16(),
+                token: self.address.token.clone(),
+            }),
+            status => Err(Failure::Http {
+                status: status.as_u16(),
+                message: String::new(),
+            }),
+        }
+    }
+}
+
+impl Answers {
+    /// Feeds the inbox until the stream ends, which ends the session.
+    pub(super) async fn pump(mut self, inbox: Arc<Inbox>) {
+        let failure = loop {
+            match self.events.next(&mut self.place).await {
+                None => break Failure::Cut("its stream of events ended".to_owned()),
+                Some(Err(failure)) => break failure,
+                Some(Ok(event)) => {
+                    for message in message::read(event.data.as_bytes()).unwrap_or_default() {
+                        inbox.take(message, Origin::Stream).await;
+                    }
+                }
+            }
+        };
+        inbox.close(failure).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_for_questions_is_on_the_same_server() {
+        let base = Url::parse("http://127.0.0.1:8080/sse").unwrap();
+        let check = |said: &str, expected: Option<&str>| {
+            let found = endpoint(&base, said).ok();
+            assert_eq!(expected, found.as_ref().map(Url::as_str), "{said}");
+        };
+        let expected = Some("http://127.0.0.1:8080/messages?id=1");
+        check("/messages?id=1", expected);
+        check("http://127.0.0.1:8080/messages?id=1", expected);
+        check("http://127.0.0.1:8081/messages", None);
+        check("https://127.0.0.1:8080/messages", None);
+        check("//evil.test/messages", None);
+    }
+}

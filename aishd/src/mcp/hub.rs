@@ -1,0 +1,554 @@
+//! All sessions (MCP-1, MCP-6): made from the settings or at run time, supervised, and asked through here.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt as _;
+use reqwest::{Client, Url};
+use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::client::Clients;
+use super::elicit::{Elicitation, Respondent};
+use super::era::Abilities;
+use super::error::{CallError, Failure};
+use super::inbox::Note;
+use super::peer::Patience;
+use super::remembered::Remembered;
+use super::ring::Ring;
+use super::session::{Command, Ends, Session};
+use super::work::Work;
+use crate::child::Children;
+use crate::core::mcp::content;
+use crate::core::mcp::mirror;
+use crate::core::mcp::outcome::Outcome;
+use crate::core::mcp::server::{ServerStatus, Servers};
+use crate::core::mcp::settings::{Endpoint, Limits, Mcp, Server};
+use crate::core::tool_name::{Alias, ToolName};
+
+/// Commands that wait for a session's actor, which never works long on one.
+const MAILBOX: usize = 32;
+
+type Environment = dyn Fn(&str) -> Option<String> + Send + Sync;
+type Recall = dyn Fn(&str) -> Option<String> + Send + Sync;
+type Keep = dyn Fn(&str, String) + Send + Sync;
+
+/// What the hub is built from.
+pub struct Parts {
+    pub children: Children,
+    /// The daemon's own variables.
+    pub environment: Box<Environment>,
+    /// What was kept under a key, if anything was.
+    pub recall: Box<Recall>,
+    /// Keeps a text under a key, over the end of the daemon.
+    pub keep: Box<Keep>,
+    /// `file://` addresses of the open conversations' directories.
+    pub roots: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Where forms go that servers want filled in; `None`: this daemon announces that it shows none.
+    pub elicitations: Option<mpsc::Sender<Elicitation>>,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").finish_non_exhaustive()
+    }
+}
+
+/// A handle; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Hub {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    sessions: Mutex<BTreeMap<Alias, Handle>>,
+    tasks: Mutex<JoinSet<()>>,
+    stop: CancellationToken,
+    /// Held by the one change of the set of servers that is being made.
+    change: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone, Debug)]
+struct Handle {
+    server: Arc<Server>,
+    /// Connected to at run time, so that the configuration does not take it away.
+    by_hand: bool,
+    mailbox: mpsc::Sender<Command>,
+    ends: Ends,
+    ended: CancellationToken,
+    log: Ring,
+}
+
+/// What every session uses.
+#[derive(Debug)]
+pub(super) struct Shared {
+    parts: Parts,
+    clients: Clients,
+    settings: Mutex<Mcp>,
+    servers: watch::Sender<Arc<Servers>>,
+}
+
+/// The set of servers cannot be changed so.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ChangeError {
+    #[error("there is an MCP server {0} already")]
+    Taken(Alias),
+    #[error("there is no MCP server {0}")]
+    Unknown(Alias),
+    #[error("MCP server {alias}: {failure}")]
+    Failed { alias: Alias, failure: Failure },
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+impl Hub {
+    /// No session is begun before [`Hub::configure`].
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        let shared = Arc::new(Shared {
+            parts,
+            clients: Clients::default(),
+            settings: Mutex::default(),
+            servers: watch::channel(Arc::default()).0,
+        });
+        Self {
+            inner: Arc::new(Inner {
+                shared,
+                sessions: Mutex::default(),
+                tasks: Mutex::default(),
+                stop: CancellationToken::new(),
+                change: tokio::sync::Mutex::default(),
+            }),
+        }
+    }
+
+    /// How the servers do, now and whenever that changes.
+    #[must_use]
+    pub fn servers(&self) -> watch::Receiver<Arc<Servers>> {
+        self.inner.shared.servers.subscribe()
+    }
+
+    /// Begins, replaces and ends sessions so that they are those of the settings. Only what differs is touched; calls
+    /// in flight finish on the session that they began on. It waits for no server.
+    pub async fn configure(&self, settings: Mcp) {
+        let _alone = self.inner.change.lock().await;
+        let servers = settings.servers.clone();
+        *lock(&self.inner.shared.settings) = settings;
+        let gone: Vec<Alias> = {
+            let sessions = lock(&self.inner.sessions);
+            let gone = sessions.iter().filter(|(alias, it)| {
+                let wanted = servers.get(*alias);
+                wanted.is_none_or(|wanted| **wanted != *it.server) && !it.by_hand
+            });
+            gone.map(|(alias, _)| alias.clone()).collect()
+        };
+        for alias in gone {
+            if let Some(handle) = lock(&self.inner.sessions).remove(&alias) {
+                handle.ends.retire.cancel();
+            }
+            if !servers.contains_key(&alias) {
+                self.inner.shared.forget(&alias);
+            }
+        }
+        for (alias, server) in servers {
+            if !lock(&self.inner.sessions).contains_key(&alias) {
+                self.begin(alias, server, /*by_hand*/ false);
+            }
+        }
+    }
+
+    /// A new server, until it is disconnected or the daemon ends. Returns when it is there, or why it is not; it is
+    /// listed either way, and tried again.
+    pub async fn connect(
+        &self,
+        alias: Option<Alias>,
+        endpoint: Endpoint,
+    ) -> Result<Alias, ChangeError> {
+        let told = {
+            let _alone = self.inner.change.lock().await;
+            let alias = self.free(alias, &endpoint)?;
+            let server = Server {
+                endpoint,
+                off: None,
+            };
+            self.begin(alias.clone(), Arc::new(server), /*by_hand*/ true);
+            alias
+        };
+        self.refresh(&told).await?;
+        Ok(told)
+    }
+
+    fn free(&self, alias: Option<Alias>, endpoint: &Endpoint) -> Result<Alias, ChangeError> {
+        if self.inner.stop.is_cancelled() {
+            return Err(ChangeError::Stopping);
+        }
+        let sessions = lock(&self.inner.sessions);
+        let taken = |it: &Alias| sessions.contains_key(it);
+        match alias {
+            Some(alias) if taken(&alias) => Err(ChangeError::Taken(alias)),
+            Some(alias) => Ok(alias),
+            None => Ok(match endpoint {
+                Endpoint::Http(http) => {
+                    let url = Url::parse(&http.url).ok();
+                    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+                    Alias::for_host(host, taken)
+                }
+                Endpoint::Stdio(stdio) => {
+                    let name = Path::new(&stdio.command).file_stem();
+                    let name = name.unwrap_or_default().to_string_lossy();
+                    Alias::near(&name, taken)
+                }
+            }),
+        }
+    }
+
+    /// Ends a session for good, its calls in flight with it. A configured server comes back with the next start.
+    pub async fn disconnect(&self, alias: &Alias) -> Result<(), ChangeError> {
+        let _alone = self.inner.change.lock().await;
+        let handle = lock(&self.inner.sessions).remove(alias);
+        let handle = handle.ok_or_else(|| ChangeError::Unknown(alias.clone()))?;
+        handle.ends.stop.cancel();
+        handle.ended.cancelled().await;
+        self.inner.shared.forget(alias);
+        Ok(())
+    }
+
+    /// Ends the session and begins another; returns when that is there.
+    pub async fn restart(&self, alias: &Alias) -> Result<(), ChangeError> {
+        self.command(alias, Command::Restart).await
+    }
+
+    /// Asks for the tools again; connects where there is no session.
+    pub async fn refresh(&self, alias: &Alias) -> Result<(), ChangeError> {
+        self.command(alias, Command::Refresh).await
+    }
+
+    async fn command(
+        &self,
+        alias: &Alias,
+        command: impl FnOnce(oneshot::Sender<Result<(), Failure>>) -> Command,
+    ) -> Result<(), ChangeError> {
+        let handle = self.handle(alias);
+        let handle = handle.ok_or_else(|| ChangeError::Unknown(alias.clone()))?;
+        let (told, answer) = oneshot::channel();
+        let sent = handle.mailbox.send(command(told)).await;
+        let ended = || Failure::NotConnected("it was disconnected".to_owned());
+        let result = match sent {
+            Ok(()) => answer.await.unwrap_or_else(|_gone| Err(ended())),
+            Err(_gone) => Err(ended()),
+        };
+        result.map_err(|failure| ChangeError::Failed {
+            alias: alias.clone(),
+            failure,
+        })
+    }
+
+    /// The last words of a server that is a child, and how many bytes before them are gone.
+    #[must_use]
+    pub fn log(&self, alias: &Alias) -> Option<(String, u64)> {
+        self.handle(alias).map(|it| it.log.text())
+    }
+
+    /// Calls a tool. `notes` gets progress and log messages meanwhile; what it has no room for is left out.
+    pub async fn call(
+        &self,
+        name: &ToolName,
+        arguments: Map<String, Value>,
+        notes: Option<mpsc::Sender<Note>>,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, CallError> {
+        let servers = self.inner.shared.servers.borrow().clone();
+        let known = servers.get(&name.alias).is_some();
+        let tool = match servers.tool(name) {
+            Some(tool) => tool.clone(),
+            // A server that is down has no tools, and that is what has to be said.
+            None if known => return Err(self.no_tool(name, &servers)),
+            None => return Err(CallError::UnknownTool(name.clone())),
+        };
+        let headers = tool.mirrored.iter();
+        let mirrored = headers
+            .filter_map(|it| Some((it.name.clone(), mirror::value(it, &arguments)?)))
+            .collect();
+        let params = json!({"name": name.tool, "arguments": arguments});
+        let asked = Asked {
+            method: "tools/call",
+            params,
+            about: Some(name.tool.clone()),
+            mirrored,
+            notes,
+        };
+        let result = self.ask(&name.alias, asked, cancel).await?;
+        Ok(content::flatten(&result))
+    }
+
+    fn no_tool(&self, name: &ToolName, servers: &Servers) -> CallError {
+        use crate::core::mcp::server::State;
+        let server = servers.get(&name.alias);
+        let why = match server.map(|it| &it.state) {
+            Some(State::Failed { why, .. } | State::Off(why)) => why.clone(),
+            Some(State::Connecting) => "it is still connecting".to_owned(),
+            Some(State::Ready) | None => return CallError::UnknownTool(name.clone()),
+        };
+        CallError::Transport {
+            alias: name.alias.clone(),
+            failure: Failure::NotConnected(why),
+        }
+    }
+
+    /// One request; the session may have to be made first.
+    pub(super) async fn ask(
+        &self,
+        alias: &Alias,
+        asked: Asked,
+        cancel: &CancellationToken,
+    ) -> Result<Value, CallError> {
+        let handle = self.handle(alias);
+        let handle = handle.ok_or_else(|| CallError::UnknownServer(alias.clone()))?;
+        let limits = self.inner.shared.limits();
+        let Value::Object(params) = asked.params else {
+            return Err(CallError::UnknownServer(alias.clone()));
+        };
+        let (reply, answer) = oneshot::channel();
+        let work = Work {
+            method: asked.method,
+            params,
+            about: asked.about,
+            mirrored: asked.mirrored,
+            patience: Patience {
+                quiet: limits.call,
+                longest: limits.longest_call.max(limits.call),
+            },
+            notes: asked.notes,
+            cancel: cancel.clone(),
+            reply,
+            wait_until: Instant::now() + limits.connect,
+            repeated: false,
+        };
+        let gone = || CallError::Transport {
+            alias: alias.clone(),
+            failure: Failure::NotConnected("it was disconnected".to_owned()),
+        };
+        let asking = async {
+            let sent = handle.mailbox.send(Command::Ask(work)).await;
+            sent.map_err(|_ended| gone())?;
+            answer.await.unwrap_or_else(|_ended| Err(gone()))
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(CallError::Cancelled),
+            answer = asking => answer,
+        }
+    }
+
+    /// Ends every session and waits until no child is left.
+    pub async fn stop(&self) {
+        self.inner.stop.cancel();
+        let _alone = self.inner.change.lock().await;
+        lock(&self.inner.sessions).clear();
+        let mut tasks = std::mem::take(&mut *lock(&self.inner.tasks));
+        while tasks.join_next().await.is_some() {}
+    }
+
+    fn handle(&self, alias: &Alias) -> Option<Handle> {
+        lock(&self.inner.sessions).get(alias).cloned()
+    }
+
+    fn begin(&self, alias: Alias, server: Arc<Server>, by_hand: bool) {
+        if self.inner.stop.is_cancelled() {
+            return;
+        }
+        let (mailbox, commands) = mpsc::channel(MAILBOX);
+        let handle = Handle {
+            server: server.clone(),
+            by_hand,
+            mailbox,
+            ends: Ends {
+                stop: self.inner.stop.child_token(),
+                retire: CancellationToken::new(),
+            },
+            ended: CancellationToken::new(),
+            log: Ring::default(),
+        };
+        let session = Session::new(
+            alias.clone(),
+            server,
+            self.inner.shared.clone(),
+            commands,
+            handle.ends.clone(),
+            handle.log.clone(),
+        );
+        // Who asks next sees it, whether its actor has run or not.
+        session.publish();
+        let ended = handle.ended.clone();
+        let mut tasks = lock(&self.inner.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(supervise(session, ended));
+        lock(&self.inner.sessions).insert(alias, handle);
+    }
+}
+
+/// A question on its way to a session.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) method: &'static str,
+    /// An object.
+    pub(super) params: Value,
+    pub(super) about: Option<String>,
+    pub(super) mirrored: Vec<(String, String)>,
+    pub(super) notes: Option<mpsc::Sender<Note>>,
+}
+
+impl Asked {
+    /// Something that is `about` a prompt or a URI.
+    pub(super) fn new(method: &'static str, params: Value, about: &str) -> Self {
+        Self {
+            method,
+            params,
+            about: Some(about.to_owned()),
+            mirrored: vec![],
+            notes: None,
+        }
+    }
+}
+
+/// A panic costs the session that it happened in, and that begins anew.
+async fn supervise(mut session: Session, ended: CancellationToken) {
+    while AssertUnwindSafe(session.run())
+        .catch_unwind()
+        .await
+        .is_err()
+    {
+        tracing::error!("a session of MCP panicked; it begins anew");
+        session.broke().await;
+    }
+    ended.cancel();
+}
+
+impl Shared {
+    pub(super) fn limits(&self) -> Limits {
+        lock(&self.settings).limits
+    }
+
+    pub(super) fn abilities(&self) -> Abilities {
+        Abilities {
+            roots: lock(&self.settings).roots,
+            elicitation: self.parts.elicitations.is_some(),
+        }
+    }
+
+    pub(super) fn children(&self) -> &Children {
+        &self.parts.children
+    }
+
+    pub(super) fn environment(&self) -> &Environment {
+        &*self.parts.environment
+    }
+
+    pub(super) fn client(&self, url: &Url) -> Result<Client, Failure> {
+        self.clients.get(url, self.limits().connect)
+    }
+
+    pub(super) fn respondent<'a>(&'a self, alias: &'a Alias) -> Respondent<'a> {
+        Respondent {
+            alias,
+            elicitations: self.parts.elicitations.as_ref(),
+            roots: if lock(&self.settings).roots {
+                &*self.parts.roots
+            } else {
+                // R12: asked all the same, there are none.
+                &|| vec![]
+            },
+        }
+    }
+
+    /// R11: the command, its arguments and the program that they mean, or the origin of the URL.
+    pub(super) fn identity(&self, endpoint: &Endpoint) -> String {
+        match endpoint {
+            Endpoint::Http(http) => match Url::parse(&http.url) {
+                Ok(url) => url.origin().ascii_serialization(),
+                Err(_none) => String::new(),
+            },
+            Endpoint::Stdio(stdio) => {
+                let own = stdio.env.get("PATH").cloned();
+                let path = own.or_else(|| (self.parts.environment)("PATH"));
+                let program = program(&stdio.command, &path.unwrap_or_default());
+                json!([program, stdio.command, stdio.args]).to_string()
+            }
+        }
+    }
+
+    pub(super) fn recall(&self, endpoint: &Endpoint) -> Remembered {
+        let kept = (self.parts.recall)(&self.key(endpoint));
+        kept.map(|it| Remembered::read(&it)).unwrap_or_default()
+    }
+
+    pub(super) fn keep(&self, endpoint: &Endpoint, remembered: &Remembered) {
+        (self.parts.keep)(&self.key(endpoint), remembered.written());
+    }
+
+    /// Servers of one origin are told apart by their paths.
+    fn key(&self, endpoint: &Endpoint) -> String {
+        let identity = self.identity(endpoint);
+        format!("mcp {identity} {}", endpoint.shown())
+    }
+
+    pub(super) fn publish(&self, status: &ServerStatus) {
+        self.servers.send_modify(|all| {
+            let mut next = Servers::clone(all);
+            let before = next.list.iter().position(|it| it.alias == status.alias);
+            let status = Arc::new(status.clone());
+            match before {
+                Some(at) => {
+                    if differs(&next.list[at], &status) {
+                        next.toolset += 1;
+                    }
+                    next.list[at] = status;
+                }
+                None => {
+                    next.toolset += u64::from(!status.tools.is_empty());
+                    next.list.push(status);
+                    next.list.sort_by(|a, b| a.alias.cmp(&b.alias));
+                }
+            }
+            *all = Arc::new(next);
+        });
+    }
+
+    fn forget(&self, alias: &Alias) {
+        self.servers.send_modify(|all| {
+            let mut next = Servers::clone(all);
+            let had = next.get(alias).is_some_and(|it| !it.tools.is_empty());
+            next.toolset += u64::from(had);
+            next.list.retain(|it| it.alias != *alias);
+            *all = Arc::new(next);
+        });
+    }
+}
+
+fn differs(before: &ServerStatus, after: &ServerStatus) -> bool {
+    let digests = |it: &ServerStatus| it.tools.iter().map(|it| it.digest).collect::<Vec<_>>();
+    digests(before) != digests(after)
+}
+
+/// The file that a command means, as the child will look for it.
+fn program(command: &str, path: &str) -> PathBuf {
+    if command.contains('/') {
+        return PathBuf::from(command);
+    }
+    let candidates = path.split(':').filter(|it| !it.is_empty());
+    let mut candidates = candidates.map(|it| Path::new(it).join(command));
+    candidates
+        .find(|it| it.is_file())
+        .unwrap_or_else(|| PathBuf::from(command))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,505 @@
+//! Where everything arrives that a server says: answers find their questions here, progress its call, and the rest the
+//! session's actor.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::error::{Broken, Failure};
+use super::message::{Message, ResponseId};
+use crate::core::mcp::text::{cut, one_line};
+
+/// Of a server, in each second (R13).
+const NOTIFICATIONS: u32 = 100;
+/// Ids of questions that nobody waits for any more; a late answer to one of them is no mistake.
+const ABANDONED: usize = 256;
+/// Resources whose updates are remembered between two looks.
+const UPDATES: usize = 256;
+const MAX_NOTE_CHARS: usize = 2000;
+
+/// Something about a call that runs; shown, never kept (MCP-11).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    Progress {
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    },
+    Log {
+        level: String,
+        logger: Option<String>,
+        text: String,
+    },
+}
+
+/// What the actor has to deal with.
+#[derive(Debug)]
+pub(super) enum Inbound {
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+        /// The call that it belongs to, if one can be told (spec 00, MCP).
+        call: Option<u64>,
+    },
+    /// Nothing more will come.
+    Closed(Failure),
+}
+
+/// How often each list was said to have changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Changes {
+    pub(super) tools: u64,
+    pub(super) resources: u64,
+    pub(super) prompts: u64,
+    pub(super) updated: VecDeque<String>,
+}
+
+/// Where a message came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The answer to this question's POST.
+    Post(u64),
+    /// A stream beside all questions, which may carry answers too.
+    Stream,
+    /// The one pipe of a child.
+    Pipe,
+}
+
+#[derive(Debug)]
+pub(super) struct Inbox {
+    /// Numbers go on over reconnects, so that no late answer fits a new question.
+    next_id: AtomicU64,
+    asked: Mutex<Asked>,
+    rate: Mutex<Rate>,
+    to_actor: mpsc::Sender<Inbound>,
+    changes: watch::Sender<Changes>,
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    waiting: HashMap<u64, Waiter>,
+    abandoned: VecDeque<u64>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    reply: oneshot::Sender<Result<Value, Broken>>,
+    notes: Option<mpsc::Sender<Note>>,
+    purpose: Purpose,
+}
+
+/// What a question is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A call of a tool or the like, which a server's own requests can belong to.
+    Call,
+    /// Handshakes and lists.
+    Upkeep,
+    /// It stays open for what the server has to tell.
+    Listen,
+}
+
+/// A question that was asked; dropped, nobody waits for its answer any more.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) id: u64,
+    pub(super) reply: oneshot::Receiver<Result<Value, Broken>>,
+    inbox: Arc<Inbox>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut asked = lock(&self.inbox.asked);
+        if asked.waiting.remove(&self.id).is_some() {
+            asked.abandoned.push_back(self.id);
+            if asked.abandoned.len() > ABANDONED {
+                asked.abandoned.pop_front();
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Rate {
+    second: Instant,
+    seen: u32,
+    dropped: u64,
+}
+
+impl Inbox {
+    pub(super) fn new(
+        first_id: u64,
+        to_actor: mpsc::Sender<Inbound>,
+        changes: watch::Sender<Changes>,
+    ) -> Arc<Self> {
+        let rate = Rate {
+            second: Instant::now(),
+            seen: 0,
+            dropped: 0,
+        };
+        Arc::new(Self {
+            next_id: AtomicU64::new(first_id),
+            asked: Mutex::default(),
+            rate: Mutex::new(rate),
+            to_actor,
+            changes,
+        })
+    }
+
+    /// A new question; `notes` gets the progress of a call.
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        purpose: Purpose,
+        notes: Option<mpsc::Sender<Note>>,
+    ) -> Waiting {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, reply) = oneshot::channel();
+        let waiter = Waiter {
+            reply: sender,
+            notes,
+            purpose,
+        };
+        lock(&self.asked).waiting.insert(id, waiter);
+        Waiting {
+            id,
+            reply,
+            inbox: self.clone(),
+        }
+    }
+
+    /// Whether the question has no answer yet.
+    pub(super) fn is_waiting(&self, id: u64) -> bool {
+        lock(&self.asked).waiting.contains_key(&id)
+    }
+
+    pub(super) fn end(&self, id: u64, result: Result<Value, Broken>) {
+        if let Some(waiter) = lock(&self.asked).waiting.remove(&id) {
+            // Who asked may have left.
+            let _gone = waiter.reply.send(result);
+        }
+    }
+
+    /// Every question ends so, and the actor is told.
+    pub(super) async fn close(&self, failure: Failure) {
+        let waiting = std::mem::take(&mut lock(&self.asked).waiting);
+        for waiter in waiting.into_values() {
+            let _gone = waiter.reply.send(Err(failure.clone().into()));
+        }
+        let _gone = self.to_actor.send(Inbound::Closed(failure)).await;
+    }
+
+    /// Waits while the actor has enough to do; a flood of notifications is thinned out instead.
+    pub(super) async fn take(&self, message: Message, origin: Origin) {
+        match message {
+            Message::Response { id, body } => {
+                self.answer(id, body.map_err(Broken::Rpc), origin);
+            }
+            Message::Request { id, method, params } => {
+                let request = Inbound::Request {
+                    id,
+                    method,
+                    params,
+                    call: self.belongs_to(origin),
+                };
+                let _gone = self.to_actor.send(request).await;
+            }
+            Message::Notification { method, params } => {
+                self.notified(&method, &params, origin);
+            }
+        }
+    }
+
+    fn answer(&self, id: ResponseId, body: Result<Value, Broken>, origin: Origin) {
+        let (known, abandoned) = match id {
+            ResponseId::Ours(id) => {
+                let asked = lock(&self.asked);
+                let known = asked.waiting.contains_key(&id).then_some(id);
+                (known, asked.abandoned.contains(&id))
+            }
+            ResponseId::Foreign | ResponseId::Missing => (None, false),
+        };
+        if let Some(id) = known {
+            self.end(id, body);
+            return;
+        }
+        if abandoned {
+            return;
+        }
+        // MCP-2: an answer with a wrong or missing id ends its call at once, where it can be told which that is.
+        let call = match origin {
+            Origin::Post(id) => Some(id),
+            Origin::Pipe => self.only_one(),
+            Origin::Stream => None,
+        };
+        let Some(call) = call else {
+            tracing::debug!("an answer to no question");
+            return;
+        };
+        let body = match (id, body) {
+            (ResponseId::Missing, Err(error)) => Err(error),
+            (ResponseId::Missing, Ok(_)) => unreadable("it has no id"),
+            (ResponseId::Ours(_) | ResponseId::Foreign, _) => {
+                unreadable("its id is that of no question")
+            }
+        };
+        self.end(call, body);
+    }
+
+    fn only_one(&self) -> Option<u64> {
+        let asked = lock(&self.asked);
+        let waiting = asked.waiting.iter();
+        let mut waiting = waiting.filter(|(_, it)| it.purpose != Purpose::Listen);
+        match (waiting.next(), waiting.next()) {
+            (Some((only, _)), None) => Some(*only),
+            (Some(_) | None, _) => None,
+        }
+    }
+
+    /// The one question in flight on a pipe was answered with something unusable.
+    pub(super) fn spoiled(&self, failure: Failure) {
+        if let Some(id) = self.only_one() {
+            self.end(id, Err(failure.into()));
+        }
+    }
+
+    fn belongs_to(&self, origin: Origin) -> Option<u64> {
+        if let Origin::Post(id) = origin {
+            return Some(id);
+        }
+        let asked = lock(&self.asked);
+        let mut calls = asked
+            .waiting
+            .iter()
+            .filter(|(_, it)| it.purpose == Purpose::Call);
+        match (calls.next(), calls.next()) {
+            (Some((only, _)), None) => Some(*only),
+            (Some(_) | None, _) => None,
+        }
+    }
+
+    fn notified(&self, method: &str, params: &Value, origin: Origin) {
+        let too_many = !lock(&self.rate).admits();
+        match method {
+            // Only told that it is so, however often, so a flood can lose none of them.
+            "notifications/tools/list_changed" => self.changes.send_modify(|it| it.tools += 1),
+            "notifications/resources/list_changed" => {
+                self.changes.send_modify(|it| it.resources += 1);
+            }
+            "notifications/prompts/list_changed" => self.changes.send_modify(|it| it.prompts += 1),
+            "notifications/resources/updated" => {
+                let uri = params.get("uri").and_then(Value::as_str);
+                self.changes
+                    .send_if_modified(|it| it.add(uri.unwrap_or_default()));
+            }
+            _ if too_many => {}
+            "notifications/progress" => {
+                let call = match params.get("progressToken") {
+                    Some(Value::Number(number)) => number.as_u64(),
+                    Some(Value::String(text)) => text.parse().ok(),
+                    _other => None,
+                };
+                if let (Some(call), Some(progress)) = (call, number(params, "progress")) {
+                    let message = params.get("message").and_then(Value::as_str);
+                    let note = Note::Progress {
+                        progress,
+                        total: number(params, "total"),
+                        message: message.map(|it| one_line(it, MAX_NOTE_CHARS)),
+                    };
+                    self.note(call, note);
+                }
+            }
+            "notifications/message" => {
+                let text = |name| params.get(name).and_then(Value::as_str);
+                let data = params.get("data").unwrap_or(&Value::Null);
+                let said = data
+                    .as_str()
+                    .map_or_else(|| data.to_string(), str::to_owned);
+                let note = Note::Log {
+                    level: one_line(text("level").unwrap_or("info"), 20),
+                    logger: text("logger").map(|it| one_line(it, 80)),
+                    text: cut(&said, MAX_NOTE_CHARS),
+                };
+                if let Some(call) = self.belongs_to(origin) {
+                    self.note(call, note);
+                }
+            }
+            other => tracing::trace!(method = other, "a notification that means nothing here"),
+        }
+    }
+
+    /// A call whose reader is slow loses notes, never its answer.
+    fn note(&self, call: u64, note: Note) {
+        let asked = lock(&self.asked);
+        if let Some(notes) = asked.waiting.get(&call).and_then(|it| it.notes.as_ref()) {
+            let _slow = notes.try_send(note);
+        }
+    }
+}
+
+impl Changes {
+    fn add(&mut self, uri: &str) -> bool {
+        let new = !uri.is_empty()
+            && self.updated.len() < UPDATES
+            && !self.updated.iter().any(|it| it == uri);
+        if new {
+            self.updated.push_back(uri.to_owned());
+        }
+        new
+    }
+}
+
+impl Rate {
+    fn admits(&mut self) -> bool {
+        let now = Instant::now();
+        if now.duration_since(self.second) >= Duration::from_secs(1) {
+            if self.dropped > 0 {
+                tracing::warn!(
+                    dropped = self.dropped,
+                    "a server sends too many notifications"
+                );
+            }
+            (self.second, self.seen, self.dropped) = (now, 0, 0);
+        }
+        self.seen += 1;
+        let admitted = self.seen <= NOTIFICATIONS;
+        self.dropped += u64::from(!admitted);
+        admitted
+    }
+}
+
+fn unreadable(why: &str) -> Result<Value, Broken> {
+    Err(Failure::Unreadable(why.to_owned()).into())
+}
+
+fn number(params: &Value, name: &str) -> Option<f64> {
+    params.get(name).and_then(Value::as_f64)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::message;
+
+    struct Desk {
+        inbox: Arc<Inbox>,
+        actor: mpsc::Receiver<Inbound>,
+        changes: watch::Receiver<Changes>,
+    }
+
+    fn desk() -> Desk {
+        let (to_actor, actor) = mpsc::channel(8);
+        let (sender, changes) = watch::channel(Changes::default());
+        Desk {
+            inbox: Inbox::new(1, to_actor, sender),
+            actor,
+            changes,
+        }
+    }
+
+    async fn say(inbox: &Inbox, origin: Origin, text: &str) {
+        for message in message::read(text.as_bytes()).unwrap() {
+            inbox.take(message, origin).await;
+        }
+    }
+
+    /// Two questions are in flight on a POST each; what is the first one's end after the text?
+    async fn check(origin: Origin, questions: usize, text: &str, expected: &str) {
+        let desk = desk();
+        let mut waiting: Vec<_> = (0..questions)
+            .map(|_| desk.inbox.ask(Purpose::Call, None))
+            .collect();
+        say(&desk.inbox, origin, text).await;
+        let seen = match waiting[0].reply.try_recv() {
+            Ok(Ok(result)) => result.to_string(),
+            Ok(Err(Broken::Rpc(error))) => format!("error {}", error.message),
+            Ok(Err(Broken::Failure(failure))) => failure.to_string(),
+            Ok(Err(Broken::TimedOut | Broken::Cancelled)) => "?".to_owned(),
+            Err(_nothing) => "waits".to_owned(),
+        };
+        assert_eq!(expected, seen, "{origin:?} {text}");
+    }
+
+    /// MCP-2 and design/mcp, 2, rows 3 and 4.
+    #[tokio::test]
+    async fn a_wrong_or_missing_id_ends_the_call_that_it_must_be_meant_for() {
+        let right = r#"{"id":1,"result":7}"#;
+        let wrong = r#"{"id":9,"result":7}"#;
+        let missing = r#"{"result":7}"#;
+        let error = r#"{"id":null,"error":{"code":1,"message":"no"}}"#;
+        for origin in [Origin::Post(1), Origin::Stream, Origin::Pipe] {
+            check(origin, 2, right, "7").await;
+        }
+        let id = "the answer is not understood: its id is that of no question";
+        let none = "the answer is not understood: it has no id";
+        check(Origin::Post(1), 2, wrong, id).await;
+        check(Origin::Post(1), 2, missing, none).await;
+        check(Origin::Post(1), 2, error, "error no").await;
+        check(Origin::Pipe, 1, wrong, id).await;
+        check(Origin::Pipe, 1, missing, none).await;
+        check(Origin::Pipe, 1, error, "error no").await;
+        check(Origin::Pipe, 2, wrong, "waits").await;
+        check(Origin::Stream, 1, wrong, "waits").await;
+    }
+
+    #[tokio::test]
+    async fn a_late_answer_harms_nobody() {
+        let desk = desk();
+        drop(desk.inbox.ask(Purpose::Call, None));
+        let mut second = desk.inbox.ask(Purpose::Call, None);
+        say(&desk.inbox, Origin::Pipe, r#"{"id":1,"result":1}"#).await;
+        assert!(second.reply.try_recv().is_err());
+        say(&desk.inbox, Origin::Pipe, r#"{"id":2,"result":2}"#).await;
+        assert_eq!(Ok(Ok(Value::from(2))), second.reply.try_recv());
+    }
+
+    #[tokio::test]
+    async fn a_request_belongs_to_its_stream_or_to_the_only_call() {
+        let mut desk = desk();
+        let ping = r#"{"id":"x","method":"ping"}"#;
+        let _list = desk.inbox.ask(Purpose::Upkeep, None);
+        say(&desk.inbox, Origin::Pipe, ping).await;
+        let first = desk.inbox.ask(Purpose::Call, None);
+        say(&desk.inbox, Origin::Pipe, ping).await;
+        let _second = desk.inbox.ask(Purpose::Call, None);
+        say(&desk.inbox, Origin::Stream, ping).await;
+        say(&desk.inbox, Origin::Post(first.id), ping).await;
+        for expected in [None, Some(first.id), None, Some(first.id)] {
+            match desk.actor.recv().await {
+                Some(Inbound::Request { call, .. }) => assert_eq!(expected, call),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_thinned_and_no_change_is_lost() {
+        let desk = desk();
+        let (sender, mut notes) = mpsc::channel(1000);
+        let call = desk.inbox.ask(Purpose::Call, Some(sender));
+        let progress =
+            r#"{"method":"notifications/progress","params":{"progressToken":1,"progress":3}}"#;
+        for _ in 0..500 {
+            say(&desk.inbox, Origin::Pipe, progress).await;
+        }
+        let changed = r#"{"method":"notifications/tools/list_changed"}"#;
+        say(&desk.inbox, Origin::Pipe, changed).await;
+        assert_eq!(1, desk.changes.borrow().tools);
+        assert_eq!(100, notes.len());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        say(&desk.inbox, Origin::Pipe, progress).await;
+        assert_eq!(101, notes.len());
+        let first = notes.recv().await;
+        assert!(matches!(first, Some(Note::Progress { progress, .. }) if progress == 3.0));
+        drop(call);
+    }
+}

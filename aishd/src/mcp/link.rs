@@ -1,0 +1,42 @@
+//! The three ways to carry a message to a server; a closed set, so an enum.
+
+use super::error::{Broken, Failure};
+use super::event_stream::EventStream;
+use super::http::{Frame, Http};
+use super::stdio::Stdio;
+
+#[derive(Debug)]
+pub(super) enum Link {
+    Http(Http),
+    EventStream(EventStream),
+    Stdio(Stdio),
+}
+
+impl Link {
+    /// Sends a request. Its answer goes to the inbox; this returns when nothing more has to be done for it.
+    pub(super) async fn carry(&self, id: u64, frame: Frame) -> Result<(), Broken> {
+        match self {
+            Self::Http(http) => http.carry(id, frame).await,
+            Self::EventStream(stream) => Ok(stream.send(frame.body).await?),
+            Self::Stdio(stdio) => Ok(stdio.send(frame.body).await?),
+        }
+    }
+
+    /// Sends what has no answer.
+    pub(super) async fn tell(&self, body: String) -> Result<(), Failure> {
+        match self {
+            Self::Http(http) => http.tell(body).await,
+            Self::EventStream(stream) => stream.send(body).await,
+            Self::Stdio(stdio) => stdio.send(body).await,
+        }
+    }
+
+    /// Leaves in good order.
+    pub(super) async fn leave(&self) {
+        match self {
+            Self::Http(http) => http.leave().await,
+            // They see our end of the stream close.
+            Self::EventStream(_) | Self::Stdio(_) => {}
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Resources and prompts (MCP-14): what a person or a conversation asks a server for besides its tools.
+
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::error::CallError;
+use super::hub::{Asked, Hub};
+use super::pages::{List, Pages};
+use crate::core::mcp::text::{cut, one_line};
+use crate::core::tool_name::Alias;
+
+const MAX_LABEL_CHARS: usize = 300;
+const MAX_DESCRIPTION_CHARS: usize = 4000;
+const MAX_ARGUMENTS: usize = 64;
+
+/// Something that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// For a template, with names in braces.
+    pub uri: String,
+    pub name: String,
+    pub description: String,
+    pub mime: Option<String>,
+    pub bytes: Option<u64>,
+}
+
+/// A prompt that a server keeps ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    pub name: String,
+    pub description: String,
+    pub arguments: Vec<Argument>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    pub name: String,
+    pub description: String,
+    pub required: bool,
+}
+
+/// What a server can be asked to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    pub resources: Vec<Resource>,
+    pub templates: Vec<Resource>,
+    pub remarks: Vec<String>,
+}
+
+impl Hub {
+    pub async fn resources(
+        &self,
+        alias: &Alias,
+        cancel: &CancellationToken,
+    ) -> Result<Resources, CallError> {
+        let list = self
+            .list(alias, "resources/list", "resources", cancel)
+            .await?;
+        let templates = self.list(
+            alias,
+            "resources/templates/list",
+            "resourceTemplates",
+            cancel,
+        );
+        // Many servers have resources and do not know what a template is.
+        let templates = match templates.await {
+            Err(CallError::Rpc(_)) => List::default(),
+            other => other?,
+        };
+        let read =
+            |entries: &[Value], key| entries.iter().filter_map(|it| resource(it, key)).collect();
+        Ok(Resources {
+            resources: read(&list.entries, "uri"),
+            templates: read(&templates.entries, "uriTemplate"),
+            remarks: [list.remarks, templates.remarks].concat(),
+        })
+    }
+
+    /// The contents as the server sent them: each with `uri`, `mimeType`, and `text` or `blob` in base64.
+    pub async fn read_resource(
+        &self,
+        alias: &Alias,
+        uri: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Value>, CallError> {
+        let asked = Asked::new("resources/read", json!({"uri": uri}), uri);
+        let mut result = self.ask(alias, asked, cancel).await?;
+        Ok(match result.get_mut("contents").map(Value::take) {
+            Some(Value::Array(contents)) => contents,
+            _none => vec![],
+        })
+    }
+
+    pub async fn prompts(
+        &self,
+        alias: &Alias,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Prompt>, CallError> {
+        let list = self.list(alias, "prompts/list", "prompts", cancel).await?;
+        Ok(list.entries.iter().filter_map(prompt).collect())
+    }
+
+    /// The messages of a prompt as the server sent them, and what it says of them.
+    pub async fn get_prompt(
+        &self,
+        alias: &Alias,
+        name: &str,
+        arguments: &Map<String, Value>,
+        cancel: &CancellationToken,
+    ) -> Result<(Option<String>, Vec<Value>), CallError> {
+        let mut params = json!({ "name": name });
+        if !arguments.is_empty() {
+            params["arguments"] = json!(arguments);
+        }
+        let asked = Asked::new("prompts/get", params, name);
+        let mut result = self.ask(alias, asked, cancel).await?;
+        let description = result.get("description").and_then(Value::as_str);
+        let description = description.map(|it| cut(it, MAX_DESCRIPTION_CHARS));
+        let messages = match result.get_mut("messages").map(Value::take) {
+            Some(Value::Array(messages)) => messages,
+            _none => vec![],
+        };
+        Ok((description, messages))
+    }
+
+    async fn list(
+        &self,
+        alias: &Alias,
+        method: &'static str,
+        field: &'static str,
+        cancel: &CancellationToken,
+    ) -> Result<List, CallError> {
+        let mut pages = Pages::new(method, field);
+        while let Some(params) = pages.next() {
+            let asked = Asked {
+                about: None,
+                ..Asked::new(method, Value::Object(params), "")
+            };
+            pages.take(self.ask(alias, asked, cancel).await?);
+        }
+        Ok(pages.list())
+    }
+}
+
+fn label(entry: &Value, name: &str) -> String {
+    let text = entry.get(name).and_then(Value::as_str);
+    one_line(text.unwrap_or_default(), MAX_LABEL_CHARS)
+}
+
+fn description(entry: &Value) -> String {
+    let text = entry.get("description").and_then(Value::as_str);
+    cut(text.unwrap_or_default(), MAX_DESCRIPTION_CHARS)
+}
+
+fn resource(entry: &Value, key: &str) -> Option<Resource> {
+    Some(Resource {
+        // Whole, because it is what the server is asked for.
+        uri: entry.get(key)?.as_str()?.to_owned(),
+        name: label(entry, "name"),
+        description: description(entry),
+        mime: entry
+            .get("mimeType")
+            .and_then(Value::as_str)
+            .map(|it| one_line(it, MAX_LABEL_CHARS)),
+        bytes: entry.get("size").and_then(Value::as_u64),
+    })
+}
+
+fn prompt(entry: &Value) -> Option<Prompt> {
+    let arguments = entry.get("arguments").and_then(Value::as_array);
+    let arguments = arguments.into_iter().flatten().take(MAX_ARGUMENTS);
+    Some(Prompt {
+        name: entry.get("name")?.as_str()?.to_owned(),
+        description: description(entry),
+        arguments: arguments
+            .filter_map(|it| {
+                Some(Argument {
+                    name: it.get("name")?.as_str()?.to_owned(),
+                    description: description(it),
+                    required: it.get("required") == Some(&Value::Bool(true)),
+                })
+            })
+            .collect(),
+    })
+}

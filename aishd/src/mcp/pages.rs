@@ -1,0 +1,133 @@
+//! Lists that come in pages: all of them, and no list without an end (R13).
+
+use serde_json::{Map, Value, json};
+
+const MAX_PAGES: usize = 100;
+const MAX_CURSOR_BYTES: usize = 4 << 10;
+/// Entries of one list; more than R13 allows of anything.
+const MAX_ENTRIES: usize = 4096;
+
+/// A list while it is fetched: `next` gives the params of a request, `take` gets its result.
+#[derive(Debug)]
+pub(super) struct Pages {
+    method: &'static str,
+    field: &'static str,
+    seen: Vec<String>,
+    done: bool,
+    list: List,
+}
+
+/// All entries of a list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct List {
+    pub(super) entries: Vec<Value>,
+    /// What was odd.
+    pub(super) remarks: Vec<String>,
+}
+
+impl Pages {
+    /// Of the list that `method` gives, whose entries are in `field`.
+    pub(super) fn new(method: &'static str, field: &'static str) -> Self {
+        Self {
+            method,
+            field,
+            seen: vec![],
+            done: false,
+            list: List::default(),
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<Map<String, Value>> {
+        if self.done {
+            return None;
+        }
+        let mut params = Map::new();
+        if let Some(cursor) = self.seen.last() {
+            params.insert("cursor".to_owned(), json!(cursor));
+        }
+        Some(params)
+    }
+
+    pub(super) fn take(&mut self, mut page: Value) {
+        let (method, field) = (self.method, self.field);
+        match page.get_mut(field).map(Value::take) {
+            Some(Value::Array(entries)) => self.list.entries.extend(entries),
+            _other => {
+                let remark = format!("its answer to {method} has no list of {field}");
+                self.list.remarks.push(remark);
+            }
+        }
+        let next = page.get("nextCursor").and_then(Value::as_str);
+        let Some(next) = next.filter(|it| !it.is_empty()) else {
+            self.done = true;
+            return;
+        };
+        let stop = if next.len() > MAX_CURSOR_BYTES {
+            Some("a cursor of its is too long")
+        } else if self.seen.iter().any(|it| it == next) {
+            Some("its pages go in a circle")
+        } else if self.seen.len() + 1 >= MAX_PAGES {
+            Some("it has more than 100 pages")
+        } else if self.list.entries.len() >= MAX_ENTRIES {
+            Some("its list is too long")
+        } else {
+            None
+        };
+        if let Some(why) = stop {
+            let remark = format!("{method}: {why}; what came before is used");
+            self.list.remarks.push(remark);
+            self.done = true;
+        }
+        self.seen.push(next.to_owned());
+    }
+
+    pub(super) fn list(self) -> List {
+        self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(page: impl Fn(usize) -> Value, entries: usize, asked: usize, remark: &str) {
+        let mut pages = Pages::new("x/list", "items");
+        let mut count = 0;
+        while let Some(_params) = pages.next() {
+            count += 1;
+            pages.take(page(count));
+        }
+        let list = pages.list();
+        assert_eq!((entries, asked), (list.entries.len(), count));
+        let said = list.remarks.join("; ");
+        assert!(
+            said.contains(remark) && said.is_empty() == remark.is_empty(),
+            "{said}"
+        );
+    }
+
+    /// R13: 100 pages, cursors of 4 KiB, and no circle.
+    #[test]
+    fn every_list_comes_to_an_end() {
+        let page = |next: Value| json!({"items": [1, 2], "nextCursor": next});
+        check(|_| page(Value::Null), 2, 1, "");
+        let three = |n: usize| {
+            if n < 3 {
+                json!(n.to_string())
+            } else {
+                json!("")
+            }
+        };
+        check(|n| page(three(n)), 6, 3, "");
+        check(
+            |n| page(json!(n.to_string())),
+            200,
+            100,
+            "more than 100 pages",
+        );
+        check(|_| page(json!("same")), 4, 2, "in a circle");
+        check(|_| page(json!("x".repeat(5000))), 2, 1, "too long");
+        check(|_| json!({"items": 7}), 0, 1, "no list of items");
+        check(|_| json!([]), 0, 1, "no list of items");
+    }
+}

@@ -1,0 +1,259 @@
+//! Asking a server: one question, its deadlines, its progress, and how it is called off.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::era::{self, Abilities, Era};
+use super::error::{Broken, Failure};
+use super::http::Frame;
+use super::inbox::{Inbox, Note, Purpose, Waiting};
+use super::link::Link;
+use super::message;
+use crate::core::mcp::mirror::encoded;
+
+/// Notes of one call that wait for their reader.
+const NOTES: usize = 64;
+/// Saying that a question is called off is a courtesy.
+const COURTESY: Duration = Duration::from_secs(2);
+
+/// A server that can be asked.
+#[derive(Clone, Debug)]
+pub(super) struct Peer {
+    pub(super) link: Arc<Link>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) era: Era,
+    pub(super) abilities: Abilities,
+}
+
+/// What is asked, and how long an answer may take.
+#[derive(Debug)]
+pub(super) struct Question<'a> {
+    pub(super) method: &'a str,
+    pub(super) params: Map<String, Value>,
+    /// What it is about, for the header of 2026-07-28: a tool, a prompt, a URI.
+    pub(super) about: Option<&'a str>,
+    /// Arguments that go into headers as well.
+    pub(super) mirrored: &'a [(String, String)],
+    pub(super) patience: Patience,
+    pub(super) kind: Kind<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind<'a> {
+    /// It reports progress and can be called off.
+    Call(Call<'a>),
+    Upkeep,
+    /// It has no answer until the server wants to end it.
+    Listen,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call<'a> {
+    pub(super) notes: Option<&'a mpsc::Sender<Note>>,
+    pub(super) cancel: &'a CancellationToken,
+}
+
+/// How long an answer may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Without any progress.
+    pub(super) quiet: Duration,
+    /// Whatever happens.
+    pub(super) longest: Duration,
+}
+
+impl Patience {
+    pub(super) fn once(time: Duration) -> Self {
+        Self {
+            quiet: time,
+            longest: time,
+        }
+    }
+}
+
+/// Why a question got no answer, and the question, if the server has to be told that nobody waits any more.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    pub(super) broken: Broken,
+    pub(super) abandoned: Option<Abandoned>,
+}
+
+/// A question that was called off.
+#[derive(Clone, Debug)]
+pub(super) struct Abandoned {
+    id: u64,
+    reason: &'static str,
+}
+
+impl Peer {
+    /// Asks, and waits for the answer until a deadline or until it is called off.
+    pub(super) async fn ask(&self, question: Question<'_>) -> Result<Value, Unanswered> {
+        let started = Instant::now();
+        let (sender, mut notes) = mpsc::channel(NOTES);
+        let call = match question.kind {
+            Kind::Call(call) => Some(call),
+            Kind::Upkeep | Kind::Listen => None,
+        };
+        let purpose = match question.kind {
+            Kind::Call(_) => Purpose::Call,
+            Kind::Upkeep => Purpose::Upkeep,
+            Kind::Listen => Purpose::Listen,
+        };
+        let mut waiting = self.inbox.ask(purpose, call.map(|_| sender));
+        let frame = self.frame(waiting.id, &question);
+        let carry = self.link.carry(waiting.id, frame);
+        tokio::pin!(carry);
+        let mut carried = false;
+        let hard = started + question.patience.longest;
+        let mut quiet = started + question.patience.quiet;
+        let cancelled = async {
+            match call {
+                Some(call) => call.cancel.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(cancelled);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut cancelled => {
+                    return Err(self.called_off(&waiting, Broken::Cancelled, "cancelled"));
+                }
+                answer = &mut waiting.reply => {
+                    let answer = answer.unwrap_or_else(|_closed| Err(gone()));
+                    return answer.map_err(Unanswered::from);
+                }
+                end = &mut carry, if !carried => {
+                    carried = true;
+                    if let Err(broken) = end {
+                        // The answer may have come on another stream just before.
+                        let answer = waiting.reply.try_recv();
+                        return answer.unwrap_or(Err(broken)).map_err(Unanswered::from);
+                    }
+                }
+                Some(note) = notes.recv() => {
+                    if matches!(note, Note::Progress { .. }) {
+                        quiet = Instant::now() + question.patience.quiet;
+                    }
+                    if let Some(notes) = call.and_then(|it| it.notes) {
+                        // Who looks on too slowly misses some of it.
+                        let _slow = notes.try_send(note);
+                    }
+                }
+                () = tokio::time::sleep_until(quiet.min(hard)) => {
+                    return Err(self.called_off(&waiting, Broken::TimedOut, "timed out"));
+                }
+            }
+        }
+    }
+
+    fn called_off(&self, waiting: &Waiting, broken: Broken, reason: &'static str) -> Unanswered {
+        // In 2026-07-28 over HTTP the closed stream says it.
+        let silent = self.era == Era::Stateless && matches!(*self.link, Link::Http(_));
+        Unanswered {
+            broken,
+            abandoned: (!silent).then_some(Abandoned {
+                id: waiting.id,
+                reason,
+            }),
+        }
+    }
+
+    /// Tells the server that nobody waits for an answer any more.
+    pub(super) async fn call_off(&self, abandoned: Abandoned) {
+        let Abandoned { id, reason } = abandoned;
+        let params = json!({"requestId": id, "reason": reason});
+        self.tell("notifications/cancelled", params).await;
+    }
+
+    /// Sends a notification, if that is possible soon.
+    pub(super) async fn tell(&self, method: &str, params: Value) {
+        let mut params = match params {
+            Value::Object(params) => params,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Map::new(),
+        };
+        if self.era == Era::Stateless {
+            params.insert("_meta".to_owned(), era::meta(self.abilities).into());
+        }
+        self.say(message::notification(method, &params)).await;
+    }
+
+    /// Sends our answer to a request of the server's.
+    pub(super) async fn respond(&self, id: &Value, body: Result<Value, (i64, &str)>) {
+        self.say(message::response(id, body)).await;
+    }
+
+    async fn say(&self, text: String) {
+        let told = tokio::time::timeout(COURTESY, self.link.tell(text)).await;
+        if !matches!(told, Ok(Ok(()))) {
+            tracing::debug!(?told, "a message to a server was not taken");
+        }
+    }
+
+    fn frame(&self, id: u64, question: &Question<'_>) -> Frame {
+        let mut params = question.params.clone();
+        let mut meta = match params.remove("_meta") {
+            Some(Value::Object(meta)) => meta,
+            _none => Map::new(),
+        };
+        if self.era == Era::Stateless {
+            meta.extend(era::meta(self.abilities));
+        }
+        if matches!(question.kind, Kind::Call(_)) {
+            meta.insert("progressToken".to_owned(), json!(id));
+        }
+        if !meta.is_empty() {
+            params.insert("_meta".to_owned(), Value::Object(meta));
+        }
+        Frame {
+            body: message::request(id, question.method, &params),
+            headers: self.headers(question),
+        }
+    }
+
+    fn headers(&self, question: &Question<'_>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if self.era != Era::Stateless {
+            return headers;
+        }
+        let mut add = |name: &str, value: &str| {
+            // Names were checked when the tool was listed, and values are encoded.
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::try_from(name), HeaderValue::try_from(value))
+            {
+                headers.insert(name, value);
+            }
+        };
+        add("mcp-method", question.method);
+        if let Some(about) = question.about {
+            add("mcp-name", &encoded(about));
+        }
+        for (name, value) in question.mirrored {
+            add(&format!("mcp-param-{name}"), value);
+        }
+        headers
+    }
+}
+
+impl From<Broken> for Unanswered {
+    fn from(broken: Broken) -> Self {
+        Self {
+            broken,
+            abandoned: None,
+        }
+    }
+}
+
+fn gone() -> Broken {
+    Failure::Cut("the session ended".to_owned()).into()
+}

@@ -1,0 +1,596 @@
+//! One actor for each server (architecture, decision 2). `select` picks what is next and may be dropped; `apply` runs to
+//! its end and waits for nobody: whatever takes time is a task of the actor.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::backoff::Backoff;
+use super::era::Era;
+use super::error::{Broken, Failure};
+use super::hub::Shared;
+use super::inbox::{Changes, Inbound, Inbox};
+use super::lifecycle::{self, Live, Means};
+use super::remembered::Remembered;
+use super::ring::Ring;
+use super::work::{self, Work};
+use crate::clock;
+use crate::core::mcp::server::{ServerStatus, State};
+use crate::core::mcp::settings::{Endpoint, Server};
+use crate::core::mcp::tool::Listed;
+use crate::core::tool_name::Alias;
+
+/// Requests of a server that wait for the actor; a server that sends more is not read until some are answered.
+const INBOUND: usize = 64;
+/// Calls that wait for a session that is connecting.
+const WAITING: usize = 64;
+/// A server that says all the time that its tools changed is asked for them this often.
+const REFRESH_PAUSE: Duration = Duration::from_secs(1);
+/// An answer to a request of a server's that nobody gave in this time is none.
+const ANSWER_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// What others want of the actor.
+#[derive(Debug)]
+pub(super) enum Command {
+    Ask(Work),
+    /// Lists the tools again; connects first where there is no session.
+    Refresh(oneshot::Sender<Result<(), Failure>>),
+    /// Ends the session and begins another at once.
+    Restart(oneshot::Sender<Result<(), Failure>>),
+}
+
+/// How a session is told that it is not wanted any more.
+#[derive(Clone, Debug)]
+pub(super) struct Ends {
+    /// At once, calls in flight included.
+    pub(super) stop: CancellationToken,
+    /// When what was begun is done.
+    pub(super) retire: CancellationToken,
+}
+
+pub(super) struct Session {
+    alias: Alias,
+    server: Arc<Server>,
+    shared: Arc<Shared>,
+    mailbox: mpsc::Receiver<Command>,
+    ends: Ends,
+    /// Another session has its place; it finishes what was begun.
+    retiring: bool,
+    phase: Phase,
+    status: ServerStatus,
+    tasks: JoinSet<Done>,
+    /// Calls for the session that is being made.
+    waiting: VecDeque<Work>,
+    /// Who wants to know when the tools were listed.
+    refreshing: Vec<oneshot::Sender<Result<(), Failure>>>,
+    backoff: Backoff,
+    remembered: Remembered,
+    /// Told once; the same failure again is no news.
+    reported: Option<String>,
+    next_id: u64,
+    log: Ring,
+    /// A child that died of a question from 2026 is not asked it at its next start.
+    guess: Option<Era>,
+}
+
+enum Phase {
+    /// Not wanted, or failed; by itself it is tried again then.
+    Down {
+        retry_at: Option<Instant>,
+    },
+    Connecting(AbortHandle),
+    Up(Box<Up>),
+}
+
+struct Up {
+    live: Live,
+    inbound: mpsc::Receiver<Inbound>,
+    changes: watch::Receiver<Changes>,
+    since: Instant,
+    listing: bool,
+    list_again_at: Option<Instant>,
+}
+
+/// What ended by itself.
+enum Done {
+    Connected(Box<Result<Up, Failure>>),
+    /// A call; what has to be done again comes back.
+    Asked(Option<(Work, String)>),
+    Listed(Result<Listed, Failure>),
+    Told,
+}
+
+/// What the actor does next.
+enum Action {
+    Command(Command),
+    Done(Done),
+    Inbound(Option<Inbound>),
+    Changed,
+    /// A time has come.
+    Tick,
+    Retire,
+    Stop,
+}
+
+impl Session {
+    pub(super) fn new(
+        alias: Alias,
+        server: Arc<Server>,
+        shared: Arc<Shared>,
+        mailbox: mpsc::Receiver<Command>,
+        ends: Ends,
+        log: Ring,
+    ) -> Self {
+        let identity = shared.identity(&server.endpoint);
+        let remembered = shared.recall(&server.endpoint);
+        let tools = remembered.listed(&identity, server.endpoint.kind()).tools;
+        let state = match &server.off {
+            Some(why) => State::Off(why.clone()),
+            None => State::Connecting,
+        };
+        let offered = if server.off.is_none() { tools } else { vec![] };
+        let status = ServerStatus {
+            alias: alias.clone(),
+            endpoint: server.endpoint.shown(),
+            kind: server.endpoint.kind(),
+            identity,
+            state,
+            since: clock::now(),
+            about: remembered.about(),
+            tools: offered.into_iter().map(Arc::new).collect(),
+            remarks: Arc::default(),
+            connect_ms: None,
+        };
+        Self {
+            alias,
+            server,
+            shared,
+            mailbox,
+            ends,
+            retiring: false,
+            phase: Phase::Down { retry_at: None },
+            status,
+            tasks: JoinSet::new(),
+            waiting: VecDeque::new(),
+            refreshing: vec![],
+            backoff: Backoff::default(),
+            remembered,
+            reported: None,
+            next_id: 1,
+            log,
+            guess: None,
+        }
+    }
+
+    /// Lives until it is stopped; its children and streams end with it.
+    pub(super) async fn run(&mut self) {
+        if self.server.off.is_none() && matches!(self.phase, Phase::Down { .. }) {
+            self.connect();
+        }
+        loop {
+            match self.select().await {
+                Action::Command(command) => self.commanded(command).await,
+                Action::Done(done) => self.done(done).await,
+                Action::Inbound(Some(Inbound::Request {
+                    id,
+                    method,
+                    params,
+                    call,
+                })) => self.requested(id, &method, params, call),
+                Action::Inbound(Some(Inbound::Closed(failure))) => self.fell(failure).await,
+                Action::Inbound(None) => self.fell(Failure::Cut("it ended".to_owned())).await,
+                Action::Changed => self.changed(),
+                Action::Tick => self.tick(),
+                Action::Retire => self.retiring = true,
+                Action::Stop => break,
+            }
+            if self.retiring && self.tasks.is_empty() {
+                break;
+            }
+        }
+        self.down(&Failure::NotConnected("it was disconnected".to_owned()))
+            .await;
+        self.tasks.shutdown().await;
+    }
+
+    /// A bug in here must not leave a server that looks alive.
+    pub(super) async fn broke(&mut self) {
+        let failure = Failure::NotConnected("its session failed inside aishd".to_owned());
+        self.fell(failure).await;
+    }
+
+    async fn select(&mut self) -> Action {
+        let wake = self.wake();
+        let timer = async {
+            match wake {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        let from_server = async {
+            match &mut self.phase {
+                Phase::Up(up) => {
+                    tokio::select! {
+                        inbound = up.inbound.recv() => Action::Inbound(inbound),
+                        Ok(()) = up.changes.changed() => Action::Changed,
+                    }
+                }
+                Phase::Down { .. } | Phase::Connecting(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.ends.stop.cancelled() => Action::Stop,
+            () = self.ends.retire.cancelled(), if !self.retiring => Action::Retire,
+            Some(done) = self.tasks.join_next() => match done {
+                Ok(done) => Action::Done(done),
+                Err(error) if error.is_cancelled() => Action::Done(Done::Told),
+                Err(error) => {
+                    tracing::error!(mcp = %self.alias, %error, "a task of a session failed");
+                    Action::Done(Done::Told)
+                }
+            },
+            action = from_server => action,
+            command = self.mailbox.recv() => command.map_or(Action::Stop, Action::Command),
+            () = timer => Action::Tick,
+        }
+    }
+
+    /// The next moment at which something is due.
+    fn wake(&self) -> Option<Instant> {
+        let phase = match &self.phase {
+            Phase::Down { retry_at } => *retry_at,
+            Phase::Connecting(_) => None,
+            Phase::Up(up) => up.list_again_at,
+        };
+        let waiting = self.waiting.iter().map(|it| it.wait_until).min();
+        phase.into_iter().chain(waiting).min()
+    }
+
+    fn tick(&mut self) {
+        let now = Instant::now();
+        let connecting = Failure::NotConnected("it is still connecting".to_owned());
+        for work in std::mem::take(&mut self.waiting) {
+            if work.wait_until <= now {
+                work.answer(&self.alias, Err(connecting.clone().into()));
+            } else {
+                self.waiting.push_back(work);
+            }
+        }
+        match &mut self.phase {
+            Phase::Down { retry_at } if retry_at.is_some_and(|it| it <= now) => self.connect(),
+            Phase::Up(up) if up.list_again_at.is_some_and(|it| it <= now) => {
+                up.list_again_at = None;
+                self.list();
+            }
+            Phase::Down { .. } | Phase::Connecting(_) | Phase::Up(_) => {}
+        }
+    }
+
+    async fn commanded(&mut self, command: Command) {
+        match command {
+            Command::Ask(work) if work.is_unwanted() => {}
+            Command::Ask(work) => match &self.phase {
+                Phase::Up(_) => self.ask(work),
+                Phase::Connecting(_) if self.waiting.len() < WAITING => {
+                    self.waiting.push_back(work);
+                }
+                Phase::Connecting(_) => {
+                    let full = "too many calls wait for it".to_owned();
+                    work.answer(&self.alias, Err(Failure::NotConnected(full).into()));
+                }
+                Phase::Down { retry_at } => {
+                    // On demand, and yet never in a tight loop: not right after it failed (MCP-6).
+                    let http = matches!(self.server.endpoint, Endpoint::Http(_));
+                    if http && retry_at.is_some() && self.backoff.may_try() {
+                        self.waiting.push_back(work);
+                        self.connect();
+                    } else {
+                        let why = Failure::NotConnected(self.why());
+                        work.answer(&self.alias, Err(why.into()));
+                    }
+                }
+            },
+            Command::Refresh(told) => match &self.phase {
+                Phase::Up(_) => {
+                    self.refreshing.push(told);
+                    self.list();
+                }
+                Phase::Connecting(_) => self.refreshing.push(told),
+                Phase::Down { .. } => self.again(told),
+            },
+            Command::Restart(told) => {
+                self.down(&Failure::NotConnected("it was restarted".to_owned()))
+                    .await;
+                self.again(told);
+            }
+        }
+    }
+
+    fn again(&mut self, told: oneshot::Sender<Result<(), Failure>>) {
+        if let Some(why) = &self.server.off {
+            let _gone = told.send(Err(Failure::NotConnected(why.clone())));
+            return;
+        }
+        self.backoff = Backoff::default();
+        self.refreshing.push(told);
+        if !matches!(self.phase, Phase::Connecting(_)) {
+            self.connect();
+        }
+    }
+
+    fn why(&self) -> String {
+        match &self.status.state {
+            State::Off(why) | State::Failed { why, .. } => why.clone(),
+            State::Connecting | State::Ready => "it is connecting".to_owned(),
+        }
+    }
+
+    fn ask(&mut self, work: Work) {
+        let Phase::Up(up) = &self.phase else { return };
+        let (peer, shared) = (up.live.peer.clone(), self.shared.clone());
+        let alias = self.alias.clone();
+        self.tasks.spawn(async move {
+            let respondent = shared.respondent(&alias);
+            Done::Asked(work::perform(&peer, respondent, work).await)
+        });
+    }
+
+    fn list(&mut self) {
+        let Phase::Up(up) = &mut self.phase else {
+            return;
+        };
+        if std::mem::replace(&mut up.listing, true) {
+            up.list_again_at = Some(Instant::now() + REFRESH_PAUSE);
+            return;
+        }
+        let (peer, limits) = (up.live.peer.clone(), self.shared.limits());
+        let identity = self.status.identity.clone();
+        self.tasks
+            .spawn(async move { Done::Listed(lifecycle::tools(&peer, &identity, limits).await) });
+    }
+
+    fn changed(&mut self) {
+        let Phase::Up(up) = &mut self.phase else {
+            return;
+        };
+        let _seen = up.changes.borrow_and_update();
+        if up.list_again_at.is_none() {
+            up.list_again_at = Some(Instant::now());
+        }
+    }
+
+    /// Answers a server's own request beside everything else.
+    fn requested(&mut self, id: Value, method: &str, params: Value, call: Option<u64>) {
+        let Phase::Up(up) = &self.phase else { return };
+        let (peer, shared, alias) = (
+            up.live.peer.clone(),
+            self.shared.clone(),
+            self.alias.clone(),
+        );
+        let method = method.to_owned();
+        if method == "elicitation/create" && call.is_none() {
+            tracing::warn!(mcp = %alias, method, "a request that belongs to no call is declined");
+        }
+        self.tasks.spawn(async move {
+            let respondent = shared.respondent(&alias);
+            let homeless = method == "elicitation/create" && call.is_none();
+            let answer = if homeless && respondent.elicitations.is_some() {
+                Ok(serde_json::json!({"action": "decline"}))
+            } else {
+                let answer = respondent.answer(&method, params);
+                let late = Err((super::message::INTERNAL_ERROR, "nobody answered"));
+                tokio::time::timeout(ANSWER_LIMIT, answer)
+                    .await
+                    .unwrap_or(late)
+            };
+            peer.respond(&id, answer).await;
+            Done::Told
+        });
+    }
+
+    async fn done(&mut self, done: Done) {
+        match done {
+            Done::Told | Done::Asked(None) => {}
+            Done::Asked(Some((mut work, why))) => {
+                work.repeated = true;
+                work.wait_until = Instant::now() + self.shared.limits().connect * 2;
+                match &self.phase {
+                    Phase::Up(_) => {
+                        tracing::info!(mcp = %self.alias, why, "the server forgot our session");
+                        self.waiting.push_back(work);
+                        self.drop_session(&Failure::SessionLost(why)).await;
+                        self.connect();
+                    }
+                    Phase::Connecting(_) => self.waiting.push_back(work),
+                    Phase::Down { .. } => {
+                        let failure = Failure::SessionLost(why);
+                        work.answer(&self.alias, Err(failure.into()));
+                    }
+                }
+            }
+            Done::Connected(result) => match *result {
+                Ok(up) => self.came_up(up),
+                Err(failure) => self.fell(failure).await,
+            },
+            Done::Listed(result) => self.listed(result),
+        }
+    }
+
+    fn listed(&mut self, result: Result<Listed, Failure>) {
+        let Phase::Up(up) = &mut self.phase else {
+            return;
+        };
+        up.listing = false;
+        let told = match result {
+            Ok(listed) => {
+                self.take(listed);
+                self.publish();
+                Ok(())
+            }
+            Err(failure) => {
+                tracing::warn!(mcp = %self.alias, %failure, "list its tools again");
+                Err(failure)
+            }
+        };
+        for asker in std::mem::take(&mut self.refreshing) {
+            let _gone = asker.send(told.clone());
+        }
+    }
+
+    /// The tools as they are now, also for the next start of the daemon.
+    fn take(&mut self, listed: Listed) {
+        for remark in &listed.remarks {
+            if !self.status.remarks.contains(remark) {
+                tracing::warn!(mcp = %self.alias, "{remark}");
+            }
+        }
+        self.status.remarks = listed.remarks.into();
+        self.status.tools = listed.tools.into_iter().map(Arc::new).collect();
+        if let Phase::Up(up) = &self.phase {
+            let era = up.live.peer.era;
+            let now = Remembered::new(era, &self.status);
+            if now != self.remembered {
+                self.shared.keep(&self.server.endpoint, &now);
+                self.remembered = now;
+            }
+        }
+    }
+
+    fn connect(&mut self) {
+        if self.status.state != State::Connecting {
+            self.status.state = State::Connecting;
+            self.status.since = clock::now();
+            self.publish();
+        }
+        self.backoff.tried();
+        let (to_actor, inbound) = mpsc::channel(INBOUND);
+        let (changed, changes) = watch::channel(Changes::default());
+        let inbox = Inbox::new(self.next_id, to_actor, changed);
+        let (shared, server) = (self.shared.clone(), self.server.clone());
+        let (identity, recalled) = (
+            self.status.identity.clone(),
+            self.remembered.era().or(self.guess),
+        );
+        let log = self.log.clone();
+        // Ids go on, with room for what the handshake asks.
+        self.next_id += 1 << 20;
+        let connecting = self.tasks.spawn(async move {
+            let means = Means {
+                shared: &shared,
+                identity: &identity,
+                inbox: &inbox,
+                recalled,
+                log: &log,
+            };
+            let live = match &server.endpoint {
+                Endpoint::Http(http) => lifecycle::http(http, means).await,
+                Endpoint::Stdio(stdio) => lifecycle::stdio(stdio, means).await,
+            };
+            Done::Connected(Box::new(live.map(|live| Up {
+                live,
+                inbound,
+                changes,
+                since: Instant::now(),
+                listing: false,
+                list_again_at: None,
+            })))
+        });
+        self.phase = Phase::Connecting(connecting);
+    }
+
+    fn came_up(&mut self, mut up: Up) {
+        let listed = std::mem::take(&mut up.live.listed);
+        tracing::info!(
+            mcp = %self.alias,
+            protocol = up.live.about.protocol,
+            tools = listed.tools.len(),
+            ms = up.live.connect_ms,
+            "connected"
+        );
+        self.status.about = up.live.about.clone();
+        self.status.connect_ms = Some(up.live.connect_ms);
+        self.status.state = State::Ready;
+        self.status.since = clock::now();
+        self.reported = None;
+        self.phase = Phase::Up(Box::new(up));
+        self.take(listed);
+        self.publish();
+        for asker in std::mem::take(&mut self.refreshing) {
+            let _gone = asker.send(Ok(()));
+        }
+        for work in std::mem::take(&mut self.waiting) {
+            if !work.is_unwanted() {
+                self.ask(work);
+            }
+        }
+    }
+
+    /// The session could not be made, or broke.
+    async fn fell(&mut self, failure: Failure) {
+        match (&self.phase, &failure) {
+            (Phase::Up(up), _) => self.backoff.lived(up.since.elapsed()),
+            (Phase::Connecting(_), Failure::Ended(_)) => {
+                self.guess = match self.guess {
+                    None => Some(Era::Session),
+                    Some(_) => None,
+                };
+            }
+            (Phase::Connecting(_) | Phase::Down { .. }, _) => {}
+        }
+        self.down(&failure).await;
+        let why = failure.to_string();
+        if self.reported.as_ref() != Some(&why) {
+            tracing::warn!(mcp = %self.alias, why, "not connected");
+            self.reported = Some(why.clone());
+        }
+        self.status.state = State::Failed {
+            why,
+            hint: failure.hint(&self.alias),
+        };
+        self.status.since = clock::now();
+        self.status.tools = Arc::default();
+        self.phase = Phase::Down {
+            retry_at: Some(Instant::now() + self.backoff.next()),
+        };
+        self.publish();
+    }
+
+    /// Ends the session that there is. Calls in flight fail with a transport error.
+    async fn down(&mut self, failure: &Failure) {
+        self.drop_session(failure).await;
+        for work in std::mem::take(&mut self.waiting) {
+            work.answer(&self.alias, Err(Broken::Failure(failure.clone())));
+        }
+        for asker in std::mem::take(&mut self.refreshing) {
+            let _gone = asker.send(Err(failure.clone()));
+        }
+    }
+
+    async fn drop_session(&mut self, failure: &Failure) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Down { retry_at: None });
+        match phase {
+            Phase::Up(up) => {
+                let Up { live, inbound, .. } = *up;
+                // Whoever wants to tell us something more must not wait for us.
+                drop(inbound);
+                live.end(failure.clone()).await;
+            }
+            // What it has made is dropped with it, a child included.
+            Phase::Connecting(task) => task.abort(),
+            Phase::Down { .. } => {}
+        }
+    }
+
+    pub(super) fn publish(&self) {
+        if !self.ends.retire.is_cancelled() {
+            self.shared.publish(&self.status);
+        }
+    }
+}

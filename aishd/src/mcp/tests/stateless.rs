@@ -1,0 +1,83 @@
+//! Servers of 2026-07-28, which keep no session.
+
+use super::*;
+
+#[tokio::test]
+async fn a_server_without_sessions_is_asked_with_everything_in_each_request() {
+    let bench = Bench::http("modern").await;
+    let status = bench.ready().await;
+    assert_eq!("2026-07-28", status.about.protocol);
+    assert_eq!("modern", status.about.name);
+    // A tool whose annotation is wrong is left out, and the others are not.
+    assert_eq!(vec!["where", "ask", "grow", "task"], bench.tools());
+    assert!(
+        status.remarks[0].contains("\"bad\" is left out"),
+        "{:?}",
+        status.remarks
+    );
+    let there = bench.outcome("where", json!({"region": "zürich"})).await;
+    assert_eq!("=?base64?esO8cmljaA==?=", said(there));
+    assert_eq!("no header", bench.call("where").await);
+    let task = "transport error: MCP server a: the answer is not understood: a result of the type \"task\"";
+    assert_eq!(task, bench.call("task").await);
+    for (method, headers, params) in bench.sent().await {
+        let meta = &params["_meta"];
+        assert_eq!(
+            "2026-07-28", meta["io.modelcontextprotocol/protocolVersion"],
+            "{method}"
+        );
+        // MCP-15: what is off is not announced.
+        assert_eq!(
+            json!({}),
+            meta["io.modelcontextprotocol/clientCapabilities"]
+        );
+        assert_eq!(None, headers.get("Mcp-Session-Id"));
+    }
+}
+
+/// MCP-7: the change is heard on the question that stays open.
+#[tokio::test]
+async fn changes_are_heard_where_there_is_no_stream_beside() {
+    let bench = Bench::http("modern").await;
+    bench.ready().await;
+    let seen = async {
+        while !bench.tools().contains(&"t1".to_owned()) {
+            assert_eq!("grown", bench.call("grow").await);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, seen).await.unwrap();
+}
+
+/// MCP-15: what a server wants to know goes to a person, and its state comes back as it was.
+#[tokio::test]
+async fn a_question_in_between_is_answered_by_a_person() {
+    let server = serve("modern", 0);
+    let endpoint = Endpoint::Http(url(server.port));
+    let mut bench = Bench::with(endpoint, limits(), People::Some).await;
+    bench.server = Some(server);
+    bench.ready().await;
+    let mut forms = bench.elicitations.take().unwrap();
+    let person = async {
+        let form = forms.recv().await.unwrap();
+        assert_eq!("who?", form.params["message"]);
+        let content = json!({"name": "me"}).as_object().unwrap().clone();
+        form.answer
+            .send(crate::mcp::Elicited::Accepted(content))
+            .unwrap();
+    };
+    let (answer, ()) = tokio::join!(bench.call("ask"), person);
+    let expected = json!([{"q": {"action": "accept", "content": {"name": "me"}}}, "stäte"]);
+    assert_eq!(expected, serde_json::from_str::<Value>(&answer).unwrap());
+}
+
+#[tokio::test]
+async fn without_people_a_question_in_between_ends_the_call() {
+    let bench = Bench::http("modern").await;
+    bench.ready().await;
+    let asked = bench.call("ask").await;
+    assert!(
+        asked.contains("it wants \"elicitation/create\" of us"),
+        "{asked}"
+    );
+}

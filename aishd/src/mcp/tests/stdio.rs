@@ -1,0 +1,196 @@
+//! Servers that are children (MCP-4).
+
+use super::*;
+
+#[tokio::test]
+async fn a_child_is_started_asked_and_ended() {
+    let bench = Bench::stdio("plain").await;
+    let status = bench.ready().await;
+    assert_eq!("2025-11-25", status.about.protocol);
+    assert!(status.remarks.is_empty(), "{:?}", status.remarks);
+    let echoed = bench.outcome("echo", json!({"b": [1, "é"]})).await;
+    assert_eq!(r#"{"b": [1, "\u00e9"]}"#, said(echoed));
+    bench.hub.disconnect(&alias()).await.unwrap();
+    assert!(bench.hub.servers().borrow().list.is_empty());
+}
+
+/// MCP-4, R21: nothing of the daemon's own environment.
+#[tokio::test]
+async fn a_child_has_a_clean_environment_and_its_own() {
+    let mut server = python("plain");
+    server.env = BTreeMap::from([("API_KEY".to_owned(), "k".to_owned())]);
+    let bench = Bench::with(Endpoint::Stdio(server), limits(), People::None).await;
+    bench.ready().await;
+    let env: BTreeMap<String, String> = serde_json::from_str(&bench.call("env").await).unwrap();
+    assert_eq!("k", env["API_KEY"]);
+    assert!(!env.contains_key("CARGO_MANIFEST_DIR"), "{:?}", env.keys());
+}
+
+/// The design's row 9, MCP-2: each ends its own call, and the next one is answered.
+#[tokio::test]
+async fn bad_lines_cost_their_call_only() {
+    let bench = Bench::stdio("plain").await;
+    bench.ready().await;
+    let unreadable = "transport error: MCP server a: the answer is not understood: ";
+    for (tool, expected) in [
+        (
+            "long_line",
+            "transport error: MCP server a: the answer is longer than 4 MiB".to_owned(),
+        ),
+        ("bad_utf8", "a\u{fffd}\u{fffd}b".to_owned()),
+        (
+            "wrong_id",
+            format!("{unreadable}its id is that of no question"),
+        ),
+        ("missing_id", format!("{unreadable}it has no id")),
+        ("batch", "batched".to_owned()),
+        ("noise", "through the noise".to_owned()),
+        ("flood", "flooded".to_owned()),
+        ("ping_me", "{}".to_owned()),
+        // R12, MCP-15: it was not announced.
+        (
+            "ask_me",
+            r#"{"code": -32601, "message": "this client shows no forms"}"#.to_owned(),
+        ),
+        ("echo", "{}".to_owned()),
+    ] {
+        assert_eq!(expected, bench.call(tool).await, "{tool}");
+    }
+    let (log, lost) = bench.hub.log(&alias()).unwrap();
+    assert!(log.contains("the last line\n") && log.len() <= 64 << 10);
+    assert!(lost > 200_000, "{lost}");
+}
+
+/// MCP-4, G13: calls in flight fail at once, and the server is started again.
+#[tokio::test]
+async fn a_child_that_dies_is_started_again() {
+    let bench = Bench::stdio("plain").await;
+    bench.ready().await;
+    let both = tokio::join!(bench.call("silent"), async {
+        in_log(&bench, "silent ").await;
+        bench.call("die").await
+    });
+    let ended = "transport error: MCP server a: the server ended: exit status: 7: about to die";
+    assert_eq!((ended, ended), (both.0.as_str(), both.1.as_str()));
+    let (why, hint) = bench.failed().await;
+    assert_eq!("the server ended: exit status: 7: about to die", why);
+    assert_eq!(Some("aishctl mcp logs a".to_owned()), hint);
+    assert!(bench.tools().is_empty());
+    bench.ready().await;
+    assert_eq!("{}", bench.call("echo").await);
+}
+
+#[tokio::test]
+async fn a_child_that_cannot_be_started_says_why() {
+    let bench = Bench::stdio("dies_at_start").await;
+    let (why, _) = bench.failed().await;
+    assert_eq!("the server ended: exit status: 3: no such database", why);
+    let mut server = python("plain");
+    server.command = "no-such-program".to_owned();
+    let bench = Bench::with(Endpoint::Stdio(server), limits(), People::None).await;
+    let (why, _) = bench.failed().await;
+    assert_eq!(
+        "not connected: find no-such-program: No such file or directory (os error 2)",
+        why
+    );
+}
+
+/// A child that knows 2026-07-28, one that dies of a question from it, and one that needs long for its first word.
+#[tokio::test]
+async fn the_era_of_a_child_is_found_out() {
+    for (mode, protocol) in [
+        ("modern", "2026-07-28"),
+        ("dies_of_the_unknown", "2025-11-25"),
+        ("slow_start", "2026-07-28"),
+    ] {
+        let bench = Bench::stdio(mode).await;
+        let status = bench.ready().await;
+        assert_eq!(protocol, status.about.protocol, "{mode}");
+        assert_eq!(
+            "{}",
+            bench
+                .call("echo")
+                .await
+                .split_whitespace()
+                .collect::<String>(),
+            "{mode}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_hangs_is_given_up() {
+    let limits = Limits {
+        start: Duration::from_millis(400),
+        connect: Duration::from_millis(300),
+        ..limits()
+    };
+    let bench = Bench::with(Endpoint::Stdio(python("hangs")), limits, People::None).await;
+    let (why, _) = bench.failed().await;
+    assert!(why.starts_with("did not answer"), "{why}");
+}
+
+/// MCP-7, MCP-11.
+#[tokio::test]
+async fn changes_and_cancelled_calls_of_a_child() {
+    let bench = Bench::stdio("plain").await;
+    let tools = bench.ready().await.tools.len();
+    assert_eq!("grown", bench.call("grow").await);
+    bench.until(|it| it.tools.len() == tools + 1).await;
+    let cancel = CancellationToken::new();
+    let name = ToolName::parse("a__silent").unwrap();
+    let call = bench.hub.call(&name, serde_json::Map::new(), None, &cancel);
+    let cancelling = async {
+        in_log(&bench, "silent ").await;
+        cancel.cancel();
+    };
+    let (result, ()) = tokio::join!(call, cancelling);
+    assert_eq!("cancelled", said(result));
+    in_log(&bench, "told notifications/cancelled").await;
+}
+
+async fn in_log(bench: &Bench, part: &str) {
+    let seen = async {
+        while !bench.hub.log(&alias()).unwrap().0.contains(part) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, seen).await;
+    assert!(
+        waited.is_ok(),
+        "no {part:?} in {}",
+        bench.hub.log(&alias()).unwrap().0
+    );
+}
+
+/// MCP-4: stdin closed, SIGTERM, SIGKILL; also what it started in a session of its own.
+#[tokio::test]
+async fn a_child_that_does_not_want_to_end_is_ended_with_all_that_it_started() {
+    let bench = Bench::stdio("stays").await;
+    bench.ready().await;
+    in_log(&bench, "pids ").await;
+    let (log, _) = bench.hub.log(&alias()).unwrap();
+    let line = log.lines().find(|it| it.starts_with("pids ")).unwrap();
+    let pids: Vec<&str> = line.split(' ').skip(1).collect();
+    let alive = || {
+        pids.iter()
+            .filter(|it| PathBuf::from(format!("/proc/{it}")).exists())
+    };
+    assert_eq!(2, alive().count());
+    bench.hub.stop().await;
+    assert_eq!(0, alive().count(), "{pids:?}");
+}
+
+/// MCP-15: a form goes to a person; the child waits meanwhile.
+#[tokio::test]
+async fn a_form_of_a_child_is_answered_by_a_person() {
+    let mut bench = Bench::with(Endpoint::Stdio(python("plain")), limits(), People::Some).await;
+    bench.ready().await;
+    let mut forms = bench.elicitations.take().unwrap();
+    let person = async {
+        let form = forms.recv().await.unwrap();
+        drop(form.answer);
+    };
+    let (answer, ()) = tokio::join!(bench.call("ask_me"), person);
+    assert_eq!(r#"{"action": "decline"}"#, answer);
+}

@@ -1,0 +1,316 @@
+//! `mcp/*`: the sessions with MCP servers, for people and programs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use aish_proto::error::ErrorKind;
+use aish_proto::mcp::{
+    self as wire, Connect, ConnectParams, ConnectResult, Disconnect, GetPrompt, GetPromptResult,
+    List, ListResult, Logs, LogsResult, Prompts, PromptsResult, ReadResource, ReadResourceResult,
+    Refresh, RefreshResult, Resources, ResourcesResult, Restart, Tool, ToolResult, Tools,
+    ToolsResult,
+};
+use aish_proto::method::Empty;
+use jsonrpsee::RpcModule;
+use serde_json::Value;
+
+use super::refusal::Refusal;
+use super::{Call, Server, register};
+use crate::clock;
+use crate::core::mcp::server::{Kind, ServerStatus, Servers, State};
+use crate::core::mcp::settings::{Auth, Endpoint, Http, Stdio};
+use crate::core::mcp::text::one_line;
+use crate::core::tool_name::{Alias, ToolName};
+use crate::mcp::hub::ChangeError;
+use crate::mcp::{self, CallError, Side};
+
+/// A description in a list; `mcp/tool` has the whole of it.
+const MAX_SUMMARY_CHARS: usize = 200;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<List, _, _>(module, list);
+    register::<Tools, _, _>(module, tools);
+    register::<Tool, _, _>(module, tool);
+    register::<Connect, _, _>(module, connect);
+    register::<Disconnect, _, _>(module, disconnect);
+    register::<Restart, _, _>(module, restart);
+    register::<Refresh, _, _>(module, refresh);
+    register::<Logs, _, _>(module, logs);
+    register::<Resources, _, _>(module, resources);
+    register::<ReadResource, _, _>(module, read_resource);
+    register::<Prompts, _, _>(module, prompts);
+    register::<GetPrompt, _, _>(module, get_prompt);
+}
+
+fn now(server: &Server) -> Arc<Servers> {
+    server.hub.servers().borrow().clone()
+}
+
+async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+    let servers = now(&call.server);
+    Ok(ListResult {
+        toolset: servers.toolset,
+        servers: servers.list.iter().map(|it| status(it)).collect(),
+    })
+}
+
+async fn tools(call: Call<Tools>) -> Result<ToolsResult, Refusal> {
+    let servers = now(&call.server);
+    let of = match &call.params.alias {
+        Some(text) => Some(known(&servers, text)?.alias.clone()),
+        None => None,
+    };
+    let wanted = servers
+        .tools()
+        .filter(|(name, _)| of.as_ref().is_none_or(|it| *it == name.alias));
+    Ok(ToolsResult {
+        toolset: servers.toolset,
+        tools: wanted
+            .map(|(name, tool)| wire::ToolSummary {
+                name: name.to_string(),
+                description: one_line(&tool.description, MAX_SUMMARY_CHARS),
+                read_only: tool.hints().read_only,
+                destructive: tool.hints().destructive,
+            })
+            .collect(),
+    })
+}
+
+async fn tool(call: Call<Tool>) -> Result<ToolResult, Refusal> {
+    let servers = now(&call.server);
+    let text = &call.params.name;
+    let name = ToolName::parse(text);
+    let tool = name.as_ref().and_then(|it| servers.tool(it));
+    let tool = tool.ok_or_else(|| {
+        Refusal::new(ErrorKind::NotFound, format!("unknown tool {text}")).hint("aishctl mcp tools")
+    })?;
+    Ok(ToolResult {
+        name: text.clone(),
+        title: tool.title.clone(),
+        description: tool.description.clone(),
+        input_schema: tool.input_schema.clone(),
+        output_schema: tool.output_schema.clone(),
+        annotations: tool.annotations.clone(),
+        digest: tool.digest.to_string(),
+    })
+}
+
+async fn connect(call: Call<Connect>) -> Result<ConnectResult, Refusal> {
+    let alias = call.params.alias.as_deref().map(alias).transpose()?;
+    let endpoint = endpoint(call.params)?;
+    let alias = call.server.hub.connect(alias, endpoint).await?;
+    let servers = now(&call.server);
+    let server = known(&servers, alias.as_str())?;
+    Ok(ConnectResult {
+        server: status(server),
+    })
+}
+
+fn endpoint(params: ConnectParams) -> Result<Endpoint, Refusal> {
+    let mut words = params.command.into_iter();
+    match (params.url, words.next()) {
+        (Some(url), None) => Ok(Endpoint::Http(Http {
+            url,
+            auth: params.auth_env.map_or(Auth::None, Auth::Env),
+            headers: BTreeMap::new(),
+        })),
+        (None, Some(command)) => Ok(Endpoint::Stdio(Stdio {
+            command,
+            args: words.collect(),
+            env: params.env,
+            cwd: params.cwd.map(PathBuf::from),
+        })),
+        (Some(_), Some(_)) | (None, None) => Err(Refusal::params("url or command, one of them")),
+    }
+}
+
+async fn disconnect(call: Call<Disconnect>) -> Result<Empty, Refusal> {
+    call.server
+        .hub
+        .disconnect(&alias(&call.params.alias)?)
+        .await?;
+    Ok(Empty {})
+}
+
+async fn restart(call: Call<Restart>) -> Result<Empty, Refusal> {
+    call.server.hub.restart(&alias(&call.params.alias)?).await?;
+    Ok(Empty {})
+}
+
+async fn refresh(call: Call<Refresh>) -> Result<RefreshResult, Refusal> {
+    let hub = &call.server.hub;
+    let mut failed = BTreeMap::new();
+    match &call.params.alias {
+        Some(text) => hub.refresh(&alias(text)?).await?,
+        None => {
+            let servers = now(&call.server);
+            let wanted = servers.list.iter();
+            let wanted = wanted.filter(|it| !matches!(it.state, State::Off(_)));
+            let all = wanted.map(|it| async { (it.alias.clone(), hub.refresh(&it.alias).await) });
+            for (alias, result) in futures_util::future::join_all(all).await {
+                if let Err(error) = result {
+                    failed.insert(alias.to_string(), error.to_string());
+                }
+            }
+        }
+    }
+    Ok(RefreshResult {
+        toolset: now(&call.server).toolset,
+        failed,
+    })
+}
+
+async fn logs(call: Call<Logs>) -> Result<LogsResult, Refusal> {
+    let alias = alias(&call.params.alias)?;
+    let log = call.server.hub.log(&alias);
+    let (text, lost) = log.ok_or(ChangeError::Unknown(alias))?;
+    Ok(LogsResult { text, lost })
+}
+
+async fn resources(call: Call<Resources>) -> Result<ResourcesResult, Refusal> {
+    let alias = alias(&call.params.alias)?;
+    let over = call.connection.over.child_token();
+    let found = call.server.hub.resources(&alias, &over).await?;
+    let each = |it: mcp::Resource| wire::Resource {
+        uri: it.uri,
+        name: it.name,
+        description: it.description,
+        mime_type: it.mime,
+        bytes: it.bytes,
+    };
+    Ok(ResourcesResult {
+        resources: found.resources.into_iter().map(each).collect(),
+        templates: found.templates.into_iter().map(each).collect(),
+        remarks: found.remarks,
+    })
+}
+
+async fn read_resource(call: Call<ReadResource>) -> Result<ReadResourceResult, Refusal> {
+    let alias = alias(&call.params.alias)?;
+    let over = call.connection.over.child_token();
+    let hub = &call.server.hub;
+    let contents = hub.read_resource(&alias, &call.params.uri, &over).await?;
+    Ok(ReadResourceResult { contents })
+}
+
+async fn prompts(call: Call<Prompts>) -> Result<PromptsResult, Refusal> {
+    let alias = alias(&call.params.alias)?;
+    let over = call.connection.over.child_token();
+    let found = call.server.hub.prompts(&alias, &over).await?;
+    let argument = |it: mcp::Argument| wire::PromptArgument {
+        name: it.name,
+        description: it.description,
+        required: it.required,
+    };
+    let each = |it: mcp::Prompt| wire::Prompt {
+        name: it.name,
+        description: it.description,
+        arguments: it.arguments.into_iter().map(argument).collect(),
+    };
+    Ok(PromptsResult {
+        prompts: found.into_iter().map(each).collect(),
+    })
+}
+
+async fn get_prompt(call: Call<GetPrompt>) -> Result<GetPromptResult, Refusal> {
+    let params = call.params;
+    let alias = alias(&params.alias)?;
+    let arguments = params.arguments.into_iter();
+    let arguments = arguments
+        .map(|(name, value)| (name, Value::String(value)))
+        .collect();
+    let over = call.connection.over.child_token();
+    let hub = &call.server.hub;
+    let got = hub.get_prompt(&alias, &params.name, &arguments, &over);
+    let (description, messages) = got.await?;
+    Ok(GetPromptResult {
+        description,
+        messages,
+    })
+}
+
+fn alias(text: &str) -> Result<Alias, Refusal> {
+    text.parse()
+        .map_err(|error: crate::core::tool_name::AliasError| Refusal::params(&error.to_string()))
+}
+
+fn known<'a>(servers: &'a Servers, text: &str) -> Result<&'a ServerStatus, Refusal> {
+    let alias = alias(text)?;
+    match servers.get(&alias) {
+        Some(server) => Ok(server),
+        None => Err(ChangeError::Unknown(alias).into()),
+    }
+}
+
+pub(super) fn status(server: &ServerStatus) -> wire::ServerStatus {
+    let (state, why, hint) = match &server.state {
+        State::Off(why) => (wire::ServerState::Off, Some(why.clone()), None),
+        State::Connecting => (wire::ServerState::Connecting, None, None),
+        State::Ready => (wire::ServerState::Ready, None, None),
+        State::Failed { why, hint } => (wire::ServerState::Failed, Some(why.clone()), hint.clone()),
+    };
+    wire::ServerStatus {
+        alias: server.alias.to_string(),
+        transport: match server.kind {
+            Kind::Http => wire::Transport::Http,
+            Kind::Stdio => wire::Transport::Stdio,
+        },
+        endpoint: server.endpoint.clone(),
+        state,
+        why,
+        hint,
+        since: clock::rfc3339(server.since),
+        name: server.about.name.clone(),
+        version: server.about.version.clone(),
+        protocol: server.about.protocol.clone(),
+        tools: u32::try_from(server.tools.len()).unwrap_or(u32::MAX),
+        resources: server.about.offers.resources,
+        prompts: server.about.offers.prompts,
+        connect_ms: server.connect_ms,
+        instructions: server.about.instructions.clone(),
+        remarks: server.remarks.to_vec(),
+    }
+}
+
+impl From<ChangeError> for Refusal {
+    fn from(error: ChangeError) -> Self {
+        let message = error.to_string();
+        match error {
+            ChangeError::Taken(_) => Self::new(ErrorKind::Busy, message)
+                .hint("another alias, or aishctl mcp disconnect first"),
+            ChangeError::Unknown(_) => {
+                Self::new(ErrorKind::NotFound, message).hint("aishctl mcp list")
+            }
+            ChangeError::Failed { alias, failure } => {
+                let refusal = Self::new(ErrorKind::McpFailed, message);
+                match failure.hint(&alias) {
+                    Some(hint) => refusal.hint(hint),
+                    None => refusal,
+                }
+            }
+            ChangeError::Stopping => Self::new(ErrorKind::Draining, message),
+        }
+    }
+}
+
+impl From<CallError> for Refusal {
+    fn from(error: CallError) -> Self {
+        let message = error.to_string();
+        match (&error, error.side()) {
+            (CallError::UnknownServer(_), _) => {
+                Self::new(ErrorKind::NotFound, message).hint("aishctl mcp list")
+            }
+            (CallError::Transport { alias, failure }, _) => {
+                let refusal = Self::new(ErrorKind::McpFailed, message);
+                match failure.hint(alias) {
+                    Some(hint) => refusal.hint(hint),
+                    None => refusal,
+                }
+            }
+            (_, Side::Dispatch | Side::Transport | Side::Cancelled) => {
+                Self::new(ErrorKind::McpFailed, message)
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+"""Servers on standard input and output that do one thing each as real servers have done it: `stdio_server.py MODE`.
+
+Only the standard library. Every mode has the tools below; what is special about it stands in the code.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+MODE = sys.argv[1]
+OUT = sys.stdout.buffer
+
+
+def raw(data):
+    OUT.write(data)
+    OUT.flush()
+
+
+def say(message):
+    raw(json.dumps(message).encode() + b"\n")
+
+
+def log(text):
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def result(ident, value):
+    say({"jsonrpc": "2.0", "id": ident, "result": value})
+
+
+def text(said):
+    return {"content": [{"type": "text", "text": said}]}
+
+
+TOOLS = "echo die long_line bad_utf8 wrong_id missing_id batch noise flood silent env grow ping_me ask_me".split()
+GROWN = []
+
+
+def call(ident, name, params):
+    if name == "echo":
+        result(ident, text(json.dumps(params.get("arguments"))))
+    elif name == "die":
+        log("about to die")
+        os._exit(7)
+    elif name == "long_line":
+        result(ident, text("x" * (10 << 20)))
+    elif name == "bad_utf8":
+        raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"a\xff\xfeb"}]}}\n' % ident)
+    elif name == "wrong_id":
+        result(99999, text("x"))
+    elif name == "missing_id":
+        say({"jsonrpc": "2.0", "result": text("x")})
+    elif name == "batch":
+        say([{"jsonrpc": "2.0", "method": "notifications/x"}, {"jsonrpc": "2.0", "id": ident, "result": text("batched")}])
+    elif name == "noise":
+        raw(b"DEBUG: a line of no JSON\n\n{ broken\n[1, 2]\n")
+        result(ident, text("through the noise"))
+    elif name == "flood":
+        for _ in range(3000):
+            log("x" * 100)
+        for step in range(1000):
+            params = {"progressToken": params["_meta"]["progressToken"], "progress": step, "_meta": params["_meta"]}
+            say({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        log("the last line")
+        result(ident, text("flooded"))
+    elif name == "silent":
+        log(f"silent {ident}")
+    elif name == "env":
+        result(ident, text(json.dumps(dict(os.environ))))
+    elif name == "grow":
+        GROWN.append(f"t{len(GROWN)}")
+        say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        result(ident, text("grown"))
+    elif name in ("ping_me", "ask_me"):
+        method = {"ping_me": "ping", "ask_me": "elicitation/create"}[name]
+        params = {"message": "who?", "requestedSchema": {"type": "object"}}
+        say({"jsonrpc": "2.0", "id": "mine", "method": method, "params": params})
+        answer = json.loads(sys.stdin.readline())
+        assert answer["id"] == "mine", answer
+        result(ident, text(json.dumps(answer.get("result", answer.get("error")))))
+    else:
+        say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32602, "message": f"Unknown tool: {name}"}})
+
+
+def main():
+    if MODE == "dies_at_start":
+        log("no such database")
+        sys.exit(3)
+    if MODE == "hangs":
+        time.sleep(600)
+    if MODE == "slow_start":
+        time.sleep(4)
+    if MODE == "stays":
+        # Nobody gets rid of it by closing a pipe or asking nicely, nor of its child in a session of its own.
+        import signal
+
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        log(f"pids {os.getpid()} {child.pid}")
+    for line in sys.stdin:
+        message = json.loads(line)
+        method, ident = message.get("method"), message.get("id")
+        if ident is None:
+            log(f"told {method} {json.dumps(message.get('params'))}")
+            continue
+        if method == "server/discover":
+            if MODE == "dies_of_the_unknown":
+                sys.exit(1)
+            if MODE in ("modern", "slow_start"):
+                capabilities = {"tools": {"listChanged": True}}
+                result(ident, {"supportedVersions": ["2026-07-28"], "capabilities": capabilities})
+            else:
+                say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32601, "message": "Method not found"}})
+        elif method == "initialize":
+            if MODE in ("modern", "slow_start"):
+                error = {"code": -32600, "message": "the initialize handshake is not accepted"}
+                say({"jsonrpc": "2.0", "id": ident, "error": error})
+                continue
+            capabilities = {"tools": {"listChanged": True}}
+            info = {"name": MODE, "version": "1"}
+            result(ident, {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info})
+        elif method == "tools/list":
+            result(ident, {"tools": [{"name": it} for it in TOOLS + GROWN]})
+        elif method == "tools/call":
+            call(ident, message["params"]["name"], message["params"])
+        else:
+            say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32601, "message": "Method not found"}})
+    if MODE == "stays":
+        time.sleep(600)
+
+
+main()
