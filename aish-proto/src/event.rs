@@ -211,6 +211,9 @@ events! {
         provider: String,
         from: u8,
         to: u8,
+        /// What was always allowed of it was taken back too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        revoked: bool,
         by: Option<Answerer>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,

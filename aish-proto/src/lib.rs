@@ -14,6 +14,7 @@ pub mod log;
 pub mod mcp;
 pub mod method;
 pub mod model;
+pub mod permission;
 pub mod place;
 pub mod schema;
 pub mod turn;

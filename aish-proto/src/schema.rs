@@ -7,7 +7,10 @@ use serde_json::{Map, Value, json};
 use crate::event::{self, Envelope};
 use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
-use crate::{attach, confirm, conversation, daemon, doctor, error, log, mcp, model, turn, version};
+use crate::{
+    attach, confirm, conversation, daemon, doctor, error, log, mcp, model, permission, turn,
+    version,
+};
 
 /// One method as the documentation and the schema show it.
 #[derive(Clone, Debug)]
@@ -62,6 +65,11 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         confirm::Get,
         confirm::Watch,
         confirm::Answer,
+        permission::List,
+        permission::Set,
+        permission::Revoke,
+        permission::History,
+        permission::Check,
         turn::ReadResult,
         model::List,
         model::Probe,

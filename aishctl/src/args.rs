@@ -7,6 +7,7 @@ use aish_proto::turn::SendMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::confirm::Confirm;
+use crate::permission::Perm;
 use crate::screen::Looks;
 use crate::service::{self, Service};
 use crate::span;
@@ -116,6 +117,11 @@ pub enum Command {
     Confirm {
         #[command(subcommand)]
         command: Option<Confirm>,
+    },
+    /// What tools may do in this conversation
+    Perm {
+        #[command(subcommand)]
+        command: Option<Perm>,
     },
     /// Turns that wait
     Queue {

@@ -25,6 +25,7 @@ pub mod output;
 pub mod pager;
 #[cfg(test)]
 pub(crate) mod peer;
+pub mod permission;
 pub mod prompt;
 pub mod queue;
 pub mod receipt;

@@ -156,6 +156,7 @@ impl Program {
             | Command::Model { .. }
             | Command::Queue { .. }
             | Command::Confirm { .. }
+            | Command::Perm { .. }
             | Command::Cancel { .. }
             | Command::Search(_)
             | Command::Fork(_)

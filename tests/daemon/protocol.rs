@@ -6,14 +6,7 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 6] = [
-    "evicted",
-    "permissionChanged",
-    "resultKept",
-    "status",
-    "toolCall",
-    "toolResult",
-];
+const SHOWN_IF_THEY_COME: [&str; 5] = ["evicted", "resultKept", "status", "toolCall", "toolResult"];
 
 #[test]
 fn the_document_tells_what_happens() {

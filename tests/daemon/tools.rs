@@ -10,6 +10,10 @@ use aish_proto::event::{EventData, PermissionChanged, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::mcp::{List as ServerList, Restart, ServerParams};
 use aish_proto::method::Empty;
+use aish_proto::permission::{
+    self, Check, CheckParams, History, PermissionParams, PolicyVerdict, Revoke, RevokeParams,
+    SetParams,
+};
 use aish_proto::turn::{Cancel, ReadResult, ReadResultParams, StopReason, TurnParams};
 use aish_testkit::wait::{PATIENCE, until, until_true};
 use aish_testkit::{Answer as Said, Client, Daemon, Upstream, World, repository, surroundings};
@@ -142,6 +146,74 @@ fn a_level_is_raised_by_a_person_and_is_no_consent() {
     client.wait_turn(turn);
     assert_eq!(1, scene.count());
     scene.upstream.finish();
+}
+
+/// PRM-3, PRM-4: a grant is no consent, a revoke takes everything back, and all of it is in the history.
+#[test]
+fn levels_are_changed_by_hand_and_remembered() {
+    let Some(scene) = Scene::new("[permissions.tools]\nc = { max_level = 3 }\n") else {
+        return;
+    };
+    let client = scene.world.person("pts/4");
+    let conversation = client.create();
+    let provider = "c".to_owned();
+    let set = |level| {
+        client.call::<permission::Set>(SetParams {
+            conversation,
+            provider: provider.clone(),
+            level,
+        })
+    };
+    assert_eq!((1, 3), set(3).map(|it| (it.from, it.to)).unwrap());
+    for (level, why) in [
+        (3, "already at level 3"),
+        (1, "already at level 3"),
+        (4, "there is no level 4"),
+        (0, "there is no level 0"),
+    ] {
+        let refused = set(level).unwrap_err();
+        assert!(refused.message.contains(why), "{refused}");
+    }
+    let nobody = SetParams {
+        conversation,
+        provider: "nobody".to_owned(),
+        level: 2,
+    };
+    assert_eq!("notFound", client.refused::<permission::Set>(nobody).kind());
+    let check = |tool: &str| {
+        let tool = tool.to_owned();
+        client.done::<Check>(CheckParams { conversation, tool })
+    };
+    assert_eq!(PolicyVerdict::Ask, check("c__count").verdict);
+    scene.model_calls(&[("c__count", "{}")]);
+    let turn = client.ask(conversation, "do it");
+    answer(
+        &client,
+        &pending(&client, conversation),
+        Decision::AllowConversation,
+    );
+    client.wait_turn(turn);
+    assert_eq!("always, in this conversation", check("c__count").because);
+    let provider = provider.clone();
+    let revoked = client.done::<Revoke>(RevokeParams {
+        conversation,
+        provider,
+    });
+    assert_eq!((3, 1), (revoked.from, revoked.to));
+    assert_eq!(PolicyVerdict::Ask, check("c__count").verdict);
+    let history = client
+        .done::<History>(PermissionParams { conversation })
+        .changes;
+    let told: Vec<_> = history
+        .iter()
+        .map(|it| (it.from, it.to, it.revoked))
+        .collect();
+    assert_eq!(vec![(1, 3, false), (3, 1, true)], told);
+    assert!(
+        history
+            .iter()
+            .all(|it| it.by.as_ref().unwrap().tty.as_deref() == Some("pts/4"))
+    );
 }
 
 /// A hint alone never makes a call run unasked; the configuration can, and can forbid.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::Conversation;
-use super::handle::{AnswerOutcome, Answering, RequestError};
+use super::handle::{AnswerOutcome, Answering, LevelChange, RequestError};
 use super::pending::Question;
 use crate::clock;
 use crate::core::catalog::Offer;
@@ -20,6 +20,7 @@ use crate::core::gate::{Attended, Gate, Judged, spelled};
 use crate::core::policy::Patterns;
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
+use crate::core::tool_name::{Alias, ToolName};
 use crate::core::turn::{Answer, Input};
 use crate::store::ReadError;
 use crate::tools::builtin;
@@ -288,11 +289,7 @@ impl Conversation {
     }
 
     /// What "always" is said to: definitions as they are now, never a name (AUT-3).
-    fn approved_by(
-        &self,
-        decision: Decision,
-        confirm: &Confirm,
-    ) -> Vec<(crate::core::tool_name::ToolName, Sha)> {
+    fn approved_by(&self, decision: Decision, confirm: &Confirm) -> Vec<(ToolName, Sha)> {
         let this = (confirm.tool.clone(), confirm.definition_digest);
         match decision {
             Decision::AllowConversation => vec![this],
@@ -321,8 +318,39 @@ impl Conversation {
             provider: provider.clone(),
             from,
             to,
+            revoked: false,
             by: Some(by.clone()),
             confirm: Some(confirm.id),
+        })
+    }
+
+    /// A level that a person changes by hand (PRM-3).
+    pub(super) fn level_changed(
+        &self,
+        provider: Alias,
+        change: LevelChange,
+        by: Person,
+    ) -> Result<Event, RequestError> {
+        let policy = self.around.policy.borrow().clone();
+        let level = policy.level(&provider, &self.state.grants);
+        let rule = policy.providers.get(&provider);
+        let to = match change {
+            LevelChange::Raise(to) if to <= level => {
+                return Err(RequestError::AlreadyAtLevel { provider, level });
+            }
+            LevelChange::Raise(to) => to,
+            LevelChange::Revoke => rule.map(|it| it.level).unwrap_or_default(),
+        };
+        if let Some(max) = rule.map(|it| it.max_level).filter(|max| to > *max) {
+            return Err(RequestError::AboveMaximum { provider, max });
+        }
+        Ok(Event::PermissionChanged {
+            provider,
+            from: level,
+            to,
+            revoked: change == LevelChange::Revoke,
+            by: Some(by),
+            confirm: None,
         })
     }
 

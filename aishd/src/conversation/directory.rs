@@ -18,7 +18,9 @@ use super::{Conversation, Surroundings};
 use crate::broker::Broker;
 pub use crate::broker::Probe as Probed;
 use crate::clock;
+use crate::core::catalog::Catalog;
 use crate::core::event::{Event, Record};
+use crate::core::policy::Policy;
 use crate::core::preset::Models;
 use crate::core::state::State;
 use crate::store::{Commit, Health, ReadError, Store};
@@ -215,6 +217,18 @@ impl Directory {
             }
         }
         Err(last)
+    }
+
+    /// What is configured about calls.
+    #[must_use]
+    pub fn policy(&self) -> Arc<Policy> {
+        self.around.policy.borrow().clone()
+    }
+
+    /// All tools that there are.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.around.tools.catalog()
     }
 
     /// Every confirm that waits for a person.

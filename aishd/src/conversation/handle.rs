@@ -12,9 +12,11 @@ use super::call::{KeptPart, kept};
 use super::follow::Follower;
 use super::record::{Progress, TurnReport, report};
 use super::view::{Loading, Recent, View};
+use crate::core::access::Access;
 use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
 use crate::core::tool::Sha;
+use crate::core::tool_name::Alias;
 pub use crate::store::ReadError;
 use crate::store::{CommitError, Store};
 use crate::tools::builtin::ReadResult;
@@ -124,6 +126,15 @@ pub enum Change {
     Title(String),
     Model(Option<String>),
     Archived(bool),
+    Level(Alias, LevelChange, Person),
+}
+
+/// What a person does to a provider's level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LevelChange {
+    Raise(Access),
+    /// Back to the first level, and nothing of it runs unasked any more.
+    Revoke,
 }
 
 /// A change of the queue.
@@ -155,6 +166,10 @@ pub enum RequestError {
     NothingToRepeat,
     #[error("there is no such conversation")]
     Missing,
+    #[error("{provider} is already at level {}", level.number())]
+    AlreadyAtLevel { provider: Alias, level: Access },
+    #[error("max_level of {provider} is {}", max.number())]
+    AboveMaximum { provider: Alias, max: Access },
     #[error("{0}")]
     BadAnswer(String),
     #[error("{0}")]

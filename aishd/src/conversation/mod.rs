@@ -469,6 +469,7 @@ impl Conversation {
                 Event::ModelChanged { model }
             }
             Change::Archived(archived) => Event::ArchivedChanged { archived },
+            Change::Level(provider, change, by) => self.level_changed(provider, change, by)?,
         };
         let fact = Fact {
             turn: None,

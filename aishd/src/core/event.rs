@@ -183,6 +183,9 @@ pub enum Event {
         from: Access,
         #[serde(rename = "to")]
         to: Access,
+        /// What was always allowed of it was taken back too.
+        #[serde(rename = "revoked", default)]
+        revoked: bool,
         #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
         by: Option<Person>,
         #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]

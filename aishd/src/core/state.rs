@@ -184,8 +184,16 @@ impl State {
                 open.filter(|it| it.id == *call)
                     .for_each(|it| it.started = true);
             }
-            Event::PermissionChanged { provider, to, .. } => {
+            Event::PermissionChanged {
+                provider,
+                to,
+                revoked,
+                ..
+            } => {
                 self.grants.levels.insert(provider.clone(), *to);
+                if *revoked {
+                    self.grants.approved.retain(|it, _| it.alias != *provider);
+                }
             }
             Event::ToolResult { call, .. } => {
                 if let Some(running) = &mut self.running {

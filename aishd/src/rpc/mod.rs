@@ -19,6 +19,7 @@ mod mcp;
 mod metrics;
 mod model;
 mod outbox;
+mod permission;
 mod refusal;
 mod room;
 mod turn;
@@ -197,6 +198,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     attach::register_all(&mut module);
     turn::register_all(&mut module);
     confirm::register_all(&mut module);
+    permission::register_all(&mut module);
     model::register_all(&mut module);
     mcp::register_all(&mut module);
     blob::register_all(&mut module);
