@@ -336,3 +336,38 @@ fn a_window_shows_the_question_and_takes_the_answer() {
     window.line_with("c1 allowed once");
     window.line_with("Noted.");
 }
+
+/// PRM-3: levels by hand, and what would be decided.
+#[test]
+fn levels_are_shown_and_changed() {
+    let scene = Scene::new("{}");
+    runs(&scene.world, "aishctl conv new here", 0);
+    let line = |line: &str, code: i32| {
+        let finished = shell(&scene.world, &format!("aishctl -C here perm {line}"));
+        let finished = finished.run().code(code);
+        format!("{}{}", finished.out(), finished.err())
+    };
+    assert!(
+        line("ls", 0).contains("aish      1 read"),
+        "{}",
+        line("ls", 0)
+    );
+    assert_eq!(
+        "aish is level 2 write in here (was 1); calls are asked about as before\n",
+        line("grant aish 2", 0)
+    );
+    assert!(line("grant aish 2", 1).contains("aish is already at level 2"));
+    assert!(line("grant aish 7", 1).contains("there is no level 7"));
+    assert!(line("grant nobody 2", 8).contains("no provider is called \"nobody\""));
+    assert_eq!(
+        "a person is asked: every call is asked about (needs level 1 read)\n",
+        line("check aish__time", 0)
+    );
+    let revoked = "aish is level 1 read in here, and all its tools are asked about\n";
+    assert_eq!(revoked, line("revoke aish", 0));
+    let history = line("history", 0);
+    assert!(
+        history.contains("1 → 2") && history.contains("revoked"),
+        "{history}"
+    );
+}

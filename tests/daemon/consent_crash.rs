@@ -10,7 +10,8 @@ use aish_proto::attach::Since;
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmRecord, Decision, List, ListParams};
 use aish_proto::event::{AssistantMessage, Envelope, ToolCall, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
-use aish_proto::turn::{StopReason, TurnStatus};
+use aish_proto::turn::{Send, SendParams, StopReason, TurnStatus};
+use aish_testkit::client::question;
 use aish_testkit::{Client, Follow, surroundings};
 
 use crate::consent::{Scene, pending, with};
@@ -44,9 +45,13 @@ fn check(point: &Point) {
             world,
             daemon,
         };
-        let (conversation, turn) = until_it_dies(&mut scene);
+        let params = until_it_dies(&mut scene);
         let _daemon = scene.world.daemon().spawn();
         let client = scene.world.client();
+        let conversation = params.conversation;
+        let sent = client.done::<Send>(params);
+        assert!(sent.duplicate, "{}: the question was stored", point.name);
+        let turn = sent.turn;
         let open = client.done::<List>(ListParams::default()).confirms;
         assert_eq!(usize::from(point.goes_on), open.len(), "{}", point.name);
         finish(&client, conversation, turn);
@@ -71,13 +76,16 @@ fn check(point: &Point) {
 }
 
 /// Asks, and says yes to whatever is asked, until the daemon is gone.
-fn until_it_dies(scene: &mut Scene) -> (ConversationId, TurnId) {
+fn until_it_dies(scene: &mut Scene) -> SendParams {
     scene.model_calls(&["{\"n\":1}", "{\"n\":2}"]);
     let client = scene.world.client();
+    let answering = scene.world.client();
     let conversation = client.create();
     let mut follow = client.attach(conversation, Since::Start);
-    let turn = client.ask(conversation, "what time is it?");
-    let answering = scene.world.client();
+    let params = question(conversation, "what time is it?");
+    // The daemon may die before it has said that it took the question.
+    let asked = params.clone();
+    let _sent = catch_unwind(AssertUnwindSafe(|| client.call::<Send>(asked)));
     while let Some(confirm) = next_question(&mut follow, &answering) {
         let yes = with(&confirm, Decision::AllowOnce);
         let answered = catch_unwind(AssertUnwindSafe(|| answering.call::<Answer>(yes)));
@@ -86,7 +94,7 @@ fn until_it_dies(scene: &mut Scene) -> (ConversationId, TurnId) {
         }
     }
     scene.daemon.wait_exit();
-    (conversation, turn)
+    params
 }
 
 fn next_question(follow: &mut Follow, client: &Client) -> Option<ConfirmRecord> {
