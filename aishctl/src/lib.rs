@@ -6,7 +6,9 @@ pub mod ask;
 pub mod attach;
 pub mod colon;
 pub mod config;
+pub mod confirm;
 pub mod connect;
+pub mod consent;
 pub mod conversations;
 pub mod desk;
 pub mod doctor;
@@ -26,6 +28,8 @@ pub mod pager;
 pub(crate) mod parse;
 #[cfg(test)]
 pub(crate) mod peer;
+pub mod permission;
+pub mod prompt;
 pub mod queue;
 pub mod receipt;
 pub mod resolve;

@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 
 use aish_proto::event::{
-    ArchivedChanged, AssistantMessage, Envelope, EventData as _, Evicted, McpStatus, ModelChanged,
-    Presence, PresentClient, Renamed, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel,
-    TextDelta, ToolResult, TurnFinished, TurnQueued, TurnStarted, UserMessage,
+    ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
+    Evicted, McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResyncRequired, Shutdown,
+    Snapshot, Status, StatusLevel, TextDelta, ToolCall, ToolResult, TurnFinished, TurnQueued,
+    TurnStarted, UserMessage,
 };
-use aish_proto::id::{ClientId, TurnId};
+use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::mcp::{ServerState, ServerStatus};
 use aish_proto::turn::StopReason;
 
+use crate::consent::{self, Extent};
 use crate::markdown::{Colours, Style, Writer};
 use crate::safe;
 use crate::stream::{Answer, Step};
@@ -63,6 +65,20 @@ pub struct Rows {
     open: String,
     /// Where answers are laid out.
     writer: Option<(Writer, Colours)>,
+    /// What confirms are called.
+    numbers: BTreeMap<ConfirmId, u32>,
+}
+
+/// A question to whoever is here, with what can be said to it.
+fn question(request: &ConfirmRequested) -> Vec<Row> {
+    let shown = consent::question(request, Extent::Whole);
+    let digest: String = request.digest.chars().take(8).collect();
+    let number = request.number;
+    let answers = format!(
+        "  :confirm allow c{number} --digest {digest}   or   :confirm deny c{number} [REASON]"
+    );
+    let lines = shown.lines().map(str::to_owned);
+    lines.chain([answers]).map(Row::Text).collect()
 }
 
 impl Rows {
@@ -135,6 +151,9 @@ impl Rows {
                 AssistantMessage::KIND,
                 TurnFinished::KIND,
                 TurnStarted::KIND,
+                ConfirmRequested::KIND,
+                ConfirmResolved::KIND,
+                ToolCall::KIND,
             ];
             if kinds.contains(&event.kind.as_str()) {
                 self.write(turn, event, &mut rows);
@@ -247,7 +266,13 @@ impl Rows {
             };
             return Some(format!("queued #{position}{who}{hint}"));
         }
-        if let Some(ToolResult { name, ok, .. }) = event.read() {
+        if let Some(ToolResult {
+            name,
+            ok,
+            denied: None,
+            ..
+        }) = event.read()
+        {
             return Some(format!("{name}: {}", if ok { "ok" } else { "failed" }));
         }
         if let Some(Renamed { title }) = event.read() {
@@ -310,6 +335,19 @@ impl Rows {
                     }
                 }
                 Step::Resync | Step::ReplayComplete => {}
+                Step::Asked(request) => {
+                    self.close(rows);
+                    let question = question(&request);
+                    // A transcript only says what was asked.
+                    let shown = if self.us.is_some() { question.len() } else { 2 };
+                    rows.extend(question.into_iter().take(shown));
+                    self.numbers.insert(request.confirm, request.number);
+                }
+                Step::Settled(resolved) => {
+                    let number = self.numbers.get(&resolved.confirm);
+                    let number = number.copied().unwrap_or_default();
+                    rows.push(notice(&consent::ending(number, &resolved)));
+                }
             }
         }
         if event.kind == AssistantMessage::KIND || event.kind == TurnFinished::KIND {

@@ -14,6 +14,7 @@ mod attach;
 mod autostart;
 mod commands;
 mod config;
+mod confirm;
 mod doctor;
 mod exit_codes;
 mod input;
