@@ -79,12 +79,7 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
             digest,
         }) => {
             let record = find(desk, id).await?;
-            let decision = match (always, provider, raise) {
-                (true, _, _) => Decision::AllowConversation,
-                (_, true, _) => Decision::AllowProvider,
-                (_, _, true) => Decision::RaiseOnly,
-                (false, false, false) => Decision::AllowOnce,
-            };
+            let decision = allowing(*always, *provider, *raise);
             check_seen(desk, &record, digest.as_deref()).await?;
             answer(desk, &record, decision, None, None).await
         }
@@ -113,6 +108,17 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
             check_seen(desk, &shown, digest.as_deref()).await?;
             answer(desk, &record, Decision::Edit, Some(edited), None).await
         }
+    }
+}
+
+/// What the flags of `allow` say.
+#[expect(clippy::fn_params_excessive_bools, reason = "they are the flags")]
+pub fn allowing(always: bool, provider: bool, raise: bool) -> Decision {
+    match (always, provider, raise) {
+        (true, _, _) => Decision::AllowConversation,
+        (_, true, _) => Decision::AllowProvider,
+        (_, _, true) => Decision::RaiseOnly,
+        (false, false, false) => Decision::AllowOnce,
     }
 }
 

@@ -23,13 +23,14 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The question that stands, if one does, and the thread that reads the answer.
 #[derive(Debug, Default)]
 pub struct Prompter {
-    open: Option<Open>,
+    open: Option<Question>,
     reader: Option<Reader>,
 }
 
+/// A question while it stands on a screen.
 #[derive(Debug)]
-struct Open {
-    request: ConfirmRequested,
+pub struct Question {
+    pub request: ConfirmRequested,
     /// All of it stood on the screen.
     seen: bool,
     /// What was chosen and has to be said once more.
@@ -52,16 +53,9 @@ pub enum Reaction {
 impl Prompter {
     /// Puts a question; the text is to be shown.
     pub fn ask(&mut self, request: ConfirmRequested) -> String {
-        let text = format!(
-            "{}{}",
-            consent::question(&request, Extent::Short),
-            consent::choices(&request)
-        );
-        self.open = Some(Open {
-            seen: !consent::is_long(&request),
-            request,
-            sure: None,
-        });
+        let mut question = Question::new(request);
+        let text = question.show();
+        self.open = Some(question);
         self.reader.get_or_insert_with(Reader::start).want();
         text
     }
@@ -97,40 +91,66 @@ impl Prompter {
         let Some(open) = &mut self.open else {
             return Reaction::Say(String::new());
         };
-        let again = consent::choices(&open.request);
-        let reaction = match consent::word(line, &open.request) {
+        let reaction = open.take(consent::word(line, &open.request));
+        if let (Reaction::Say(_), Some(reader)) = (&reaction, &self.reader) {
+            reader.want();
+        }
+        reaction
+    }
+}
+
+impl Question {
+    #[must_use]
+    pub fn new(request: ConfirmRequested) -> Self {
+        Self {
+            request,
+            seen: false,
+            sure: None,
+        }
+    }
+
+    /// The text, which is to be shown now.
+    pub fn show(&mut self) -> String {
+        self.seen |= !consent::is_long(&self.request);
+        format!(
+            "{}{}",
+            consent::question(&self.request, Extent::Short),
+            consent::choices(&self.request)
+        )
+    }
+
+    /// What a word at it leads to.
+    pub fn take(&mut self, word: Word) -> Reaction {
+        let again = consent::choices(&self.request);
+        match word {
             Word::View => {
-                open.seen = true;
+                self.seen = true;
                 Reaction::Say(format!(
                     "{}{again}",
-                    consent::question(&open.request, Extent::Whole)
+                    consent::question(&self.request, Extent::Whole)
                 ))
             }
-            Word::Help => Reaction::Say(format!("{}{again}", consent::help(&open.request))),
+            Word::Help => Reaction::Say(format!("{}{again}", consent::help(&self.request))),
             Word::Unclear(_) => {
                 Reaction::Say(format!("  that is no answer; nothing happened\n{again}"))
             }
             Word::Decide(decision, _)
-                if !open.seen && decision != Decision::Deny && decision != Decision::Abort =>
+                if !self.seen && decision != Decision::Deny && decision != Decision::Abort =>
             {
                 Reaction::Say(format!("  look at all of it first: v\n{again}"))
             }
             Word::Decide(Decision::AllowProvider, _)
-                if open.sure != Some(Decision::AllowProvider) =>
+                if self.sure != Some(Decision::AllowProvider) =>
             {
-                open.sure = Some(Decision::AllowProvider);
+                self.sure = Some(Decision::AllowProvider);
                 Reaction::Say(
                     "  all tools of this provider, without asking? A once more: ".to_owned(),
                 )
             }
             Word::Decide(decision, reason) => {
-                Reaction::Answer(Box::new(open.request.clone()), decision, reason)
+                Reaction::Answer(Box::new(self.request.clone()), decision, reason)
             }
-        };
-        if let (Reaction::Say(_), Some(reader)) = (&reaction, &self.reader) {
-            reader.want();
         }
-        reaction
     }
 }
 
@@ -195,12 +215,10 @@ mod tests {
 
     fn opened(arguments: &str, level: u8) -> Prompter {
         let request = request("fs__read", arguments, level);
+        let mut question = Question::new(request);
+        question.show();
         Prompter {
-            open: Some(Open {
-                seen: !consent::is_long(&request),
-                request,
-                sure: None,
-            }),
+            open: Some(question),
             reader: None,
         }
     }

@@ -67,18 +67,19 @@ pub struct Rows {
     writer: Option<(Writer, Colours)>,
     /// What confirms are called.
     numbers: BTreeMap<ConfirmId, u32>,
+    /// A window's confirms: those that waited when it was opened, until all that was before has been shown.
+    past: Option<Vec<ConfirmId>>,
 }
 
-/// A question to whoever is here, with what can be said to it.
-fn question(request: &ConfirmRequested) -> Vec<Row> {
+/// That somebody was asked, and about what.
+fn question(request: &ConfirmRequested) -> impl Iterator<Item = Row> {
     let shown = consent::question(request, Extent::Whole);
-    let digest: String = request.digest.chars().take(8).collect();
-    let number = request.number;
-    let answers = format!(
-        "  :confirm allow c{number} --digest {digest}   or   :confirm deny c{number} [REASON]"
-    );
-    let lines = shown.lines().map(str::to_owned);
-    lines.chain([answers]).map(Row::Text).collect()
+    let lines: Vec<Row> = shown
+        .lines()
+        .take(2)
+        .map(|it| Row::Text(it.into()))
+        .collect();
+    lines.into_iter()
 }
 
 impl Rows {
@@ -134,11 +135,17 @@ impl Rows {
             self.presence(&presence.clients, &mut rows);
         } else if let Some(snapshot) = event.read::<Snapshot>() {
             self.remember(&snapshot.presence);
+            let waiting = snapshot.pending_confirms.iter();
+            self.past = Some(waiting.map(|it| it.request.confirm).collect());
+            for it in &snapshot.pending_confirms {
+                self.numbers.insert(it.request.confirm, it.request.number);
+            }
             rows.extend(snapshot.notice.iter().map(|it| notice(it)));
             if let Some(turn) = snapshot.running.as_ref().map(|it| it.turn) {
                 self.write(turn, event, &mut rows);
             }
         } else if event.kind == aish_proto::event::ReplayComplete::KIND {
+            self.past = None;
             if let Some(turn) = self.answer.as_ref().map(|it| it.turn) {
                 self.write(turn, event, &mut rows);
             }
@@ -163,6 +170,12 @@ impl Rows {
             }
         }
         rows
+    }
+
+    /// Whether a person at this window can still be asked. A transcript asks nobody.
+    fn waits(&self, confirm: ConfirmId) -> bool {
+        let waited = |past: &Vec<ConfirmId>| past.contains(&confirm);
+        self.us.is_some() && self.past.as_ref().is_none_or(waited)
     }
 
     fn no_longer_waiting(&mut self, turn: Option<TurnId>, rows: &mut Vec<Row>) {
@@ -337,10 +350,10 @@ impl Rows {
                 Step::Resync | Step::ReplayComplete => {}
                 Step::Asked(request) => {
                     self.close(rows);
-                    let question = question(&request);
-                    // A transcript only says what was asked.
-                    let shown = if self.us.is_some() { question.len() } else { 2 };
-                    rows.extend(question.into_iter().take(shown));
+                    // What waits is asked by the window itself.
+                    if !self.waits(request.confirm) {
+                        rows.extend(question(&request));
+                    }
                     self.numbers.insert(request.confirm, request.number);
                 }
                 Step::Settled(resolved) => {
