@@ -26,5 +26,6 @@ mod shell;
 mod stop;
 mod systemd;
 mod terminal;
+mod terminal_asked;
 mod terminal_keys;
 mod tmux;

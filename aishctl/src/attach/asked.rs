@@ -74,7 +74,7 @@ impl<U: Ui> Open<U> {
         };
         let confirm = question.request.confirm;
         let text = if can_answer {
-            question.show() + "  (Alt-y, Alt-n)"
+            question.show() + "\n  Alt-y or Alt-n any time"
         } else {
             elsewhere(&question.request)
         };
