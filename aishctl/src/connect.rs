@@ -31,6 +31,8 @@ const EVENTS_AHEAD: usize = 64;
 const EVENTS_HELD: usize = 1024;
 /// What stands around the params of a request line, at most.
 const ENVELOPE_BYTES: usize = 256;
+/// Read at once, at most. It is filled by reading alone: a short answer touches little of it.
+const PAGE_BYTES: usize = 32 << 10;
 
 /// One event, and its envelope as the daemon wrote it.
 #[derive(Clone, Debug)]
@@ -122,8 +124,8 @@ pub async fn connect(socket: &Path, deadline: Duration) -> io::Result<(Caller, E
     tasks.spawn(write(Arc::clone(&stream), to_write));
     let reader = Reader {
         stream,
-        page: vec![0; 32 << 10].into(),
-        unread: 0..0,
+        page: Vec::with_capacity(PAGE_BYTES),
+        unread: 0,
         line: Vec::new(),
     };
     tasks.spawn(read(reader, Arc::clone(&pending), into_events));
@@ -385,9 +387,9 @@ async fn read(mut reader: Reader, pending: Arc<Pending>, events: mpsc::Sender<Ev
 
 struct Reader {
     stream: Arc<Stream>,
-    page: Box<[u8]>,
-    /// What of the page belongs to no line yet.
-    unread: std::ops::Range<usize>,
+    page: Vec<u8>,
+    /// From where on the page belongs to no line yet.
+    unread: usize,
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
 }
@@ -396,14 +398,14 @@ impl Reader {
     /// May be dropped: what was read is kept.
     async fn next_line(&mut self) -> io::Result<Vec<u8>> {
         loop {
-            if self.unread.is_empty() {
-                let read = (&*self.stream).read(&mut self.page).await?;
-                if read == 0 {
+            if self.unread == self.page.len() {
+                self.page.clear();
+                self.unread = 0;
+                if (&*self.stream).read_buf(&mut self.page).await? == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
-                self.unread = 0..read;
             }
-            let bytes = self.page.get(self.unread.clone()).unwrap_or_default();
+            let bytes = self.page.get(self.unread..).unwrap_or_default();
             let end = bytes.iter().position(|it| *it == b'\n');
             let taken = end.unwrap_or(bytes.len());
             if self.line.len() + taken >= limits::LINE_FROM_DAEMON_BYTES {
@@ -414,7 +416,7 @@ impl Reader {
             }
             self.line
                 .extend_from_slice(bytes.get(..taken).unwrap_or_default());
-            self.unread.start += taken + usize::from(end.is_some());
+            self.unread += taken + usize::from(end.is_some());
             if end.is_some() && !self.line.is_empty() {
                 return Ok(std::mem::take(&mut self.line));
             }

@@ -193,8 +193,8 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let broker = broker(&logging, children.clone());
     let settings = configured.settings.clone();
     let ring = logging.ring();
+    let hub = sessions::hub(&store, children.clone(), logging.redactor());
     let live = configured.live(logging);
-    let hub = sessions::hub(&store, children.clone());
     let server = build(
         about,
         hub.clone(),

@@ -1,5 +1,8 @@
 //! Answers on a terminal: laid out as they come, and only there (spec 80, 2.3, 2.6 and 3.2).
 
+use aish_proto::attach::Since;
+use aish_proto::conversation::{List, ListParams};
+use aish_proto::event::TextDelta;
 use aish_testkit::pty::OnTerminal;
 use aish_testkit::{Answer, Daemon, Upstream, World};
 use rustix::process::Signal;
@@ -92,8 +95,16 @@ fn rows_come_as_they_are_finished_and_nothing_is_lost() {
     let mut asking = on_terminal(&world, "NO_COLOR=1 aishctl ask why");
     gate.text("# Title\nThese are words of a paragraph that is longer than a row ");
     asking.wait_for("# Title\nThese are words of a paragraph that is\n");
+    let client = world.client();
+    let open = client.done::<List>(ListParams::default()).conversations;
+    let mut follow = client.attach(open[0].id, Since::Now);
+    follow.until_kind("replayComplete");
     gate.text("**of which");
-    gate.wait_written();
+    // The word to stop could be faster than the text.
+    follow.until(|it| {
+        it.read::<TextDelta>()
+            .is_some_and(|it| it.text.contains("**of which"))
+    });
     asking.signal(Signal::INT);
     asking.wait_for("longer than a row **of which\n");
     assert_eq!(130, asking.wait());

@@ -40,6 +40,7 @@ async fn main() -> ExitCode {
         recall: Box::new(|_key| None),
         keep: Box::new(|_key, _text| {}),
         roots: Box::new(Vec::new),
+        learn: Box::new(|_secret| {}),
         elicitations: Some(sender),
     });
     let worked = tokio::select! {

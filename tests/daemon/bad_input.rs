@@ -90,7 +90,7 @@ fn wrong_methods_and_params_get_their_standard_errors() {
     );
     check(
         &client,
-        r#"{"jsonrpc":"2.0","id":1,"method":"norris/start"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"mcp/none"}"#,
         json!(1),
         -32601,
     );

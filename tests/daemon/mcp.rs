@@ -1,7 +1,9 @@
 //! MCP servers as clients of the daemon meet them: configured, reloaded, remembered, gone with it.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use aish_proto::attach::Since;
@@ -132,6 +134,89 @@ fn attached_clients_hear_of_servers_and_tools() {
 fn script() -> String {
     let script = repository::top().join("tests/data/mcp/stdio_server.py");
     script.display().to_string()
+}
+
+/// R22: servers that repeat their secrets, to a daemon that logs all it has to log.
+#[test]
+fn secrets_of_servers_are_in_no_log_and_no_list() {
+    const SECRETS: [&str; 3] = [
+        "t0ken-n0body-sees",
+        "h3ader-n0body-sees",
+        "v4riable-n0body-sees",
+    ];
+    let [token, header, variable] = SECRETS;
+    let (_running, port) = over_http("repeats");
+    let world = World::new();
+    let near = format!("url = \"http://127.0.0.1:{port}/mcp\"\nauth_env = \"TEST_TOKEN\"\n");
+    let headers = format!("headers = {{ X-Api-Key = \"{header}\", X-Project = \"notes\" }}\n");
+    let env = format!("env = {{ API_TOKEN = \"{variable}\", LEVEL = \"attention\" }}\n");
+    let child = server("repeats");
+    world.write_config(&format!(
+        "[mcp.servers.far]\n{near}{headers}[mcp.servers.near]\n{child}{env}"
+    ));
+    let daemon = world
+        .daemon()
+        .env("TEST_TOKEN", token)
+        .env("AISH_LOG", "trace")
+        .spawn();
+    let client = world.client();
+    until_true("both have refused", || {
+        let servers = servers(&client);
+        servers.iter().all(|it| it.state == ServerState::Failed)
+    });
+    let whys: Vec<String> = servers(&client)
+        .into_iter()
+        .filter_map(|it| it.why)
+        .collect();
+    assert!(
+        whys[0].contains("no entry with Bearer [key], [key], [key]"),
+        "{whys:?}"
+    );
+    assert!(
+        whys[1].contains("no entry with [key] at attention"),
+        "{whys:?}"
+    );
+    let shown = world.ctl(&["config", "show"]).run().ok();
+    let listed = world.ctl(&["mcp"]).run().ok();
+    assert_eq!(0, daemon.terminate());
+    let log = world.log_text();
+    assert_eq!(2, log.matches("no entry with").count(), "{log}");
+    for text in [
+        log,
+        whys.concat(),
+        shown.out().to_owned(),
+        listed.out().to_owned(),
+    ] {
+        for secret in SECRETS {
+            let found = text.lines().find(|it| it.contains(secret));
+            assert_eq!(None, found, "{secret}");
+        }
+    }
+}
+
+/// Ends a server with its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+/// A server over HTTP, and its port.
+fn over_http(mode: &str) -> (Running, u16) {
+    let script = repository::top().join("tests/data/mcp/http_server.py");
+    let mut child = Command::new("python3")
+        .arg(script)
+        .args([mode, "0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 is there");
+    let mut line = String::new();
+    let stdout = child.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    (Running(child), line.trim().parse().expect("a port"))
 }
 
 /// MCP-4: no orphan is left, even after kill -9 of the daemon; not a child's child in a session of its own either.

@@ -79,9 +79,8 @@ impl<U: Ui> Open<U> {
             elsewhere(&question.request)
         };
         self.asked.shown = Some(confirm);
-        self.say(&text).await?;
         self.display.ui.asks(can_answer.then_some(confirm));
-        Ok(())
+        self.say(&text).await
     }
 
     async fn say(&mut self, text: &str) -> Result<(), Failure> {

@@ -73,7 +73,7 @@ pub(crate) trait Ui {
     /// False: what was shown piles up; show no more until [`Input::Room`].
     fn has_room(&self) -> bool;
     fn head(&mut self, head: Head);
-    /// What was shown last is this question, or none stands any more.
+    /// What is shown next is this question, or none stands any more.
     fn asks(&mut self, question: Option<ConfirmId>);
     fn names(&mut self, names: Names);
     /// A second Ctrl-C is ours for this long, even where a line is half typed.

@@ -14,6 +14,7 @@ use crate::child::running::{Extent, Output};
 use crate::child::spec::{Exit, Spec};
 use crate::core::preset::{Endpoint, KeySource};
 use crate::core::reply::Failure;
+use crate::core::secret_name;
 
 const MAX_KEY_BYTES: usize = 64 * 1024;
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
@@ -48,11 +49,8 @@ pub(super) struct Secrets(Vec<Secret>);
 
 impl Secrets {
     pub(super) fn of(endpoint: &Endpoint, key: Option<&Secret>) -> Self {
-        let telling = ["key", "token", "auth", "secret", "cookie"];
-        let headers = endpoint.headers.iter().filter(|(name, _)| {
-            let name = name.to_lowercase();
-            telling.iter().any(|word| name.contains(word))
-        });
+        let headers = endpoint.headers.iter();
+        let headers = headers.filter(|(name, _)| secret_name::tells(name));
         let mut all: Vec<Secret> = key.cloned().into_iter().collect();
         all.extend(headers.map(|(_, value)| Secret::new(value.clone())));
         all.retain(|secret| secret.0.len() >= MIN_SECRET_BYTES);

@@ -13,6 +13,7 @@ pub mod preset;
 pub mod reach;
 pub mod reply;
 pub mod request;
+pub mod secret_name;
 pub mod shorten;
 pub mod state;
 pub mod tool;

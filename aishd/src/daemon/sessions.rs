@@ -9,14 +9,15 @@ use tokio::sync::watch;
 use crate::child::Children;
 use crate::config::env;
 use crate::core::mcp::settings::Mcp;
+use crate::logging::Redactor;
 use crate::mcp::hub::{Hub, Parts};
 use crate::store::{Note, Store};
 
 /// Time for MCP servers to end by themselves once their input is closed.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// The hub, with no session yet.
-pub(super) fn hub(store: &Store, children: Children) -> Hub {
+/// The hub, with no session yet. The log learns its secrets before they are used.
+pub(super) fn hub(store: &Store, children: Children, redactor: Redactor) -> Hub {
     let (recalled, kept, states) = (store.clone(), store.clone(), store.clone());
     Hub::new(Parts {
         children,
@@ -29,6 +30,7 @@ pub(super) fn hub(store: &Store, children: Children) -> Hub {
             }
         }),
         roots: Box::new(move || directories(&states)),
+        learn: Box::new(move |secret| redactor.learn(secret)),
         elicitations: None,
     })
 }

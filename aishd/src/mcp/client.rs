@@ -8,6 +8,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 
 use super::error::{Failure, Token};
+use super::secrets::{Learn, Secrets};
 use crate::core::mcp::settings::{Auth, Http};
 use crate::core::reach::Reach;
 
@@ -52,13 +53,14 @@ pub(super) struct Address {
     pub(super) headers: HeaderMap,
     pub(super) token: Token,
     /// What must not appear in a text for people, should the server repeat it.
-    secrets: Vec<String>,
+    pub(super) secrets: Secrets,
 }
 
-/// `environment` gives the daemon's own variables.
+/// `environment` gives the daemon's own variables; `learn` is told what no log may have.
 pub(super) fn address(
     http: &Http,
     environment: &(dyn Fn(&str) -> Option<String> + Send + Sync),
+    learn: &Learn,
 ) -> Result<Address, Failure> {
     // The text of the URL is not repeated: it may hold a password.
     let url = Url::parse(&http.url)
@@ -68,14 +70,14 @@ pub(super) fn address(
         return Err(Failure::NotConnected(why.to_owned()));
     }
     let mut headers = HeaderMap::new();
-    let mut secrets = vec![];
+    let mut secrets = Secrets::named(&http.headers, learn);
     for (name, value) in &http.headers {
         let unusable = || Failure::NotConnected(format!("the header {name:?} cannot be sent"));
         let known = HeaderName::try_from(name.as_str()).map_err(|_invalid| unusable())?;
         let mut sent = HeaderValue::try_from(value.as_str()).map_err(|_invalid| unusable())?;
         sent.set_sensitive(true);
         headers.insert(known, sent);
-        secrets.push(value.clone());
+        secrets.hide(value);
     }
     let (token, value) = match &http.auth {
         Auth::None => (Token::None, None),
@@ -87,26 +89,17 @@ pub(super) fn address(
     };
     if let Some(value) = value {
         let value = value.trim();
+        secrets.add(value, learn);
         let mut sent = HeaderValue::try_from(format!("Bearer {value}")).map_err(|_invalid| {
             Failure::NotConnected("the token holds characters that cannot be sent".to_owned())
         })?;
         sent.set_sensitive(true);
         headers.insert(AUTHORIZATION, sent);
-        secrets.push(value.to_owned());
     }
-    secrets.retain(|it| it.len() >= 4);
-    secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
     Ok(Address {
         url,
         headers,
         token,
         secrets,
     })
-}
-
-impl Address {
-    pub(super) fn redact(&self, text: &str) -> String {
-        let secrets = self.secrets.iter();
-        secrets.fold(text.to_owned(), |text, it| text.replace(it, "[key]"))
-    }
 }

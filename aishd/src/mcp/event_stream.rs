@@ -10,6 +10,7 @@ use super::error::Failure;
 use super::http::{Kind, body, unsent};
 use super::inbox::{Inbox, Origin};
 use super::message;
+use super::secrets::Secrets;
 use super::sse::{Events, Place};
 
 /// Where questions go.
@@ -72,6 +73,10 @@ fn endpoint(base: &Url, said: &str) -> Result<Url, Failure> {
 }
 
 impl EventStream {
+    pub(super) fn secrets(&self) -> &Secrets {
+        &self.address.secrets
+    }
+
     pub(super) async fn send(&self, body: String) -> Result<(), Failure> {
         let request = self
             .client

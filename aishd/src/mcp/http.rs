@@ -13,6 +13,7 @@ use super::era::{CAPABILITY_MISSING, HEADER_MISMATCH, STATELESS, VERSION_UNSUPPO
 use super::error::{Broken, Failure};
 use super::inbox::{Inbox, Origin};
 use super::message::{self, METHOD_NOT_FOUND, Message, RpcError};
+use super::secrets::Secrets;
 use super::sse::{Events, Place};
 use crate::core::mcp::text::one_line;
 
@@ -77,6 +78,10 @@ impl Http {
     pub(super) fn speak(&self, version: Option<&str>) {
         let version = version.and_then(|it| HeaderValue::try_from(it).ok());
         self.state().version = version;
+    }
+
+    pub(super) fn secrets(&self) -> &Secrets {
+        &self.address.secrets
     }
 
     pub(super) fn has_session(&self) -> bool {
@@ -196,7 +201,7 @@ impl Http {
     /// What an answer other than 2xx means.
     async fn refusal(&self, response: Response, status: StatusCode) -> Broken {
         let body = bounded(response).await;
-        let said = self.address.redact(&String::from_utf8_lossy(&body));
+        let said = self.address.secrets.redact(&String::from_utf8_lossy(&body));
         let error = message::read(said.as_bytes())
             .into_iter()
             .flatten()
@@ -268,7 +273,7 @@ impl Http {
             format!("HTTP {} without a body", status.as_u16())
         } else {
             let kind = kind.as_ref().and_then(|it| it.to_str().ok());
-            let said = self.address.redact(&String::from_utf8_lossy(&text));
+            let said = self.address.secrets.redact(&String::from_utf8_lossy(&text));
             let said = one_line(&said, MAX_SAID_CHARS);
             format!("{} {said}", kind.unwrap_or("no content type"))
         };

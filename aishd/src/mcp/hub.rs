@@ -21,6 +21,7 @@ use super::inbox::Note;
 use super::peer::Patience;
 use super::remembered::Remembered;
 use super::ring::Ring;
+use super::secrets::Learn;
 use super::session::{Command, Ends, Session};
 use super::work::Work;
 use crate::child::Children;
@@ -49,6 +50,8 @@ pub struct Parts {
     pub keep: Box<Keep>,
     /// The directories of the conversations.
     pub roots: Box<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
+    /// Is told each secret that goes to a server, before it does, so that it can be kept out of logs.
+    pub learn: Box<Learn>,
     /// Where forms go that servers want filled in; `None`: this daemon announces that it shows none.
     pub elicitations: Option<mpsc::Sender<Elicitation>>,
 }
@@ -449,6 +452,10 @@ impl Shared {
 
     pub(super) fn environment(&self) -> &Environment {
         &*self.parts.environment
+    }
+
+    pub(super) fn learn(&self) -> &Learn {
+        &*self.parts.learn
     }
 
     pub(super) fn client(&self, url: &Url) -> Result<Client, Failure> {

@@ -23,6 +23,7 @@ use super::message::METHOD_NOT_FOUND;
 use super::pages::Pages;
 use super::peer::{Kind, Patience, Peer, Question};
 use super::ring::Ring;
+use super::secrets::Secrets;
 use super::stdio;
 use crate::core::mcp::server::About;
 use crate::core::mcp::settings::{self, Limits};
@@ -95,7 +96,7 @@ impl Live {
 pub(super) async fn http(server: &settings::Http, means: Means<'_>) -> Result<Live, Failure> {
     let started = Instant::now();
     let limits = means.limits();
-    let address = client::address(server, means.shared.environment())?;
+    let address = client::address(server, means.shared.environment(), means.shared.learn())?;
     let client = means.shared.client(&address.url)?;
     let peer = |era| {
         let http = Http::new(client.clone(), address.clone(), means.inbox.clone());
@@ -141,7 +142,9 @@ pub(super) async fn stdio(server: &settings::Stdio, means: Means<'_>) -> Result<
     let start = async {
         let stop = CancellationToken::new();
         let (children, log) = (means.shared.children(), means.log);
-        let (link, pumps) = stdio::start(children, server, means.inbox, log, stop.clone()).await?;
+        let secrets = Secrets::named(&server.env, means.shared.learn());
+        let starting = stdio::start(children, server, means.inbox, log, secrets, stop.clone());
+        let (link, pumps) = starting.await?;
         Ok::<_, Failure>((Link::Stdio(link), pumps, stop))
     };
     let (link, pumps, stop) = start.await?;

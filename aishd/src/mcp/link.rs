@@ -3,6 +3,7 @@
 use super::error::{Broken, Failure};
 use super::event_stream::EventStream;
 use super::http::{Frame, Http};
+use super::secrets::Secrets;
 use super::stdio::Stdio;
 
 #[derive(Debug)]
@@ -28,6 +29,15 @@ impl Link {
             Self::Http(http) => http.tell(body).await,
             Self::EventStream(stream) => stream.send(body).await,
             Self::Stdio(stdio) => stdio.send(body).await,
+        }
+    }
+
+    /// What the server was told in confidence.
+    pub(super) fn secrets(&self) -> &Secrets {
+        match self {
+            Self::Http(http) => http.secrets(),
+            Self::EventStream(stream) => stream.secrets(),
+            Self::Stdio(stdio) => stdio.secrets(),
         }
     }
 

@@ -22,6 +22,7 @@ mod pages;
 mod peer;
 mod remembered;
 mod ring;
+mod secrets;
 mod session;
 mod sse;
 mod stdio;

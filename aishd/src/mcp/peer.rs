@@ -131,14 +131,14 @@ impl Peer {
                     while let Ok(note) = notes.try_recv() {
                         pass_on(call, note);
                     }
-                    return answer.map_err(Unanswered::from);
+                    return answer.map_err(|it| self.unanswered(it));
                 }
                 end = &mut carry, if !carried => {
                     carried = true;
                     if let Err(broken) = end {
                         // The answer may have come on another stream just before.
                         let answer = waiting.reply.try_recv();
-                        return answer.unwrap_or(Err(broken)).map_err(Unanswered::from);
+                        return answer.unwrap_or(Err(broken)).map_err(|it| self.unanswered(it));
                     }
                 }
                 Some(note) = notes.recv() => {
@@ -151,6 +151,21 @@ impl Peer {
                     return Err(self.called_off(&waiting, Broken::TimedOut, "timed out"));
                 }
             }
+        }
+    }
+
+    /// Without what the server may have repeated of its secrets (R22).
+    fn unanswered(&self, broken: Broken) -> Unanswered {
+        let broken = match broken {
+            Broken::Rpc(mut error) => {
+                error.message = self.link.secrets().redact(&error.message);
+                Broken::Rpc(error)
+            }
+            other @ (Broken::Failure(_) | Broken::TimedOut | Broken::Cancelled) => other,
+        };
+        Unanswered {
+            broken,
+            abandoned: None,
         }
     }
 
@@ -243,15 +258,6 @@ impl Peer {
             add(&format!("mcp-param-{name}"), value);
         }
         headers
-    }
-}
-
-impl From<Broken> for Unanswered {
-    fn from(broken: Broken) -> Self {
-        Self {
-            broken,
-            abandoned: None,
-        }
     }
 }
 

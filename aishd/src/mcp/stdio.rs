@@ -14,9 +14,10 @@ use super::error::Failure;
 use super::inbox::{Inbox, Origin};
 use super::message;
 use super::ring::Ring;
+use super::secrets::Secrets;
 use super::sse::MAX_LINE_BYTES;
 use crate::child::running::Child;
-use crate::child::spec::{Spec, Stream};
+use crate::child::spec::{Exit, Spec, Stream};
 use crate::child::{Children, SpawnError};
 use crate::core::mcp::settings;
 use crate::core::mcp::text::one_line;
@@ -32,6 +33,7 @@ const MAX_SAID_CHARS: usize = 200;
 #[derive(Debug)]
 pub(super) struct Stdio {
     lines: mpsc::Sender<String>,
+    secrets: Secrets,
 }
 
 /// Starts the child. What runs with it is in `pumps`, and ends after `stop`, when nothing of the child is left.
@@ -40,6 +42,7 @@ pub(super) async fn start(
     server: &settings::Stdio,
     inbox: &Arc<Inbox>,
     log: &Ring,
+    secrets: Secrets,
     stop: CancellationToken,
 ) -> Result<(Stdio, JoinSet<()>), Failure> {
     let cwd = server
@@ -61,8 +64,12 @@ pub(super) async fn start(
     log.say(&format!("started as process {}", child.pid()));
     pumps.spawn(write(stdin, outgoing, stop.clone()));
     pumps.spawn(keep_errors(stderr, log.clone()));
-    pumps.spawn(live(child, stdout, inbox.clone(), log.clone(), stop));
-    Ok((Stdio { lines }, pumps))
+    let last_words = LastWords {
+        log: log.clone(),
+        secrets: secrets.clone(),
+    };
+    pumps.spawn(live(child, stdout, inbox.clone(), last_words, stop));
+    Ok((Stdio { lines, secrets }, pumps))
 }
 
 fn unstarted(error: &SpawnError) -> Failure {
@@ -74,7 +81,29 @@ fn unstarted(error: &SpawnError) -> Failure {
     Failure::NotConnected(why)
 }
 
+/// What is told of a child that ended.
+struct LastWords {
+    log: Ring,
+    secrets: Secrets,
+}
+
+impl LastWords {
+    fn of(&self, exit: &Exit) -> String {
+        match self.log.last_line() {
+            Some(line) => {
+                let line = self.secrets.redact(&line);
+                format!("{exit}: {}", one_line(&line, MAX_SAID_CHARS))
+            }
+            None => exit.to_string(),
+        }
+    }
+}
+
 impl Stdio {
+    pub(super) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// Waits for room; the caller has the deadline.
     pub(super) async fn send(&self, line: String) -> Result<(), Failure> {
         let sent = self.lines.send(line).await;
@@ -113,7 +142,7 @@ async fn live(
     mut child: Child,
     stdout: impl AsyncRead + Unpin,
     inbox: Arc<Inbox>,
-    log: Ring,
+    last_words: LastWords,
     stop: CancellationToken,
 ) {
     let reading = read(stdout, &inbox);
@@ -132,13 +161,9 @@ async fn live(
         Some(exit) => exit,
         None => child.end(GRACE).await,
     };
-    log.say(&format!("ended: {exit}"));
+    last_words.log.say(&format!("ended: {exit}"));
     if !asked {
-        let why = match log.last_line() {
-            Some(line) => format!("{exit}: {}", one_line(&line, MAX_SAID_CHARS)),
-            None => exit.to_string(),
-        };
-        inbox.close(Failure::Ended(why)).await;
+        inbox.close(Failure::Ended(last_words.of(&exit))).await;
     }
 }
 

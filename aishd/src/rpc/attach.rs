@@ -18,13 +18,12 @@ use jsonrpsee::RpcModule;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::config;
 use super::connection::{Connection, lock};
 use super::convert::{self, Log};
 use super::encoded::DeltaKey;
 use super::refusal::Refusal;
 use super::room::Seat;
-use super::{Call, Server, Untold, mcp, register};
+use super::{Call, Server, Untold, mcp, notices, register};
 use crate::clock;
 use crate::config::live::Standing;
 use crate::conversation::attendance::Attending;
@@ -52,8 +51,12 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         params,
     } = call;
     let handle = server.directory.open(params.id).await?;
-    let cwd = handle.view().borrow().state.cwd.clone();
-    let notices = config::notices(&server, &cwd).await;
+    let notices = if let Some(looked) = connection.notices.take(params.id).await {
+        looked
+    } else {
+        let cwd = handle.view().borrow().state.cwd.clone();
+        notices::of(&server, &cwd).await
+    };
     let (subscription, detached) = connection.subscribe(Some(params.id))?;
     let follower = handle.follow(Seq(0), params.deltas);
     let attending = connection.is_attended().then(|| handle.attend());

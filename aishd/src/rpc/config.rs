@@ -1,13 +1,11 @@
 //! `config/*`, and what else of the configuration goes over the wire.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use aish_proto::config::{
     self as wire, Check, CheckParams, CheckResult, Setting, Show, ShowParams, ShowResult,
 };
-use aish_proto::conversation::Notice;
 use jsonrpsee::RpcModule;
 
 use super::refusal::Refusal;
@@ -15,9 +13,6 @@ use super::{Call, Server, register};
 use crate::config::live::Live;
 use crate::config::settings::Ui;
 use crate::config::value::{Keymap, When};
-
-/// A notice is worth no more of somebody's time: the directory may be on a disk far away.
-const NOTICE_WITHIN: Duration = Duration::from_millis(200);
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Show, _, _>(module, show);
@@ -62,25 +57,6 @@ pub(super) async fn read<T: Send + 'static>(
     tokio::task::spawn_blocking(move || ask(&live))
         .await
         .map_err(|panic| Refusal::internal(&panic.to_string()))
-}
-
-/// What a person should know who works in this directory.
-pub(super) async fn notices(server: &Server, cwd: &str) -> Vec<Notice> {
-    let cwd = PathBuf::from(cwd);
-    let asked = read(server, move |it| it.notice(&cwd));
-    let answered = tokio::time::timeout(NOTICE_WITHIN, asked).await;
-    let notice = answered.ok().and_then(Result::ok).flatten();
-    let notice = notice.map(|it| Notice {
-        text: it.text,
-        hint: it.root.as_deref().and_then(trust),
-    });
-    notice.into_iter().collect()
-}
-
-/// The command that trusts a project, safe to be copied into a shell.
-fn trust(root: &Path) -> Option<String> {
-    let root = shlex::try_quote(root.to_str()?).ok()?;
-    Some(format!("aishctl config trust {root}"))
 }
 
 /// How clients look.

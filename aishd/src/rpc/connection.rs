@@ -29,11 +29,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::Server;
 use super::descent::descends;
 use super::envelope::{Entry, Line, read};
 use super::outbox::{Cut, Outbox};
 use super::refusal::Refusal;
+use super::{Server, notices};
 use crate::core::confirm::Person;
 
 /// How much is read from the socket at a time.
@@ -55,6 +55,7 @@ pub(super) struct Connection {
     pub(super) change: tokio::sync::Mutex<()>,
     /// The last reading of the configuration that this client was told of.
     pub(super) told_of_config: AtomicU64,
+    pub(super) notices: notices::Ahead,
     /// Cancelled when the connection is over.
     pub(super) over: CancellationToken,
 }
@@ -201,6 +202,7 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         blobs: Mutex::default(),
         told_of_config: AtomicU64::new(0),
         change: tokio::sync::Mutex::default(),
+        notices: notices::Ahead::default(),
         over,
     });
     server.counters.connected.fetch_add(1, Ordering::Relaxed);

@@ -12,12 +12,11 @@ use aish_proto::limits::TITLE_CHARS;
 use aish_proto::method::Empty;
 use jsonrpsee::RpcModule;
 
-use super::config;
 use super::connection::Connection;
 use super::convert::{self, Log};
 use super::fit::FITTING_BYTES;
 use super::refusal::Refusal;
-use super::{Call, Server, register};
+use super::{Call, Server, notices, register};
 use crate::conversation::directory::NewConversation;
 use crate::conversation::handle::Change;
 use crate::core::state::State;
@@ -65,7 +64,7 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
 
 async fn create(call: Call<Create>) -> Result<CreateResult, Refusal> {
     let new = checked(call.params)?;
-    let notices = config::notices(&call.server, &new.cwd).await;
+    let notices = notices::of(&call.server, &new.cwd).await;
     let (id, seq) = call.server.directory.create(new).await?;
     Ok(CreateResult { id, seq, notices })
 }

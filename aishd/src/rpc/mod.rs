@@ -19,6 +19,7 @@ mod log;
 mod mcp;
 mod metrics;
 mod model;
+mod notices;
 mod outbox;
 mod permission;
 mod refusal;

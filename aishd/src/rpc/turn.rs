@@ -92,7 +92,10 @@ async fn send(call: Call<Send>) -> Result<SendResult, Refusal> {
     };
     let ask = ask(params, &connection, place)?;
     let accepted = match new {
-        Some(new) => server.directory.ask_first(conversation, new, &ask).await?,
+        Some(new) => {
+            connection.notices.look(&server, conversation, &new.cwd);
+            server.directory.ask_first(conversation, new, &ask).await?
+        }
         None => {
             let send = |handle: Handle| {
                 let ask = ask.clone();

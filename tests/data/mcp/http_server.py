@@ -136,6 +136,12 @@ def minimal(handler, message):
     )
 
 
+def repeats(handler, message):
+    """Refuses, and repeats the secrets that came along."""
+    said = ", ".join(handler.headers.get(it, "") for it in ("Authorization", "X-Api-Key", "X-Project"))
+    handler.error(-32600, f"no entry with {said}")
+
+
 def minimal_get(handler):
     """Announces the endpoint for questions and closes."""
     handler.stream()
@@ -402,6 +408,7 @@ def modern(handler, message):
 
 MODES = {
     "minimal": minimal,
+    "repeats": repeats,
     "odd": odd,
     "ids": ids,
     "hang": hang,

@@ -144,6 +144,11 @@ def main():
             else:
                 say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32601, "message": "Method not found"}})
         elif method == "initialize":
+            if MODE == "repeats":
+                said = f"no entry with {os.environ['API_TOKEN']} at {os.environ['LEVEL']}"
+                log(said)
+                say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32600, "message": said}})
+                continue
             if MODE in ("modern", "slow_start"):
                 error = {"code": -32600, "message": "the initialize handshake is not accepted"}
                 say({"jsonrpc": "2.0", "id": ident, "error": error})

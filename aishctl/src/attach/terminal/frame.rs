@@ -10,22 +10,30 @@ use crate::confirm::TYPE_AHEAD;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Frame {
     question: Option<ConfirmId>,
-    /// When it was drawn.
+    /// Its rows wait to be drawn.
+    queued: bool,
+    /// When they were.
     drawn_at: Option<Instant>,
     /// When the line got its first character.
     begun_at: Option<Instant>,
 }
 
 impl Frame {
-    /// This question waits to be drawn, or none stands.
+    /// The next rows are this question, or none stands any more.
     pub(super) fn asks(&mut self, question: Option<ConfirmId>) {
         self.question = question;
+        self.queued = false;
         self.drawn_at = None;
+    }
+
+    /// Rows were added to those that wait.
+    pub(super) fn rows(&mut self) {
+        self.queued = self.question.is_some();
     }
 
     /// All that waited was drawn.
     pub(super) fn drawn(&mut self, now: Instant) {
-        if self.question.is_some() {
+        if self.queued {
             self.drawn_at.get_or_insert(now);
         }
     }
@@ -68,6 +76,8 @@ mod tests {
             frame.line("y", at(begun_ms));
         }
         frame.asks(Some(question));
+        frame.drawn(at(500));
+        frame.rows();
         frame.drawn(at(1000));
         frame.drawn(at(1200));
         if begun_ms >= 1000 {
@@ -97,6 +107,13 @@ mod tests {
         let mut frame = Frame::default();
         frame.drawn(now);
         frame.asks(Some(question));
+        frame.drawn(now);
+        assert_eq!(
+            None,
+            frame.answered_at(later),
+            "rows from before were drawn"
+        );
+        frame.rows();
         assert_eq!(None, frame.answered_at(later));
         frame.drawn(now);
         assert_eq!(Some(question), frame.answered_at(later));

@@ -121,7 +121,10 @@ impl Screen {
     // --- the window's side
 
     pub(super) fn show(&self, text: &str) {
-        self.lock().rows.push_str(text);
+        let mut shared = self.lock();
+        shared.rows.push_str(text);
+        shared.frame.rows();
+        drop(shared);
         self.changed.notify_all();
     }
 
@@ -138,7 +141,7 @@ impl Screen {
         }
     }
 
-    /// What was shown last is this question.
+    /// What is shown next is this question.
     pub(super) fn asks(&self, question: Option<ConfirmId>) {
         self.lock().frame.asks(question);
     }
