@@ -199,6 +199,10 @@ fn a_thousand_rewrites_end_with_the_last() {
     fs::write(&file, &whole).unwrap();
     wait::until_true("the whole one counts", || presets(&client) == ["whole"]);
     drop(follow);
+    // Lines are written behind what they tell of.
+    wait::until_true("that is logged", || {
+        daemon.log_text().contains("models.whole")
+    });
     // Reading the files does not wake the reader: it is still now.
     let log = daemon.log_text();
     client.done::<Reload>(Empty {});
