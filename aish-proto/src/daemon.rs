@@ -129,6 +129,9 @@ pub struct StatusResult {
     pub default_model: String,
     pub conversations: u64,
     pub running_turns: u64,
+    /// Confirms that wait for a person.
+    #[serde(default)]
+    pub pending_confirms: u64,
     pub queued_turns: u64,
     pub clients: u64,
     pub store: StoreStatus,

@@ -8,8 +8,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::confirm::{Answerer, ConfirmKind, ConfirmRecord, ConfirmState, Decision, Denial};
 use crate::conversation::Activity;
-use crate::id::{ClientId, ConversationId, Epoch, Seq, SubscriptionId, TurnId};
+use crate::id::{
+    ClientId, ConfirmId, ConversationId, Epoch, ResultId, Seq, SubscriptionId, TurnId,
+};
 use crate::mcp::ServerStatus;
 use crate::method::Role;
 use crate::model::ModelSource;
@@ -131,7 +134,91 @@ events! {
         served_by: Option<String>,
         usage: Option<Usage>,
     }
-    ToolResult: "toolResult", true, { call: String, name: String, ok: bool, content: String }
+    /// A person is asked. The turn waits, over a restart of the daemon too.
+    ConfirmRequested: "confirmRequested", true, {
+        confirm: ConfirmId,
+        /// Counts the confirms of a conversation from 1; people say `c7`.
+        number: u32,
+        kind: ConfirmKind,
+        title: String,
+        /// The call of the answer's `toolCalls` that waits for it.
+        call: String,
+        tool: String,
+        /// One JSON object in its canonical spelling, as text: the bytes that run.
+        arguments: String,
+        cwd: String,
+        /// Where it runs.
+        server: String,
+        /// SHA-256 over the tool's definition, its server, the arguments and the directory.
+        digest: String,
+        /// The tool as its server defines it.
+        definition: Value,
+        /// The definition that was approved here before, where it changed since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approved_definition: Option<Value>,
+        level_required: u8,
+        /// The level that the provider would get by `allowConversation`, `allowProvider` and `raiseOnly`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raise_to: Option<u8>,
+        why: String,
+        options: Vec<Decision>,
+        /// Silence is a no from then on. Null: while nobody is attached, a day of it is.
+        expires_at: Option<String>,
+    }
+    /// The end of a confirm; each has one.
+    ConfirmResolved: "confirmResolved", true, {
+        confirm: ConfirmId,
+        state: ConfirmState,
+        decision: Option<Decision>,
+        by: Option<Answerer>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The arguments that run instead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edited: Option<String>,
+        waited_ms: Option<u64>,
+    }
+    /// A call was started. From here on it is never started again by itself.
+    ToolCall: "toolCall", true, {
+        call: String,
+        name: String,
+        /// One JSON object in its canonical spelling, as text: the bytes that run.
+        arguments: String,
+        digest: String,
+        /// What let it through.
+        rule: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+    }
+    /// A part of a result that is too long for the model's context; `result/read` has the text.
+    ResultKept: "resultKept", true, { result: ResultId, bytes: u64 }
+    ToolResult: "toolResult", true, {
+        call: String,
+        name: String,
+        ok: bool,
+        content: String,
+        /// Why it did not run though it could have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        denied: Option<Denial>,
+        /// How long it ran.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ms: Option<u64>,
+        /// The whole of it, where `content` is less.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<KeptResult>,
+    }
+    /// A provider has another level in this conversation.
+    PermissionChanged: "permissionChanged", true, {
+        provider: String,
+        from: u8,
+        to: u8,
+        /// What was always allowed of it was taken back too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        revoked: bool,
+        by: Option<Answerer>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+    }
     /// Everything up to and including `through` left the context; it stays in the log.
     Evicted: "evicted", true, { through: Seq }
     ModelChanged: "modelChanged", true, { model: Option<String> }
@@ -159,8 +246,8 @@ events! {
         running: Option<RunningTurn>,
         queue: Vec<QueuedTurn>,
         held: bool,
-        /// Confirms that wait for a person, in full. None of this build's features opens one.
-        pending_confirms: Vec<Value>,
+        /// Confirms that wait for a person, in full.
+        pending_confirms: Vec<ConfirmRecord>,
         presence: Vec<PresentClient>,
         /// Why this client's last subscription was cut, if it was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,6 +316,14 @@ events! {
         /// All that was kept when the subscription began has been sent.
         complete: bool,
     }
+}
+
+/// A result that the log keeps whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptResult {
+    pub result: ResultId,
+    pub bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

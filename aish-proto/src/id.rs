@@ -84,6 +84,14 @@ ulid_id! {
     BlobId
 }
 ulid_id! {
+    /// One question to a person.
+    ConfirmId
+}
+ulid_id! {
+    /// A tool's result that is kept whole beside the log's shorter form of it.
+    ResultId
+}
+ulid_id! {
     /// One life of the store: it changes when the store was replaced or lost events, and a cursor
     /// of another epoch means nothing (spec 00, Store).
     Epoch

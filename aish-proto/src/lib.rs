@@ -3,6 +3,7 @@
 
 pub mod attach;
 pub mod config;
+pub mod confirm;
 pub mod conversation;
 pub mod daemon;
 pub mod doctor;
@@ -14,6 +15,7 @@ pub mod log;
 pub mod mcp;
 pub mod method;
 pub mod model;
+pub mod permission;
 pub mod place;
 pub mod schema;
 pub mod turn;

@@ -7,7 +7,10 @@ use serde_json::{Map, Value, json};
 use crate::event::{self, Envelope};
 use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
-use crate::{attach, config, conversation, daemon, doctor, error, log, mcp, model, turn, version};
+use crate::{
+    attach, config, confirm, conversation, daemon, doctor, error, log, mcp, model, permission,
+    turn, version,
+};
 
 /// One method as the documentation and the schema show it.
 #[derive(Clone, Debug)]
@@ -58,6 +61,16 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         turn::QueueRemove,
         turn::QueueMove,
         turn::QueueResume,
+        confirm::List,
+        confirm::Get,
+        confirm::Watch,
+        confirm::Answer,
+        permission::List,
+        permission::Set,
+        permission::Revoke,
+        permission::History,
+        permission::Check,
+        turn::ReadResult,
         model::List,
         model::Probe,
         mcp::List,

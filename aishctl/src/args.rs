@@ -7,6 +7,8 @@ use aish_proto::turn::SendMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::Config;
+use crate::confirm::Confirm;
+use crate::permission::Perm;
 use crate::screen::Looks;
 use crate::service::{self, Service};
 use crate::{mcp, span};
@@ -113,6 +115,16 @@ pub enum Command {
         name: Option<String>,
         #[command(subcommand)]
         command: Option<Model>,
+    },
+    /// What waits for a person: look, allow, deny
+    Confirm {
+        #[command(subcommand)]
+        command: Option<Confirm>,
+    },
+    /// What tools may do in this conversation
+    Perm {
+        #[command(subcommand)]
+        command: Option<Perm>,
     },
     /// Turns that wait
     Queue {

@@ -10,7 +10,9 @@ use aish_proto::daemon::{BlobPut, BlobPutParams};
 use aish_proto::event::CalledTool;
 use aish_proto::id::{BlobId, ConversationId, Seq};
 use aish_proto::limits::INPUT_BYTES;
-use aish_proto::turn::{Attachment, Send, SendParams, SendResult, StopReason, TurnError};
+use aish_proto::turn::{
+    Attachment, OnConfirm, Send, SendParams, SendResult, StopReason, Then, TurnError,
+};
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 use ulid::Ulid;
@@ -19,7 +21,7 @@ use crate::args::{AskArgs, Global};
 use crate::connect::{CallError, Caller};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::follow::{Follow, Followed, Target};
+use crate::follow::{Asks, Follow, Followed, Target};
 use crate::hello::{Link, Reach, Wait};
 use crate::input::{self, Given, Input};
 use crate::notice::Notices;
@@ -27,6 +29,10 @@ use crate::output::{Form, Output, Report, ReportedError};
 use crate::receipt::{Begun, Progress, Sent, or_stop};
 use crate::resolve;
 use crate::signals::Signals;
+use crate::surroundings::Surroundings;
+
+/// How long a confirm of this question waits, unless it is said.
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// What `ask`, `retry` and `continue` work with.
 #[derive(Debug)]
@@ -126,6 +132,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             },
         };
         let give_up = self.give_up();
+        let asks = self.asks();
         let follow = Follow {
             reach: self.reach,
             signals: self.signals,
@@ -133,6 +140,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             output: self.output,
             give_up,
             began: self.began,
+            asks,
         };
         let followed = follow.run(link, target).await;
         self.notices.settle();
@@ -142,6 +150,14 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         }
         let followed = followed?;
         self.finish(conversation, followed).await
+    }
+
+    fn asks(&self) -> Asks {
+        if may_prompt(&self.reach.around, self.global) {
+            Asks::Here
+        } else {
+            Asks::Elsewhere
+        }
     }
 
     async fn finish(
@@ -161,7 +177,8 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         let error = ended.and_then(|it| it.error.as_ref());
         let done = match (stopped, ended) {
             (Some(exit), _) => stopped_by(exit),
-            (None, Some(ended)) => outcome(conversation, ended.stop_reason, error, answer.text()),
+            (None, Some(ended)) => outcome(conversation, ended.stop_reason, error, answer.text())
+                .map(|exit| with_denials(exit, answer.denied)),
             (None, None) => Err(Failure::new(Exit::FAILED, "the answer did not end")),
         };
         let written = match self.output.form {
@@ -173,6 +190,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                     model: answer.model.as_deref(),
                     text: answer.text(),
                     tool_calls: &answer.tool_calls,
+                    denied: answer.denied,
                     usage: ended.and_then(|it| it.usage).map(Into::into),
                     stop_reason: ended.map(|it| it.stop_reason),
                     error: error
@@ -275,6 +293,7 @@ async fn begin(
         key: &Ulid::new().to_string(),
         args,
         model: global.model.as_deref(),
+        on_confirm: on_confirm(args, may_prompt(&reach.around, global)),
     };
     loop {
         match send(&mut link, &question, progress).await {
@@ -322,6 +341,34 @@ async fn place(
     })
 }
 
+/// A person at this terminal can be asked.
+fn may_prompt(around: &Surroundings, global: &Global) -> bool {
+    around.stdin_terminal && around.stderr_terminal && !global.no_input
+}
+
+/// What is done where a person would have to be asked (AUT-7): without a word of the asker's, a terminal of our own
+/// can answer, or one that is attached; else nobody can.
+fn on_confirm(args: &AskArgs, may_prompt: bool) -> OnConfirm {
+    let said = |word: &str| args.confirm.iter().any(|it| it == word);
+    let allow = args
+        .confirm
+        .iter()
+        .filter_map(|it| it.strip_prefix("allow:"));
+    OnConfirm {
+        then: match () {
+            () if said("deny") => Then::Deny,
+            () if said("ask") || may_prompt => Then::Ask,
+            () => Then::AskAttended,
+        },
+        allow: allow.map(str::to_owned).collect(),
+        timeout_ms: Some(millis(args.confirm_timeout.unwrap_or(CONFIRM_TIMEOUT))),
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A question with all that belongs to it.
 struct Question<'a> {
     place: Place,
@@ -329,6 +376,7 @@ struct Question<'a> {
     key: &'a str,
     args: &'a AskArgs,
     model: Option<&'a str>,
+    on_confirm: OnConfirm,
 }
 
 /// Sends a question; what is too large for one line goes ahead in pieces.
@@ -379,6 +427,7 @@ async fn send(
         expected_turn: None,
         model: question.model.map(str::to_owned),
         attachments,
+        on_confirm: Some(question.on_confirm.clone()),
     };
     progress.sending();
     let deadline = Some(caller.deadline().max(Duration::from_secs(10)));
@@ -427,6 +476,15 @@ pub(crate) async fn put(caller: &Caller, text: &str) -> Result<BlobId, CallError
             return Ok(result.blob);
         }
         (blob, rest) = (Some(result.blob), more);
+    }
+}
+
+/// A complete answer in whose making something was not permitted has a code of its own.
+fn with_denials(exit: Exit, denied: u32) -> Exit {
+    if exit == Exit::DONE && denied > 0 {
+        Exit::DENIED
+    } else {
+        exit
     }
 }
 

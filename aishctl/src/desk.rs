@@ -7,7 +7,7 @@ use crate::connect::Caller;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
-use crate::{conversations, log, mcp, model, queue, rpc, run, safe, status};
+use crate::{confirm, conversations, log, mcp, model, permission, queue, rpc, run, safe, status};
 
 /// What such a command works with.
 #[derive(Clone, Debug)]
@@ -76,6 +76,8 @@ impl Desk {
             Command::Model { name, command } => {
                 model::run(self, name.as_deref(), command.as_ref()).await
             }
+            Command::Confirm { command } => confirm::run(self, command.as_ref()).await,
+            Command::Perm { command } => permission::run(self, command.as_ref()).await,
             Command::Queue { command } => queue::run(self, command.as_ref()).await,
             Command::Cancel { conversation } => queue::cancel(self, conversation.as_deref()).await,
             Command::Mcp { command } => mcp::run(self, command.as_ref()).await,

@@ -1,11 +1,13 @@
 //! From a turn's id to its end: the answer's text, cancelling, `--timeout`, and a daemon that comes back.
 
+use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, Since};
-use aish_proto::event::StatusLevel;
-use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::confirm::{Answer as ConfirmAnswer, AnswerOutcome, AnswerParams};
+use aish_proto::event::{ConfirmRequested, StatusLevel};
+use aish_proto::id::{ConfirmId, ConversationId, TurnId};
 use aish_proto::turn::{Cancel, Get, TurnParams, TurnRecord};
 use tokio::io::AsyncWrite;
 use tokio::task::JoinSet;
@@ -17,9 +19,11 @@ use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
 use crate::notice::{self, Notices};
 use crate::output::Output;
+use crate::prompt::{Prompter, Reaction};
 use crate::signals::{Signal, Signals};
 use crate::spinner::Spinner;
 use crate::stream::{Answer, Step};
+use crate::{confirm, consent};
 
 /// How long a cancelled turn may take to end; what has been written is printed by then.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
@@ -46,6 +50,17 @@ pub struct Follow<'a, O> {
     pub give_up: Option<Instant>,
     /// When the person began to wait.
     pub began: Instant,
+    /// Whether the person at this terminal is asked.
+    pub asks: Asks,
+}
+
+/// Who answers what a turn asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// The person at this terminal, or whoever is first.
+    Here,
+    /// Somebody at another terminal.
+    Elsewhere,
 }
 
 /// How the following ended.
@@ -63,6 +78,8 @@ enum Wake {
     Event(Option<Box<Event>>),
     Record(Box<Result<TurnRecord, CallError>>),
     Signal(Signal),
+    /// The person answered.
+    Typed(String),
     /// `--timeout`, or the time that a cancelled turn gets.
     Over,
 }
@@ -92,6 +109,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             output,
             give_up,
             began,
+            asks,
         } = self;
         let mut control = Control {
             signals,
@@ -113,6 +131,9 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             told: false,
             resync: false,
             spinner: Spinner::new(began),
+            asks,
+            prompter: Prompter::default(),
+            numbers: HashMap::new(),
         };
         if !following.notices.spins() {
             following.spinner.stop();
@@ -125,6 +146,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             let wake = tokio::select! {
                 event = following.link.events.recv() => Wake::Event(event.map(Box::new)),
                 wake = control.wake() => wake,
+                typed = following.prompter.typed() => Wake::Typed(typed),
                 () = following.spinner.turned() => {
                     following.spin();
                     continue;
@@ -136,6 +158,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
                 Wake::Event(None) => following.reconnect(&mut control).await?,
                 Wake::Record(record) => following.record(&mut control, *record).await?,
                 Wake::Signal(signal) => control.signal(signal),
+                Wake::Typed(line) => following.typed(&line).await?,
                 Wake::Over => control.over(),
             }
             if following.answer.ended.is_some() || control.left() {
@@ -165,6 +188,10 @@ struct Following<'a, O> {
     /// The replay does not begin where we left; the record will say how the turn stands.
     resync: bool,
     spinner: Spinner,
+    asks: Asks,
+    prompter: Prompter,
+    /// What the confirms of this turn are called.
+    numbers: HashMap<ConfirmId, u32>,
 }
 
 impl<O: AsyncWrite + Unpin> Following<'_, O> {
@@ -242,6 +269,73 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
                     control.ask_record();
                 }
                 Step::ReplayComplete => {}
+                Step::Asked(request) => {
+                    self.spinner.stop();
+                    // What the model said so far stands above the question.
+                    let written = control.guard(self.output.next_text()).await;
+                    self.written(control, written).await?;
+                    self.notices.settle();
+                    self.asked(*request);
+                }
+                Step::Settled(resolved) => {
+                    let number = self.numbers.get(&resolved.confirm).copied();
+                    if self.prompter.settle(resolved.confirm) {
+                        // Its line still waits for an answer.
+                        self.notices.raw("\n");
+                    }
+                    if let Some(number) = number {
+                        self.notices.say(&consent::ending(number, &resolved));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the question to the person here, or says where it can be answered.
+    fn asked(&mut self, request: ConfirmRequested) {
+        self.numbers.insert(request.confirm, request.number);
+        match self.asks {
+            Asks::Here => {
+                let text = self.prompter.ask(request);
+                self.notices.raw(&text);
+            }
+            Asks::Elsewhere => {
+                let number = request.number;
+                self.notices.say(&format!(
+                    "c{number} needs approval — answer in any attached terminal, or: aishctl confirm allow c{number}"
+                ));
+            }
+        }
+    }
+
+    async fn typed(&mut self, line: &str) -> Result<(), Failure> {
+        match self.prompter.take(line) {
+            Reaction::Say(text) => self.notices.raw(&text),
+            Reaction::Answer(request, decision, reason) => {
+                let params = AnswerParams {
+                    confirm: request.confirm,
+                    decision,
+                    digest: request.digest.clone(),
+                    arguments: None,
+                    reason,
+                };
+                match self.link.caller.call::<ConfirmAnswer>(params).await {
+                    Ok(result) if result.outcome == AnswerOutcome::Resolved => {
+                        self.prompter.settle(request.confirm);
+                    }
+                    Ok(result) => {
+                        self.prompter.settle(request.confirm);
+                        let (text, _) = confirm::told(request.number, decision, &result);
+                        self.notices.say(&text);
+                    }
+                    // The next connection offers the question again.
+                    Err(error) if error.is_transient() => {
+                        let text = self.prompter.ask(*request);
+                        self.notices.raw(&text);
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
         Ok(())
@@ -294,7 +388,7 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
                         Wake::Signal(signal) => control.signal(signal),
                         Wake::Over => control.over(),
                         Wake::Record(record) => self.record(control, *record).await?,
-                        Wake::Event(_) => {}
+                        Wake::Event(_) | Wake::Typed(_) => {}
                     }
                     if self.answer.ended.is_some() {
                         return Ok(());
@@ -363,7 +457,7 @@ impl Control<'_> {
                     Wake::Signal(signal) => self.signal(signal),
                     Wake::Over => self.over(),
                     Wake::Record(came) => record = Some(came),
-                    Wake::Event(_) => {}
+                    Wake::Event(_) | Wake::Typed(_) => {}
                 },
             }
         }

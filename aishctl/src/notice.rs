@@ -84,6 +84,17 @@ impl Notices {
         }
     }
 
+    /// Text that is made for the screen already, and wants to be seen whatever was said of status lines.
+    pub fn raw(&mut self, text: &str) {
+        self.settle();
+        let text = safe::screen(text);
+        drop(
+            self.to
+                .write_all(text.as_bytes())
+                .and_then(|()| self.to.flush()),
+        );
+    }
+
     /// A line that only `-v` shows.
     pub fn debug(&mut self, text: &str) {
         if self.verbose {

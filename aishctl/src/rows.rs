@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 
 use aish_proto::event::{
-    ArchivedChanged, AssistantMessage, Envelope, EventData as _, Evicted, McpStatus, ModelChanged,
-    Presence, PresentClient, Renamed, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel,
-    TextDelta, ToolResult, TurnFinished, TurnQueued, TurnStarted, UserMessage,
+    ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
+    Evicted, McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResyncRequired, Shutdown,
+    Snapshot, Status, StatusLevel, TextDelta, ToolCall, ToolResult, TurnFinished, TurnQueued,
+    TurnStarted, UserMessage,
 };
-use aish_proto::id::{ClientId, TurnId};
+use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::mcp::{ServerState, ServerStatus};
 use aish_proto::turn::StopReason;
 
+use crate::consent::{self, Extent};
 use crate::markdown::{Colours, Style, Writer};
 use crate::safe;
 use crate::stream::{Answer, Step};
@@ -63,6 +65,21 @@ pub struct Rows {
     open: String,
     /// Where answers are laid out.
     writer: Option<(Writer, Colours)>,
+    /// What confirms are called.
+    numbers: BTreeMap<ConfirmId, u32>,
+    /// A window's confirms: those that waited when it was opened, until all that was before has been shown.
+    past: Option<Vec<ConfirmId>>,
+}
+
+/// That somebody was asked, and about what.
+fn question(request: &ConfirmRequested) -> impl Iterator<Item = Row> {
+    let shown = consent::question(request, Extent::Whole);
+    let lines: Vec<Row> = shown
+        .lines()
+        .take(2)
+        .map(|it| Row::Text(it.into()))
+        .collect();
+    lines.into_iter()
 }
 
 impl Rows {
@@ -118,11 +135,17 @@ impl Rows {
             self.presence(&presence.clients, &mut rows);
         } else if let Some(snapshot) = event.read::<Snapshot>() {
             self.remember(&snapshot.presence);
+            let waiting = snapshot.pending_confirms.iter();
+            self.past = Some(waiting.map(|it| it.request.confirm).collect());
+            for it in &snapshot.pending_confirms {
+                self.numbers.insert(it.request.confirm, it.request.number);
+            }
             rows.extend(snapshot.notice.iter().map(|it| notice(it)));
             if let Some(turn) = snapshot.running.as_ref().map(|it| it.turn) {
                 self.write(turn, event, &mut rows);
             }
         } else if event.kind == aish_proto::event::ReplayComplete::KIND {
+            self.past = None;
             if let Some(turn) = self.answer.as_ref().map(|it| it.turn) {
                 self.write(turn, event, &mut rows);
             }
@@ -135,6 +158,9 @@ impl Rows {
                 AssistantMessage::KIND,
                 TurnFinished::KIND,
                 TurnStarted::KIND,
+                ConfirmRequested::KIND,
+                ConfirmResolved::KIND,
+                ToolCall::KIND,
             ];
             if kinds.contains(&event.kind.as_str()) {
                 self.write(turn, event, &mut rows);
@@ -144,6 +170,12 @@ impl Rows {
             }
         }
         rows
+    }
+
+    /// Whether a person at this window can still be asked. A transcript asks nobody.
+    fn waits(&self, confirm: ConfirmId) -> bool {
+        let waited = |past: &Vec<ConfirmId>| past.contains(&confirm);
+        self.us.is_some() && self.past.as_ref().is_none_or(waited)
     }
 
     fn no_longer_waiting(&mut self, turn: Option<TurnId>, rows: &mut Vec<Row>) {
@@ -247,7 +279,13 @@ impl Rows {
             };
             return Some(format!("queued #{position}{who}{hint}"));
         }
-        if let Some(ToolResult { name, ok, .. }) = event.read() {
+        if let Some(ToolResult {
+            name,
+            ok,
+            denied: None,
+            ..
+        }) = event.read()
+        {
             return Some(format!("{name}: {}", if ok { "ok" } else { "failed" }));
         }
         if let Some(Renamed { title }) = event.read() {
@@ -310,6 +348,19 @@ impl Rows {
                     }
                 }
                 Step::Resync | Step::ReplayComplete => {}
+                Step::Asked(request) => {
+                    self.close(rows);
+                    // What waits is asked by the window itself.
+                    if !self.waits(request.confirm) {
+                        rows.extend(question(&request));
+                    }
+                    self.numbers.insert(request.confirm, request.number);
+                }
+                Step::Settled(resolved) => {
+                    let number = self.numbers.get(&resolved.confirm);
+                    let number = number.copied().unwrap_or_default();
+                    rows.push(notice(&consent::ending(number, &resolved)));
+                }
             }
         }
         if event.kind == AssistantMessage::KIND || event.kind == TurnFinished::KIND {

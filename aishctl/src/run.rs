@@ -140,6 +140,8 @@ impl Program {
             | Command::Status { .. }
             | Command::Model { .. }
             | Command::Queue { .. }
+            | Command::Confirm { .. }
+            | Command::Perm { .. }
             | Command::Cancel { .. }
             | Command::Search(_)
             | Command::Fork(_)

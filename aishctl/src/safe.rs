@@ -73,6 +73,47 @@ fn escaped(line: &str, wild: impl Fn(char) -> bool) -> String {
     safe
 }
 
+/// A text that a person is to judge: on one line, and every character that could hide, reorder or look like nothing
+/// stands as an escape (R5). What is not known to be visible is escaped too.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for it in text.chars() {
+        if is_plainly_visible(it) {
+            shown.push(it);
+        } else {
+            shown.push_str(&format!("\\u{{{:x}}}", u32::from(it)));
+        }
+    }
+    shown
+}
+
+/// Printable ASCII, letters and digits of all scripts, and the common signs; none of the letters that show nothing.
+fn is_plainly_visible(it: char) -> bool {
+    let fillers = [
+        '\u{115f}', '\u{1160}', '\u{17b4}', '\u{17b5}', '\u{3164}', '\u{ffa0}',
+    ];
+    if fillers.contains(&it) || is_invisible(it) {
+        return false;
+    }
+    let signs = [
+        0x20..=0x7E,
+        0xA1..=0xAC,
+        0xAE..=0xFF,
+        0x2010..=0x2027,
+        0x2030..=0x205E,
+        0x20A0..=0x20C0,
+        0x2100..=0x23FF,
+        0x2500..=0x27BF,
+        0x3001..=0x3020,
+        0xFF01..=0xFF60,
+        0x1F300..=0x1F64F,
+        0x1F680..=0x1F6FF,
+        0x1F900..=0x1F9FF,
+    ];
+    it.is_alphanumeric() || signs.iter().any(|signs| signs.contains(&u32::from(it)))
+}
+
 /// ZWNJ and ZWJ.
 fn is_joiner(it: char) -> bool {
     matches!(it, '\u{200c}' | '\u{200d}')
@@ -146,6 +187,27 @@ mod tests {
             value,
             serde_json::from_str::<serde_json::Value>(&line).unwrap()
         );
+    }
+
+    /// R5.
+    #[test]
+    fn a_text_to_be_judged_hides_nothing() {
+        for (text, expected) in [
+            ("rm -rf ~", "rm -rf ~"),
+            ("é漢字ß €5 – “x” 🙂", "é漢字ß €5 – “x” 🙂"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+            ("a\u{200d}\u{200b}b", "a\\u{200d}\\u{200b}b"),
+            ("\u{1b}[2J\n\t", "\\u{1b}[2J\\u{a}\\u{9}"),
+            ("\u{a0}\u{2003}\u{3000}", "\\u{a0}\\u{2003}\\u{3000}"),
+            ("x\u{fe0f}\u{e0041}\u{ad}", "x\\u{fe0f}\\u{e0041}\\u{ad}"),
+            (
+                "\u{3164}\u{2800}\u{e000}\u{378}",
+                "\\u{3164}\\u{2800}\\u{e000}\\u{378}",
+            ),
+            ("a\u{301}", "a\\u{301}"),
+        ] {
+            assert_eq!(expected, visible(text));
+        }
     }
 
     proptest! {

@@ -14,18 +14,20 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
     }
     let status = desk.caller.call::<Status>(Empty {}).await?;
     if format == Some(StatusFormat::Tmux) {
-        let running = status.running_turns;
-        let text = if running > 0 {
-            format!("aish ●{running}\n")
-        } else {
-            "aish ○\n".to_owned()
+        // A turn that waits for a person runs too; it is shown once.
+        let running = status.running_turns.saturating_sub(status.pending_confirms);
+        let text = match (status.pending_confirms, running) {
+            (0, 0) => "aish ○\n".to_owned(),
+            (0, running) => format!("aish ●{running}\n"),
+            (waiting, 0) => format!("aish ?{waiting}\n"),
+            (waiting, running) => format!("aish ?{waiting} ●{running}\n"),
         };
         return Ok(Printed::text(text));
     }
     desk.print(&status, || {
         let store = &status.store;
         let mut text = format!(
-            "aishd {} · pid {} · since {}{}\n  socket         {}\n  config         {}\n  default model  {}\n  conversations  {} · {} running · {} waiting · {} clients\n  store          {} · journal {} KiB{}\n",
+            "aishd {} · pid {} · since {}{}\n  socket         {}\n  config         {}\n  default model  {}\n  conversations  {} · {} running · {} waiting · {} to be answered · {} clients\n  store          {} · journal {} KiB{}\n",
             status.server.version,
             status.server.pid,
             status.server.started_at,
@@ -36,6 +38,7 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
             status.conversations,
             status.running_turns,
             status.queued_turns,
+            status.pending_confirms,
             status.clients,
             store.path,
             store.journal_bytes / 1024,

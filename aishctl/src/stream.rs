@@ -2,8 +2,9 @@
 //! the truth, and whatever a delta did not bring is taken from it.
 
 use aish_proto::event::{
-    AssistantMessage, CalledTool, Envelope, EventData as _, ReplayComplete, ResyncRequired,
-    RunningTurn, Snapshot, Status, StatusLevel, TextDelta, TurnFinished, TurnQueued, TurnStarted,
+    AssistantMessage, CalledTool, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
+    ReplayComplete, ResyncRequired, RunningTurn, Snapshot, Status, StatusLevel, TextDelta,
+    ToolCall, ToolResult, TurnFinished, TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
 use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus, Usage};
@@ -15,6 +16,8 @@ pub struct Answer {
     /// The preset by name.
     pub model: Option<String>,
     pub tool_calls: Vec<CalledTool>,
+    /// Calls that did not run because somebody or something said no, or nobody could say yes.
+    pub denied: u32,
     pub ended: Option<Ended>,
     item: Option<u32>,
     /// What has been shown of `item`.
@@ -36,7 +39,7 @@ pub struct Ended {
 }
 
 /// What there is to do after an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     Text(String),
     Notice(StatusLevel, String),
@@ -45,6 +48,10 @@ pub enum Step {
     /// The cursor meant nothing; ask for the record once the replay is over.
     Resync,
     ReplayComplete,
+    /// A person is asked.
+    Asked(Box<ConfirmRequested>),
+    /// The question is settled, by whomever.
+    Settled(Box<ConfirmResolved>),
 }
 
 impl Answer {
@@ -54,6 +61,7 @@ impl Answer {
             turn,
             model: None,
             tool_calls: Vec::new(),
+            denied: 0,
             ended: None,
             item: None,
             shown: String::new(),
@@ -110,6 +118,19 @@ impl Answer {
                 StatusLevel::Info,
                 format!("queued #{position}"),
             ));
+        } else if let Some(asked) = event.read::<ConfirmRequested>() {
+            steps.push(Step::Asked(Box::new(asked)));
+        } else if let Some(resolved) = event.read::<ConfirmResolved>() {
+            steps.push(Step::Settled(Box::new(resolved)));
+        } else if let Some(called) = event.read::<ToolCall>() {
+            let text = format!("{} {} ({})", called.name, called.arguments, called.rule);
+            steps.push(Step::Notice(StatusLevel::Info, text));
+        } else if let Some(result) = event.read::<ToolResult>() {
+            self.denied += u32::from(result.denied.is_some());
+            if result.denied.is_some() {
+                let text = format!("{} did not run: {}", result.name, result.content);
+                steps.push(Step::Notice(StatusLevel::Warning, text));
+            }
         } else if let Some(Status { level, text }) = event.read() {
             steps.push(Step::Notice(level, text));
         } else if let Some(snapshot) = event.read::<Snapshot>() {
@@ -134,6 +155,7 @@ impl Answer {
     pub fn settle(&mut self, record: TurnRecord) -> Vec<Step> {
         let mut steps = Vec::new();
         self.model = record.model.or(self.model.take());
+        self.denied = self.denied.max(record.denied);
         if let (TurnStatus::Finished, Some(stop_reason)) = (record.status, record.stop_reason) {
             let finished = TurnFinished {
                 stop_reason,
@@ -254,7 +276,11 @@ mod tests {
             .map(|it| match it {
                 Step::Text(text) => text.clone(),
                 Step::Rewritten => "!".to_owned(),
-                Step::Notice(..) | Step::Resync | Step::ReplayComplete => String::new(),
+                Step::Notice(..)
+                | Step::Resync
+                | Step::ReplayComplete
+                | Step::Asked(_)
+                | Step::Settled(_) => String::new(),
             })
             .collect();
         assert_eq!(expected, shown);

@@ -36,6 +36,19 @@ pub fn rfc3339(at: At) -> String {
     }
 }
 
+/// The time as people here read it, with the offset from UTC.
+#[must_use]
+pub fn local(at: At) -> String {
+    let zone = jiff::tz::TimeZone::system();
+    match jiff::Timestamp::from_millisecond(at.0) {
+        Ok(time) => time
+            .to_zoned(zone)
+            .strftime("%A, %Y-%m-%d %H:%M:%S %:z")
+            .to_string(),
+        Err(_out_of_range) => rfc3339(at),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,12 +32,14 @@ use crate::config::paths::{self, PathError};
 use crate::config::{Settings, env};
 use crate::conversation::Surroundings;
 use crate::conversation::directory::Directory;
+use crate::conversation::pending::Pending;
 use crate::logging::{Logging, Ring};
 use crate::mcp::hub::Hub;
 use crate::rpc::{About, Parts, Server, listen};
 use crate::service::{self, Pulse};
 use crate::socket::{self, Place, Socket, SocketError};
 use crate::store::{Alive, OpenError, Store};
+use crate::tools::Tools;
 use crate::{clock, failpoint};
 
 /// Threads that serve. Conversations wait for networks and disks, not for processors, and with one thread nothing is
@@ -203,6 +205,9 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             store: store.clone(),
             broker,
             models: live.models(),
+            policy: live.policy(),
+            tools: Tools::new(hub.clone()),
+            pending: Pending::new(),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),
             stopping: stops.stopping.clone(),

@@ -15,3 +15,4 @@ pub mod rpc;
 pub mod service;
 pub mod socket;
 pub mod store;
+pub mod tools;

@@ -88,6 +88,7 @@ impl Link {
             expected_turn: None,
             model: Some(model.to_owned()),
             attachments: vec![],
+            on_confirm: None,
         })?;
         Ok(())
     }

@@ -79,6 +79,7 @@ fn exchange(at: usize) -> [Event; 4] {
                 body: "0".repeat(64),
             }),
             model: None,
+            on_confirm: None,
             origin: Origin::Asked,
         },
         Event::TurnStarted {

@@ -64,6 +64,7 @@ impl Author {
             key: None,
             model: None,
             origin: Origin::Asked,
+            on_confirm: None,
         };
         let started = Event::TurnStarted {
             model: "m".to_owned(),

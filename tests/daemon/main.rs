@@ -10,6 +10,8 @@
 mod bad_input;
 mod children;
 mod configuration;
+mod consent;
+mod consent_crash;
 mod crash;
 mod disk;
 mod fanout;
@@ -21,5 +23,6 @@ mod place;
 mod project;
 mod protocol;
 mod stop;
+mod tools;
 mod trust;
 mod turns;

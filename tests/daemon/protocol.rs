@@ -6,14 +6,21 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 4] = ["configReloaded", "evicted", "status", "toolResult"];
+const SHOWN_IF_THEY_COME: [&str; 6] = [
+    "configReloaded",
+    "evicted",
+    "resultKept",
+    "status",
+    "toolCall",
+    "toolResult",
+];
 
 #[test]
 fn the_document_tells_what_happens() {
     let upstream = Upstream::start();
     let world = World::new();
     let config = format!(
-        "{}\n{}",
+        "{}\n{}\n[tools]\nbuiltin = true\n",
         upstream.config("fast"),
         upstream.preset("deep", "")
     );

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use aish_proto::attach::{Attach, AttachParams, Since};
 use aish_proto::conversation::{Create, CreateParams};
 use aish_proto::daemon::{ClientInfo, ClientKind, Hello, HelloParams, HelloResult};
-use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::id::{ConversationId, SubscriptionId, TurnId};
 use aish_proto::method::{Method, Role};
 use aish_proto::turn::{Send as SendTurn, SendMode, SendParams, TurnRecord, Wait, WaitParams};
 use aish_proto::version::ProtocolRange;
@@ -52,13 +52,24 @@ impl Client {
 
     #[track_caller]
     pub fn hello_as(&self, name: &str, role: Role) -> HelloResult {
+        self.introduce(name, role, None)
+    }
+
+    /// Makes itself known as a person at a terminal.
+    #[track_caller]
+    pub fn hello_at(&self, tty: &str) -> HelloResult {
+        self.introduce("test", Role::Driver, Some(tty))
+    }
+
+    #[track_caller]
+    fn introduce(&self, name: &str, role: Role, tty: Option<&str>) -> HelloResult {
         let params = HelloParams {
             protocol: ProtocolRange::OURS,
             client: ClientInfo {
                 name: name.to_owned(),
                 version: "0".to_owned(),
                 kind: ClientKind::Script,
-                tty: None,
+                tty: tty.map(str::to_owned),
             },
             role,
             secrets: BTreeMap::new(),
@@ -150,6 +161,16 @@ impl Client {
         }
     }
 
+    /// A subscription of this connection that was begun by hand.
+    #[must_use]
+    pub fn follow(&self, subscription: SubscriptionId) -> Follow {
+        Follow {
+            wire: Arc::clone(&self.wire),
+            subscription,
+            seen: vec![],
+        }
+    }
+
     /// Attaches with deltas.
     #[track_caller]
     pub fn attach(&self, id: ConversationId, since: Since) -> Follow {
@@ -162,12 +183,7 @@ impl Client {
 
     #[track_caller]
     pub fn attach_with(&self, params: AttachParams) -> Follow {
-        let subscription = self.done::<Attach>(params).subscription;
-        Follow {
-            wire: Arc::clone(&self.wire),
-            subscription,
-            seen: vec![],
-        }
+        self.follow(self.done::<Attach>(params).subscription)
     }
 
     /// A new conversation.
@@ -218,6 +234,7 @@ pub fn question(conversation: ConversationId, text: &str) -> SendParams {
         expected_turn: None,
         model: None,
         attachments: vec![],
+        on_confirm: None,
     }
 }
 

@@ -86,6 +86,12 @@ impl OnTerminal {
         kill_process(pid_of(&self.child), signal).expect("it runs");
     }
 
+    #[must_use]
+    pub fn has_ended(&mut self) -> bool {
+        let status = self.child.try_wait().expect("it is our child");
+        status.is_some()
+    }
+
     /// Waits for its end and returns its exit code, as a shell has it.
     #[track_caller]
     pub fn wait(&mut self) -> i32 {

@@ -287,7 +287,7 @@ impl<'a> Replay<'a> {
 }
 
 /// Sets the next answer of the model: `upstream=slow` says it in two pieces, `stall` never ends it, `thinks`
-/// thinks first, `calls` calls a tool.
+/// thinks first, `calls` calls a tool that nobody has, `asks` one that is asked about.
 fn prepare(upstream: &Upstream, block: &Block) -> Option<Hand> {
     let text = |it: &str| json!({ "content": it });
     let how = block.options.get("upstream")?;
@@ -301,6 +301,10 @@ fn prepare(upstream: &Upstream, block: &Block) -> Option<Hand> {
             "index": 0, "id": "call_1", "type": "function",
             "function": { "name": "nobody__has_this", "arguments": "{\"path\":\"Cargo.toml\"}" },
         }] })],
+        "asks" => vec![json!({ "tool_calls": [{
+            "index": 0, "id": "call_2", "type": "function",
+            "function": { "name": "aish__time", "arguments": "{}" },
+        }] })],
         other => panic!("{}: no upstream is {other}", block.heading),
     };
     let finishes = how != "stall";
@@ -308,7 +312,7 @@ fn prepare(upstream: &Upstream, block: &Block) -> Option<Hand> {
         pieces.truncate(1);
     }
     let (mut answer, gate) = Answer::by_hand();
-    if how == "calls" {
+    if how == "calls" || how == "asks" {
         answer = answer.finish(Some("tool_calls"));
     }
     upstream.answer(answer);

@@ -174,6 +174,15 @@ impl World {
         client
     }
 
+    /// A raw client of a person at this terminal.
+    #[must_use]
+    #[track_caller]
+    pub fn person(&self, tty: &str) -> Client {
+        let client = Client::connect(&self.socket());
+        client.hello_at(tty);
+        client
+    }
+
     /// A raw client that has said nothing yet.
     #[must_use]
     #[track_caller]

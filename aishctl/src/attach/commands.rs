@@ -44,7 +44,11 @@ impl<U: Ui> Open<U> {
                 self.outbox.put_first(self.conversation, text);
             }
             Said::Switch(name) => self.look_for(name),
-            Said::Command(parsed) => self.command(parsed.0, parsed.1),
+            Said::Command(parsed) => {
+                if !self.allowed(&parsed.1).await? {
+                    self.command(parsed.0, parsed.1);
+                }
+            }
         }
         Ok(())
     }

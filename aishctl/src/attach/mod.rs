@@ -1,6 +1,7 @@
 //! `attach` and `aish`: a window on a conversation. Lines come in and rows go out through a `ui`; with a terminal
 //! on both sides it has a line editor, else lines are read and rows are written as they are.
 
+mod asked;
 mod commands;
 mod connection;
 mod delivery;
@@ -16,6 +17,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use aish_proto::attach::{AttachResult, Cursor};
+use aish_proto::confirm::{AnswerResult, Decision};
 use aish_proto::event::{
     Envelope, EventData as _, ModelChanged, Renamed, ReplayComplete, ResyncRequired, Snapshot,
     TurnStarted,
@@ -26,6 +28,7 @@ use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use self::asked::Asked;
 use self::connection::{Connection, Replay};
 use self::display::Display;
 use self::look::{Editor, Look, Preferred};
@@ -76,6 +79,8 @@ enum Done {
     Printed(Result<Printed, Failure>),
     Switched(Result<ConversationId, Failure>),
     Named(Names, Option<String>),
+    /// What came of an answer to the confirm of this number.
+    Answered(u32, Decision, Result<AnswerResult, CallError>),
     Quiet(Result<(), CallError>),
 }
 
@@ -95,6 +100,7 @@ struct Open<U> {
     /// The one that the running turn uses.
     running_model: Option<String>,
     turns: Turns,
+    asked: Asked,
     outbox: Outbox,
     /// Another conversation is looked for: nothing is sent before it is known which one lines are for.
     switching: bool,
@@ -187,6 +193,7 @@ impl<U: Ui> Open<U> {
             named: false,
             running_model: None,
             turns: Turns::default(),
+            asked: Asked::default(),
             outbox: Outbox::default(),
             switching: false,
             held: VecDeque::new(),
@@ -258,8 +265,13 @@ impl<U: Ui> Open<U> {
 
     async fn input(&mut self, input: Input) -> Result<bool, Failure> {
         match input {
-            Input::Line(line) if self.switching => self.held.push_back(line),
-            Input::Line(line) => self.line(&line).await?,
+            Input::Line(line, _) if self.switching => self.held.push_back(line),
+            Input::Line(line, question) => {
+                if !self.answered(&line, question).await? {
+                    self.line(&line).await?;
+                }
+            }
+            Input::Answer(question, yes) => self.answered_by_key(question, yes).await?,
             Input::Interrupt(typed) => return self.interrupt(typed).await,
             Input::End => self.input_ended = true,
             Input::NamesWanted => self.look_up_names(),
@@ -287,17 +299,19 @@ impl<U: Ui> Open<U> {
             self.exit = exit;
         }
         self.notice_names(event);
+        self.asked.take(event);
         if let Some(columns) = self.display.ui.columns() {
             self.rows.resize(columns);
         }
         let rows = self.rows.take(event);
         match event.read::<ReplayComplete>() {
-            Some(through) => self.replayed(through.through, rows).await,
+            Some(through) => self.replayed(through.through, rows).await?,
             None => match self.connection.hold(rows) {
-                Some(rows) => self.display.show(rows).await,
-                None => Ok(()),
+                Some(rows) => self.display.show(rows).await?,
+                None => return Ok(()),
             },
         }
+        self.ask().await
     }
 
     /// Keeps what the prompt says.
@@ -381,6 +395,7 @@ impl<U: Ui> Open<U> {
                 self.display.ui.names(names);
                 Ok(())
             }
+            Done::Answered(number, decision, result) => self.told(number, decision, result).await,
             Done::Quiet(Ok(())) => Ok(()),
             Done::Quiet(Err(error)) => self.display.refuse(&error.into()).await,
         }

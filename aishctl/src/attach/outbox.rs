@@ -123,6 +123,7 @@ pub(super) async fn send(
         expected_turn: None,
         model,
         attachments,
+        on_confirm: None,
         new: None,
     };
     caller.call::<Send>(params).await

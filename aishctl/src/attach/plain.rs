@@ -1,5 +1,6 @@
 //! A window without a terminal: lines of stdin in, rows on stdout, nothing else.
 
+use aish_proto::id::ConfirmId;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::ui::{Head, Input, Names, Ui};
@@ -42,7 +43,10 @@ impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> Ui for Plain<R, O> {
         }
         // At the end too: a last line without its line feed may have come while we did something else.
         let line = std::mem::take(&mut self.line);
-        Ok(Input::Line(String::from_utf8_lossy(&line).into_owned()))
+        Ok(Input::Line(
+            String::from_utf8_lossy(&line).into_owned(),
+            None,
+        ))
     }
 
     async fn show(&mut self, text: String) -> Result<(), Failure> {
@@ -58,6 +62,9 @@ impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> Ui for Plain<R, O> {
     }
 
     fn head(&mut self, _: Head) {}
+
+    /// Nobody sees it: only a command that names the question answers it.
+    fn asks(&mut self, _: Option<ConfirmId>) {}
 
     fn names(&mut self, _: Names) {}
 

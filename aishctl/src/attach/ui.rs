@@ -1,12 +1,18 @@
 //! What a window needs of the place where a person (or a pipe) sits: lines and keys come in, rows go out. The
 //! two that exist are [`super::plain`] and [`super::terminal`]; an editor is swapped by writing a third.
 
+use aish_proto::id::ConfirmId;
+
 use crate::failure::Failure;
 
 /// What came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
-    Line(String),
+    /// A line, and the question to which it may be an answer: the one that had stood on the screen for a while when
+    /// the line was begun.
+    Line(String, Option<ConfirmId>),
+    /// Alt-y or Alt-n, at the question that stands.
+    Answer(ConfirmId, Yes),
     /// Ctrl-C that was not used up by clearing the line.
     Interrupt(Typed),
     /// Ctrl-D, or the end of the pipe.
@@ -17,6 +23,12 @@ pub(crate) enum Input {
     Room,
     /// The editor ended by itself.
     Broken,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Yes {
+    Yes,
+    No,
 }
 
 /// Whether a line was half typed at that moment.
@@ -61,6 +73,8 @@ pub(crate) trait Ui {
     /// False: what was shown piles up; show no more until [`Input::Room`].
     fn has_room(&self) -> bool;
     fn head(&mut self, head: Head);
+    /// What is shown next is this question, or none stands any more.
+    fn asks(&mut self, question: Option<ConfirmId>);
     fn names(&mut self, names: Names);
     /// A second Ctrl-C is ours for this long, even where a line is half typed.
     fn leaving_is_near(&mut self);

@@ -2,19 +2,30 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::time::sleep;
 
-use crate::core::reply::{Delta, Finish, Reply};
+use crate::core::reply::{Delta, Finish, Reply, ToolCall};
 
 /// Pauses make the streaming visible; all of them together stay below 0.3 s.
 const PAUSES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(8);
 const QUOTED_WORDS: usize = 12;
+/// The call that it proposes.
+const TOOL: &str = "aish__time";
+const PROPOSAL: &str = "I am aish's demo responder: a script, not a model.\n\nYou asked for it, so I propose a harmless \
+call of a tool: what time it is.\n";
 const QUOTED_CHARS: usize = 120;
 
 pub(super) async fn answer(body: &str, mut sink: impl FnMut(Delta<'_>) + Send) -> Reply {
-    let text = script(&question(body));
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    let question = question(&body);
+    let proposed = proposed(&body, &question);
+    let text = match (&proposed, result(&body)) {
+        (Some(_), _) => PROPOSAL.to_owned(),
+        (None, Some(result)) => conclusion(result),
+        (None, None) => script(&question),
+    };
     let words: Vec<&str> = text.split_inclusive(' ').collect();
     let every = words.len().div_ceil(PAUSES).max(1);
     for (position, word) in words.iter().enumerate() {
@@ -26,13 +37,55 @@ pub(super) async fn answer(body: &str, mut sink: impl FnMut(Delta<'_>) + Send) -
     Reply {
         text,
         finish: Some(Finish::Stop),
+        calls: proposed.into_iter().collect(),
         ..Reply::default()
     }
 }
 
+/// A harmless call, for who asks to see one: what time it is.
+fn proposed(body: &Value, question: &str) -> Option<ToolCall> {
+    let wanted = ["tool", "confirm", "time"];
+    let question = question.to_lowercase();
+    let asked = wanted.iter().any(|it| question.contains(it));
+    if !asked || last_role(body) != Some("user") {
+        return None;
+    }
+    let tools = body.get("tools")?.as_array()?;
+    let offered = |it: &Value| it.pointer("/function/name").and_then(Value::as_str) == Some(TOOL);
+    tools.iter().any(offered).then(|| ToolCall {
+        id: "demo_1".to_owned(),
+        name: TOOL.to_owned(),
+        arguments: "{}".to_owned(),
+        broken: None,
+        extra: Map::new(),
+    })
+}
+
+/// What the call came to.
+fn result(body: &Value) -> Option<&str> {
+    let last = body.get("messages")?.as_array()?.last()?;
+    let content = last.get("content")?.as_str()?;
+    (last_role(body) == Some("tool")).then_some(content)
+}
+
+fn last_role(body: &Value) -> Option<&str> {
+    let last = body.get("messages")?.as_array()?.last()?;
+    last.get("role")?.as_str()
+}
+
+fn conclusion(result: &str) -> String {
+    let shown = quoted(result);
+    format!(
+        "The tool said: “{shown}”\n\
+         \n\
+         That is all there is to it, with a real model too: it proposes a call, you see exactly what would run, and \
+         nothing runs unless you say so. The question waits for you, over a restart too, and can be answered from any \
+         terminal: `aishctl confirm ls`.\n"
+    )
+}
+
 /// The last message of the user in a request body, whether its content is a text or a list of parts.
-fn question(body: &str) -> String {
-    let body: Value = serde_json::from_str(body).unwrap_or_default();
+fn question(body: &Value) -> String {
     let last = body
         .get("messages")
         .and_then(Value::as_array)
@@ -70,6 +123,7 @@ fn script(question: &str) -> String {
          - your question is **stored**: it survives a restart of the daemon and of this machine\n\
          - this answer is **streamed** to every terminal that is attached to this conversation; try `aishctl attach` in a second one\n\
          - when a server fails or is slow, the turn ends with what arrived and says why\n\
+         - nothing runs that you did not allow: ask me to *show a tool* and see\n\
          \n\
          To get answers from a model, do one of these and ask again:\n\
          \n\
@@ -144,6 +198,19 @@ mod tests {
         assert!(took < Duration::from_millis(300), "{took:?}");
         assert!(!reply.text.contains("CMD:"));
         assert_eq!((reply, words), (ask(body).0, ask(body).1));
+    }
+
+    #[test]
+    fn it_proposes_a_call_to_who_asks_for_one_and_says_what_came_of_it() {
+        let tools = r#""tools":[{"type":"function","function":{"name":"aish__time"}}]"#;
+        let asked = r#"{"role":"user","content":"show me a tool"}"#;
+        let (reply, _, _) = ask(&format!(r#"{{"messages":[{asked}],{tools}}}"#));
+        assert_eq!("aish__time", reply.calls[0].name);
+        let (without, _, _) = ask(&format!(r#"{{"messages":[{asked}]}}"#));
+        assert!(without.calls.is_empty());
+        let said = r#"{"role":"tool","tool_call_id":"demo_1","content":"Friday 12:00"}"#;
+        let (reply, _, _) = ask(&format!(r#"{{"messages":[{asked},{said}],{tools}}}"#));
+        assert!(reply.calls.is_empty() && reply.text.starts_with("The tool said: “Friday 12:00”"));
     }
 
     #[test]

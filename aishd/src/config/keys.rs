@@ -28,6 +28,13 @@ call_timeout = "2m"
 call_timeout_with_progress = "15m"
 roots = false
 
+[permissions]
+deny = []
+confirm_timeout = "24h"
+
+[tools]
+builtin = false
+
 [limits]
 max_clients = 64
 max_queue_per_conversation = 16
@@ -65,6 +72,10 @@ tables! {
         discovery: Discovery,
         /// Servers of the Model Context Protocol, whose tools models can be offered.
         mcp: Mcp,
+        /// What tools may do. Every call of a tool is asked about, unless something says otherwise.
+        permissions: Permissions,
+        /// The daemon's own tools.
+        tools: Tools,
         /// Bounds of what the daemon holds.
         limits: Limits,
         /// The daemon itself.
@@ -136,6 +147,33 @@ tables! {
         /// Servers by name; the name is in front of the names of their tools. `${NAME}` and `${NAME:-default}` in their
         /// values stand for variables of the daemon.
         servers: BTreeMap<String, McpServer>,
+        /// What runs unasked: the exact name of a tool, or a whole provider (`fs__*`). The exact name beats its
+        /// provider, so that `false` takes one tool out.
+        auto_approve: BTreeMap<String, Leaf<bool>>,
+    }
+
+    /// What tools may do.
+    Permissions {
+        /// What never runs, and is not offered to models: exact names, or whole providers (`fs__*`).
+        deny: Leaf<Vec<String>>,
+        /// A question that nobody answers, while nobody is attached, is a no after so long.
+        confirm_timeout: Leaf<Time>,
+        /// Levels of providers: 1 read, 2 write, 3 execute.
+        tools: BTreeMap<String, Provider>,
+    }
+
+    /// The levels of one provider.
+    Provider {
+        /// What it has in a conversation where nobody changed it; 1 when it is not said.
+        level: Leaf<Whole<1, 3>>,
+        /// No call may need more; 3 when it is not said.
+        max_level: Leaf<Whole<1, 3>>,
+    }
+
+    /// The daemon's own tools.
+    Tools {
+        /// Whether models are offered them (the time).
+        builtin: Leaf<bool>,
     }
 
     /// One MCP server: a url, or a command.

@@ -15,6 +15,7 @@ use super::settings::{Settings, Ui, needs_restart};
 use super::show::{self, Shown};
 use super::trust;
 use crate::core::mcp::settings::Mcp;
+use crate::core::policy::Policy;
 use crate::core::preset::Models;
 
 /// The configuration in force.
@@ -29,6 +30,7 @@ pub struct Live {
     now: Mutex<Now>,
     models: watch::Sender<Arc<Models>>,
     mcp: watch::Sender<Mcp>,
+    policy: watch::Sender<Arc<Policy>>,
     standing: watch::Sender<Arc<Standing>>,
     apply: Box<dyn Fn(&Settings) + Send + Sync>,
 }
@@ -103,6 +105,7 @@ impl Live {
             started: settings.clone(),
             models: watch::channel(settings.models.clone()).0,
             mcp: watch::channel(settings.mcp.clone()).0,
+            policy: watch::channel(settings.policy.clone()).0,
             standing: watch::channel(Arc::new(standing)).0,
             reading: Mutex::default(),
             now: Mutex::new(Now { settings, loaded }),
@@ -118,6 +121,11 @@ impl Live {
     #[must_use]
     pub fn mcp(&self) -> watch::Receiver<Mcp> {
         self.mcp.subscribe()
+    }
+
+    #[must_use]
+    pub fn policy(&self) -> watch::Receiver<Arc<Policy>> {
+        self.policy.subscribe()
     }
 
     #[must_use]
@@ -163,6 +171,11 @@ impl Live {
         self.mcp.send_if_modified(|mcp| {
             let differs = *mcp != settings.mcp;
             mcp.clone_from(&settings.mcp);
+            differs
+        });
+        self.policy.send_if_modified(|policy| {
+            let differs = *policy != settings.policy;
+            policy.clone_from(&settings.policy);
             differs
         });
         (self.apply)(&settings);

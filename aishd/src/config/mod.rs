@@ -13,6 +13,7 @@ pub mod live;
 pub mod load;
 pub mod mcp;
 pub mod paths;
+pub mod permissions;
 pub mod preset;
 pub mod project;
 pub mod schema;

@@ -15,6 +15,7 @@ use super::preset::Check;
 use super::table::{Entry, Leaf, join, nearest};
 use super::value::{Keymap, LogFormat, Time, When, Whole};
 use crate::core::mcp::settings::Mcp;
+use crate::core::policy::Policy;
 use crate::core::preset::Models;
 
 /// The built-in responder, which needs no preset.
@@ -27,6 +28,7 @@ const GRACE_MOST: Duration = Duration::from_secs(8);
 pub struct Settings {
     pub models: Arc<Models>,
     pub mcp: Mcp,
+    pub policy: Arc<Policy>,
     pub max_clients: usize,
     pub max_queue: usize,
     pub max_conversations_in_memory: usize,
@@ -73,6 +75,7 @@ impl Settings {
         let file = &stack.file;
         let models = models(stack, is_set, &mut faults);
         let mcp = super::mcp::mcp(stack, &mut faults);
+        let policy = super::permissions::policy(stack, &mut faults);
         if let Some(level) = &file.logging.level
             && let Err(wrong) = filter::check(&level.value)
         {
@@ -98,6 +101,7 @@ impl Settings {
         let settings = Self {
             models: Arc::new(models),
             mcp,
+            policy: Arc::new(policy),
             max_clients: whole(&limits.max_clients),
             max_queue: whole(&limits.max_queue_per_conversation),
             max_conversations_in_memory: whole(&limits.max_conversations_in_memory),

@@ -13,7 +13,9 @@ use super::view::LiveChange;
 use super::{Active, Conversation, Done, MAX_TOOL_DEPTH};
 use crate::broker::Discovery;
 use crate::clock;
+use crate::core::confirm::OnConfirm;
 use crate::core::event::{Event, Key, Level, Origin, Stop, TurnError};
+use crate::core::policy::Patterns;
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::Failure;
 use crate::core::request;
@@ -57,6 +59,7 @@ impl Conversation {
             key: Some(ask.key),
             model: ask.model,
             origin: Origin::Asked,
+            on_confirm: ask.on_confirm,
         };
         let turn = TurnId(clock::ulid());
         self.take_in(turn, ask.client, event, ask.mode).await
@@ -85,7 +88,10 @@ impl Conversation {
             .ok_or(RequestError::UnknownTurn(old))?;
         let question = self.around.store.record(self.id, place.message_seq)?;
         let Some(Event::UserMessage {
-            text, attachments, ..
+            text,
+            attachments,
+            on_confirm,
+            ..
         }) = question.map(|it| it.event)
         else {
             return Err(RequestError::UnknownTurn(old));
@@ -100,6 +106,11 @@ impl Conversation {
             key: Some(again.key),
             model: again.model,
             origin: again.kind.origin(old),
+            // What a person wanted of the old turn's confirms, without what was allowed for it alone.
+            on_confirm: on_confirm.map(|it| OnConfirm {
+                allow: Patterns::default(),
+                ..it
+            }),
         };
         // It goes ahead of what waits: the queue was held for exactly this.
         let turn = TurnId(clock::ulid());
@@ -349,10 +360,17 @@ impl Conversation {
         self.turn = Some(Active {
             id: turn,
             machine,
-            preset: preset.clone(),
+            preset: Some(preset.clone()),
+            model: (preset.name.clone(), preset.source),
+            offer: None,
+            on_confirm: self.on_confirm(turn, &facts),
             token: token.clone(),
             stopped_by: None,
         });
+        let offer = Arc::new(self.offer());
+        if let Some(active) = &mut self.turn {
+            active.offer = Some(offer.clone());
+        }
         self.stopper.set(Some((turn, token.clone())));
         let live = Arc::new(Live::new(turn, 0, state.last_seq));
         let transcript = self.transcript.take().map(|mut transcript| {
@@ -363,7 +381,7 @@ impl Conversation {
         });
         for effect in step.effects {
             if let (Effect::OpenStream(stream), Some(transcript)) = (effect, &transcript) {
-                let body = request::body(&preset, transcript);
+                let body = request::body(&preset, transcript, &offer);
                 self.spawn_stream(stream, body, live.clone());
             }
         }
@@ -382,6 +400,26 @@ impl Conversation {
         self.transcript = transcript;
         self.publisher.begin_live(live);
         Ok(())
+    }
+
+    /// What the asker wants done where a person would have to be asked.
+    fn on_confirm(&self, turn: TurnId, facts: &[Fact]) -> OnConfirm {
+        let said = |event: &Event| {
+            let Event::UserMessage { on_confirm, .. } = event else {
+                return None;
+            };
+            on_confirm.clone()
+        };
+        let own = |it: &&Fact| it.turn == Some(turn);
+        if let Some(said) = facts.iter().filter(own).find_map(|it| said(&it.event)) {
+            return said;
+        }
+        let queued = self.state.queue.iter().find(|it| it.turn == turn);
+        let question = queued.and_then(|it| {
+            let record = self.around.store.record(self.id, it.message_seq);
+            record.ok().flatten()
+        });
+        question.and_then(|it| said(&it.event)).unwrap_or_default()
     }
 
     /// Questions that wait to join the running turn, as facts that let them.

@@ -77,7 +77,7 @@ impl Conversation {
             .into_iter()
             .map(|event| Fact {
                 turn: Some(turn),
-                client: stopped_by.filter(|_| matches!(event, Event::TurnFinished { .. })),
+                client: client_of(&event, stopped_by),
                 event,
             })
             .collect();
@@ -109,7 +109,7 @@ impl Conversation {
         }
         self.unstored = None;
         for effect in pending.effects {
-            self.perform(effect).await;
+            Box::pin(self.perform(effect)).await;
         }
         if pending.ends {
             self.turn = None;
@@ -147,6 +147,7 @@ impl Conversation {
         live: LiveChange,
     ) -> Result<Seq, CommitError> {
         let (records, state) = self.number(facts);
+        pass_before(facts);
         self.around
             .store
             .commit(Commit {
@@ -155,6 +156,7 @@ impl Conversation {
                 state: state.clone(),
             })
             .await?;
+        pass_after(facts);
         self.publish(records, state, live);
         Ok(self.state.last_seq)
     }
@@ -186,6 +188,47 @@ impl Conversation {
         }
         self.unborn = None;
         self.state = state;
+        self.note_confirms(&records);
         self.publisher.advance(records, &self.state, live);
     }
+}
+
+/// The places where a crash has to leave things whole (G6, G7).
+fn pass_before(facts: &[Fact]) {
+    for fact in facts {
+        if let Event::ConfirmRequested(_) = fact.event {
+            failpoint::pass("confirm.before_store");
+        }
+        if let Event::ToolStarted { .. } = fact.event {
+            failpoint::pass("tool.before_start_mark");
+        }
+    }
+}
+
+fn pass_after(facts: &[Fact]) {
+    for fact in facts {
+        if let Event::ConfirmRequested(_) = fact.event {
+            failpoint::pass("confirm.after_store");
+        }
+        if let Event::ConfirmResolved(_) = fact.event {
+            failpoint::pass("confirm.after_answer_store");
+        }
+        if let Event::ToolStarted { .. } = fact.event {
+            failpoint::pass("tool.after_start_mark");
+        }
+        if let Event::ToolResult { .. } = fact.event {
+            failpoint::pass("tool.after_result");
+        }
+    }
+}
+
+/// The client that a fact of a turn is put down to.
+fn client_of(event: &Event, stopped_by: Option<ClientId>) -> Option<ClientId> {
+    if let Event::ConfirmResolved(resolution) = event {
+        return resolution.by.as_ref().map(|it| it.client);
+    }
+    if let Event::PermissionChanged { by, .. } = event {
+        return by.as_ref().map(|it| it.client);
+    }
+    stopped_by.filter(|_| matches!(event, Event::TurnFinished { .. }))
 }

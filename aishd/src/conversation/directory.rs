@@ -5,18 +5,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aish_proto::id::{ConversationId, Seq, TurnId};
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
+use super::attendance::Attendance;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
+use super::pending::{Pending, Question};
 use super::view::{Loading, Publisher, Recent, View};
 use super::{Conversation, Start, Surroundings};
 use crate::broker::Broker;
 pub use crate::broker::Probe as Probed;
 use crate::clock;
+use crate::core::catalog::Catalog;
 use crate::core::event::{Event, Record};
+use crate::core::policy::Policy;
 use crate::core::preset::Models;
 use crate::core::state::State;
 use crate::store::{Commit, Health, ReadError, Store};
@@ -36,6 +40,7 @@ struct Entry {
     views: watch::Sender<View>,
     recent: Arc<Recent>,
     stopper: Stopper,
+    attendance: Attendance,
     /// Tells this actor from one that took its place.
     number: u64,
 }
@@ -174,10 +179,19 @@ impl Directory {
 
     /// Opens every conversation that has work left from the last daemon, so that it is ended or goes on.
     pub fn resume(&self) -> Result<usize, ReadError> {
-        let unsettled = self.around.store.unsettled()?;
-        for id in &unsettled {
-            let _handle = self.handle(*id);
-        }
+        let unsettled = self.around.store.unsettled().inspect_err(|_| {
+            // Nobody is to wait for what cannot be read.
+            self.around.pending.complete();
+        })?;
+        let handles: Vec<Handle> = unsettled.iter().map(|it| self.handle(*it)).collect();
+        let pending = self.around.pending.clone();
+        lock(&self.actors).spawn(async move {
+            for mut handle in handles {
+                // What cannot be read says so to whoever opens it.
+                let _unreadable = handle.ready().await;
+            }
+            pending.complete();
+        });
         Ok(unsettled.len())
     }
 
@@ -216,6 +230,57 @@ impl Directory {
         Err(last)
     }
 
+    /// What is configured about calls.
+    #[must_use]
+    pub fn policy(&self) -> Arc<Policy> {
+        self.around.policy.borrow().clone()
+    }
+
+    /// All tools that there are.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.around.tools.catalog()
+    }
+
+    /// Every confirm that waits for a person.
+    #[must_use]
+    pub fn pending(&self) -> &Pending {
+        &self.around.pending
+    }
+
+    /// A confirm's question, and its end if it has one.
+    pub async fn confirm(
+        &self,
+        confirm: ConfirmId,
+    ) -> Result<Option<(Question, Option<Record>)>, RequestError> {
+        let store = self.around.store.clone();
+        self.blocking(move |_| {
+            let Some(place) = store.find_confirm(confirm)? else {
+                return Ok(None);
+            };
+            let requested = store.record(place.conversation, place.requested)?;
+            let resolved = match place.resolved {
+                Some(seq) => store.record(place.conversation, seq)?,
+                None => None,
+            };
+            Ok(requested.and_then(|record| {
+                let Event::ConfirmRequested(asked) = record.event else {
+                    return None;
+                };
+                let question = Question {
+                    conversation: place.conversation,
+                    turn: record.turn,
+                    seq: record.seq,
+                    requested_at: record.at,
+                    confirm: *asked,
+                };
+                Some((question, resolved))
+            }))
+        })
+        .await?
+        .map_err(|error: ReadError| error.into())
+    }
+
     /// The conversation that a turn belongs to.
     pub async fn with_turn<T, F>(
         &self,
@@ -243,12 +308,14 @@ impl Directory {
         let (mailbox, requests) = mpsc::channel(MAILBOX);
         let (publisher, views, recent) = Publisher::new(self.changed.clone());
         let stopper = Stopper::default();
+        let attendance = Attendance::new();
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let entry = Entry {
             mailbox,
             views,
             recent,
             stopper: stopper.clone(),
+            attendance: attendance.clone(),
             number,
         };
         let handle = self.handle_to(id, &entry);
@@ -265,6 +332,9 @@ impl Directory {
             io: JoinSet::new(),
             publisher,
             stopper,
+            attended: attendance.watch(),
+            attendance,
+            expiry_at: None,
             registration: Registration {
                 id,
                 number,
@@ -290,6 +360,7 @@ impl Directory {
             recent: entry.recent.clone(),
             store: self.around.store.clone(),
             stopper: entry.stopper.clone(),
+            attendance: entry.attendance.clone(),
         }
     }
 
@@ -394,7 +465,10 @@ impl Directory {
             .collect();
         for mut view in views {
             let _closed = view
-                .wait_for(|it| it.state.running.is_none() && it.stuck.is_none())
+                .wait_for(|it| {
+                    // One that waits for a person goes on waiting with the next daemon.
+                    (it.state.running.is_none() || it.state.requires_action()) && it.stuck.is_none()
+                })
                 .await;
         }
     }

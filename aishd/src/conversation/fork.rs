@@ -84,6 +84,10 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
                 | Event::Renamed { .. }
                 | Event::ArchivedChanged { .. }
                 | Event::TurnQueued { .. }
+                // Consent was given for the original.
+                | Event::ConfirmRequested(_)
+                | Event::ConfirmResolved(_)
+                | Event::PermissionChanged { .. }
         )
     });
     Ok(records)
@@ -99,6 +103,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             model,
             origin,
             key: _,
+            on_confirm: _,
         } => Event::UserMessage {
             text,
             attachments,
@@ -109,6 +114,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
                 Origin::Continue(old) => Origin::Continue(renamed(old)),
             },
             key: None,
+            on_confirm: None,
         },
         Event::TurnFinished {
             stop,
@@ -127,7 +133,12 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::TurnQueued { .. }
         | Event::TurnStarted { .. }
         | Event::AssistantMessage { .. }
+        | Event::ToolStarted { .. }
+        | Event::ResultKept { .. }
         | Event::ToolResult { .. }
+        | Event::ConfirmRequested(_)
+        | Event::ConfirmResolved(_)
+        | Event::PermissionChanged { .. }
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }

@@ -2,16 +2,24 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aish_proto::id::{ClientId, ConversationId, Seq, TurnId};
+use aish_proto::id::{ClientId, ConfirmId, ConversationId, Seq, TurnId};
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::attendance::{Attendance, Attending};
+use super::call::{KeptPart, kept};
 use super::follow::Follower;
 use super::record::{Progress, TurnReport, report};
 use super::view::{Loading, Recent, View};
-use crate::core::event::{Attachment, Key, Origin, Record, Stop};
+use crate::core::access::Access;
+use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
+use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
+use crate::core::tool::Sha;
+use crate::core::tool_name::Alias;
 pub use crate::store::ReadError;
 use crate::store::{CommitError, Store};
+use crate::tools::builtin::ReadResult;
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]
@@ -22,6 +30,7 @@ pub struct Handle {
     pub(super) recent: Arc<Recent>,
     pub(super) store: Store,
     pub(super) stopper: Stopper,
+    pub(super) attendance: Attendance,
 }
 
 /// A question, checked for form and size.
@@ -37,6 +46,8 @@ pub struct Ask {
     pub model: Option<String>,
     pub client: ClientId,
     pub place: Place,
+    /// `None`: a person is asked, whoever that may be.
+    pub on_confirm: Option<OnConfirm>,
 }
 
 /// Where a question is asked.
@@ -45,6 +56,33 @@ pub enum Place {
     Existing,
     /// In a conversation that it makes.
     New,
+}
+
+/// An answer to a confirm, checked for form.
+#[derive(Clone, Debug)]
+pub struct Answering {
+    pub confirm: ConfirmId,
+    pub decision: Decision,
+    /// Of what the person saw.
+    pub digest: Sha,
+    /// What runs instead, for an edit.
+    pub arguments: Option<Map<String, Value>>,
+    pub reason: Option<String>,
+    pub by: Person,
+}
+
+/// What became of an answer. All of these are results: a late one is no error.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AnswerOutcome {
+    /// It is the one that counts, and is in the log.
+    Resolved,
+    /// Somebody was first: when, who and how.
+    AlreadyResolved(At, Box<Resolution>),
+    Expired,
+    Cancelled,
+    /// What would run is not what the person saw; nothing ran.
+    ArgumentsChanged,
+    Unknown,
 }
 
 /// What to do while another turn runs.
@@ -97,6 +135,15 @@ pub enum Change {
     Title(String),
     Model(Option<String>),
     Archived(bool),
+    Level(Alias, LevelChange, Person),
+}
+
+/// What a person does to a provider's level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LevelChange {
+    Raise(Access),
+    /// Back to the first level, and nothing of it runs unasked any more.
+    Revoke,
 }
 
 /// A change of the queue.
@@ -132,6 +179,12 @@ pub enum RequestError {
     Deleted,
     #[error("there is no such conversation")]
     Missing,
+    #[error("{provider} is already at level {}", level.number())]
+    AlreadyAtLevel { provider: Alias, level: Access },
+    #[error("max_level of {provider} is {}", max.number())]
+    AboveMaximum { provider: Alias, max: Access },
+    #[error("{0}")]
+    BadAnswer(String),
     #[error("{0}")]
     Storage(String),
     /// The actor went while the request was on its way; it may be sent again.
@@ -165,6 +218,7 @@ pub(super) enum Request {
     },
     Change(Change, ClientId, Reply<Seq>),
     Queue(QueueChange, ClientId, Reply<()>),
+    Answer(Box<Answering>, Reply<AnswerOutcome>),
     Delete(Reply<()>),
 }
 
@@ -265,6 +319,24 @@ impl Handle {
     ) -> Result<(), RequestError> {
         self.request(|reply| Request::Queue(change, client, reply))
             .await
+    }
+
+    /// Returns once the answer is in the log, if it is the one that counts, and what it allows has begun.
+    pub async fn answer(&self, answering: Answering) -> Result<AnswerOutcome, RequestError> {
+        self.request(|reply| Request::Answer(Box::new(answering), reply))
+            .await
+    }
+
+    /// A person looks, until the value is dropped.
+    #[must_use]
+    pub fn attend(&self) -> Attending {
+        self.attendance.attend()
+    }
+
+    /// Some bytes of a result that the log keeps whole.
+    pub fn read_result(&self, wanted: ReadResult) -> Result<Option<KeptPart>, ReadError> {
+        let head = self.view.borrow().state.last_seq;
+        kept(&self.store, self.id, head, wanted)
     }
 
     pub(super) async fn delete(&self) -> Result<(), RequestError> {

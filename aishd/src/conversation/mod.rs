@@ -3,17 +3,23 @@
 //! `select` only picks what comes next and may be dropped; `apply` runs to its end. Every change goes the
 //! same way: store the facts, then let everybody see them, then do the work (architecture, decision 5).
 
+mod answer;
 mod ask;
+pub mod attendance;
+mod call;
 mod commit;
 pub mod directory;
 pub mod follow;
 mod fork;
 pub mod handle;
 pub mod live;
+pub mod pending;
 mod perform;
 pub mod record;
 mod recover;
+mod resume;
 pub mod search;
+mod stop;
 pub mod view;
 
 use std::ops::ControlFlow;
@@ -29,13 +35,19 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use self::attendance::Attendance;
+pub use self::call::KeptPart;
 use self::commit::{Fact, Unstored};
 use self::directory::{NewConversation, Registration};
 use self::handle::{Change, QueueChange, Request, RequestError, Stopper};
 use self::live::Live;
+use self::pending::Pending;
 use self::view::{LiveChange, Loading, Publisher};
 use crate::broker::{Broker, Discovery};
-use crate::core::event::{Event, Record, Stop};
+use crate::core::catalog::Offer;
+use crate::core::confirm::OnConfirm;
+use crate::core::event::{Event, Record, Source, Stop};
+use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::{Broken, Failure, Reply};
 use crate::core::request;
@@ -43,6 +55,7 @@ use crate::core::state::State;
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Effect, Input, Step, StreamId, Turn};
 use crate::store::Store;
+use crate::tools::Tools;
 
 /// Rounds of tool calls in one turn (`tools.max_depth`).
 const MAX_TOOL_DEPTH: u32 = 8;
@@ -53,6 +66,10 @@ pub struct Surroundings {
     pub store: Store,
     pub broker: Broker,
     pub models: tokio::sync::watch::Receiver<Arc<Models>>,
+    pub policy: tokio::sync::watch::Receiver<Arc<Policy>>,
+    pub tools: Tools,
+    /// Where every open confirm is made known.
+    pub pending: Pending,
     /// Turns that may wait in one conversation.
     pub max_queue: usize,
     /// No new turns from here on.
@@ -81,6 +98,11 @@ struct Conversation {
     publisher: Publisher,
     stopper: Stopper,
     registration: Registration,
+    attendance: Attendance,
+    /// The same, as changes to wait for.
+    attended: tokio::sync::watch::Receiver<usize>,
+    /// When the open confirm's time is over.
+    expiry_at: Option<Instant>,
 }
 
 /// What an actor begins with.
@@ -97,7 +119,12 @@ enum Start {
 struct Active {
     id: TurnId,
     machine: Turn,
-    preset: Arc<Preset>,
+    /// `None`: the turn was begun by another daemon, and the preset is looked up when it is needed.
+    preset: Option<Arc<Preset>>,
+    model: (String, Source),
+    /// What the last request offered. `None`: that was another daemon's.
+    offer: Option<Arc<Offer>>,
+    on_confirm: OnConfirm,
     token: CancellationToken,
     /// Who cancelled it.
     stopped_by: Option<ClientId>,
@@ -108,6 +135,8 @@ struct Active {
 enum Done {
     Turn(TurnId, Box<Input>),
     Resolved(TurnId, Box<Discovery>),
+    /// The preset that a turn of another daemon goes on with.
+    Found(TurnId, StreamId, Box<Discovery>),
     /// A waiting turn that the store would not let start.
     StartAgain(TurnId),
 }
@@ -118,6 +147,10 @@ enum Action {
     Request(Request),
     Done(Done),
     RetryCommit,
+    /// Somebody came to look, or left.
+    Attended,
+    /// The open confirm's time is over.
+    Expired,
     /// Nobody has wanted anything for a while.
     Idle,
     Stop,
@@ -142,6 +175,8 @@ impl Conversation {
                 }
                 Action::Done(done) => self.apply_done(done).await,
                 Action::RetryCommit => self.retry_commit().await,
+                Action::Attended => self.plan_expiry(),
+                Action::Expired => self.expire_open().await,
                 Action::Idle => {
                     if self.registration.remove_if(|| self.may_close()) {
                         tracing::debug!("closed: nobody needs it");
@@ -157,12 +192,15 @@ impl Conversation {
     /// Waits for the next thing. Cancel-safe: nothing is taken and then lost.
     async fn select(&mut self) -> Action {
         let retry_at = self.unstored.as_ref().map(|it| it.retry_at);
+        let expiry_at = self.expiry_at.filter(|_| retry_at.is_none());
         let idle_in = self.registration.idle_time();
         let idle_for_now = self.is_idle();
         tokio::select! {
             biased;
             () = self.around.stopping.cancelled() => Action::Stop,
             () = sleep_until(retry_at.unwrap_or_else(Instant::now)), if retry_at.is_some() => Action::RetryCommit,
+            Ok(()) = self.attended.changed() => Action::Attended,
+            () = sleep_until(expiry_at.unwrap_or_else(Instant::now)), if expiry_at.is_some() => Action::Expired,
             Some(done) = self.io.join_next(), if !self.io.is_empty() && retry_at.is_none() => match done {
                 Ok(done) => Action::Done(done),
                 // Tasks catch their own panics, so this one was aborted with its turn.
@@ -220,6 +258,10 @@ impl Conversation {
                 let result = self.change_queue(change, client).await;
                 let _client_left = reply.send(result);
             }
+            Request::Answer(answering, reply) => {
+                let result = self.answer(*answering).await;
+                let _client_left = reply.send(result);
+            }
             Request::Delete(reply) => {
                 let result = self.delete().await;
                 let deleted = result.is_ok();
@@ -240,9 +282,13 @@ impl Conversation {
                         let evictable = self.transcript.as_ref().and_then(Transcript::evictable);
                         Input::ReplyFailed(stream, broken, evictable)
                     }
-                    other @ (Input::ReplyFinished(..)
-                    | Input::ReplyAbandoned(..)
+                    Input::ReplyFinished(stream, reply) => {
+                        Input::ReplyFinished(stream, self.with_real_names(reply))
+                    }
+                    other @ (Input::ReplyAbandoned(..)
                     | Input::WaitElapsed(_)
+                    | Input::Judged(_)
+                    | Input::Answered(_)
                     | Input::ToolReturned { .. }
                     | Input::Stopped(_)) => other,
                 };
@@ -271,6 +317,7 @@ impl Conversation {
                     self.resolved(turn, *discovery).await;
                 }
             }
+            Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
             Done::StartAgain(turn) => {
                 if self.resolving == Some(turn) {
                     self.resolving = None;
@@ -285,7 +332,7 @@ impl Conversation {
         let (turn, token) = (active.id, active.token.clone());
         match effect {
             Effect::OpenStream(stream) => match self.load_transcript().await {
-                Ok(()) => self.open_stream(stream),
+                Ok(()) => self.open_stream_of(stream),
                 Err(error) => {
                     self.spawn(turn, stream, async move {
                         failed(stream, Failure::Unreadable(error))
@@ -295,9 +342,25 @@ impl Conversation {
             Effect::Wait(stream, pause) => {
                 self.spawn(turn, stream, perform::wait(stream, pause, token));
             }
-            Effect::CallTool(call) => {
+            Effect::Judge { calls, approved } => {
+                let judged = self.judge(&calls, approved);
+                if let Some(active) = &mut self.turn {
+                    let step = active.machine.handle(Input::Judged(judged));
+                    Box::pin(self.take_step(step)).await;
+                }
+            }
+            Effect::CallTool { call, go } => {
+                let started = call::Started {
+                    conversation: self.id,
+                    head: self.state.last_seq,
+                    call,
+                    go: *go,
+                    tools: self.around.tools.clone(),
+                    store: self.around.store.clone(),
+                    token,
+                };
                 self.io
-                    .spawn(async move { Done::Turn(turn, Box::new(perform::call_unknown(&call))) });
+                    .spawn(async move { Done::Turn(turn, Box::new(call::run(started).await)) });
             }
             Effect::Abandon => token.cancel(),
         }
@@ -305,15 +368,20 @@ impl Conversation {
 
     /// Sends the transcript to the model; the text shows after the log as it stands.
     fn open_stream(&mut self, stream: StreamId) {
-        let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
+        let offer = Arc::new(self.offer());
+        let (Some(active), Some(transcript)) = (&mut self.turn, &self.transcript) else {
             return;
         };
+        let Some(preset) = active.preset.clone() else {
+            return;
+        };
+        active.offer = Some(offer.clone());
         let live = Arc::new(Live::new(
             active.id,
             active.machine.item(),
             self.state.last_seq,
         ));
-        let body = request::body(&active.preset, transcript);
+        let body = request::body(&preset, transcript, &offer);
         self.spawn_stream(stream, body, live.clone());
         self.publisher.begin_live(live);
     }
@@ -321,10 +389,13 @@ impl Conversation {
     fn spawn_stream(&mut self, stream: StreamId, body: String, live: Arc<Live>) {
         let Some(active) = &self.turn else { return };
         let turn = active.id;
+        let Some(preset) = active.preset.clone() else {
+            return;
+        };
         let request = perform::Request {
             conversation: self.id,
             stream,
-            preset: active.preset.clone(),
+            preset,
             body,
             live,
             sender: self.publisher.live_sender(),
@@ -351,36 +422,15 @@ impl Conversation {
         self.io.spawn(work.instrument(span));
     }
 
-    async fn cancel(&mut self, turn: TurnId, client: ClientId) -> Result<bool, RequestError> {
-        if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
-            active.stopped_by.get_or_insert(client);
-            active.token.cancel();
-            self.until_over(turn).await;
-            if self.unstored.is_some() {
-                let why = "the turn was stopped, and its end still waits for the store";
-                return Err(RequestError::Storage(why.to_owned()));
-            }
-            return Ok(true);
-        }
-        if self.state.queue.iter().any(|it| it.turn == turn) {
-            self.remove_queued(turn, client).await?;
-            return Ok(true);
-        }
-        match self.around.store.find_turn(turn)? {
-            Some(place) if place.conversation == self.id => Ok(false),
-            Some(_) | None => Err(RequestError::UnknownTurn(turn)),
-        }
-    }
-
-    /// Lets the stopped turn say what it still owes; its work was dropped, so this takes no time.
-    async fn until_over(&mut self, turn: TurnId) {
-        while self.turn.as_ref().is_some_and(|it| it.id == turn) && self.unstored.is_none() {
-            match self.io.join_next().await {
-                Some(Ok(done)) => Box::pin(self.apply_done(done)).await,
-                Some(Err(_aborted)) => {}
-                None => return,
+    /// People and logs see what a tool is really called (BRK-5).
+    fn with_real_names(&self, mut reply: Reply) -> Reply {
+        let offer = self.turn.as_ref().and_then(|it| it.offer.as_deref());
+        for call in &mut reply.calls {
+            if let Some(name) = offer.and_then(|it| it.real_name(&call.name)) {
+                call.name = name.to_string();
             }
         }
+        reply
     }
 
     async fn change(&mut self, change: Change, client: ClientId) -> Result<Seq, RequestError> {
@@ -393,6 +443,7 @@ impl Conversation {
                 Event::ModelChanged { model }
             }
             Change::Archived(archived) => Event::ArchivedChanged { archived },
+            Change::Level(provider, change, by) => self.level_changed(provider, change, by)?,
         };
         let fact = Fact {
             turn: None,
@@ -454,26 +505,10 @@ impl Conversation {
         if let Err(error) = self.around.store.delete(self.id).await {
             tracing::warn!(%error, "clear up after a deleted conversation");
         }
+        self.around.pending.remove_all_of(self.id);
         self.registration.remove();
         self.publisher.loaded(Loading::Missing, &State::default());
         Ok(())
-    }
-
-    /// The daemon stops: what runs ends as interrupted, with what it has said.
-    async fn finish(&mut self) {
-        self.retry_commit().await;
-        if let Some(turn) = self.turn.as_ref().map(|it| it.id) {
-            self.until_over(turn).await;
-        }
-        self.io.shutdown().await;
-    }
-
-    /// Drops whatever runs, without a word in the log.
-    async fn abandon(&mut self) {
-        self.turn = None;
-        self.resolving = None;
-        self.stopper.set(None);
-        self.io.shutdown().await;
     }
 }
 
@@ -504,6 +539,7 @@ impl Request {
             Self::Send(_, reply) | Self::Again(_, reply) => drop(reply.send(Err(error))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
             Self::Change(_, _, reply) => drop(reply.send(Err(error))),
+            Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(reply) => drop(reply.send(Err(error))),
         }
     }

@@ -1,4 +1,4 @@
-//! The work of a turn outside its actor: streaming one answer, waiting, calling a tool. Plain straight-line
+//! The work of a turn outside its actor: streaming one answer, waiting. Plain straight-line
 //! functions; each ends in one input for the turn machine.
 
 use std::panic::AssertUnwindSafe;
@@ -14,7 +14,7 @@ use super::live::{Channel, Live};
 use super::view::LiveSender;
 use crate::broker::Broker;
 use crate::core::preset::Preset;
-use crate::core::reply::{Broken, Delta, Failure, Reply, ToolCall};
+use crate::core::reply::{Broken, Delta, Failure, Reply};
 use crate::core::turn::{Input, StreamId};
 use crate::failpoint;
 use crate::store::{Partial, Store};
@@ -119,16 +119,4 @@ async fn keep_partials(
 pub(super) async fn wait(stream: StreamId, pause: Duration, token: CancellationToken) -> Input {
     let _cancelled = token.run_until_cancelled(tokio::time::sleep(pause)).await;
     Input::WaitElapsed(stream)
-}
-
-/// No tool is offered, so whatever the model calls is unknown (R10, R15).
-pub(super) fn call_unknown(call: &ToolCall) -> Input {
-    Input::ToolReturned {
-        call: call.id.clone(),
-        ok: false,
-        content: format!(
-            "[aish] unknown tool {:?}: no tools are offered in this conversation",
-            call.name
-        ),
-    }
 }

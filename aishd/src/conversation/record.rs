@@ -31,6 +31,8 @@ pub struct TurnReport {
     pub error: Option<TurnError>,
     pub merged_into: Option<TurnId>,
     pub finished_at: Option<At>,
+    /// Calls that did not run because somebody or something said no, or nobody could say yes.
+    pub denied: u32,
 }
 
 /// Reads the turn's records from its question to its end, or to the head as of `state`.
@@ -58,6 +60,7 @@ pub(super) fn report(
         error: None,
         merged_into: None,
         finished_at: None,
+        denied: 0,
     };
     let mut cursor = message_seq;
     loop {
@@ -70,6 +73,7 @@ pub(super) fn report(
             match &record.event {
                 Event::TurnStarted { model, .. } => report.model = Some(model.clone()),
                 Event::AssistantMessage { text, .. } => report.text.clone_from(text),
+                Event::ToolResult { denial, .. } => report.denied += u32::from(denial.is_some()),
                 Event::TurnFinished {
                     stop,
                     text,
@@ -88,7 +92,11 @@ pub(super) fn report(
                 Event::Created { .. }
                 | Event::UserMessage { .. }
                 | Event::TurnQueued { .. }
-                | Event::ToolResult { .. }
+                | Event::ConfirmRequested(_)
+                | Event::ConfirmResolved(_)
+                | Event::ToolStarted { .. }
+                | Event::ResultKept { .. }
+                | Event::PermissionChanged { .. }
                 | Event::Evicted { .. }
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }

@@ -4,9 +4,11 @@ use super::commit::{Fact, Pending};
 use super::directory::{NewConversation, place};
 use super::view::{LiveChange, Loading};
 use super::{Conversation, finished};
+use crate::core::confirm::{Fate, Resolution};
 use crate::core::event::{Event, Stop};
 use crate::core::state::State;
 use crate::core::transcript::Transcript;
+use crate::core::turn::unknown_effect;
 use crate::failpoint;
 use crate::store::{Loaded, Partial};
 
@@ -25,7 +27,15 @@ impl Conversation {
             Err(panic) => return self.cannot(Loading::Failed(panic.to_string())),
         };
         self.state = state;
-        let facts = leftovers(&self.state, partial);
+        let waits = self.resume();
+        let facts = if waits {
+            vec![]
+        } else {
+            leftovers(&self.state, partial)
+        };
+        if waits {
+            self.make_known();
+        }
         if !facts.is_empty() {
             failpoint::pass("recover.before_commit");
             match self.commit(&facts, LiveChange::End).await {
@@ -50,6 +60,20 @@ impl Conversation {
             Ok(Some(_)) => self.load().await,
             Err(error) => self.cannot(Loading::Failed(error.to_string())),
         }
+    }
+
+    /// Open confirms are offered again, with the same id and bytes.
+    fn make_known(&mut self) {
+        let mut records = vec![];
+        for open in &self.state.confirms {
+            match self.around.store.record(self.id, open.seq) {
+                Ok(record) => records.extend(record),
+                Err(error) => {
+                    tracing::warn!(conversation = %self.id, confirm = %open.id, %error, "an open confirm cannot be read");
+                }
+            }
+        }
+        self.note_confirms(&records);
     }
 
     fn cannot(&self, loading: Loading) -> bool {
@@ -110,12 +134,32 @@ fn leftovers(state: &State, partial: Option<Partial>) -> Vec<Fact> {
             usage: None,
         });
     }
+    for confirm in &state.confirms {
+        events.push(Event::ConfirmResolved(Box::new(Resolution {
+            confirm: confirm.id,
+            fate: Fate::Cancelled,
+            decision: None,
+            by: None,
+            reason: None,
+            edited: None,
+            waited_ms: None,
+            approved: vec![],
+        })));
+    }
     for call in &running.open_calls {
+        let content = if call.started {
+            unknown_effect(Stop::Interrupted)
+        } else {
+            "[aish] interrupted by a restart"
+        };
         events.push(Event::ToolResult {
             call: call.id.clone(),
             name: call.name.clone(),
             ok: false,
-            content: "[aish] interrupted by a restart".to_owned(),
+            content: content.to_owned(),
+            denial: None,
+            ms: None,
+            kept: None,
         });
     }
     let mut end = finished(Stop::Interrupted);

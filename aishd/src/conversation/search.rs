@@ -81,6 +81,11 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::TurnStarted { .. }
+        | Event::ConfirmRequested(_)
+        | Event::ConfirmResolved(_)
+        | Event::ToolStarted { .. }
+        | Event::ResultKept { .. }
+        | Event::PermissionChanged { .. }
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }

@@ -186,6 +186,9 @@ fn weight(record: &Record) -> usize {
             text.len() + reasoning.len() + calls.iter().map(|it| it.arguments.len()).sum::<usize>()
         }
         Event::ToolResult { content, .. } => content.len(),
+        Event::ConfirmRequested(confirm) => confirm.arguments.len() + 4096,
+        Event::ToolStarted { arguments, .. } => arguments.len(),
+        Event::ResultKept { text, .. } => text.len(),
         Event::TurnFinished { text, .. } | Event::Status { text, .. } => text.len(),
         Event::Created { .. }
         | Event::TurnQueued { .. }
@@ -193,6 +196,8 @@ fn weight(record: &Record) -> usize {
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::ConfirmResolved(_)
+        | Event::PermissionChanged { .. }
         | Event::ArchivedChanged { .. } => 0,
     };
     text + 256

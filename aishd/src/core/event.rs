@@ -3,10 +3,14 @@
 //! The serde attributes spell the stored form out: renaming a Rust field changes no byte on disk.
 //! Fields are only ever added, with a default (STO-4); `tests/data/store` holds old records that must load.
 
-use aish_proto::id::{ClientId, ConversationId, Seq, TurnId};
+use aish_proto::id::{ClientId, ConfirmId, ConversationId, ResultId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+use super::access::Access;
+use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::reply::{FailureClass, ToolCall, Usage};
+use super::tool::Sha;
+use super::tool_name::Alias;
 
 /// Milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -63,6 +67,13 @@ pub enum Event {
         model: Option<String>,
         #[serde(rename = "origin", default)]
         origin: Origin,
+        /// What is done where a person would have to be asked.
+        #[serde(
+            rename = "on_confirm",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        on_confirm: Option<OnConfirm>,
     },
     /// The turn waits at this position, 1 being next; said again when it is moved.
     #[serde(rename = "turn_queued")]
@@ -111,6 +122,39 @@ pub enum Event {
         #[serde(rename = "usage", default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
     },
+    /// A person is asked. The turn waits, over a restart too.
+    #[serde(rename = "confirm_requested")]
+    ConfirmRequested(Box<Confirm>),
+    /// Once for each confirm.
+    #[serde(rename = "confirm_resolved")]
+    ConfirmResolved(Box<Resolution>),
+    /// The mark that a call was started: from here on it is never started again by itself (G7).
+    #[serde(rename = "tool_started")]
+    ToolStarted {
+        #[serde(rename = "call")]
+        call: String,
+        #[serde(rename = "name")]
+        name: String,
+        /// Canonical: what runs.
+        #[serde(rename = "arguments")]
+        arguments: String,
+        #[serde(rename = "digest")]
+        digest: Sha,
+        /// What let it through.
+        #[serde(rename = "rule")]
+        rule: String,
+        #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+    },
+    /// A part of a result that is too long for the model's context, in order, before the result itself.
+    #[serde(rename = "result_kept")]
+    ResultKept {
+        #[serde(rename = "result")]
+        result: ResultId,
+        #[serde(rename = "text")]
+        text: String,
+    },
+    /// The one reply of a call.
     #[serde(rename = "tool_result")]
     ToolResult {
         #[serde(rename = "call")]
@@ -121,6 +165,31 @@ pub enum Event {
         ok: bool,
         #[serde(rename = "content")]
         content: String,
+        #[serde(rename = "denial", default, skip_serializing_if = "Option::is_none")]
+        denial: Option<Denial>,
+        /// How long it ran.
+        #[serde(rename = "ms", default, skip_serializing_if = "Option::is_none")]
+        ms: Option<u64>,
+        /// The whole of it, where `content` is less.
+        #[serde(rename = "kept", default, skip_serializing_if = "Option::is_none")]
+        kept: Option<KeptResult>,
+    },
+    /// A provider has another level in this conversation (PRM-4).
+    #[serde(rename = "permission_changed")]
+    PermissionChanged {
+        #[serde(rename = "provider")]
+        provider: Alias,
+        #[serde(rename = "from")]
+        from: Access,
+        #[serde(rename = "to")]
+        to: Access,
+        /// What was always allowed of it was taken back too.
+        #[serde(rename = "revoked", default)]
+        revoked: bool,
+        #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+        by: Option<Person>,
+        #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
     },
     /// Everything up to and including `through` left the context; it stays in the log.
     #[serde(rename = "evicted")]
@@ -188,6 +257,15 @@ pub struct Key {
     pub body: String,
 }
 
+/// A result that is kept whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptResult {
+    #[serde(rename = "result")]
+    pub result: ResultId,
+    #[serde(rename = "bytes")]
+    pub bytes: u64,
+}
+
 /// Why a turn was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
@@ -240,6 +318,9 @@ pub enum Stop {
     Upstream,
     #[serde(rename = "interrupted")]
     Interrupted,
+    /// A person denied a call and ended the turn with it.
+    #[serde(rename = "denied")]
+    Denied,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -159,6 +159,15 @@ impl Models {
 }
 
 impl Preset {
+    /// A script answers, and no model.
+    #[must_use]
+    pub fn is_demo(&self) -> bool {
+        match self.backend {
+            Backend::Demo => true,
+            Backend::Http(_) => false,
+        }
+    }
+
     /// The built-in responder.
     #[must_use]
     pub fn demo() -> Self {
@@ -171,7 +180,7 @@ impl Preset {
             max_tokens: None,
             context_tokens: None,
             use_tool_role: true,
-            tools: false,
+            tools: true,
             include_usage: false,
         }
     }

@@ -3,10 +3,12 @@
 //! It is small and stays small, because it is stored beside every commit: texts are in the log, and the
 //! queue names them by position.
 
-use aish_proto::id::{Seq, TurnId};
+use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+use super::confirm::{Confirm, Resolution};
 use super::event::{At, Event, Origin, Record, Stop};
+use super::policy::Grants;
 use super::reply::Usage;
 
 /// Longest title that is taken from a first message.
@@ -47,6 +49,28 @@ pub struct State {
     /// Events up to here left the context.
     #[serde(rename = "evicted_through", default)]
     pub evicted_through: Seq,
+    /// What people granted here.
+    #[serde(rename = "grants", default)]
+    pub grants: Grants,
+    /// Questions that wait for a person, oldest first.
+    #[serde(rename = "confirms", default)]
+    pub confirms: Vec<OpenConfirm>,
+    /// Confirms so far.
+    #[serde(rename = "confirm_count", default)]
+    pub confirm_count: u32,
+}
+
+/// A confirm that waits; the whole of it is in the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenConfirm {
+    #[serde(rename = "id")]
+    pub id: ConfirmId,
+    #[serde(rename = "seq")]
+    pub seq: Seq,
+    #[serde(rename = "requested_at")]
+    pub requested_at: At,
+    #[serde(rename = "expires_at", default)]
+    pub expires_at: Option<At>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +88,12 @@ pub struct Running {
     /// Calls of the last answer that have no result yet.
     #[serde(rename = "open_calls", default)]
     pub open_calls: Vec<OpenCall>,
+    /// Where the last answer stands.
+    #[serde(rename = "answer_seq", default)]
+    pub answer_seq: Seq,
+    /// Answers that called tools.
+    #[serde(rename = "rounds", default)]
+    pub rounds: u32,
     #[serde(rename = "usage", default)]
     pub usage: Usage,
 }
@@ -75,6 +105,9 @@ pub struct OpenCall {
     pub id: String,
     #[serde(rename = "name")]
     pub name: String,
+    /// Whether it began to run: then its effect is unknown until it has said so.
+    #[serde(rename = "started", default)]
+    pub started: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +132,12 @@ impl State {
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.held && self.running.is_none() && !self.queue.is_empty()
+    }
+
+    /// The running turn goes on when a person has answered.
+    #[must_use]
+    pub fn requires_action(&self) -> bool {
+        !self.confirms.is_empty()
     }
 
     /// Work is under way or waits: such a conversation is looked at after a restart.
@@ -130,10 +169,31 @@ impl State {
                     let open = |call: &super::reply::ToolCall| OpenCall {
                         id: call.id.clone(),
                         name: call.name.clone(),
+                        started: false,
                     };
+                    running.answer_seq = record.seq;
+                    running.rounds += u32::from(!calls.is_empty());
                     running.open_calls = calls.iter().map(open).collect();
                 }
                 self.usage = self.usage.plus(usage.unwrap_or_default());
+            }
+            Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
+            Event::ConfirmResolved(resolution) => self.answered(resolution),
+            Event::ToolStarted { call, .. } => {
+                let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
+                open.filter(|it| it.id == *call)
+                    .for_each(|it| it.started = true);
+            }
+            Event::PermissionChanged {
+                provider,
+                to,
+                revoked,
+                ..
+            } => {
+                self.grants.levels.insert(provider.clone(), *to);
+                if *revoked {
+                    self.grants.approved.retain(|it, _| it.alias() != provider);
+                }
             }
             Event::ToolResult { call, .. } => {
                 if let Some(running) = &mut self.running {
@@ -144,7 +204,7 @@ impl State {
             Event::ModelChanged { model } => self.model.clone_from(model),
             Event::Renamed { title } => self.title = Some(title.clone()),
             Event::ArchivedChanged { archived } => self.archived = *archived,
-            Event::Status { .. } => {}
+            Event::Status { .. } | Event::ResultKept { .. } => {}
             Event::TurnFinished { stop, .. } => self.finished(record.turn, *stop),
         }
     }
@@ -189,8 +249,26 @@ impl State {
             started_seq: record.seq,
             items: 0,
             open_calls: vec![],
+            answer_seq: Seq(0),
+            rounds: 0,
             usage: Usage::default(),
         });
+    }
+
+    fn asked_person(&mut self, record: &Record, confirm: &Confirm) {
+        self.confirm_count = self.confirm_count.max(confirm.number);
+        self.confirms.push(OpenConfirm {
+            id: confirm.id,
+            seq: record.seq,
+            requested_at: record.at,
+            expires_at: confirm.expires_at,
+        });
+    }
+
+    fn answered(&mut self, resolution: &Resolution) {
+        self.confirms.retain(|it| it.id != resolution.confirm);
+        let approved = resolution.approved.iter().cloned();
+        self.grants.approved.extend(approved);
     }
 
     fn finished(&mut self, turn: Option<TurnId>, stop: Stop) {
@@ -219,4 +297,37 @@ fn title_from(text: &str) -> Option<String> {
     }
     let cut: String = words.chars().take(TITLE_FROM_TEXT_CHARS - 1).collect();
     Some(format!("{}…", cut.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::access::Access;
+
+    /// Records of the first version that asked people, with fields of a later one among them (STO-4).
+    const CONSENT: &str = include_str!("../../../tests/data/store/consent.jsonl");
+
+    #[test]
+    fn what_was_granted_long_ago_is_granted() {
+        let mut state = State::default();
+        let mut waited = 0;
+        for line in CONSENT.lines() {
+            let record: Record = serde_json::from_str(line).unwrap();
+            state.apply(&record);
+            waited += usize::from(state.requires_action());
+        }
+        assert_eq!((12, 1, 1), (state.last_seq.0, state.confirm_count, waited));
+        assert!(state.confirms.is_empty());
+        let levels: Vec<_> = state.grants.levels.iter().collect();
+        assert_eq!(vec![(&"aish".parse().unwrap(), &Access::Execute)], levels);
+        let approved: Vec<String> = state
+            .grants
+            .approved
+            .keys()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(vec!["aish__time"], approved);
+        let running = state.running.unwrap();
+        assert_eq!((1, 0), (running.rounds, running.open_calls.len()));
+    }
 }

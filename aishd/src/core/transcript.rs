@@ -51,6 +51,8 @@ pub struct Transcript {
     entries: VecDeque<Entry>,
     waiting: HashMap<TurnId, Waiting>,
     model_id: String,
+    /// A result is in it that is not whole.
+    keeps_results: bool,
 }
 
 impl Transcript {
@@ -88,15 +90,12 @@ impl Transcript {
                 call,
                 name,
                 content,
+                kept,
                 ..
-            } => self.push(
-                record,
-                Message::Tool {
-                    call: call.clone(),
-                    name: name.clone(),
-                    content: content.clone(),
-                },
-            ),
+            } => {
+                self.keeps_results |= kept.is_some();
+                self.reply(record, call, name, content);
+            }
             Event::Evicted { through } => self.entries.retain(|it| it.at > *through),
             Event::TurnFinished { merged_into, .. } => {
                 if merged_into.is_some() {
@@ -111,12 +110,23 @@ impl Transcript {
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
             | Event::ArchivedChanged { .. }
+            | Event::ConfirmRequested(_)
+            | Event::ConfirmResolved(_)
+            | Event::ToolStarted { .. }
+            | Event::ResultKept { .. }
+            | Event::PermissionChanged { .. }
             | Event::Status { .. } => {}
         }
     }
 
     pub fn messages(&self) -> impl ExactSizeIterator<Item = &Message> {
         self.entries.iter().map(|it| &it.message)
+    }
+
+    /// Whether there is more to read of a result than it shows.
+    #[must_use]
+    pub fn keeps_results(&self) -> bool {
+        self.keeps_results
     }
 
     /// The position up to which the older half of the exchanges can leave, the last exchange never (CTX-2).
@@ -126,10 +136,41 @@ impl Transcript {
             .filter(|&index| matches!(self.entries[index].message, Message::User { .. }))
             .collect();
         let keep_from = *starts.get(starts.len().div_ceil(2).max(1))?;
-        keep_from
-            .checked_sub(1)
-            .and_then(|last_out| self.entries.get(last_out))
-            .map(|it| it.at)
+        // Replies stand in the order of their calls, which need not be that of the log.
+        self.entries.range(..keep_from).map(|it| it.at).max()
+    }
+
+    /// A reply takes its place among those to the same message, in the order of the calls (MCP-13).
+    fn reply(&mut self, record: &Record, call: &str, name: &str, content: &str) {
+        let mut place = self.entries.len();
+        let asked = self.entries.iter().rev().find_map(|it| match &it.message {
+            Message::Assistant { calls, .. } => Some(calls),
+            Message::User { .. } | Message::Tool { .. } => None,
+        });
+        if let Some(calls) = asked {
+            let rank = |id: &str| calls.iter().position(|it| it.id == id);
+            let own = rank(call);
+            let later = |it: &Entry| match &it.message {
+                Message::Tool { call, .. } => own.is_some() && rank(call) > own,
+                Message::User { .. } | Message::Assistant { .. } => false,
+            };
+            while place > 0 && self.entries.get(place - 1).is_some_and(later) {
+                place -= 1;
+            }
+        }
+        let message = Message::Tool {
+            call: call.to_owned(),
+            name: name.to_owned(),
+            content: content.to_owned(),
+        };
+        self.entries.insert(
+            place,
+            Entry {
+                at: record.seq,
+                turn: record.turn,
+                message,
+            },
+        );
     }
 
     fn push(&mut self, record: &Record, message: Message) {

@@ -26,6 +26,7 @@ use super::room::Seat;
 use super::{Call, Server, Untold, mcp, notices, register};
 use crate::clock;
 use crate::config::live::Standing;
+use crate::conversation::attendance::Attending;
 use crate::conversation::follow::{Follower, Page};
 use crate::conversation::handle::RequestError;
 use crate::conversation::live::{Channel, Live, Unseen};
@@ -58,6 +59,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
     };
     let (subscription, detached) = connection.subscribe(Some(params.id))?;
     let follower = handle.follow(Seq(0), params.deltas);
+    let attending = connection.is_attended().then(|| handle.attend());
     let seat = server
         .rooms
         .enter(params.id, subscription, connection.present());
@@ -75,6 +77,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         connection,
         untold: Some(server.untold()),
         server,
+        attending,
         told: None,
     };
     after_reply.start(task.run(follower));
@@ -115,6 +118,8 @@ struct Subscription {
     detached: CancellationToken,
     /// Until the client has been sent the last event before the daemon stops.
     untold: Option<Untold>,
+    /// While a person looks.
+    attending: Option<Attending>,
     /// What was last said of the conversation's state.
     told: Option<Told>,
 }
@@ -231,7 +236,11 @@ impl Subscription {
             running,
             queue,
             held: state.is_held(),
-            pending_confirms: vec![],
+            pending_confirms: super::confirm::pending(
+                &self.server,
+                self.params.id,
+                &state.confirms.iter().map(|it| it.id).collect::<Vec<_>>(),
+            ),
             presence: self.seat.presence.borrow_and_update().to_vec(),
             notice: cut,
         }
@@ -322,6 +331,7 @@ impl Subscription {
             match self.server.directory.open(self.params.id).await {
                 Ok(handle) => {
                     *follower = handle.follow(follower.cursor(), self.params.deltas);
+                    self.attending = self.connection.is_attended().then(|| handle.attend());
                     return Ok(());
                 }
                 Err(RequestError::Missing) => return Err(End::Deleted),

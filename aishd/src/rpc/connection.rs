@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use aish_proto::daemon::ClientInfo;
@@ -29,10 +29,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::descent::descends;
 use super::envelope::{Entry, Line, read};
 use super::outbox::{Cut, Outbox};
 use super::refusal::Refusal;
 use super::{Server, notices};
+use crate::core::confirm::Person;
 
 /// How much is read from the socket at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -43,6 +45,8 @@ pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) outbox: Outbox,
     greeting: Mutex<Option<Greeting>>,
+    /// Whether this daemon started the client, looked up when it first matters.
+    of_ours: OnceLock<bool>,
     /// With the conversation of each, if it has one.
     pub(super) subscriptions:
         Mutex<HashMap<SubscriptionId, (Option<ConversationId>, CancellationToken)>>,
@@ -72,6 +76,7 @@ impl AfterReply {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {
     pub(super) pid: Option<u32>,
+    pub(super) uid: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -111,7 +116,39 @@ impl Connection {
                 message.to_lowercase(),
             ));
         }
+        // An answer to a confirm says so in its result.
+        let answers = method == aish_proto::confirm::Answer::NAME;
+        if needed > Role::Observer && !answers && self.is_of_ours() {
+            let message = format!("{method} is not for processes that the daemon started");
+            return Err(Refusal::new(ErrorKind::ForbiddenRole, message));
+        }
         Ok(())
+    }
+
+    /// A process that this daemon started is a tool: it may look, and neither ask nor consent (R7).
+    pub(super) fn is_of_ours(&self) -> bool {
+        *self.of_ours.get_or_init(|| {
+            let own = std::process::id();
+            self.peer.pid.is_none_or(|it| descends(it, own))
+        })
+    }
+
+    /// Who answers, when this client does.
+    pub(super) fn person(&self) -> Person {
+        let present = self.present();
+        Person {
+            client: self.client,
+            name: present.name,
+            tty: present.tty,
+            pid: self.peer.pid,
+            uid: self.peer.uid,
+        }
+    }
+
+    /// A person who could answer a confirm sits at it.
+    pub(super) fn is_attended(&self) -> bool {
+        let present = self.present();
+        present.tty.is_some() && present.role >= Role::Approver && !self.is_of_ours()
     }
 
     /// A place for one more subscription, and what ends it.
@@ -160,6 +197,7 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         peer,
         outbox: Outbox::new(stream.clone(), stall, over.clone()),
         greeting: Mutex::default(),
+        of_ours: OnceLock::new(),
         subscriptions: Mutex::default(),
         blobs: Mutex::default(),
         told_of_config: AtomicU64::new(0),
@@ -371,6 +409,7 @@ async fn one(
     server.counters.calls.fetch_add(1, Ordering::Relaxed);
     let subscribes = [
         aish_proto::attach::Attach::NAME,
+        aish_proto::confirm::Watch::NAME,
         aish_proto::log::Tail::NAME,
     ];
     if in_batch && subscribes.contains(&&*method) {

@@ -9,10 +9,12 @@ use aish_proto::turn::{self, TurnRecord, TurnStatus};
 use aish_proto::version::EVENT_SCHEMA;
 use serde::Serialize;
 
+use super::confirm as confirms;
 use super::fit;
 use crate::clock::rfc3339;
 use crate::conversation::live::{Channel, Unseen};
 use crate::conversation::record::{Progress, TurnReport};
+use crate::core::confirm::Denial;
 use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnError};
 use crate::core::reply::{FailureClass, ToolCall, Usage};
 use crate::core::state::State;
@@ -142,6 +144,7 @@ impl Log {
                 origin,
                 key: _,
                 model: _,
+                on_confirm: _,
             } => out!(wire::UserMessage {
                 text,
                 attachments: attachments
@@ -188,16 +191,61 @@ impl Log {
                 served_by,
                 usage: usage.map(usage_of),
             }),
+            Event::ConfirmRequested(asked) => out!(confirms::requested(*asked)),
+            Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
+            Event::ToolStarted {
+                call,
+                name,
+                arguments,
+                digest,
+                rule,
+                confirm,
+            } => out!(wire::ToolCall {
+                call,
+                name,
+                arguments,
+                digest: digest.to_string(),
+                rule,
+                confirm,
+            }),
+            Event::ResultKept { result, text } => out!(wire::ResultKept {
+                result,
+                bytes: text.len() as u64,
+            }),
             Event::ToolResult {
                 call,
                 name,
                 ok,
                 content,
+                denial,
+                ms,
+                kept,
             } => out!(wire::ToolResult {
                 call,
                 name,
                 ok,
-                content
+                content,
+                denied: denial.map(denied),
+                ms,
+                kept: kept.map(|it| wire::KeptResult {
+                    result: it.result,
+                    bytes: it.bytes,
+                }),
+            }),
+            Event::PermissionChanged {
+                provider,
+                from,
+                to,
+                revoked,
+                by,
+                confirm,
+            } => out!(wire::PermissionChanged {
+                provider: provider.to_string(),
+                from: from.number(),
+                to: to.number(),
+                revoked,
+                by: by.map(confirms::answerer),
+                confirm,
             }),
             Event::Evicted { through } => out!(wire::Evicted { through }),
             Event::ModelChanged { model } => out!(wire::ModelChanged { model }),
@@ -228,6 +276,15 @@ impl Log {
     }
 }
 
+fn denied(denial: Denial) -> aish_proto::confirm::Denial {
+    match denial {
+        Denial::Person => aish_proto::confirm::Denial::Person,
+        Denial::Policy => aish_proto::confirm::Denial::Policy,
+        Denial::Expired => aish_proto::confirm::Denial::Expired,
+        Denial::NoApprover => aish_proto::confirm::Denial::NoApprover,
+    }
+}
+
 fn called(call: ToolCall) -> wire::CalledTool {
     wire::CalledTool {
         id: call.id,
@@ -253,6 +310,7 @@ fn stop_reason(stop: Stop) -> turn::StopReason {
         Stop::Cancelled => turn::StopReason::Cancelled,
         Stop::Upstream => turn::StopReason::Upstream,
         Stop::Interrupted => turn::StopReason::Interrupted,
+        Stop::Denied => turn::StopReason::Denied,
     }
 }
 
@@ -283,7 +341,9 @@ fn turn_error(error: TurnError) -> turn::TurnError {
 }
 
 pub(super) fn activity(state: &State) -> Activity {
-    if state.running.is_some() {
+    if state.requires_action() {
+        Activity::RequiresAction
+    } else if state.running.is_some() {
         Activity::Running
     } else if state.queue.is_empty() {
         Activity::Idle
@@ -332,6 +392,7 @@ pub(super) fn turn_record(conversation: ConversationId, report: TurnReport) -> T
         error: report.error.map(turn_error),
         merged_into: report.merged_into,
         finished_at: report.finished_at.map(rfc3339),
+        denied: report.denied,
     })
 }
 

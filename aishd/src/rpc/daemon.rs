@@ -149,6 +149,7 @@ async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
             .unwrap_or_else(|| "(found at the next question)".to_owned()),
         conversations,
         running_turns,
+        pending_confirms: server.directory.pending().known().len() as u64,
         queued_turns,
         clients: server.counters.connected.load(Ordering::Relaxed),
         store: StoreStatus {

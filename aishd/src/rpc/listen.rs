@@ -88,7 +88,10 @@ fn admit(stream: &Stream) -> Option<Peer> {
         return None;
     }
     let pid = credentials.pid().and_then(|it| u32::try_from(it).ok());
-    Some(Peer { pid })
+    Some(Peer {
+        pid,
+        uid: credentials.euid(),
+    })
 }
 
 /// Says why in one line and closes.

@@ -22,7 +22,7 @@ use crate::clock;
 use crate::core::mcp::server::{Kind, ServerStatus, Servers, State};
 use crate::core::mcp::settings::{Auth, Endpoint, Http, Stdio};
 use crate::core::mcp::text::one_line;
-use crate::core::mcp::tool::Digest;
+use crate::core::tool::Sha;
 use crate::core::tool_name::{Alias, NameError, ToolName};
 use crate::mcp::hub::ChangeError;
 use crate::mcp::{self, CallError, Side};
@@ -309,14 +309,14 @@ pub(super) fn tools_changed(before: &Servers, now: &Servers) -> Option<ToolsChan
     if before.toolset == now.toolset {
         return None;
     }
-    let digests = |all: &Servers| -> BTreeMap<String, Digest> {
+    let digests = |all: &Servers| -> BTreeMap<String, Sha> {
         let tools = all.tools();
         tools
             .map(|(name, tool)| (name.to_string(), tool.digest))
             .collect()
     };
     let (old, new) = (digests(before), digests(now));
-    let missing = |from: &BTreeMap<String, Digest>, of: &BTreeMap<String, Digest>| {
+    let missing = |from: &BTreeMap<String, Sha>, of: &BTreeMap<String, Sha>| {
         let names = of.keys().filter(|it| !from.contains_key(*it));
         names.cloned().collect()
     };

@@ -106,7 +106,10 @@ impl From<RequestError> for Refusal {
             RequestError::QueueFull { .. } => Self::new(ErrorKind::Overloaded, message)
                 .hint("wait for a turn to finish, or take one out with queue/remove"),
             RequestError::Draining => Self::new(ErrorKind::Draining, message),
-            RequestError::KeyReused => Self::params(&message),
+            RequestError::KeyReused
+            | RequestError::BadAnswer(_)
+            | RequestError::AlreadyAtLevel { .. } => Self::params(&message),
+            RequestError::AboveMaximum { .. } => Self::new(ErrorKind::Denied, message),
             RequestError::UnknownModel(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl model list")
             }

@@ -6,9 +6,9 @@ use aish_proto::error::ErrorKind;
 use aish_proto::id::BlobId;
 use aish_proto::limits::{INPUT_BYTES, KEY_BYTES};
 use aish_proto::turn::{
-    AgainParams, Attachment, Cancel, CancelResult, Continue, Get, QueueList, QueueListResult,
-    QueueMove, QueueRemove, QueueResume, QueuedTurn, Retry, Send, SendMode, SendParams, SendResult,
-    TurnRecord, Wait,
+    AgainParams, Attachment, Cancel, CancelResult, Continue, Get, OnConfirm, QueueList,
+    QueueListResult, QueueMove, QueueRemove, QueueResume, QueuedTurn, ReadResult, ReadResultResult,
+    Retry, Send, SendMode, SendParams, SendResult, Then, TurnRecord, Wait,
 };
 use jsonrpsee::RpcModule;
 use sha2::{Digest as _, Sha256};
@@ -19,9 +19,14 @@ use super::{Call, Server, blob, convert, register};
 use crate::conversation::handle::{
     Accepted, Again, Ask, AskAgain, Handle, Mode, Place, QueueChange, ReadError,
 };
+use crate::core::confirm;
 use crate::core::event::{self, Event, Key};
+use crate::core::policy::Patterns;
 use crate::core::state::State;
+use crate::tools::builtin;
 
+/// Bytes of a kept result in one reply.
+const READ_BYTES: u64 = 1 << 20;
 /// Characters of a waiting question that are shown.
 const SHOWN_CHARS: usize = 200;
 
@@ -36,6 +41,7 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Continue, _, _>(module, |call: Call<Continue>| {
         again(call.server, call.connection, call.params, Again::Continue)
     });
+    register::<ReadResult, _, _>(module, read_result);
     register::<QueueList, _, _>(module, queue_list);
     register::<QueueRemove, _, _>(module, |call: Call<QueueRemove>| async move {
         let change = QueueChange::Remove(call.params.turn);
@@ -155,6 +161,29 @@ fn ask(params: SendParams, connection: &Connection, place: Place) -> Result<Ask,
         model: params.model,
         client: connection.client,
         place,
+        on_confirm: params.on_confirm.as_ref().map(on_confirm).transpose()?,
+    })
+}
+
+/// What the asker wants done where a person would have to be asked.
+fn on_confirm(wanted: &OnConfirm) -> Result<confirm::OnConfirm, Refusal> {
+    let mut allow = vec![];
+    for rule in &wanted.allow {
+        let rule = rule.parse().map_err(|error| {
+            Refusal::params(&format!(
+                "onConfirm.allow: {error}; a rule is a name like fs__read_file, or a whole provider like fs__*"
+            ))
+        })?;
+        allow.push(rule);
+    }
+    Ok(confirm::OnConfirm {
+        then: match wanted.then {
+            Then::Ask => confirm::Then::Ask,
+            Then::AskAttended => confirm::Then::AskAttended,
+            Then::Deny => confirm::Then::Deny,
+        },
+        allow: Patterns::new(allow),
+        timeout_ms: wanted.timeout_ms,
     })
 }
 
@@ -262,6 +291,29 @@ async fn get(call: Call<Get>) -> Result<TurnRecord, Refusal> {
         Ok(convert::turn_record(handle.id(), report))
     });
     Ok(record.await?)
+}
+
+async fn read_result(call: Call<ReadResult>) -> Result<ReadResultResult, Refusal> {
+    let params = call.params;
+    let wanted = builtin::ReadResult {
+        result: params.result,
+        offset: params.offset,
+        bytes: params.bytes.unwrap_or(READ_BYTES).min(READ_BYTES),
+    };
+    let handle = call.server.directory.open(params.conversation).await?;
+    let read = tokio::task::spawn_blocking(move || handle.read_result(wanted)).await;
+    let read = read.map_err(|panic| Refusal::internal(&panic.to_string()))??;
+    let part = read.ok_or_else(|| {
+        Refusal::new(
+            ErrorKind::NotFound,
+            "no such result is kept in this conversation",
+        )
+    })?;
+    Ok(ReadResultResult {
+        text: part.text,
+        offset: part.offset,
+        bytes: part.bytes,
+    })
 }
 
 async fn queue_list(call: Call<QueueList>) -> Result<QueueListResult, Refusal> {

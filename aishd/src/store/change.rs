@@ -151,6 +151,31 @@ impl<'a> Changes<'a> {
                 self.put(&name, &serde_json::to_vec(&used)?)?;
             }
         }
+        let place = [&conversation.to_bytes()[..], &record.seq.0.to_be_bytes()].concat();
+        match &record.event {
+            Event::ConfirmRequested(confirm) => {
+                self.batch.insert(values::confirm(confirm.id), place);
+            }
+            Event::ConfirmResolved(resolution) => {
+                let key = values::confirm_end(resolution.confirm);
+                self.batch.insert(key, place);
+            }
+            Event::Created { .. }
+            | Event::UserMessage { .. }
+            | Event::TurnQueued { .. }
+            | Event::TurnStarted { .. }
+            | Event::AssistantMessage { .. }
+            | Event::ToolStarted { .. }
+            | Event::ResultKept { .. }
+            | Event::ToolResult { .. }
+            | Event::PermissionChanged { .. }
+            | Event::Evicted { .. }
+            | Event::ModelChanged { .. }
+            | Event::Renamed { .. }
+            | Event::ArchivedChanged { .. }
+            | Event::Status { .. }
+            | Event::TurnFinished { .. } => {}
+        }
         let ends_text = matches!(
             record.event,
             Event::AssistantMessage { .. } | Event::TurnFinished { .. }
@@ -253,8 +278,8 @@ impl<'a> Changes<'a> {
         self.lines += 1;
         for entry in self.db.scan_prefix(values::events(conversation)) {
             let (key, value) = entry?;
-            if let Some(turn) = turn_asked(self.db, &key, &value) {
-                self.batch.remove(values::turn(turn));
+            if let Some(found_by) = found_by(self.db, &key, &value) {
+                self.batch.remove(found_by);
             }
             self.batch.remove(key);
         }
@@ -303,21 +328,33 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// The turn that an event asked for, looked up only where the record is a question.
-fn turn_asked(db: &Db, key: &[u8], first: &[u8]) -> Option<TurnId> {
+/// The key by which an event is found besides its own, looked up only where the record looks like one that has any.
+fn found_by(db: &Db, key: &[u8], first: &[u8]) -> Option<Vec<u8>> {
     if values::part_in(key) != Some(0) {
         return None;
     }
     let (_, head) = values::head(first)?;
-    let question = br#""user_message""#;
-    if !head.windows(question.len()).any(|it| it == question) {
+    let kinds: [&[u8]; 3] = [
+        br#""user_message""#,
+        br#""confirm_requested""#,
+        br#""confirm_resolved""#,
+    ];
+    let looks_like = |kind: &&[u8]| head.windows(kind.len()).any(|it| it == *kind);
+    if !kinds.iter().any(looks_like) {
         return None;
     }
     let (value, _) = values::get(db, &key[..key.len() - 2]).ok()??;
     let record: Record = serde_json::from_slice(&value).ok()?;
+    if let Event::ConfirmRequested(confirm) = &record.event {
+        return Some(values::confirm(confirm.id));
+    }
+    if let Event::ConfirmResolved(resolution) = &record.event {
+        return Some(values::confirm_end(resolution.confirm));
+    }
     matches!(record.event, Event::UserMessage { .. })
         .then_some(record.turn)
         .flatten()
+        .map(values::turn)
 }
 
 /// Brings the index up to the journal, commit by commit.

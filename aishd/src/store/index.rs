@@ -9,14 +9,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use aish_proto::id::{ConversationId, Seq, TurnId};
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 use sled::{Config, Db, IVec, Mode};
 
 use super::change::StoredPiece;
 use super::journal::Location;
 use super::values::{self, GetError};
-use super::{KeyUse, Loaded, Partial, ReadError, TurnPlace, disk};
+use super::{ConfirmPlace, KeyUse, Loaded, Partial, ReadError, TurnPlace, disk};
 use crate::clock;
 use crate::core::event::{At, Record};
 use crate::core::state::State;
@@ -379,17 +379,38 @@ pub(super) fn find_key(
 }
 
 pub(super) fn find_turn(db: &Db, turn: TurnId) -> Result<Option<TurnPlace>, Fault> {
-    let Some(place) = db.get(values::turn(turn))? else {
+    let place = find(db, &values::turn(turn))?;
+    Ok(place.map(|(conversation, message_seq)| TurnPlace {
+        conversation,
+        message_seq,
+    }))
+}
+
+pub(super) fn find_confirm(db: &Db, confirm: ConfirmId) -> Result<Option<ConfirmPlace>, Fault> {
+    let Some((conversation, requested)) = find(db, &values::confirm(confirm))? else {
+        return Ok(None);
+    };
+    let resolved = find(db, &values::confirm_end(confirm))?;
+    Ok(Some(ConfirmPlace {
+        conversation,
+        requested,
+        resolved: resolved.map(|(_, seq)| seq),
+    }))
+}
+
+/// A place in a log that is found by something else.
+fn find(db: &Db, key: &[u8]) -> Result<Option<(ConversationId, Seq)>, Fault> {
+    let Some(place) = db.get(key)? else {
         return Ok(None);
     };
     let place = place
         .split_first_chunk::<16>()
         .and_then(|(id, seq)| Some((*id, <[u8; 8]>::try_from(seq).ok()?)));
-    let (id, seq) = place.ok_or_else(|| Fault::garbled("the place of a turn"))?;
-    Ok(Some(TurnPlace {
-        conversation: ConversationId::from_bytes(id),
-        message_seq: Seq(u64::from_be_bytes(seq)),
-    }))
+    let (id, seq) = place.ok_or_else(|| Fault::garbled("a place in a log"))?;
+    Ok(Some((
+        ConversationId::from_bytes(id),
+        Seq(u64::from_be_bytes(seq)),
+    )))
 }
 
 pub(super) fn note(db: &Db, key: &str) -> Result<Option<String>, Fault> {

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aish_proto::id::{ConversationId, Epoch, Seq, TurnId};
+use aish_proto::id::{ConfirmId, ConversationId, Epoch, Seq, TurnId};
 use sled::Db;
 use tokio::sync::{mpsc, oneshot};
 
@@ -91,6 +91,15 @@ pub struct TurnPlace {
     pub conversation: ConversationId,
     /// Its question.
     pub message_seq: Seq,
+}
+
+/// A confirm's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfirmPlace {
+    pub conversation: ConversationId,
+    pub requested: Seq,
+    /// `None`: it is open.
+    pub resolved: Option<Seq>,
 }
 
 /// What was asked with an idempotency key before.
@@ -326,6 +335,10 @@ impl Store {
 
     pub fn find_turn(&self, turn: TurnId) -> Result<Option<TurnPlace>, ReadError> {
         self.read(|db| index::find_turn(db, turn))
+    }
+
+    pub fn find_confirm(&self, confirm: ConfirmId) -> Result<Option<ConfirmPlace>, ReadError> {
+        self.read(|db| index::find_confirm(db, confirm))
     }
 
     /// Every conversation with its state, in the order of their ids.

@@ -3,7 +3,7 @@
 //! A value is cut into parts of its key, because sled writes long ones as files of their own. The first part
 //! begins with the number of parts.
 
-use aish_proto::id::{ConversationId, Seq, TurnId};
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use sha2::{Digest as _, Sha256};
 use sled::{Batch, Tree};
 
@@ -19,6 +19,8 @@ const UNSETTLED: u8 = b'u';
 const PARTIAL: u8 = b'p';
 const DELETED: u8 = b'd';
 const NOTE: u8 = b'n';
+const CONFIRM: u8 = b'c';
+const CONFIRM_END: u8 = b'C';
 
 pub(super) const APPLIED: &[u8] = b"mapplied";
 
@@ -52,6 +54,16 @@ pub(super) fn idempotency_key(conversation: ConversationId, key: &str) -> Vec<u8
 
 pub(super) fn turn(turn: TurnId) -> Vec<u8> {
     [&[TURN], &turn.to_bytes()[..]].concat()
+}
+
+/// Where a confirm was requested.
+pub(super) fn confirm(confirm: ConfirmId) -> Vec<u8> {
+    [&[CONFIRM], &confirm.to_bytes()[..]].concat()
+}
+
+/// Where it was resolved.
+pub(super) fn confirm_end(confirm: ConfirmId) -> Vec<u8> {
+    [&[CONFIRM_END], &confirm.to_bytes()[..]].concat()
 }
 
 pub(super) fn unsettled(conversation: ConversationId) -> Vec<u8> {

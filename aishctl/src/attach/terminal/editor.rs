@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use aish_proto::id::ConfirmId;
 use rustix::process::{Signal, kill_current_process_group};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
@@ -71,10 +72,11 @@ impl LineEditor {
             let room = Room::of(self.screen.begin_line(), &self.screen);
             let (left, right) = std::mem::take(&mut begun);
             let read = self.editor.readline_with_initial(&room, (&left, &right));
-            match (read, self.screen.end_line()) {
+            let (suspended, answers) = self.screen.end_line();
+            match (read, suspended) {
                 (Ok(line), _) => match self.screen.unfold(&keys::joined(&line)) {
                     Ok(whole) => {
-                        if self.sent(&line, whole).is_err() {
+                        if self.sent(&line, whole, answers).is_err() {
                             return;
                         }
                     }
@@ -95,7 +97,7 @@ impl LineEditor {
         }
     }
 
-    fn sent(&mut self, line: &str, whole: String) -> Result<(), ()> {
+    fn sent(&mut self, line: &str, whole: String, answers: Option<ConfirmId>) -> Result<(), ()> {
         // A mark means nothing later. A short paste is remembered as its text; a long one, or one with backslashes that
         // would not come back as they were, is not remembered.
         let marked = keys::joined(line) != whole;
@@ -113,7 +115,7 @@ impl LineEditor {
         }
         self.screen
             .inputs
-            .blocking_send(Input::Line(whole))
+            .blocking_send(Input::Line(whole, answers))
             .map_err(drop)
     }
 }

@@ -1,4 +1,4 @@
-//! The keys that are ours: Enter, Ctrl-C, Ctrl-D, Ctrl-Z (spec 80, 2.5). All others are the editor's.
+//! The keys that are ours: Enter, Ctrl-C, Ctrl-D, Ctrl-Z, and Alt-y and Alt-n at a question (spec 80, 2.5, 3.4). All others are the editor's.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustyline::{
 };
 
 use super::screen::{Screen, Suspended};
-use crate::attach::ui::{Input, Typed};
+use crate::attach::ui::{Input, Typed, Yes};
 
 #[derive(Clone, Copy, Debug)]
 enum Key {
@@ -16,6 +16,7 @@ enum Key {
     Interrupt,
     End,
     Suspend,
+    Answer(Yes),
 }
 
 struct Bound {
@@ -38,6 +39,8 @@ pub(super) fn bindings(screen: &Arc<Screen>) -> Vec<(KeyEvent, EventHandler)> {
         (KeyEvent::ctrl('C'), bound(Key::Interrupt)),
         (KeyEvent::ctrl('D'), bound(Key::End)),
         (KeyEvent::ctrl('Z'), bound(Key::Suspend)),
+        (KeyEvent::alt('y'), bound(Key::Answer(Yes::Yes))),
+        (KeyEvent::alt('n'), bound(Key::Answer(Yes::No))),
         // The editor would take it for Ctrl-C, and give up the line.
         (KeyEvent::ctrl('\\'), EventHandler::Simple(Cmd::Noop)),
         // A new line in the line, where the terminal tells it from Enter.
@@ -70,6 +73,11 @@ impl ConditionalEventHandler for Bound {
             }
             // It deletes a character, unless the editor is as vi: there it would send the line.
             Key::End => (context.mode() == EditMode::Vi).then_some(Cmd::Noop),
+            // Where nothing is asked, these are the editor's.
+            Key::Answer(yes) => self.screen.answered().map(|question| {
+                drop(self.screen.inputs.try_send(Input::Answer(question, yes)));
+                Cmd::Noop
+            }),
             Key::Suspend => {
                 let (left, right) = line.split_at(at);
                 self.screen.suspend_line(Suspended {

@@ -3,6 +3,7 @@
 
 mod completion;
 mod editor;
+mod frame;
 mod history;
 mod hooks;
 mod keyboard;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use aish_proto::id::ConfirmId;
 use tokio::sync::mpsc;
 
 use self::screen::Screen;
@@ -136,6 +138,10 @@ impl Ui for Terminal {
             drop(spawn("editor", threads.edit));
             drop(spawn("printer", threads.print));
         }
+    }
+
+    fn asks(&mut self, question: Option<ConfirmId>) {
+        self.screen.asks(question);
     }
 
     fn names(&mut self, names: Names) {

@@ -7,9 +7,11 @@ use std::borrow::Cow;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use aish_proto::id::ConfirmId;
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::{Notify, mpsc};
 
+use super::frame::Frame;
 use super::pastes::{self, Gone, Pastes};
 use super::{layout, prompt};
 use crate::attach::look::Look;
@@ -63,6 +65,8 @@ struct Shared {
     suspended: Option<Suspended>,
     /// The stop that was asked for is over.
     resumed: bool,
+    /// What is asked.
+    frame: Frame,
     names: Names,
     /// Counted up whenever names came.
     names_came: u64,
@@ -97,6 +101,7 @@ impl Screen {
                 leave_until: None,
                 suspended: None,
                 resumed: false,
+                frame: Frame::default(),
                 names: Names::default(),
                 names_came: 0,
                 pastes: Pastes::default(),
@@ -116,7 +121,10 @@ impl Screen {
     // --- the window's side
 
     pub(super) fn show(&self, text: &str) {
-        self.lock().rows.push_str(text);
+        let mut shared = self.lock();
+        shared.rows.push_str(text);
+        shared.frame.rows();
+        drop(shared);
         self.changed.notify_all();
     }
 
@@ -131,6 +139,16 @@ impl Screen {
             shared.stale = true;
             self.changed.notify_all();
         }
+    }
+
+    /// What is shown next is this question.
+    pub(super) fn asks(&self, question: Option<ConfirmId>) {
+        self.lock().frame.asks(question);
+    }
+
+    /// The question that a key of now answers.
+    pub(super) fn answered(&self) -> Option<ConfirmId> {
+        self.lock().frame.answered_at(Instant::now())
     }
 
     /// The program goes on after a stop; somebody else wrote on the terminal meanwhile.
@@ -191,10 +209,10 @@ impl Screen {
     }
 
     /// The line has ended and the editor is back.
-    pub(super) fn end_line(&self) -> Option<Suspended> {
+    pub(super) fn end_line(&self) -> (Option<Suspended>, Option<ConfirmId>) {
         let mut shared = self.lock();
         shared.phase = Phase::Away;
-        shared.suspended.take()
+        (shared.suspended.take(), shared.frame.end_line())
     }
 
     /// A key will end this line.
@@ -224,6 +242,7 @@ impl Screen {
     pub(super) fn key(&self, line: &str) {
         let mut shared = self.lock();
         shared.keyed = true;
+        shared.frame.line(line, Instant::now());
         shared.pastes.line(line);
         let (columns, rows) = shared.size;
         shared.tall = shared.width + line.len() > columns
@@ -251,6 +270,7 @@ impl Screen {
             drawn = format!("\u{1b}[J{}", shared.rows);
             shared.rows.clear();
             shared.rows.shrink_to(ROWS_BYTES);
+            shared.frame.drawn(Instant::now());
             self.room.notify_one();
         } else if resized {
             drawn.push_str("\u{1b}[J");

@@ -1,11 +1,9 @@
 //! A tool's definition as a server sent it, read leniently: one bad definition costs itself only (MCP-2).
 
-use std::fmt::{self, Write as _};
-
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::mirror::{self, Mirrored};
+use crate::core::tool::Sha;
 
 /// Caps of R13.
 pub const MAX_TOOLS: usize = 1024;
@@ -29,16 +27,12 @@ pub struct Tool {
     /// As sent, whatever is in it; [`Tool::hints`] is what can be believed to have been said.
     pub annotations: Value,
     /// Of the whole definition and the server's identity (R11).
-    pub digest: Digest,
+    pub digest: Sha,
     /// Arguments that go into headers as well.
     pub mirrored: Vec<Mirrored>,
     /// As it was sent, to be kept and read again.
     pub sent: Value,
 }
-
-/// SHA-256 over a definition in canonical JSON, together with the identity of its server.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Digest(pub [u8; 32]);
 
 /// What the annotations say where they say it properly; anything else is nothing said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,7 +115,7 @@ impl Tool {
             input_schema,
             output_schema,
             annotations: sent.get("annotations").cloned().unwrap_or_default(),
-            digest: Digest::of(sent, identity),
+            digest: digest(sent, identity),
             mirrored,
             sent: entry.clone(),
         })
@@ -181,36 +175,16 @@ fn description(sent: &Map<String, Value>) -> String {
     format!("{} [cut: {} bytes]", &text[..kept], text.len())
 }
 
-impl Digest {
-    fn of(sent: &Map<String, Value>, identity: &str) -> Self {
-        // The keys of a value are sorted, so this is one text for one definition.
-        let part = |name| sent.get(name).cloned().unwrap_or_default();
-        let canonical = json!({
-            "name": part("name"),
-            "description": part("description"),
-            "inputSchema": part("inputSchema"),
-            "annotations": part("annotations"),
-            "server": identity,
-        });
-        Self(Sha256::digest(canonical.to_string().as_bytes()).into())
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|it| write!(f, "{it:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
-        self.0
-            .iter()
-            .take(4)
-            .try_for_each(|it| write!(text, "{it:02x}"))?;
-        f.write_str(&text)
-    }
+/// Of what a person approves, as one text for one definition, whatever the order of its keys.
+fn digest(sent: &Map<String, Value>, identity: &str) -> Sha {
+    let part = |name| sent.get(name).cloned().unwrap_or_default();
+    Sha::of_value(&json!({
+        "name": part("name"),
+        "description": part("description"),
+        "inputSchema": part("inputSchema"),
+        "annotations": part("annotations"),
+        "server": identity,
+    }))
 }
 
 #[cfg(test)]

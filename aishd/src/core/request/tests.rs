@@ -91,6 +91,7 @@ impl World {
                 key,
                 model,
                 origin,
+                on_confirm: None,
             },
         );
         self.waiting.push(turn);
@@ -149,6 +150,9 @@ impl World {
                             name,
                             ok: true,
                             content,
+                            denial: None,
+                            ms: None,
+                            kept: None,
                         },
                     );
                 }
@@ -254,8 +258,8 @@ proptest! {
         for what in &happenings {
             world.happen(what);
         }
-        checked(&body(&preset(true), &world.transcript));
-        let roles = checked(&body(&preset(false), &world.transcript));
+        checked(&body(&preset(true), &world.transcript, &Offer::default()));
+        let roles = checked(&body(&preset(false), &world.transcript, &Offer::default()));
         prop_assert!(!roles.contains(&"tool".to_owned()), "BRK-12");
         let strict = roles.windows(2).all(|it| it[0] != it[1]);
         prop_assert!(strict, "BRK-12: {:?}", roles);
@@ -276,7 +280,8 @@ fn the_body_is_what_the_spec_says() {
     ] {
         world.happen(&what);
     }
-    let sent: Value = serde_json::from_str(&body(&preset(true), &world.transcript)).unwrap();
+    let sent: Value =
+        serde_json::from_str(&body(&preset(true), &world.transcript, &Offer::default())).unwrap();
     let expected = serde_json::json!({
         "model": "m",
         "stream": true,
@@ -296,7 +301,8 @@ fn the_body_is_what_the_spec_says() {
         ]
     });
     assert_eq!(expected, sent);
-    let without: Value = serde_json::from_str(&body(&preset(false), &world.transcript)).unwrap();
+    let without: Value =
+        serde_json::from_str(&body(&preset(false), &world.transcript, &Offer::default())).unwrap();
     let expected = serde_json::json!([
         {"role": "system", "content": BASE_PROMPT},
         {"role": "user", "content": "question 1"},

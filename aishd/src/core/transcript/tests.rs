@@ -36,6 +36,7 @@ fn record(seq: u64, line: &str) -> Record {
         key: None,
         model: None,
         origin,
+        on_confirm: None,
     };
     let finished = |stop, merged_into| Event::TurnFinished {
         stop,
@@ -68,6 +69,9 @@ fn record(seq: u64, line: &str) -> Record {
             name: "t__x".to_owned(),
             ok: true,
             content: content.to_owned(),
+            denial: None,
+            ms: None,
+            kept: None,
         },
         ["end"] => finished(Stop::End, None),
         ["merged", into] => finished(Stop::End, Some(turn(into))),

@@ -1,9 +1,12 @@
 //! Everything that can happen to a turn.
 
-use aish_proto::id::Seq;
+use aish_proto::id::{ResultId, Seq};
 
-use crate::core::event::Stop;
+use crate::core::confirm::Resolution;
+use crate::core::event::{Event, Stop};
+use crate::core::gate::Judged;
 use crate::core::reply::{Broken, Reply};
+use crate::core::tool::Sha;
 
 /// One model request within a turn; input that bears an older one is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +20,35 @@ pub enum Input {
     /// The stream was dropped on [`super::Effect::Abandon`]; this is what had arrived.
     ReplyAbandoned(StreamId, Reply),
     WaitElapsed(StreamId),
+    /// What the gate says of the calls that have not begun, in their order.
+    Judged(Vec<Judged>),
+    /// The open confirm was answered, or its time is over.
+    Answered(Box<Answer>),
     ToolReturned {
         call: String,
-        ok: bool,
-        content: String,
+        returned: Box<Returned>,
     },
     /// A person cancelled, or the daemon is going: the turn ends for this reason.
     Stopped(Stop),
+}
+
+/// The end of a confirm, and what comes with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub resolution: Resolution,
+    /// The level that the provider gets by it.
+    pub raised: Option<Event>,
+    /// What an approval is of: the confirm's own digest, or that of the edited arguments.
+    pub digest: Sha,
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Returned {
+    pub ok: bool,
+    /// What the model is shown.
+    pub content: String,
+    pub ms: u64,
+    /// The whole of it, in parts, where `content` is less.
+    pub kept: Option<(ResultId, Vec<String>)>,
 }

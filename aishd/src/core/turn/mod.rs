@@ -6,14 +6,18 @@
 
 mod effect;
 mod input;
+mod round;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
 pub use effect::Effect;
-pub use input::{Input, StreamId};
+pub use input::{Answer, Input, Returned, StreamId};
+pub(crate) use round::unknown_effect;
 
+use self::round::{Denials, Progress, Round, refuse_calls};
+use super::confirm::Confirm;
 use super::event::{Event, Level, Stop, TurnError};
 use super::reply::{Broken, Failure, Finish, Reply, ToolCall, Usage};
 
@@ -48,11 +52,8 @@ enum Phase {
     Streaming(StreamId),
     /// The server asked for a pause before anything was said.
     Waiting(StreamId),
-    /// One call runs; the rest of its message waits.
-    Calling {
-        current: ToolCall,
-        rest: Vec<ToolCall>,
-    },
+    /// Calls of the last answer run, wait, or are asked about.
+    Calling(Box<Round>),
     /// Stopped from outside; the stream still owes what had arrived.
     Stopping(StreamId, Stop),
     Ended,
@@ -71,6 +72,20 @@ pub struct Turn {
     evicted: bool,
     usage: Option<Usage>,
     text: String,
+    denials: Denials,
+}
+
+/// A turn that waits for a person, as a daemon finds it that was not there when it began.
+#[derive(Debug)]
+pub struct Paused {
+    pub items: u32,
+    /// Rounds of tool calls before this one.
+    pub depth: u32,
+    pub usage: Usage,
+    pub text: String,
+    /// Calls of the last answer that have no reply, the one that is asked about first.
+    pub calls: Vec<ToolCall>,
+    pub confirm: Confirm,
 }
 
 impl Turn {
@@ -87,12 +102,44 @@ impl Turn {
             evicted: false,
             usage: None,
             text: String::new(),
+            denials: Denials::default(),
         };
         let step = Step {
             events: vec![],
             effects: vec![Effect::OpenStream(stream)],
         };
         (turn, step)
+    }
+
+    /// Goes on with a turn whose only open work is a confirm.
+    #[must_use]
+    pub fn resume(paused: Paused, max_depth: u32) -> Self {
+        Self {
+            phase: Phase::Calling(Box::new(Round::resume(paused.calls, paused.confirm))),
+            items: paused.items,
+            depth: paused.depth,
+            max_depth,
+            waited: false,
+            evicted: false,
+            usage: Some(paused.usage),
+            text: paused.text,
+            denials: Denials::default(),
+        }
+    }
+
+    /// The confirm that this turn waits for.
+    #[must_use]
+    pub fn asking(&self) -> Option<&Confirm> {
+        match &self.phase {
+            Phase::Calling(round) => round.asking(),
+            Phase::Streaming(_) | Phase::Waiting(_) | Phase::Stopping(..) | Phase::Ended => None,
+        }
+    }
+
+    /// Whether calls are under way: then the end of the turn needs nothing from outside.
+    #[must_use]
+    pub fn is_calling(&self) -> bool {
+        matches!(self.phase, Phase::Calling(_))
     }
 
     /// The number of the item that is being written or comes next.
@@ -106,7 +153,7 @@ impl Turn {
         let mut step = Step::default();
         match (std::mem::replace(&mut self.phase, Phase::Ended), input) {
             (Phase::Streaming(stream), Input::ReplyFinished(from, reply)) if stream == from => {
-                self.replied(stream, reply, &mut step);
+                self.replied(reply, &mut step);
             }
             (Phase::Streaming(stream), Input::ReplyFailed(from, broken, evictable))
                 if stream == from =>
@@ -143,29 +190,40 @@ impl Turn {
                 step.effects.push(Effect::Abandon);
                 self.end(stop, None, &mut step);
             }
-            (Phase::Calling { current, rest }, Input::ToolReturned { call, ok, content })
-                if current.id == call =>
-            {
-                step.events.push(result(&current, ok, content));
-                self.call_next(rest, &mut step);
+            (Phase::Calling(mut round), Input::Judged(judged)) if round.awaits(judged.len()) => {
+                let progress = round.judged(judged, &self.denials, &mut step);
+                self.go_on(round, progress, &mut step);
             }
-            (Phase::Calling { current, rest }, Input::Stopped(stop)) => {
+            (Phase::Calling(mut round), Input::Answered(answer))
+                if round.asks(answer.resolution.confirm) =>
+            {
+                let progress = round.answered(*answer, &mut self.denials, &mut step);
+                self.go_on(round, progress, &mut step);
+            }
+            (Phase::Calling(mut round), Input::ToolReturned { call, returned })
+                if round.runs(&call) =>
+            {
+                let progress = round.returned(&call, *returned, &mut step);
+                self.go_on(round, progress, &mut step);
+            }
+            (Phase::Calling(round), Input::Stopped(stop)) => {
                 step.effects.push(Effect::Abandon);
-                let calls: Vec<ToolCall> = std::iter::once(current).chain(rest).collect();
-                refuse_calls(&calls, stop, &mut step);
+                round.stop(stop, &mut step);
                 self.end(stop, None, &mut step);
             }
             // Late: it answers a stream or call that this turn has already left behind, or stops what has stopped.
             (
                 phase @ (Phase::Streaming(_)
                 | Phase::Waiting(_)
-                | Phase::Calling { .. }
+                | Phase::Calling(_)
                 | Phase::Stopping(..)
                 | Phase::Ended),
                 Input::ReplyFinished(..)
                 | Input::ReplyFailed(..)
                 | Input::ReplyAbandoned(..)
                 | Input::WaitElapsed(_)
+                | Input::Judged(_)
+                | Input::Answered(_)
                 | Input::ToolReturned { .. }
                 | Input::Stopped(_),
             ) => self.phase = phase,
@@ -173,7 +231,7 @@ impl Turn {
         step
     }
 
-    fn replied(&mut self, stream: StreamId, reply: Reply, step: &mut Step) {
+    fn replied(&mut self, reply: Reply, step: &mut Step) {
         let stop = match reply.finish {
             Some(Finish::Length) => Stop::MaxTokens,
             Some(Finish::ContentFilter) => Stop::Refusal,
@@ -187,26 +245,19 @@ impl Turn {
             self.end(stop, None, step);
             return;
         }
-        self.phase = Phase::Streaming(stream);
-        self.call_next(calls, step);
+        self.phase = Phase::Calling(Box::new(Round::start(calls, step)));
     }
 
-    /// Runs the next call; after the last, asks the model again.
-    fn call_next(&mut self, mut calls: Vec<ToolCall>, step: &mut Step) {
-        while !calls.is_empty() {
-            let call = calls.remove(0);
-            if let Some(why) = &call.broken {
-                let content = format!("[aish] tool arguments not parseable as JSON: {why}");
-                step.events.push(result(&call, /*ok*/ false, content));
-                continue;
-            }
-            step.effects.push(Effect::CallTool(call.clone()));
-            self.phase = Phase::Calling {
-                current: call,
-                rest: calls,
-            };
-            return;
+    fn go_on(&mut self, round: Box<Round>, progress: Progress, step: &mut Step) {
+        match progress {
+            Progress::Waits => self.phase = Phase::Calling(round),
+            Progress::Done => self.ask_again(step),
+            Progress::Aborted => self.end(Stop::Denied, None, step),
         }
+    }
+
+    /// The model hears what its calls came to, unless it has called often enough.
+    fn ask_again(&mut self, step: &mut Step) {
         self.depth += 1;
         if self.depth >= self.max_depth {
             let text = format!("tool-call depth limit reached ({})", self.max_depth);
@@ -314,30 +365,6 @@ fn pause_asked_for(failure: &Failure) -> Option<Duration> {
     };
     let pause = Duration::from_millis(*pause_ms);
     (pause <= LONGEST_WAIT).then_some(pause)
-}
-
-/// Every call gets exactly one reply, also when nothing will run any more (R15).
-fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
-    let why = match stop {
-        Stop::Cancelled => "[aish] cancelled by the user",
-        Stop::Interrupted => "[aish] interrupted by a restart",
-        Stop::End | Stop::ToolDepth | Stop::MaxTokens | Stop::Refusal | Stop::Upstream => {
-            "[aish] the turn ended first"
-        }
-    };
-    let refused = calls
-        .iter()
-        .map(|call| result(call, /*ok*/ false, why.to_owned()));
-    step.events.extend(refused);
-}
-
-fn result(call: &ToolCall, ok: bool, content: String) -> Event {
-    Event::ToolResult {
-        call: call.id.clone(),
-        name: call.name.clone(),
-        ok,
-        content,
-    }
 }
 
 fn status(level: Level, text: String) -> Event {

@@ -1,26 +1,183 @@
-use aish_proto::id::Seq;
+use std::sync::Arc;
+
+use aish_proto::id::{ConfirmId, Seq};
 
 use super::*;
+use crate::core::access::Access;
+use crate::core::confirm::{ConfirmKind, Decision, Denial, Fate, Resolution};
+use crate::core::gate::{Go, Judged};
 use crate::core::reply::HttpDetail;
+use crate::core::tool::Sha;
+use crate::core::tool::tests::tool;
 
-/// Plays a script of inputs and renders what the turn said, one line per event or effect.
+mod rounds;
+
+/// Plays a script of inputs and renders what the turn said, one line per event or effect. The gate answers by
+/// itself, by what stands behind a call's id: `a` runs, `a~` runs and only reads, `a?` is asked about, `a-` is
+/// denied by policy.
 #[track_caller]
 fn check(script: &[&str], expected: &[&str]) {
-    let (mut turn, first) = Turn::start(/*max_depth*/ 3);
-    let mut seen = render(&first);
+    let mut scene = Scene::start();
     for line in script {
-        seen.extend(render(&turn.handle(parse(line))));
+        scene.play(line);
     }
-    assert_eq!(expected, seen, "\nscript: {script:#?}");
+    assert_eq!(expected, scene.seen, "\nscript: {script:#?}");
+}
+
+struct Scene {
+    turn: Turn,
+    seen: Vec<String>,
+    events: Vec<Event>,
+    confirms: u32,
+}
+
+impl Scene {
+    fn start() -> Self {
+        let (turn, first) = Turn::start(/*max_depth*/ 3);
+        let mut scene = Self {
+            turn,
+            seen: vec![],
+            events: vec![],
+            confirms: 0,
+        };
+        scene.take(first);
+        scene
+    }
+
+    fn play(&mut self, line: &str) {
+        let input = match line.split(' ').collect::<Vec<_>>()[..] {
+            ["answer", decision, ref rest @ ..] => self.answer(decision, &rest.join(" ")),
+            [..] => parse(line),
+        };
+        let step = self.turn.handle(input);
+        self.take(step);
+    }
+
+    fn take(&mut self, step: Step) {
+        self.seen.extend(render(&step));
+        self.events.extend(step.events);
+        for effect in step.effects {
+            if let Effect::Judge { calls, approved } = effect {
+                let judged = calls.iter().enumerate();
+                let judged = judged.map(|(at, it)| self.judge(it, approved.filter(|_| at == 0)));
+                let judged = judged.collect();
+                let step = self.turn.handle(Input::Judged(judged));
+                self.take(step);
+            }
+        }
+    }
+
+    fn judge(&mut self, call: &ToolCall, approved: Option<Sha>) -> Judged {
+        let go = |rule: &str| {
+            let mut tool = tool("t__x", Access::Write);
+            tool.reads_only = call.name == "t__reads";
+            Judged::Run(Go {
+                tool: Arc::new(tool),
+                arguments: serde_json::from_str(&call.arguments).unwrap(),
+                digest: digest(call),
+                rule: rule.to_owned(),
+            })
+        };
+        match call.name.as_str() {
+            "t__runs" | "t__reads" => go("rule"),
+            "t__asks" if approved == Some(digest(call)) => go("approved"),
+            "t__asks" => {
+                self.confirms += 1;
+                Judged::Ask(Box::new(confirm(self.confirms, call)))
+            }
+            "t__denied" => Judged::Refuse {
+                denial: Some(Denial::Policy),
+                content: "policy".to_owned(),
+            },
+            _ => Judged::Refuse {
+                denial: None,
+                content: "broken".to_owned(),
+            },
+        }
+    }
+
+    /// An answer to the open confirm, or to one that nobody knows.
+    fn answer(&self, decision: &str, text: &str) -> Input {
+        let open = self.turn.asking();
+        let mut answer = Answer {
+            resolution: Resolution {
+                confirm: open.map_or(ConfirmId::from_bytes([9; 16]), |it| it.id),
+                fate: Fate::Allowed,
+                decision: None,
+                by: None,
+                reason: (!text.is_empty()).then(|| text.to_owned()),
+                edited: None,
+                waited_ms: None,
+                approved: vec![],
+            },
+            raised: None,
+            digest: open.map_or(Sha([0; 32]), |it| it.digest),
+        };
+        let resolution = &mut answer.resolution;
+        let (fate, decision) = match decision {
+            "yes" => (Fate::Allowed, Some(Decision::AllowOnce)),
+            "no" => (Fate::Denied, Some(Decision::Deny)),
+            "abort" => (Fate::Denied, Some(Decision::Abort)),
+            "expired" => (Fate::Expired, None),
+            "withdrawn" => (Fate::Cancelled, None),
+            "edit" => {
+                resolution.edited = Some(text.to_owned());
+                answer.digest = Sha::of(text.as_bytes());
+                (Fate::Allowed, Some(Decision::Edit))
+            }
+            "other-digest" => {
+                answer.digest = Sha([1; 32]);
+                (Fate::Allowed, Some(Decision::AllowOnce))
+            }
+            _ => panic!("bad answer {decision}"),
+        };
+        (resolution.fate, resolution.decision) = (fate, decision);
+        Input::Answered(Box::new(answer))
+    }
+}
+
+fn digest(call: &ToolCall) -> Sha {
+    Sha::of(call.arguments.as_bytes())
 }
 
 fn call(id: &str) -> ToolCall {
+    let (name, broken) = match id.chars().last() {
+        Some('!') => ("t__x", Some("column 1".to_owned())),
+        Some('?') => ("t__asks", None),
+        Some('~') => ("t__reads", None),
+        Some('-') => ("t__denied", None),
+        Some(_) | None => ("t__runs", None),
+    };
+    let id = id.trim_end_matches(['!', '?', '~', '-']);
     ToolCall {
-        id: id.trim_end_matches('!').to_owned(),
-        name: "t__x".to_owned(),
-        arguments: "{}".to_owned(),
-        broken: id.ends_with('!').then(|| "column 1".to_owned()),
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments: format!("{{\"id\":\"{}\"}}", id.trim_end_matches(char::is_numeric)),
+        broken,
         extra: serde_json::Map::new(),
+    }
+}
+
+fn confirm(number: u32, call: &ToolCall) -> Confirm {
+    Confirm {
+        id: ConfirmId::from_bytes([u8::try_from(number).unwrap(); 16]),
+        number,
+        kind: ConfirmKind::Tool,
+        title: call.id.clone(),
+        call: call.id.clone(),
+        tool: call.name.parse().unwrap(),
+        arguments: call.arguments.clone(),
+        cwd: "/".to_owned(),
+        server: "test".to_owned(),
+        digest: digest(call),
+        definition: serde_json::Value::Null,
+        definition_digest: Sha([0; 32]),
+        approved_definition: None,
+        needs: Access::Write,
+        raise_to: None,
+        why: String::new(),
+        options: vec![],
+        expires_at: None,
     }
 }
 
@@ -68,8 +225,11 @@ fn parse(line: &str) -> Input {
         ["waited", id] => Input::WaitElapsed(stream(id)),
         ["tool", id, content] => Input::ToolReturned {
             call: id.to_owned(),
-            ok: true,
-            content: content.to_owned(),
+            returned: Box::new(Returned {
+                ok: true,
+                content: content.to_owned(),
+                ..Returned::default()
+            }),
         },
         ["cancel"] => Input::Stopped(Stop::Cancelled),
         ["shutdown"] => Input::Stopped(Stop::Interrupted),
@@ -98,7 +258,25 @@ fn render(step: &Step) -> Vec<String> {
             None => format!("= ended {stop:?} {text:?}"),
             Some(error) => format!("= ended {stop:?} {text:?} {}", error.message),
         },
-        other @ (Event::Created { .. }
+        Event::ToolStarted {
+            call, arguments, ..
+        } => match arguments.split_once("id") {
+            Some(_) => format!("= started {call}"),
+            None => format!("= started {call} {arguments}"),
+        },
+        Event::ConfirmRequested(confirm) => {
+            format!("= asks c{} about {}", confirm.number, confirm.call)
+        }
+        Event::ConfirmResolved(resolution) => {
+            format!(
+                "= {:?} c{}",
+                resolution.fate,
+                resolution.confirm.to_bytes()[0]
+            )
+        }
+        other @ (Event::ResultKept { .. }
+        | Event::PermissionChanged { .. }
+        | Event::Created { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }
         | Event::TurnStarted { .. }
@@ -109,11 +287,13 @@ fn render(step: &Step) -> Vec<String> {
     let effect = |effect: &Effect| match effect {
         Effect::OpenStream(id) => format!("> open {}", id.0),
         Effect::Wait(id, pause) => format!("> wait {} {pause:?}", id.0),
-        Effect::CallTool(call) => format!("> call {}", call.id),
+        Effect::CallTool { call, .. } => format!("> call {call}"),
         Effect::Abandon => "> abandon".to_owned(),
+        Effect::Judge { .. } => String::new(),
     };
     let events = step.events.iter().map(event);
-    events.chain(step.effects.iter().map(effect)).collect()
+    let said = events.chain(step.effects.iter().map(effect));
+    said.filter(|it| !it.is_empty()).collect()
 }
 
 #[test]
@@ -209,8 +389,10 @@ fn calls_run_one_after_the_other_and_then_the_model_is_asked_again() {
         &[
             "> open 0",
             "= says 0 \"look\" +2",
+            "= started a",
             "> call a",
             "= result a \"ok\"",
+            "= started b",
             "> call b",
             "= result b \"ok\"",
             "> open 16",
@@ -227,7 +409,8 @@ fn a_call_with_broken_arguments_never_runs_and_is_answered() {
         &[
             "> open 0",
             "= says 0 \"\" +2",
-            "= result a \"[aish] tool arguments not parseable as JSON: column 1\"",
+            "= result a \"broken\"",
+            "= started b",
             "> call b",
             "= result b \"ok\"",
             "> open 16",
@@ -249,14 +432,17 @@ fn depth_is_bounded() {
         &[
             "> open 0",
             "= says 0 \"\" +1",
+            "= started a",
             "> call a",
             "= result a \"ok\"",
             "> open 16",
             "= says 1 \"\" +1",
+            "= started b",
             "> call b",
             "= result b \"ok\"",
             "> open 32",
             "= says 2 \"so\" +1",
+            "= started c",
             "> call c",
             "= result c \"ok\"",
             "= status tool-call depth limit reached (3)",
@@ -316,8 +502,9 @@ fn a_cancel_answers_every_open_call() {
         &[
             "> open 0",
             "= says 0 \"\" +2",
+            "= started a",
             "> call a",
-            "= result a \"[aish] cancelled by the user\"",
+            "= result a \"[aish] cancelled by the user while it ran; the effect of this call is unknown\"",
             "= result b \"[aish] cancelled by the user\"",
             "= ended Cancelled \"\"",
             "> abandon",
@@ -339,6 +526,7 @@ fn late_input_changes_nothing() {
         &[
             "> open 0",
             "= says 0 \"\" +1",
+            "= started a",
             "> call a",
             "= result a \"ok\"",
             "> open 16",

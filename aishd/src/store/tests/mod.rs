@@ -63,6 +63,7 @@ pub(super) fn user_message(text: String, key: Option<Key>) -> Event {
         key,
         model: None,
         origin: Origin::Asked,
+        on_confirm: None,
     }
 }
 
@@ -197,6 +198,11 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 Event::Created { .. }
                 | Event::TurnQueued { .. }
                 | Event::AssistantMessage { .. }
+                | Event::ConfirmRequested(_)
+                | Event::ConfirmResolved(_)
+                | Event::ToolStarted { .. }
+                | Event::ResultKept { .. }
+                | Event::PermissionChanged { .. }
                 | Event::ToolResult { .. }
                 | Event::Evicted { .. }
                 | Event::ModelChanged { .. }

@@ -1,0 +1,169 @@
+//! `confirm/*`: questions to a person, and answers to them (AUT-4, AUT-5).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::{ConfirmRequested, ConfirmResolved};
+use crate::id::{ClientId, ConfirmId, ConversationId, SubscriptionId, TurnId};
+use crate::method::{Empty, methods};
+
+methods! {
+    /// Every confirm that waits, oldest first.
+    List: "confirm/list", Observer, Unordered, ListParams => ListResult;
+    /// One confirm, also after its end.
+    Get: "confirm/get", Observer, Unordered, ConfirmParams => ConfirmRecord;
+    /// Follows the confirms of all conversations. After the reply come `confirmRequested` for each that waits and
+    /// `replayComplete`, then what happens. `conversation/detach` ends it.
+    Watch: "confirm/watch", Observer, Unordered, Empty => WatchResult;
+    /// Answers. The first answer counts; a late one is told so in its result and changes nothing.
+    Answer: "confirm/answer", Approver, Conversation, AnswerParams => AnswerResult;
+}
+
+/// What is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ConfirmKind {
+    /// A call of a tool.
+    Tool,
+}
+
+/// What a person may answer (AUT-5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Decision {
+    /// This call.
+    AllowOnce,
+    /// This definition of this tool, in this conversation, with the level that `raiseTo` shows.
+    AllowConversation,
+    /// All tools of its provider as they are now, in this conversation, with the level that `raiseTo` shows.
+    AllowProvider,
+    /// This call, and the provider gets the level that `raiseTo` shows; later calls are asked about.
+    RaiseOnly,
+    Deny,
+    /// This call with other arguments; the model is told.
+    Edit,
+    /// Denies, and ends the turn.
+    Abort,
+}
+
+/// How far a confirm is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ConfirmState {
+    Pending,
+    Allowed,
+    Denied,
+    /// Nobody answered in time.
+    Expired,
+    /// Its turn was cancelled, or the tool was not what was asked about any more.
+    Cancelled,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListParams {
+    /// Absent: all conversations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListResult {
+    pub confirms: Vec<ConfirmRecord>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConfirmParams {
+    pub confirm: ConfirmId,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfirmRecord {
+    pub conversation: ConversationId,
+    pub turn: Option<TurnId>,
+    pub requested_at: String,
+    pub state: ConfirmState,
+    /// What was asked, byte for byte as it was.
+    pub request: ConfirmRequested,
+    /// Null while it waits.
+    pub resolution: Option<ConfirmResolved>,
+    pub resolved_at: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WatchResult {
+    pub subscription: SubscriptionId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AnswerParams {
+    pub confirm: ConfirmId,
+    pub decision: Decision,
+    /// The digest of what was seen; another one is `argsChanged`, and nothing runs.
+    pub digest: String,
+    /// For `edit`: one JSON object, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+    /// For `deny`: the model is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AnswerOutcome {
+    /// It counts.
+    Resolved,
+    /// Another one came first.
+    AlreadyResolved,
+    Expired,
+    Cancelled,
+    /// What would run is not what was seen. Nothing ran; the call is asked about again, as it is now.
+    ArgsChanged,
+    /// This process may not answer: the daemon started it.
+    Forbidden,
+    /// There is no such confirm.
+    Unknown,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AnswerResult {
+    pub outcome: AnswerOutcome,
+    /// Who answered first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Answerer>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+}
+
+/// Who answered: process and user as the socket says, the terminal as the client said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Answerer {
+    pub client_id: ClientId,
+    pub name: String,
+    pub tty: Option<String>,
+    pub pid: Option<u32>,
+    pub uid: Option<u32>,
+}
+
+/// Why a call did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Denial {
+    Person,
+    Policy,
+    /// Nobody answered in time.
+    Expired,
+    /// Nobody was there to ask.
+    NoApprover,
+}

@@ -1,0 +1,118 @@
+//! `permission/*` and `policy/*`: what providers may do in a conversation, and what is decided about a call (PRM-1 to
+//! PRM-4, AUT-1).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::confirm::Answerer;
+use crate::id::{ConfirmId, ConversationId, Seq};
+use crate::method::methods;
+
+methods! {
+    /// The level of each provider in a conversation, and the tools that run unasked there.
+    List: "permission/list", Observer, Unordered, PermissionParams => ListResult;
+    /// Raises a provider's level in a conversation. It is no consent: calls are asked about as before.
+    Set: "permission/set", Driver, Conversation, SetParams => ChangeResult;
+    /// Gives a provider its first level back, and takes back what was always allowed of it in this conversation.
+    Revoke: "permission/revoke", Driver, Conversation, RevokeParams => ChangeResult;
+    /// Every change, oldest first.
+    History: "permission/history", Observer, Unordered, PermissionParams => HistoryResult;
+    /// What would be decided about a call of this tool, and by which rule. Nothing is asked and nothing runs.
+    Check: "policy/check", Observer, Unordered, CheckParams => CheckResult;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PermissionParams {
+    pub conversation: ConversationId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListResult {
+    pub permissions: Vec<Permission>,
+}
+
+/// What one provider may do. Levels are 1 read, 2 write, 3 execute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Permission {
+    pub provider: String,
+    pub level: u8,
+    /// No call may need more.
+    pub max_level: u8,
+    /// Tools that run unasked as they were when somebody said so.
+    pub always: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetParams {
+    pub conversation: ConversationId,
+    pub provider: String,
+    /// 1, 2 or 3; higher than the one that it has.
+    pub level: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RevokeParams {
+    pub conversation: ConversationId,
+    pub provider: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeResult {
+    pub from: u8,
+    pub to: u8,
+    /// Where in the log the change stands.
+    pub seq: Seq,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryResult {
+    pub changes: Vec<Change>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    pub seq: Seq,
+    pub at: String,
+    pub provider: String,
+    pub from: u8,
+    pub to: u8,
+    /// What was always allowed of it was taken back too.
+    pub revoked: bool,
+    pub by: Option<Answerer>,
+    /// The confirm that showed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<ConfirmId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CheckParams {
+    pub conversation: ConversationId,
+    /// Its whole name, e.g. `fs__read_file`.
+    pub tool: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckResult {
+    pub verdict: PolicyVerdict,
+    /// The rule that allows or denies, or why a person is asked.
+    pub because: String,
+    pub level_required: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum PolicyVerdict {
+    Allow,
+    Ask,
+    Deny,
+}

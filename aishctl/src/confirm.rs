@@ -1,0 +1,372 @@
+//! `confirm`: what waits for a person, and answering it from anywhere (spec 80, 3.4).
+
+use std::io::{self, BufRead as _, Write as _};
+use std::time::Duration;
+
+use aish_proto::confirm::{
+    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmParams, ConfirmRecord, Decision, Get,
+    List, ListParams,
+};
+use aish_proto::conversation::{ConversationParams, StatusOf};
+use aish_proto::id::ConfirmId;
+use clap::Subcommand;
+
+use crate::consent::{self, Extent};
+use crate::desk::{Desk, Printed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{resolve, safe, table};
+
+/// What was typed before a question stood there is no answer to it.
+pub const TYPE_AHEAD: Duration = Duration::from_millis(300);
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Confirm {
+    /// What waits, oldest first
+    #[command(alias = "list")]
+    Ls,
+    /// All of one question
+    Show { id: String },
+    /// Allow it once
+    #[command(alias = "yes")]
+    Allow {
+        id: String,
+        /// This tool as it is now, in its conversation
+        #[arg(long, conflicts_with_all = ["provider", "raise"])]
+        always: bool,
+        /// All tools of its provider as they are now, in its conversation
+        #[arg(long, conflicts_with = "raise")]
+        provider: bool,
+        /// This call, and the provider's level is raised
+        #[arg(long)]
+        raise: bool,
+        /// The beginning of the digest, as `confirm show` prints it; needed where nobody can be asked
+        #[arg(long, value_name = "PREFIX")]
+        digest: Option<String>,
+    },
+    /// Deny it; the rest is the reason
+    #[command(alias = "no")]
+    Deny {
+        id: String,
+        reason: Vec<String>,
+        /// End the turn too
+        #[arg(long)]
+        abort: bool,
+    },
+    /// Run it with other arguments
+    Edit {
+        id: String,
+        /// One JSON object, instead of $EDITOR
+        #[arg(long, value_name = "JSON")]
+        arguments: Option<String>,
+        #[arg(long, value_name = "PREFIX")]
+        digest: Option<String>,
+    },
+}
+
+pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Failure> {
+    match command {
+        None | Some(Confirm::Ls) => list(desk).await,
+        Some(Confirm::Show { id }) => {
+            let record = find(desk, id).await?;
+            desk.print(&record, || consent::whole(&record))
+        }
+        Some(Confirm::Allow {
+            id,
+            always,
+            provider,
+            raise,
+            digest,
+        }) => {
+            let record = find(desk, id).await?;
+            let decision = allowing(*always, *provider, *raise);
+            check_seen(desk, &record, digest.as_deref()).await?;
+            answer(desk, &record, decision, None, None).await
+        }
+        Some(Confirm::Deny { id, reason, abort }) => {
+            let record = find(desk, id).await?;
+            let decision = if *abort {
+                Decision::Abort
+            } else {
+                Decision::Deny
+            };
+            let reason = Some(reason.join(" ")).filter(|it| !it.is_empty());
+            answer(desk, &record, decision, None, reason).await
+        }
+        Some(Confirm::Edit {
+            id,
+            arguments,
+            digest,
+        }) => {
+            let record = find(desk, id).await?;
+            let edited = match arguments {
+                Some(arguments) => arguments.clone(),
+                None => edit(desk, &record)?,
+            };
+            let mut shown = record.clone();
+            shown.request.arguments.clone_from(&edited);
+            check_seen(desk, &shown, digest.as_deref()).await?;
+            answer(desk, &record, Decision::Edit, Some(edited), None).await
+        }
+    }
+}
+
+/// What the flags of `allow` say.
+pub fn allowing(always: bool, provider: bool, raise: bool) -> Decision {
+    match (always, provider, raise) {
+        (true, _, _) => Decision::AllowConversation,
+        (_, true, _) => Decision::AllowProvider,
+        (_, _, true) => Decision::RaiseOnly,
+        (false, false, false) => Decision::AllowOnce,
+    }
+}
+
+async fn list(desk: &Desk) -> Result<Printed, Failure> {
+    let conversation = match desk.name(None) {
+        Some(name) => Some(resolve::named(&desk.caller, name).await?.id),
+        None => None,
+    };
+    let result = desk
+        .caller
+        .call::<List>(ListParams { conversation })
+        .await?;
+    let mut rows = vec![];
+    for record in &result.confirms {
+        let id = record.conversation;
+        let status = desk
+            .caller
+            .call::<StatusOf>(ConversationParams { id })
+            .await;
+        let title = status.map_or_else(|_| id.to_string(), |it| it.title);
+        let request = &record.request;
+        let arguments: String = safe::visible(&request.arguments).chars().take(60).collect();
+        rows.push(vec![
+            format!("c{}", request.number),
+            safe::visible(&title),
+            safe::visible(&request.tool),
+            format!("{arguments} ({} bytes)", request.arguments.len()),
+            record.requested_at.clone(),
+            request.confirm.to_string(),
+        ]);
+    }
+    desk.print(&result, || {
+        if rows.is_empty() {
+            return "nothing waits\n".to_owned();
+        }
+        table::columns(
+            &["", "conversation", "tool", "arguments", "since", "id"],
+            &rows,
+        )
+    })
+}
+
+/// A confirm by its id, the end of its id, or its number among those that wait.
+async fn find(desk: &Desk, name: &str) -> Result<ConfirmRecord, Failure> {
+    if let Ok(confirm) = name.to_uppercase().parse::<ConfirmId>() {
+        return Ok(desk.caller.call::<Get>(ConfirmParams { confirm }).await?);
+    }
+    let conversation = match desk.global.conversation.as_deref() {
+        Some(name) => Some(resolve::named(&desk.caller, name).await?.id),
+        None => None,
+    };
+    let open = desk
+        .caller
+        .call::<List>(ListParams { conversation })
+        .await?
+        .confirms;
+    let is_meant = |it: &&ConfirmRecord| {
+        let by_number = format!("c{}", it.request.number) == name;
+        let by_end = name.len() >= 4
+            && it
+                .request
+                .confirm
+                .to_string()
+                .ends_with(&name.to_uppercase());
+        by_number || by_end
+    };
+    let mut found: Vec<ConfirmRecord> = open.iter().filter(is_meant).cloned().collect();
+    match (found.pop(), found.len()) {
+        (Some(record), 0) => Ok(record),
+        (Some(_), others) => Err(Failure::new(
+            Exit::USAGE,
+            format!("{} confirms are called {name}", others + 1),
+        )
+        .hint("say which with -C CONVERSATION, or by its id: aishctl confirm ls")),
+        (None, _) => Err(Failure::new(
+            Exit::UNKNOWN,
+            format!("nothing called {} waits", safe::one_line(name)),
+        )
+        .hint("aishctl confirm ls")),
+    }
+}
+
+/// A yes counts from somebody who has seen all of it: the digest says so, or a person at this terminal.
+async fn check_seen(
+    desk: &Desk,
+    record: &ConfirmRecord,
+    digest: Option<&str>,
+) -> Result<(), Failure> {
+    if let Some(prefix) = digest {
+        let fits = prefix.len() >= 8 && record.request.digest.starts_with(&prefix.to_lowercase());
+        return if fits {
+            Ok(())
+        } else {
+            Err(Failure::new(
+                Exit::CONFLICT,
+                "the digest is not that of what waits (at least 8 digits of it)",
+            )
+            .hint(format!("aishctl confirm show {}", record.request.confirm)))
+        };
+    }
+    if !desk.may_prompt {
+        return Err(
+            Failure::new(Exit::USAGE, "nobody here can see what would run").hint(format!(
+                "aishctl confirm show {}, then allow it with --digest",
+                record.request.confirm
+            )),
+        );
+    }
+    let cannot =
+        |error: &dyn std::fmt::Display| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
+    let shown = record.clone();
+    let asked = tokio::task::spawn_blocking(move || show_and_ask(&shown)).await;
+    match asked {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err(Failure::new(Exit::DENIED, "not allowed; it still waits")),
+        Ok(Err(error)) => Err(cannot(&error)),
+        Err(panic) => Err(cannot(&panic)),
+    }
+}
+
+/// Shows all of it, and takes a yes that was typed afterwards.
+fn show_and_ask(record: &ConfirmRecord) -> io::Result<bool> {
+    let mut stderr = io::stderr().lock();
+    let question = consent::question(&record.request, Extent::Whole);
+    stderr.write_all(question.as_bytes())?;
+    let wanted = if consent::is_destructive(&record.request) {
+        "type yes to allow it: "
+    } else {
+        "allow it? [y/N] "
+    };
+    stderr.write_all(wanted.as_bytes())?;
+    stderr.flush()?;
+    std::thread::sleep(TYPE_AHEAD);
+    forget_typed();
+    let mut typed = String::new();
+    io::stdin().lock().read_line(&mut typed)?;
+    let typed = typed.trim();
+    Ok(typed == "yes" || (typed == "y" && !consent::is_destructive(&record.request)))
+}
+
+/// What was typed so far answers nothing.
+pub fn forget_typed() {
+    let stdin = rustix::stdio::stdin();
+    let _no_terminal = rustix::termios::tcflush(stdin, rustix::termios::QueueSelector::IFlush);
+}
+
+async fn answer(
+    desk: &Desk,
+    record: &ConfirmRecord,
+    decision: Decision,
+    arguments: Option<String>,
+    reason: Option<String>,
+) -> Result<Printed, Failure> {
+    let request = &record.request;
+    let result = desk
+        .caller
+        .call::<Answer>(AnswerParams {
+            confirm: request.confirm,
+            decision,
+            digest: request.digest.clone(),
+            arguments,
+            reason,
+        })
+        .await?;
+    let (text, exit) = told(request.number, decision, &result);
+    let mut printed = desk.print(&result, || format!("{text}\n"))?;
+    printed.exit = exit;
+    Ok(printed)
+}
+
+/// What came of an answer, in words and as an exit code.
+#[must_use]
+pub fn told(number: u32, decision: Decision, result: &AnswerResult) -> (String, Exit) {
+    match result.outcome {
+        AnswerOutcome::Resolved => (
+            format!("c{number} {}", consent::decided(decision)),
+            Exit::DONE,
+        ),
+        AnswerOutcome::AlreadyResolved => {
+            let how = result.decision.map_or("answered", consent::decided);
+            let by = result
+                .by
+                .as_ref()
+                .map_or(String::new(), |it| format!(" by {}", consent::who(it)));
+            let at = result
+                .at
+                .as_ref()
+                .map_or(String::new(), |it| format!(", at {it}"));
+            (
+                format!("c{number} was already {how}{by}{at}"),
+                Exit::CONFLICT,
+            )
+        }
+        AnswerOutcome::Expired => (
+            format!("c{number} has expired: nobody answered in time"),
+            Exit::CONFLICT,
+        ),
+        AnswerOutcome::Cancelled => (format!("c{number} was taken back"), Exit::CONFLICT),
+        AnswerOutcome::ArgsChanged => (
+            format!(
+                "c{number} is not what was shown any more; nothing ran, and it is asked about again"
+            ),
+            Exit::CONFLICT,
+        ),
+        AnswerOutcome::Forbidden => (
+            "a process that the daemon started may not answer".to_owned(),
+            Exit::FAILED,
+        ),
+        AnswerOutcome::Unknown => (format!("there is no confirm c{number}"), Exit::UNKNOWN),
+    }
+}
+
+/// The arguments as somebody leaves them in an editor.
+fn edit(desk: &Desk, record: &ConfirmRecord) -> Result<String, Failure> {
+    if !desk.may_prompt {
+        return Err(Failure::new(Exit::USAGE, "no editor can be used here")
+            .hint("say the new arguments: --arguments '{...}'"));
+    }
+    let cannot = |error: io::Error| {
+        Failure::new(Exit::FAILED, format!("cannot edit the arguments: {error}"))
+    };
+    let pretty: serde_json::Value =
+        serde_json::from_str(&record.request.arguments).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&pretty).unwrap_or_default();
+    let mut file = tempfile::Builder::new()
+        .prefix("aish-arguments-")
+        .suffix(".json")
+        .tempfile()
+        .map_err(cannot)?;
+    file.write_all(text.as_bytes()).map_err(cannot)?;
+    let editor = desk
+        .around
+        .variable("VISUAL")
+        .or_else(|| desk.around.variable("EDITOR"))
+        .unwrap_or("vi");
+    let words = shlex::split(editor).unwrap_or_else(|| vec![editor.to_owned()]);
+    let (program, flags) = words
+        .split_first()
+        .ok_or_else(|| Failure::new(Exit::USAGE, "$EDITOR is empty"))?;
+    let status = std::process::Command::new(program)
+        .args(flags)
+        .arg(file.path())
+        .status()
+        .map_err(cannot)?;
+    if !status.success() {
+        return Err(Failure::new(
+            Exit::FAILED,
+            "the editor failed; it still waits",
+        ));
+    }
+    std::fs::read_to_string(file.path()).map_err(cannot)
+}

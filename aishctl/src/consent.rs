@@ -1,0 +1,378 @@
+//! What a person is asked, made of the confirm itself and never of what a model wrote about it (R5, AUT-6); and what
+//! the words mean that people answer with.
+
+use aish_proto::confirm::{Answerer, ConfirmRecord, ConfirmState, Decision};
+use aish_proto::event::{ConfirmRequested, ConfirmResolved};
+
+use crate::safe;
+
+/// Longer arguments are shown in part; all of them have to be seen before a yes counts.
+const SHOWN_CHARS: usize = 2000;
+/// Words that make a call of level 3 one that cannot be undone.
+const DESTRUCTIVE: [&str; 9] = [
+    "rm", "dd", "mkfs", "drop", "truncate", "delete", "remove", "kill", "force",
+];
+
+/// How much of the arguments to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    Short,
+    Whole,
+}
+
+/// What somebody typed at a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    Decide(Decision, Option<String>),
+    View,
+    Help,
+    /// It means nothing here; nothing happens.
+    Unclear(String),
+}
+
+/// The question as it stands on a screen. Every character that could hide or reorder stands as an escape.
+#[must_use]
+pub fn question(request: &ConfirmRequested, extent: Extent) -> String {
+    let mut text = format!("? c{}  {}\n", request.number, safe::visible(&request.tool));
+    let shown = safe::visible(&request.arguments);
+    let bytes = request.arguments.len();
+    let chars = shown.chars().count();
+    if extent == Extent::Short && chars > SHOWN_CHARS {
+        let begin: String = shown.chars().take(SHOWN_CHARS).collect();
+        let rest = chars - SHOWN_CHARS;
+        text.push_str(&format!(
+            "  arguments ({bytes} bytes): {begin}\n  … {rest} characters more: v shows all of it, and only then can it be allowed\n"
+        ));
+    } else {
+        text.push_str(&format!("  arguments ({bytes} bytes): {shown}\n"));
+    }
+    text.push_str(&format!(
+        "  runs in {}, directory {}, level {} {}\n",
+        safe::visible(&request.server),
+        safe::visible(&request.cwd),
+        request.level_required,
+        level_name(request.level_required),
+    ));
+    text.push_str(&format!("  {}\n", safe::visible(&request.why)));
+    if let Some(before) = &request.approved_definition {
+        text.push_str(&changed(before, &request.definition));
+    }
+    if extent == Extent::Whole {
+        let definition = serde_json::to_string_pretty(&request.definition).unwrap_or_default();
+        text.push_str("  the tool, as its server describes it:\n");
+        for line in definition.lines() {
+            text.push_str(&format!("    {}\n", safe::visible(line)));
+        }
+    }
+    text
+}
+
+/// Whether [`Extent::Short`] leaves something out.
+#[must_use]
+pub fn is_long(request: &ConfirmRequested) -> bool {
+    safe::visible(&request.arguments).chars().count() > SHOWN_CHARS
+}
+
+/// The line that says what can be answered.
+#[must_use]
+pub fn choices(request: &ConfirmRequested) -> String {
+    let yes = if is_destructive(request) {
+        "yes"
+    } else {
+        "[y]es once"
+    };
+    let mut text = format!("  {yes}  [N]o  [n TEXT] no, because");
+    if !is_destructive(request) {
+        text.push_str("  [a]lways here");
+    }
+    if let Some(level) = request.raise_to {
+        let provider = provider(&request.tool);
+        text.push_str(&format!("  [r]aise {} to {level}", safe::visible(provider)));
+    }
+    text.push_str("  [v]iew  abort  [?] ");
+    text
+}
+
+/// What all of them mean.
+#[must_use]
+pub fn help(request: &ConfirmRequested) -> String {
+    let provider = safe::visible(provider(&request.tool));
+    let mut text = format!(
+        "  y, yes      this call\n  n, no       it does not run; what follows is told to the model as the reason\n  a, always   this tool as it is now, in this conversation\n  A           all tools of {provider} as they are now, in this conversation\n"
+    );
+    if let Some(level) = request.raise_to {
+        text.push_str(&format!(
+            "  r, raise    this call, and {provider} has level {level} from now on; later calls are asked about\n  a and A raise it too\n"
+        ));
+    }
+    text.push_str("  v, view     all of it\n  abort       it does not run, and the turn ends\n");
+    text.push_str("  to change the arguments: aishctl confirm edit\n");
+    text
+}
+
+/// Exact words only: what merely begins with y approves nothing.
+#[must_use]
+pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
+    let typed = typed.trim();
+    let (first, rest) = typed.split_once(' ').unwrap_or((typed, ""));
+    let reason = Some(rest.trim()).filter(|it| !it.is_empty());
+    match (first, reason) {
+        ("" | "n" | "no", _) => Word::Decide(Decision::Deny, reason.map(str::to_owned)),
+        ("yes", None) => Word::Decide(Decision::AllowOnce, None),
+        ("y", None) if !is_destructive(request) => Word::Decide(Decision::AllowOnce, None),
+        ("a" | "always", None) if !is_destructive(request) => {
+            Word::Decide(Decision::AllowConversation, None)
+        }
+        ("A", None) if !is_destructive(request) => Word::Decide(Decision::AllowProvider, None),
+        ("r" | "raise", None) if request.raise_to.is_some() => {
+            Word::Decide(Decision::RaiseOnly, None)
+        }
+        ("abort", None) => Word::Decide(Decision::Abort, None),
+        ("v" | "view", None) => Word::View,
+        ("?" | "help", None) => Word::Help,
+        _ => Word::Unclear(typed.to_owned()),
+    }
+}
+
+/// How a confirm ended, for people.
+#[must_use]
+pub fn ending(number: u32, resolved: &ConfirmResolved) -> String {
+    let by = resolved
+        .by
+        .as_ref()
+        .map_or(String::new(), |it| format!(" by {}", who(it)));
+    let how = match (resolved.state, resolved.decision) {
+        (ConfirmState::Expired, _) => "expired: nobody answered in time".to_owned(),
+        (ConfirmState::Cancelled, _) => "was taken back".to_owned(),
+        (ConfirmState::Pending, _) => "waits".to_owned(),
+        (ConfirmState::Allowed | ConfirmState::Denied, decision) => {
+            format!("{}{by}", decision.map_or("answered", decided))
+        }
+    };
+    format!("c{number} {how}")
+}
+
+#[must_use]
+pub fn decided(decision: Decision) -> &'static str {
+    match decision {
+        Decision::AllowOnce => "allowed once",
+        Decision::AllowConversation => "allowed in this conversation",
+        Decision::AllowProvider => "allowed with all tools of its provider",
+        Decision::RaiseOnly => "allowed once, and the level raised",
+        Decision::Deny => "denied",
+        Decision::Edit => "allowed with other arguments",
+        Decision::Abort => "denied, and the turn ended",
+    }
+}
+
+/// A person by terminal, a script by process.
+#[must_use]
+pub fn who(by: &Answerer) -> String {
+    match (&by.tty, by.pid) {
+        (Some(tty), _) => safe::visible(tty),
+        (None, Some(pid)) => format!("{} pid {pid}", safe::visible(&by.name)),
+        (None, None) => safe::visible(&by.name),
+    }
+}
+
+/// Everything about a confirm, for `confirm show`.
+#[must_use]
+pub fn whole(record: &ConfirmRecord) -> String {
+    let request = &record.request;
+    let mut text = question(request, Extent::Whole);
+    if let (Some(resolved), Some(at)) = (&record.resolution, &record.resolved_at) {
+        text.push_str(&format!("  {} at {at}\n", ending(request.number, resolved)));
+    } else {
+        let expires = request
+            .expires_at
+            .as_deref()
+            .map_or(String::new(), |it| format!(", expires {it}"));
+        text.push_str(&format!("  waits since {}{expires}\n", record.requested_at));
+        let digest: String = request.digest.chars().take(12).collect();
+        text.push_str(&format!(
+            "  aishctl confirm allow {} --digest {digest}\n  aishctl confirm deny {}\n",
+            request.confirm, request.confirm
+        ));
+    }
+    text
+}
+
+/// Whether what is asked may not be undone: then a single letter is no yes.
+#[must_use]
+pub fn is_destructive(request: &ConfirmRequested) -> bool {
+    let text = format!("{} {}", request.tool, request.arguments).to_lowercase();
+    let mut words = text.split(|it: char| !it.is_ascii_alphanumeric());
+    request.level_required == 3 && words.any(|it| DESTRUCTIVE.contains(&it))
+}
+
+fn provider(tool: &str) -> &str {
+    tool.split_once("__").map_or(tool, |(provider, _)| provider)
+}
+
+fn level_name(level: u8) -> &'static str {
+    match level {
+        1 => "read",
+        2 => "write",
+        3 => "execute",
+        0 | 4.. => "",
+    }
+}
+
+/// The lines in which two definitions differ.
+fn changed(before: &serde_json::Value, now: &serde_json::Value) -> String {
+    let lines = |it| serde_json::to_string_pretty(it).unwrap_or_default();
+    let (before, now) = (lines(before), lines(now));
+    let mut text = String::from("  since it was approved:\n");
+    for line in before
+        .lines()
+        .filter(|it| !now.lines().any(|new| new == *it))
+    {
+        text.push_str(&format!("  - {}\n", safe::visible(line.trim())));
+    }
+    for line in now
+        .lines()
+        .filter(|it| !before.lines().any(|old| old == *it))
+    {
+        text.push_str(&format!("  + {}\n", safe::visible(line.trim())));
+    }
+    text
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use aish_proto::confirm::ConfirmKind;
+    use aish_proto::id::ConfirmId;
+    use serde_json::json;
+
+    use super::*;
+
+    pub(crate) fn request(tool: &str, arguments: &str, level: u8) -> ConfirmRequested {
+        ConfirmRequested {
+            confirm: ConfirmId::from_bytes([1; 16]),
+            number: 7,
+            kind: ConfirmKind::Tool,
+            title: tool.to_owned(),
+            call: "call_1".to_owned(),
+            tool: tool.to_owned(),
+            arguments: arguments.to_owned(),
+            cwd: "/home/u/proj".to_owned(),
+            server: "npx fs".to_owned(),
+            digest: "ab".repeat(32),
+            definition: json!({"name": tool, "description": "Reads."}),
+            approved_definition: None,
+            level_required: level,
+            raise_to: (level > 1).then_some(level),
+            why: "every call is asked about".to_owned(),
+            options: vec![],
+            expires_at: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(typed: &str, request: &ConfirmRequested, expected: Option<Decision>) {
+        let decided = match word(typed, request) {
+            Word::Decide(decision, _) => Some(decision),
+            Word::View | Word::Help | Word::Unclear(_) => None,
+        };
+        assert_eq!(expected, decided, "{typed:?}");
+    }
+
+    /// Spec 95, traps: "yikes, no" approves nothing.
+    #[test]
+    fn only_exact_words_decide() {
+        let read = request("fs__read", "{}", 1);
+        for typed in ["y", "yes", " yes "] {
+            check(typed, &read, Some(Decision::AllowOnce));
+        }
+        for typed in ["", "n", "no", "no not today"] {
+            check(typed, &read, Some(Decision::Deny));
+        }
+        for typed in [
+            "yikes, no",
+            "ye",
+            "Y",
+            "yes please",
+            "ok",
+            "always!",
+            "r",
+            "v",
+            "?",
+        ] {
+            check(typed, &read, None);
+        }
+        check("a", &read, Some(Decision::AllowConversation));
+        check("A", &read, Some(Decision::AllowProvider));
+        check("abort", &read, Some(Decision::Abort));
+        let reason = Word::Decide(Decision::Deny, Some("not today".to_owned()));
+        assert_eq!(reason, word("no not today", &read));
+    }
+
+    /// Spec 80, 3.4: what cannot be undone wants the whole word, and never "always".
+    #[test]
+    fn what_cannot_be_undone_wants_the_whole_word() {
+        for (tool, arguments, destructive) in [
+            ("fs__delete_all", "{}", true),
+            ("sh__run", r#"{"command":"rm -rf x"}"#, true),
+            ("sh__run", r#"{"command":"ls farm"}"#, false),
+        ] {
+            let request = request(tool, arguments, 3);
+            assert_eq!(destructive, is_destructive(&request), "{tool} {arguments}");
+            check("yes", &request, Some(Decision::AllowOnce));
+            check("y", &request, (!destructive).then_some(Decision::AllowOnce));
+            check(
+                "a",
+                &request,
+                (!destructive).then_some(Decision::AllowConversation),
+            );
+            check("r", &request, Some(Decision::RaiseOnly));
+        }
+        assert!(!is_destructive(&request("fs__delete", "{}", 2)));
+    }
+
+    /// AUT-6, R5.
+    #[test]
+    fn nothing_in_a_question_hides_or_moves() {
+        let hostile =
+            "{\"path\":\"\u{202e}txt.exe\u{200b}\u{1b}[2K\u{7}\u{e0041}\u{ad}\u{3164}é漢\"}";
+        let shown = question(&request("fs__read", hostile, 1), Extent::Short);
+        assert!(
+            shown
+                .contains("\\u{202e}txt.exe\\u{200b}\\u{1b}[2K\\u{7}\\u{e0041}\\u{ad}\\u{3164}é漢"),
+            "{shown}"
+        );
+        assert!(shown.contains(&format!("({} bytes)", hostile.len())));
+        let lines = shown.lines().count();
+        let broken = question(&request("fs__read", "{\"a\":\"x\\ny\"}", 1), Extent::Short);
+        assert_eq!(
+            lines,
+            broken.lines().count(),
+            "arguments stay on their line"
+        );
+    }
+
+    #[test]
+    fn a_long_question_says_how_much_is_missing() {
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(5000));
+        let request = request("fs__read", &long, 1);
+        assert!(is_long(&request));
+        let short = question(&request, Extent::Short);
+        assert!(
+            short.contains("3008 characters more") && short.contains("(5008 bytes)"),
+            "{short}"
+        );
+        assert!(question(&request, Extent::Whole).contains(&"x".repeat(5000)));
+    }
+
+    #[test]
+    fn a_changed_tool_is_shown_with_what_changed() {
+        let mut request = request("fs__read", "{}", 1);
+        request.approved_definition =
+            Some(json!({"name": "fs__read", "description": "Reads nicely."}));
+        let shown = question(&request, Extent::Short);
+        assert!(
+            shown.contains("- \"description\": \"Reads nicely.\""),
+            "{shown}"
+        );
+        assert!(shown.contains("+ \"description\": \"Reads.\""), "{shown}");
+    }
+}

@@ -1,0 +1,153 @@
+//! `perm`: what providers may do in a conversation (PRM-1 to PRM-4).
+
+use aish_proto::conversation::ConversationStatus;
+use aish_proto::id::ConversationId;
+use aish_proto::permission::{
+    Change, Check, CheckParams, History, List, Permission, PermissionParams, PolicyVerdict, Revoke,
+    RevokeParams, Set, SetParams,
+};
+use clap::Subcommand;
+
+use crate::desk::{Desk, Printed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{consent, resolve, safe, table};
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Perm {
+    /// The level of each provider
+    #[command(alias = "list")]
+    Ls,
+    /// Raise a provider's level: 1 read, 2 write, 3 execute
+    Grant { provider: String, level: u8 },
+    /// Give a provider its first level back, and ask about all its tools again
+    Revoke { provider: String },
+    /// Every change
+    History,
+    /// What would be decided about a tool, and why
+    Check { tool: String },
+}
+
+pub async fn run(desk: &Desk, command: Option<&Perm>) -> Result<Printed, Failure> {
+    let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
+    match command {
+        None | Some(Perm::Ls) => list(desk, meant.id).await,
+        Some(Perm::Grant { provider, level }) => grant(desk, &meant, provider, *level).await,
+        Some(Perm::Revoke { provider }) => revoke(desk, &meant, provider).await,
+        Some(Perm::History) => history(desk, meant.id).await,
+        Some(Perm::Check { tool }) => check(desk, meant.id, tool).await,
+    }
+}
+
+async fn list(desk: &Desk, conversation: ConversationId) -> Result<Printed, Failure> {
+    let params = PermissionParams { conversation };
+    let result = desk.caller.call::<List>(params).await?;
+    desk.print(&result, || {
+        let row = |it: &Permission| {
+            let always = it.always.join(" ");
+            vec![
+                it.provider.clone(),
+                level(it.level),
+                it.max_level.to_string(),
+                always,
+            ]
+        };
+        let rows: Vec<Vec<String>> = result.permissions.iter().map(row).collect();
+        table::columns(&["provider", "level", "max", "unasked"], &rows)
+    })
+}
+
+async fn grant(
+    desk: &Desk,
+    meant: &ConversationStatus,
+    provider: &str,
+    wanted: u8,
+) -> Result<Printed, Failure> {
+    let params = SetParams {
+        conversation: meant.id,
+        provider: provider.to_owned(),
+        level: wanted,
+    };
+    let result = desk.caller.call::<Set>(params).await?;
+    desk.print(&result, || {
+        format!(
+            "{} is level {} in {} (was {}); calls are asked about as before\n",
+            safe::one_line(provider),
+            level(result.to),
+            safe::one_line(&meant.title),
+            result.from
+        )
+    })
+}
+
+async fn revoke(
+    desk: &Desk,
+    meant: &ConversationStatus,
+    provider: &str,
+) -> Result<Printed, Failure> {
+    let params = RevokeParams {
+        conversation: meant.id,
+        provider: provider.to_owned(),
+    };
+    let result = desk.caller.call::<Revoke>(params).await?;
+    desk.print(&result, || {
+        format!(
+            "{} is level {} in {}, and all its tools are asked about\n",
+            safe::one_line(provider),
+            level(result.to),
+            safe::one_line(&meant.title)
+        )
+    })
+}
+
+async fn history(desk: &Desk, conversation: ConversationId) -> Result<Printed, Failure> {
+    let params = PermissionParams { conversation };
+    let result = desk.caller.call::<History>(params).await?;
+    desk.print(&result, || {
+        let row = |it: &Change| {
+            let by = it.by.as_ref().map(consent::who).unwrap_or_default();
+            let how = if it.revoked { "revoked" } else { "" };
+            vec![
+                it.at.clone(),
+                it.provider.clone(),
+                format!("{} → {}", it.from, it.to),
+                by,
+                how.to_owned(),
+            ]
+        };
+        let rows: Vec<Vec<String>> = result.changes.iter().map(row).collect();
+        table::columns(&["at", "provider", "level", "by", ""], &rows)
+    })
+}
+
+async fn check(desk: &Desk, conversation: ConversationId, tool: &str) -> Result<Printed, Failure> {
+    let params = CheckParams {
+        conversation,
+        tool: tool.to_owned(),
+    };
+    let result = desk.caller.call::<Check>(params).await?;
+    let (word, exit) = match result.verdict {
+        PolicyVerdict::Allow => ("runs unasked", Exit::DONE),
+        PolicyVerdict::Ask => ("a person is asked", Exit::DONE),
+        PolicyVerdict::Deny => ("denied", Exit::DENIED),
+    };
+    let mut printed = desk.print(&result, || {
+        format!(
+            "{word}: {} (needs level {})\n",
+            result.because,
+            level(result.level_required)
+        )
+    })?;
+    printed.exit = exit;
+    Ok(printed)
+}
+
+fn level(number: u8) -> String {
+    let name = match number {
+        1 => " read",
+        2 => " write",
+        3 => " execute",
+        0 | 4.. => "",
+    };
+    format!("{number}{name}")
+}

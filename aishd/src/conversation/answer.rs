@@ -1,0 +1,412 @@
+//! Confirms in the actor: asking the gate, taking answers, letting silence count as one.
+//!
+//! The actor is the one place where a confirm changes, so that of two answers one comes first (R4): commit the
+//! resolution, then the start mark, then start.
+
+use std::time::Duration;
+
+use aish_proto::id::ConfirmId;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::Conversation;
+use super::handle::{AnswerOutcome, Answering, LevelChange, RequestError};
+use super::pending::Question;
+use crate::clock;
+use crate::core::catalog::Offer;
+use crate::core::confirm::{Confirm, Decision, Fate, OnConfirm, Person, Resolution};
+use crate::core::event::{At, Event, Record, Stop};
+use crate::core::gate::{Attended, Gate, Judged, spelled};
+use crate::core::policy::Patterns;
+use crate::core::reply::ToolCall;
+use crate::core::tool::Sha;
+use crate::core::tool_name::{Alias, ToolName};
+use crate::core::turn::{Answer, Input};
+use crate::store::ReadError;
+use crate::tools::builtin;
+
+/// How much of the log is read in one go.
+const PAGE_BYTES: usize = 1 << 20;
+
+impl Conversation {
+    /// What the gate says of calls that have not begun.
+    pub(super) fn judge(&self, calls: &[ToolCall], approved: Option<Sha>) -> Vec<Judged> {
+        self.with_gate(|gate| {
+            let mut judged = Vec::with_capacity(calls.len());
+            for (position, call) in calls.iter().enumerate() {
+                judged.push(match approved.filter(|_| position == 0) {
+                    Some(digest) => gate.approved(call, digest),
+                    None => gate.judge(call),
+                });
+            }
+            judged
+        })
+        .into_iter()
+        .map(|it| self.with_approved_definition(it))
+        .collect()
+    }
+
+    /// Adds to a question what its tool was when it was approved here, if it is not that any more (AUT-3).
+    fn with_approved_definition(&self, judged: Judged) -> Judged {
+        let Judged::Ask(mut confirm) = judged else {
+            return judged;
+        };
+        let approved = self.state.grants.approved.get(&confirm.tool).copied();
+        if let Some(approved) = approved.filter(|it| *it != confirm.definition_digest) {
+            confirm.approved_definition = self.definition(approved).unwrap_or_else(|error| {
+                tracing::warn!(conversation = %self.id, %error, "an approved definition cannot be read");
+                None
+            });
+        }
+        Judged::Ask(confirm)
+    }
+
+    /// A definition that was asked about here, from the newest confirm backwards.
+    fn definition(&self, digest: Sha) -> Result<Option<Value>, ReadError> {
+        let mut before = self.state.last_seq.next();
+        loop {
+            let store = &self.around.store;
+            let page = store.records_before(self.id, before, usize::MAX, PAGE_BYTES)?;
+            let Some(first) = page.first() else {
+                return Ok(None);
+            };
+            before = first.seq;
+            let found = page.into_iter().rev().find_map(|it| {
+                let Event::ConfirmRequested(asked) = it.event else {
+                    return None;
+                };
+                (asked.definition_digest == digest).then_some(asked.definition)
+            });
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn with_gate<T>(&self, work: impl FnOnce(Gate<'_>) -> T) -> T {
+        let catalog = self.around.tools.catalog();
+        let policy = self.around.policy.borrow().clone();
+        let offered = self.turn.as_ref().and_then(|it| it.offer.clone());
+        let offer = offered.unwrap_or_else(|| self.offer().into());
+        let asks = OnConfirm::default();
+        let on_confirm = self.turn.as_ref().map_or(&asks, |it| &it.on_confirm);
+        let number = self.state.confirm_count.saturating_add(1);
+        work(Gate {
+            catalog: &catalog,
+            offer: &offer,
+            policy: &policy,
+            grants: &self.state.grants,
+            on_confirm,
+            client: &Patterns::default(),
+            attended: if self.attendance.is_attended() {
+                Attended::ByPerson
+            } else {
+                Attended::ByNobody
+            },
+            cwd: &self.state.cwd,
+            now: clock::now(),
+            next: (ConfirmId(clock::ulid()), number),
+        })
+    }
+
+    /// What the next request offers: all that policy does not deny, and of the daemon's own what serves here.
+    pub(super) fn offer(&self) -> Offer {
+        let policy = self.around.policy.borrow().clone();
+        let preset = self.turn.as_ref().and_then(|it| it.preset.as_deref());
+        let is_demo = preset.is_some_and(crate::core::preset::Preset::is_demo);
+        let keeps_results = self
+            .transcript
+            .as_ref()
+            .is_none_or(crate::core::transcript::Transcript::keeps_results);
+        self.around.tools.catalog().offer(&policy, |tool| {
+            if builtin::reads_results(&tool.name) {
+                keeps_results
+            } else {
+                is_demo || policy.builtin_tools || !builtin::is_builtin(&tool.name)
+            }
+        })
+    }
+
+    /// Answers the open confirm, if it is the one that is meant.
+    pub(super) async fn answer(
+        &mut self,
+        answering: Answering,
+    ) -> Result<AnswerOutcome, RequestError> {
+        let open = self.turn.as_ref().and_then(|it| it.machine.asking());
+        let Some(confirm) = open.filter(|it| it.id == answering.confirm).cloned() else {
+            return self.ended(answering.confirm);
+        };
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        if self.is_cancelled() {
+            self.stop_now(Stop::Cancelled).await;
+            return Ok(AnswerOutcome::Cancelled);
+        }
+        if confirm.expires_at.is_some_and(|it| it <= clock::now()) {
+            self.expire(&confirm).await;
+            return Ok(AnswerOutcome::Expired);
+        }
+        if answering.digest != confirm.digest {
+            return Ok(AnswerOutcome::ArgumentsChanged);
+        }
+        if !confirm.options.contains(&answering.decision) {
+            let why = "this confirm does not take that answer";
+            return Err(RequestError::BadAnswer(why.to_owned()));
+        }
+        let mut call = self.call_of(&confirm);
+        if answering.decision.allows() && self.is_changed(&confirm, &call) {
+            self.withdraw(&confirm).await;
+            return Ok(AnswerOutcome::ArgumentsChanged);
+        }
+        let mut digest = confirm.digest;
+        let edited = match (answering.decision, &answering.arguments) {
+            (Decision::Edit, Some(arguments)) => {
+                let text = spelled(arguments);
+                call.arguments.clone_from(&text);
+                digest = self.with_gate(|gate| gate.digest(&call)).unwrap_or(digest);
+                Some(text)
+            }
+            (Decision::Edit, None) => {
+                let why = "an edit comes with the arguments that are to run";
+                return Err(RequestError::BadAnswer(why.to_owned()));
+            }
+            (_, Some(_)) => {
+                let why = "only an edit has arguments";
+                return Err(RequestError::BadAnswer(why.to_owned()));
+            }
+            (_, None) => None,
+        };
+        let at = clock::now();
+        let resolution = Resolution {
+            confirm: confirm.id,
+            fate: if answering.decision.allows() {
+                Fate::Allowed
+            } else {
+                Fate::Denied
+            },
+            decision: Some(answering.decision),
+            by: Some(answering.by.clone()),
+            reason: answering.reason.filter(|it| !it.is_empty()),
+            edited,
+            waited_ms: self.waited_ms(confirm.id, at),
+            approved: self.approved_by(answering.decision, &confirm),
+        };
+        let raised = self.raised_by(answering.decision, &confirm, &answering.by);
+        self.resolve(Answer {
+            resolution,
+            raised,
+            digest,
+        })
+        .await;
+        if self.state.confirms.iter().any(|it| it.id == confirm.id) {
+            let why = "the answer still waits for the store";
+            return Err(RequestError::Storage(why.to_owned()));
+        }
+        Ok(AnswerOutcome::Resolved)
+    }
+
+    async fn resolve(&mut self, answer: Answer) {
+        if let Some(active) = &mut self.turn {
+            let step = active.machine.handle(Input::Answered(Box::new(answer)));
+            self.take_step(step).await;
+        }
+    }
+
+    /// How a confirm ended that is not open.
+    fn ended(&self, confirm: ConfirmId) -> Result<AnswerOutcome, RequestError> {
+        let place = self.around.store.find_confirm(confirm)?;
+        let Some(seq) = place
+            .filter(|it| it.conversation == self.id)
+            .and_then(|it| it.resolved)
+        else {
+            return Ok(AnswerOutcome::Unknown);
+        };
+        let record = self.around.store.record(self.id, seq)?;
+        let Some(Record {
+            at,
+            event: Event::ConfirmResolved(resolution),
+            ..
+        }) = record
+        else {
+            return Ok(AnswerOutcome::Unknown);
+        };
+        Ok(match resolution.fate {
+            Fate::Allowed | Fate::Denied => AnswerOutcome::AlreadyResolved(at, resolution),
+            Fate::Expired => AnswerOutcome::Expired,
+            Fate::Cancelled => AnswerOutcome::Cancelled,
+        })
+    }
+
+    /// Silence was the answer.
+    async fn expire(&mut self, confirm: &Confirm) {
+        self.end_unanswered(confirm, Fate::Expired).await;
+    }
+
+    /// What would run is not what was asked about: the question goes, and the call is looked at anew.
+    async fn withdraw(&mut self, confirm: &Confirm) {
+        self.end_unanswered(confirm, Fate::Cancelled).await;
+    }
+
+    async fn end_unanswered(&mut self, confirm: &Confirm, fate: Fate) {
+        let resolution = Resolution {
+            confirm: confirm.id,
+            fate,
+            decision: None,
+            by: None,
+            reason: None,
+            edited: None,
+            waited_ms: self.waited_ms(confirm.id, clock::now()),
+            approved: vec![],
+        };
+        self.resolve(Answer {
+            resolution,
+            raised: None,
+            digest: confirm.digest,
+        })
+        .await;
+    }
+
+    /// The call that waits, as it would run.
+    fn call_of(&self, confirm: &Confirm) -> ToolCall {
+        ToolCall {
+            id: confirm.call.clone(),
+            name: confirm.tool.to_string(),
+            arguments: confirm.arguments.clone(),
+            broken: None,
+            extra: Map::new(),
+        }
+    }
+
+    fn is_changed(&self, confirm: &Confirm, call: &ToolCall) -> bool {
+        let now = self.with_gate(|gate| gate.digest(call));
+        now.is_some_and(|it| it != confirm.digest)
+    }
+
+    fn waited_ms(&self, confirm: ConfirmId, now: At) -> Option<u64> {
+        let open = self.state.confirms.iter().find(|it| it.id == confirm)?;
+        u64::try_from(now.0.saturating_sub(open.requested_at.0)).ok()
+    }
+
+    /// What "always" is said to: definitions as they are now, never a name (AUT-3).
+    fn approved_by(&self, decision: Decision, confirm: &Confirm) -> Vec<(ToolName, Sha)> {
+        let this = (confirm.tool.clone(), confirm.definition_digest);
+        match decision {
+            Decision::AllowConversation => vec![this],
+            Decision::AllowProvider => {
+                let catalog = self.around.tools.catalog();
+                let provider = confirm.tool.alias();
+                let all = catalog.of_provider(provider);
+                let others = all.filter(|it| it.name != confirm.tool);
+                let others = others.map(|it| (it.name.clone(), it.definition_digest()));
+                std::iter::once(this).chain(others).collect()
+            }
+            Decision::AllowOnce
+            | Decision::RaiseOnly
+            | Decision::Deny
+            | Decision::Edit
+            | Decision::Abort => vec![],
+        }
+    }
+
+    fn raised_by(&self, decision: Decision, confirm: &Confirm, by: &Person) -> Option<Event> {
+        let to = confirm.raise_to.filter(|_| decision.raises())?;
+        let provider = confirm.tool.alias();
+        let policy = self.around.policy.borrow().clone();
+        let from = policy.level(provider, &self.state.grants);
+        Some(Event::PermissionChanged {
+            provider: provider.clone(),
+            from,
+            to,
+            revoked: false,
+            by: Some(by.clone()),
+            confirm: Some(confirm.id),
+        })
+    }
+
+    /// A level that a person changes by hand (PRM-3).
+    pub(super) fn level_changed(
+        &self,
+        provider: Alias,
+        change: LevelChange,
+        by: Person,
+    ) -> Result<Event, RequestError> {
+        let policy = self.around.policy.borrow().clone();
+        let level = policy.level(&provider, &self.state.grants);
+        let rule = policy.providers.get(&provider);
+        let to = match change {
+            LevelChange::Raise(to) if to <= level => {
+                return Err(RequestError::AlreadyAtLevel { provider, level });
+            }
+            LevelChange::Raise(to) => to,
+            LevelChange::Revoke => rule.map(|it| it.level).unwrap_or_default(),
+        };
+        if let Some(max) = rule.map(|it| it.max_level).filter(|max| to > *max) {
+            return Err(RequestError::AboveMaximum { provider, max });
+        }
+        Ok(Event::PermissionChanged {
+            provider,
+            from: level,
+            to,
+            revoked: change == LevelChange::Revoke,
+            by: Some(by),
+            confirm: None,
+        })
+    }
+
+    /// Tells everybody who watches what is asked and what is not any more.
+    pub(super) fn note_confirms(&mut self, records: &[Record]) {
+        let mut noted = false;
+        for record in records {
+            if let Event::ConfirmRequested(confirm) = &record.event {
+                noted = true;
+                self.around.pending.add(Question {
+                    conversation: self.id,
+                    turn: record.turn,
+                    seq: record.seq,
+                    requested_at: record.at,
+                    confirm: Confirm::clone(confirm),
+                });
+            }
+            if let Event::ConfirmResolved(resolution) = &record.event {
+                noted = true;
+                self.around.pending.remove(resolution.confirm);
+            }
+        }
+        if noted {
+            self.plan_expiry();
+        }
+    }
+
+    /// When silence will have been an answer: at the confirm's own time, or after a while without anybody.
+    pub(super) fn plan_expiry(&mut self) {
+        let attended = self.attendance.is_attended();
+        let now = clock::now();
+        let left = self.state.confirms.first().and_then(|open| {
+            let deadline = match open.expires_at {
+                Some(at) => at,
+                None if attended => return None,
+                None => {
+                    let since = open.requested_at.max(self.attendance.left_at());
+                    let patience = self.around.policy.borrow().unattended_ms;
+                    At(since.0.saturating_add_unsigned(patience))
+                }
+            };
+            Some(deadline.0.saturating_sub(now.0))
+        });
+        self.expiry_at = left.map(|ms| {
+            let ms = u64::try_from(ms).unwrap_or_default();
+            Instant::now() + Duration::from_millis(ms)
+        });
+    }
+
+    /// The time of the open confirm is over.
+    pub(super) async fn expire_open(&mut self) {
+        self.expiry_at = None;
+        let open = self.turn.as_ref().and_then(|it| it.machine.asking());
+        if let Some(confirm) = open.cloned() {
+            tracing::info!(conversation = %self.id, confirm = %confirm.id, "nobody answered in time");
+            self.expire(&confirm).await;
+        }
+    }
+}

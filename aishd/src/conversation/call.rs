@@ -1,0 +1,163 @@
+//! Running one call of a tool, outside the actor. It is started once: whoever drops it leaves an effect that
+//! nobody knows.
+
+use std::panic::AssertUnwindSafe;
+
+use aish_proto::id::{ConversationId, Seq};
+use futures_util::FutureExt as _;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::core::event::Event;
+use crate::core::gate::Go;
+use crate::core::turn::{Input, Returned};
+use crate::store::{ReadError, Store};
+use crate::tools::builtin::{self, ReadResult};
+use crate::tools::{Output, Tools, Work, returned};
+
+/// How much of the log is read in one go.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// One call that was let through, with what it may need.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) conversation: ConversationId,
+    /// The log as it was.
+    pub(super) head: Seq,
+    pub(super) call: String,
+    pub(super) go: Go,
+    pub(super) tools: Tools,
+    pub(super) store: Store,
+    pub(super) token: CancellationToken,
+}
+
+/// Runs it to its end, or until the turn is stopped. A panic in it is its failure and nothing worse.
+pub(super) async fn run(started: Started) -> Input {
+    let begun = Instant::now();
+    let call = started.call.clone();
+    let token = started.token.clone();
+    let work = AssertUnwindSafe(output(started)).catch_unwind();
+    let returned = match token.run_until_cancelled(work).await {
+        Some(Ok(output)) => {
+            let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            returned(output, ms)
+        }
+        Some(Err(_panic)) => failed("[aish] tool dispatch failed: internal error"),
+        // The turn is over already; this is not heard any more.
+        None => Returned::default(),
+    };
+    let returned = Box::new(returned);
+    Input::ToolReturned { call, returned }
+}
+
+fn failed(content: &str) -> Returned {
+    Returned {
+        content: content.to_owned(),
+        ..Returned::default()
+    }
+}
+
+async fn output(started: Started) -> Output {
+    match started.tools.work(&started.go) {
+        Work::Refused(text) => Output { ok: false, text },
+        Work::Mcp => started.tools.ask(&started.go, &started.token).await,
+        Work::Builtin(builtin::Call::Time) => builtin::time(),
+        Work::Builtin(builtin::Call::ReadResult(wanted)) => {
+            let (store, id, head) = (started.store, started.conversation, started.head);
+            let read = tokio::task::spawn_blocking(move || kept(&store, id, head, wanted)).await;
+            match read {
+                Ok(Ok(Some(part))) => Output {
+                    ok: true,
+                    text: part.shown(wanted),
+                },
+                Ok(Ok(None)) => Output {
+                    ok: false,
+                    text: format!("no result {} is kept in this conversation", wanted.result),
+                },
+                Ok(Err(error)) => Output {
+                    ok: false,
+                    text: format!("[aish] tool dispatch failed: {error}"),
+                },
+                Err(panic) => Output {
+                    ok: false,
+                    text: format!("[aish] tool dispatch failed: {panic}"),
+                },
+            }
+        }
+    }
+}
+
+/// Some bytes of a kept result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptPart {
+    pub text: String,
+    /// Where `text` begins, which is where a character does.
+    pub offset: u64,
+    /// Of the whole result.
+    pub bytes: u64,
+}
+
+impl KeptPart {
+    fn shown(self, wanted: ReadResult) -> String {
+        let end = self.offset + self.text.len() as u64;
+        if end >= self.bytes {
+            return format!("{}\n[aish] the end of the result", self.text);
+        }
+        let next = usize::try_from(end).unwrap_or(usize::MAX);
+        format!(
+            "{}\n[aish] {} of {} bytes follow: {}",
+            self.text,
+            self.bytes - end,
+            self.bytes,
+            builtin::how_to_read_on(wanted.result, next)
+        )
+    }
+}
+
+/// Looks through the log, from its head backwards, for the parts of a result.
+pub(super) fn kept(
+    store: &Store,
+    conversation: ConversationId,
+    head: Seq,
+    wanted: ReadResult,
+) -> Result<Option<KeptPart>, ReadError> {
+    let mut before = head.next();
+    // Parts stand side by side, the last of them first to be met.
+    let mut parts: Vec<String> = vec![];
+    'log: loop {
+        let page = store.records_before(conversation, before, usize::MAX, PAGE_BYTES)?;
+        let Some(first) = page.first() else { break };
+        before = first.seq;
+        for record in page.into_iter().rev() {
+            if let Event::ResultKept { result, text } = record.event
+                && result == wanted.result
+            {
+                parts.push(text);
+            } else if !parts.is_empty() {
+                break 'log;
+            }
+        }
+    }
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    parts.reverse();
+    let whole = parts.concat();
+    let place = |at: u64| {
+        let at = usize::try_from(at).unwrap_or(usize::MAX).min(whole.len());
+        whole.floor_char_boundary(at)
+    };
+    let from = place(wanted.offset);
+    let to = place(wanted.offset.saturating_add(wanted.bytes)).max(from);
+    // At least one character, so that whoever reads on gets on.
+    let to = if to == from {
+        whole.ceil_char_boundary((from + 1).min(whole.len()))
+    } else {
+        to
+    };
+    Ok(Some(KeptPart {
+        text: whole[from..to].to_owned(),
+        offset: from as u64,
+        bytes: whole.len() as u64,
+    }))
+}

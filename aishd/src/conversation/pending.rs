@@ -1,0 +1,85 @@
+//! All questions that wait for a person, of all conversations: one value that changes as a whole, so that a
+//! watcher misses nothing and is sent nothing twice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use tokio::sync::watch;
+
+use crate::core::confirm::Confirm;
+use crate::core::event::At;
+
+/// Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    open: watch::Sender<Open>,
+    /// Whether those that the last daemon left have been read.
+    complete: watch::Sender<bool>,
+}
+
+/// The questions by their ids, oldest first.
+pub type Open = Arc<BTreeMap<ConfirmId, Arc<Question>>>;
+
+/// One question in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    pub conversation: ConversationId,
+    pub turn: Option<TurnId>,
+    pub seq: Seq,
+    pub requested_at: At,
+    pub confirm: Confirm,
+}
+
+impl Pending {
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            open: watch::Sender::new(Open::default()),
+            complete: watch::Sender::new(false),
+        }
+    }
+
+    /// What is known to be open.
+    #[must_use]
+    pub fn known(&self) -> Open {
+        self.open.borrow().clone()
+    }
+
+    /// What is open, once the questions of the last daemon have been read.
+    pub async fn watch(&self) -> watch::Receiver<Open> {
+        let mut complete = self.complete.subscribe();
+        let _never_closed = complete.wait_for(|it| *it).await;
+        self.open.subscribe()
+    }
+
+    /// The questions of the last daemon have been read.
+    pub(super) fn complete(&self) {
+        self.complete.send_replace(true);
+    }
+
+    pub(super) fn add(&self, question: Question) {
+        self.open.send_modify(|open| {
+            Arc::make_mut(open).insert(question.confirm.id, Arc::new(question));
+        });
+    }
+
+    pub(super) fn remove(&self, confirm: ConfirmId) {
+        self.open
+            .send_if_modified(|open| Arc::make_mut(open).remove(&confirm).is_some());
+    }
+
+    pub(super) fn remove_all_of(&self, conversation: ConversationId) {
+        self.open.send_if_modified(|open| {
+            let before = open.len();
+            Arc::make_mut(open).retain(|_, it| it.conversation != conversation);
+            open.len() != before
+        });
+    }
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,171 @@
+//! A turn that another daemon left waiting for a person goes on here (G6, LOOP-3).
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+
+use super::{Active, Conversation, Done, MAX_TOOL_DEPTH, failed};
+use crate::broker::Discovery;
+use crate::core::confirm::{Confirm, OnConfirm};
+use crate::core::event::{Event, Source};
+use crate::core::preset::Preset;
+use crate::core::reply::{Failure, ToolCall};
+use crate::core::turn::{Paused, StreamId, Turn};
+use crate::store::ReadError;
+
+/// What the log says of such a turn.
+struct Waiting {
+    model: (String, Source),
+    on_confirm: OnConfirm,
+    text: String,
+    calls: Vec<ToolCall>,
+    confirm: Confirm,
+}
+
+impl Conversation {
+    /// Takes up a turn whose only open work is a confirm. False: there is none that could go on.
+    pub(super) fn resume(&mut self) -> bool {
+        let Some(running) = self.state.running.clone() else {
+            return false;
+        };
+        let began = running.open_calls.iter().any(|it| it.started);
+        if began || self.state.confirms.is_empty() {
+            return false;
+        }
+        let waiting = match self.read_waiting() {
+            Ok(Some(waiting)) => waiting,
+            Ok(None) => return false,
+            Err(error) => {
+                tracing::warn!(conversation = %self.id, %error, "a waiting turn cannot be read");
+                return false;
+            }
+        };
+        let token = self.around.stopping.child_token();
+        let paused = Paused {
+            items: running.items,
+            depth: running.rounds.saturating_sub(1),
+            usage: running.usage,
+            text: waiting.text,
+            calls: waiting.calls,
+            confirm: waiting.confirm,
+        };
+        self.turn = Some(Active {
+            id: running.turn,
+            machine: Turn::resume(paused, MAX_TOOL_DEPTH),
+            preset: None,
+            model: waiting.model,
+            offer: None,
+            on_confirm: waiting.on_confirm,
+            token: token.clone(),
+            stopped_by: None,
+        });
+        self.stopper.set(Some((running.turn, token)));
+        tracing::info!(conversation = %self.id, turn = %running.turn, "a turn goes on waiting for a person");
+        true
+    }
+
+    fn read_waiting(&self) -> Result<Option<Waiting>, ReadError> {
+        let Some(running) = &self.state.running else {
+            return Ok(None);
+        };
+        let Some(open) = self.state.confirms.first() else {
+            return Ok(None);
+        };
+        let event = |seq| {
+            let record = self.around.store.record(self.id, seq);
+            record.map(|it| it.map(|it| it.event))
+        };
+        let (
+            Some(Event::UserMessage { on_confirm, .. }),
+            Some(Event::TurnStarted { model, source, .. }),
+            Some(Event::AssistantMessage { text, calls, .. }),
+            Some(Event::ConfirmRequested(confirm)),
+        ) = (
+            event(running.message_seq)?,
+            event(running.started_seq)?,
+            event(running.answer_seq)?,
+            event(open.seq)?,
+        )
+        else {
+            return Ok(None);
+        };
+        let owed = |call: &ToolCall| running.open_calls.iter().any(|it| it.id == call.id);
+        let calls: Vec<ToolCall> = calls.into_iter().filter(owed).collect();
+        // The one that is asked about comes first, or the log is not what this program writes.
+        let fits = calls.first().is_some_and(|it| it.id == confirm.call);
+        Ok(fits.then_some(Waiting {
+            model: (model, source),
+            on_confirm: on_confirm.unwrap_or_default(),
+            text,
+            calls,
+            confirm: *confirm,
+        }))
+    }
+
+    /// Opens a stream, with the preset that the turn began with.
+    pub(super) fn open_stream_of(&mut self, stream: StreamId) {
+        let Some(active) = &mut self.turn else { return };
+        if active.preset.is_some() {
+            return self.open_stream(stream);
+        }
+        let (turn, (name, source)) = (active.id, active.model.clone());
+        let models = self.around.models.borrow().clone();
+        let preset = match source {
+            Source::Configured => models.presets.get(&name).cloned(),
+            Source::Demo => Some(Arc::new(Preset::demo())),
+            Source::Discovered => {
+                let broker = self.around.broker.clone();
+                self.io.spawn(async move {
+                    let looked = AssertUnwindSafe(broker.discover(&models));
+                    let discovery =
+                        looked
+                            .catch_unwind()
+                            .await
+                            .unwrap_or_else(|_panic| Discovery {
+                                preset: Arc::new(Preset::demo()),
+                                notices: vec![],
+                            });
+                    Done::Found(turn, stream, Box::new(discovery))
+                });
+                return;
+            }
+        };
+        match preset {
+            Some(preset) => {
+                active.preset = Some(preset);
+                self.open_stream(stream);
+            }
+            None => {
+                let gone = format!("no model preset is called {name:?} any more");
+                self.spawn(turn, stream, async move {
+                    failed(stream, Failure::Config(gone))
+                });
+            }
+        }
+    }
+
+    /// A local server was found to go on with.
+    pub(super) async fn found(
+        &mut self,
+        turn: aish_proto::id::TurnId,
+        stream: StreamId,
+        discovery: Discovery,
+    ) {
+        let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
+            return;
+        };
+        if active.token.is_cancelled() {
+            return self.stop_now(crate::core::event::Stop::Cancelled).await;
+        }
+        if discovery.preset.is_demo() {
+            let gone = "the local server that answered before is not there any more".to_owned();
+            self.spawn(turn, stream, async move {
+                failed(stream, Failure::Config(gone))
+            });
+            return;
+        }
+        active.preset = Some(discovery.preset);
+        self.open_stream(stream);
+    }
+}

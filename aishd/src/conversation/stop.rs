@@ -1,0 +1,82 @@
+//! Ending what runs: because somebody cancelled it, because the daemon stops, or because the conversation is deleted.
+
+use aish_proto::id::{ClientId, TurnId};
+
+use super::handle::RequestError;
+use super::{Active, Conversation};
+use crate::core::event::Stop;
+use crate::core::turn::Input;
+
+impl Conversation {
+    pub(super) async fn cancel(
+        &mut self,
+        turn: TurnId,
+        client: ClientId,
+    ) -> Result<bool, RequestError> {
+        if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
+            active.stopped_by.get_or_insert(client);
+            active.token.cancel();
+            if active.machine.asking().is_some() {
+                self.stop_now(Stop::Cancelled).await;
+            }
+            self.until_over(turn).await;
+            if self.unstored.is_some() {
+                let why = "the turn was stopped, and its end still waits for the store";
+                return Err(RequestError::Storage(why.to_owned()));
+            }
+            return Ok(true);
+        }
+        if self.state.queue.iter().any(|it| it.turn == turn) {
+            self.remove_queued(turn, client).await?;
+            return Ok(true);
+        }
+        match self.around.store.find_turn(turn)? {
+            Some(place) if place.conversation == self.id => Ok(false),
+            Some(_) | None => Err(RequestError::UnknownTurn(turn)),
+        }
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.turn.as_ref().is_some_and(|it| it.token.is_cancelled())
+    }
+
+    /// Ends a turn on which nothing works that could say so.
+    pub(super) async fn stop_now(&mut self, stop: Stop) {
+        let by = self.stopper.stopped_by();
+        if let Some(active) = &mut self.turn {
+            active.stopped_by = active.stopped_by.or(by);
+            let step = active.machine.handle(Input::Stopped(stop));
+            Box::pin(self.take_step(step)).await;
+        }
+    }
+
+    /// Lets the stopped turn say what it still owes; its work was dropped, so this takes no time.
+    pub(super) async fn until_over(&mut self, turn: TurnId) {
+        while self.turn.as_ref().is_some_and(|it| it.id == turn) && self.unstored.is_none() {
+            match self.io.join_next().await {
+                Some(Ok(done)) => Box::pin(self.apply_done(done)).await,
+                Some(Err(_aborted)) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// The daemon stops: what runs ends as interrupted, with what it has said.
+    pub(super) async fn finish(&mut self) {
+        self.retry_commit().await;
+        // A turn that waits for a person waits for the next daemon too.
+        let waits = |it: &Active| it.machine.asking().is_some();
+        if let Some(turn) = self.turn.as_ref().filter(|it| !waits(it)).map(|it| it.id) {
+            self.until_over(turn).await;
+        }
+        self.io.shutdown().await;
+    }
+
+    /// Drops whatever runs, without a word in the log.
+    pub(super) async fn abandon(&mut self) {
+        self.turn = None;
+        self.resolving = None;
+        self.stopper.set(None);
+        self.io.shutdown().await;
+    }
+}

@@ -1,0 +1,147 @@
+//! All tools that there are, and those of them that one request offers (R10). Both are values that never change.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::policy::{Pattern, Policy};
+use super::tool::Tool;
+use super::tool_name::{Alias, ToolName, on_the_wire};
+
+/// Tools of all providers, by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalog {
+    tools: BTreeMap<ToolName, Arc<Tool>>,
+}
+
+/// What a model is offered in one request.
+#[derive(Clone, Debug, Default)]
+pub struct Offer {
+    tools: Vec<(String, Arc<Tool>)>,
+    by_wire: HashMap<String, usize>,
+}
+
+impl Catalog {
+    /// Of two tools with one name the first stays.
+    #[must_use]
+    pub fn new(tools: impl IntoIterator<Item = Arc<Tool>>) -> Self {
+        let mut catalog = Self::default();
+        for tool in tools {
+            catalog.tools.entry(tool.name.clone()).or_insert(tool);
+        }
+        catalog
+    }
+
+    #[must_use]
+    pub fn get(&self, name: &ToolName) -> Option<&Arc<Tool>> {
+        self.tools.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Tool>> {
+        self.tools.values()
+    }
+
+    pub fn of_provider<'a>(&'a self, provider: &'a Alias) -> impl Iterator<Item = &'a Arc<Tool>> {
+        self.iter().filter(move |it| it.name.alias() == provider)
+    }
+
+    /// What is wanted of it, in an order that stays the same, so that a server's prompt cache holds. What policy
+    /// denies is left out.
+    #[must_use]
+    pub fn offer(&self, policy: &Policy, wanted: impl Fn(&Tool) -> bool) -> Offer {
+        let mut offer = Offer::default();
+        for tool in self.tools.values() {
+            if policy.deny.covering(&tool.name).is_some() || !wanted(tool) {
+                continue;
+            }
+            let wire = on_the_wire(&tool.name.to_string());
+            offer.by_wire.insert(wire.clone(), offer.tools.len());
+            offer.tools.push((wire, tool.clone()));
+        }
+        offer
+    }
+
+    /// Rules that speak of nothing that is known (AUT-2).
+    #[must_use]
+    pub fn unknown_to<'a>(&self, rules: impl IntoIterator<Item = &'a Pattern>) -> Vec<&'a Pattern> {
+        let known = |it: &Pattern| match it {
+            Pattern::Tool(name) => self.tools.contains_key(name),
+            Pattern::Provider(alias) => self.of_provider(alias).next().is_some(),
+        };
+        rules.into_iter().filter(|it| !known(it)).collect()
+    }
+}
+
+impl Offer {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// Names as they go out, with their tools.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Tool)> {
+        self.tools
+            .iter()
+            .map(|(wire, tool)| (wire.as_str(), &**tool))
+    }
+
+    /// The real name of what a model called, if it was offered. A model may use the real name too.
+    #[must_use]
+    pub fn real_name(&self, called: &str) -> Option<&ToolName> {
+        let by_wire = self.by_wire.get(called).and_then(|it| self.tools.get(*it));
+        if let Some((_, tool)) = by_wire {
+            return Some(&tool.name);
+        }
+        let name: ToolName = called.parse().ok()?;
+        let (_, tool) = self.tools.iter().find(|(_, it)| it.name == name)?;
+        Some(&tool.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::access::Access;
+    use crate::core::policy::Patterns;
+    use crate::core::tool::tests::tool;
+
+    fn catalog() -> Catalog {
+        let names = ["git__log", "fs__read", "fs__rm.all"];
+        Catalog::new(names.map(|it| Arc::new(tool(it, Access::Read))))
+    }
+
+    #[test]
+    fn what_policy_denies_is_not_offered() {
+        let policy = Policy {
+            deny: Patterns::new(["fs__read".parse().unwrap()]),
+            ..Policy::default()
+        };
+        let offer = catalog().offer(&policy, |_| true);
+        let names: Vec<&str> = offer.iter().map(|(wire, _)| wire).collect();
+        assert_eq!(2, names.len());
+        assert!(names[0].starts_with("fs__rm_all_x") && names[1] == "git__log");
+        for (called, real) in [
+            (names[0], Some("fs__rm.all")),
+            ("fs__rm.all", Some("fs__rm.all")),
+            ("git__log", Some("git__log")),
+            ("fs__read", None),
+            ("log", None),
+        ] {
+            assert_eq!(
+                real,
+                offer.real_name(called).map(ToString::to_string).as_deref()
+            );
+        }
+    }
+
+    #[test]
+    fn a_rule_about_nothing_is_noticed() {
+        let rules: Vec<Pattern> = ["fs__*", "fs__read", "fs__raed", "web__*"]
+            .map(|it| it.parse().unwrap())
+            .to_vec();
+        let unknown = catalog()
+            .unknown_to(&rules)
+            .into_iter()
+            .map(ToString::to_string);
+        assert_eq!(vec!["fs__raed", "web__*"], unknown.collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,208 @@
+//! A question to a person, as a fact: what would run, and what became of it (AUT-4, R3).
+//!
+//! The serde attributes spell the stored form out, as in [`super::event`].
+
+use aish_proto::id::{ClientId, ConfirmId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::access::Access;
+use super::event::At;
+use super::policy::Patterns;
+use super::tool::Sha;
+use super::tool_name::ToolName;
+
+/// What is asked. It runs what `digest` is of, or nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Confirm {
+    #[serde(rename = "id")]
+    pub id: ConfirmId,
+    /// Counts the confirms of a conversation from 1; people say `c7`.
+    #[serde(rename = "number")]
+    pub number: u32,
+    #[serde(rename = "kind")]
+    pub kind: ConfirmKind,
+    #[serde(rename = "title")]
+    pub title: String,
+    /// The call of the model's message that waits for it.
+    #[serde(rename = "call")]
+    pub call: String,
+    #[serde(rename = "tool")]
+    pub tool: ToolName,
+    /// One JSON object in its canonical spelling: the bytes that run.
+    #[serde(rename = "arguments")]
+    pub arguments: String,
+    #[serde(rename = "cwd")]
+    pub cwd: String,
+    /// Where it runs.
+    #[serde(rename = "server")]
+    pub server: String,
+    #[serde(rename = "digest")]
+    pub digest: Sha,
+    /// The tool as it was when this was asked.
+    #[serde(rename = "definition")]
+    pub definition: Value,
+    #[serde(rename = "definition_digest")]
+    pub definition_digest: Sha,
+    /// The tool as it was when it was approved, where it changed since.
+    #[serde(rename = "approved_definition", default)]
+    pub approved_definition: Option<Value>,
+    #[serde(rename = "needs")]
+    pub needs: Access,
+    /// The level that the provider would get.
+    #[serde(rename = "raise_to", default)]
+    pub raise_to: Option<Access>,
+    #[serde(rename = "why")]
+    pub why: String,
+    #[serde(rename = "options")]
+    pub options: Vec<Decision>,
+    /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
+    #[serde(rename = "expires_at", default)]
+    pub expires_at: Option<At>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ConfirmKind {
+    #[serde(rename = "tool")]
+    Tool,
+}
+
+/// What a person may answer (AUT-5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Decision {
+    /// This call.
+    #[serde(rename = "allow_once")]
+    AllowOnce,
+    /// This definition of this tool, in this conversation; with the level that the confirm showed.
+    #[serde(rename = "allow_conversation")]
+    AllowConversation,
+    /// All tools of its provider as they are now, in this conversation; with the level that the confirm showed.
+    #[serde(rename = "allow_provider")]
+    AllowProvider,
+    /// This call, and the provider gets the level that the confirm showed; later calls are asked about.
+    #[serde(rename = "raise_only")]
+    RaiseOnly,
+    #[serde(rename = "deny")]
+    Deny,
+    /// This call with other arguments; the model is told.
+    #[serde(rename = "edit")]
+    Edit,
+    /// Denies, and ends the turn.
+    #[serde(rename = "abort")]
+    Abort,
+}
+
+/// What became of a confirm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fate {
+    #[serde(rename = "allowed")]
+    Allowed,
+    #[serde(rename = "denied")]
+    Denied,
+    /// Nobody answered in time.
+    #[serde(rename = "expired")]
+    Expired,
+    /// Its turn was cancelled, or the tool is not what was asked about any more.
+    #[serde(rename = "cancelled")]
+    Cancelled,
+}
+
+/// The end of a confirm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Resolution {
+    #[serde(rename = "confirm")]
+    pub confirm: ConfirmId,
+    #[serde(rename = "fate")]
+    pub fate: Fate,
+    #[serde(rename = "decision", default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Person>,
+    #[serde(rename = "reason", default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The arguments that run instead, canonical.
+    #[serde(rename = "edited", default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<String>,
+    /// How long it was open; not said where its turn ended under it.
+    #[serde(rename = "waited_ms", default, skip_serializing_if = "Option::is_none")]
+    pub waited_ms: Option<u64>,
+    /// Definitions that run unasked in this conversation from now on.
+    #[serde(rename = "approved", default, skip_serializing_if = "Vec::is_empty")]
+    pub approved: Vec<(ToolName, Sha)>,
+}
+
+/// Who answered: the socket says which process and user, the client which terminal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Person {
+    #[serde(rename = "client")]
+    pub client: ClientId,
+    #[serde(rename = "name")]
+    pub name: String,
+    #[serde(rename = "tty", default)]
+    pub tty: Option<String>,
+    #[serde(rename = "pid", default)]
+    pub pid: Option<u32>,
+    #[serde(rename = "uid", default)]
+    pub uid: Option<u32>,
+}
+
+/// What the asker of a turn wants done where a person would have to be asked (AUT-7).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnConfirm {
+    #[serde(rename = "then", default)]
+    pub then: Then,
+    /// Runs unasked, in this turn only.
+    #[serde(rename = "allow", default)]
+    pub allow: Patterns,
+    /// How long a confirm of this turn waits, whoever is attached.
+    #[serde(rename = "timeout_ms", default)]
+    pub timeout_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Then {
+    #[default]
+    #[serde(rename = "ask")]
+    Ask,
+    /// Ask if a person is attached, else deny (R6).
+    #[serde(rename = "ask_attended")]
+    AskAttended,
+    #[serde(rename = "deny")]
+    Deny,
+}
+
+/// Why a call did not run though it could have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Denial {
+    #[serde(rename = "person")]
+    Person,
+    #[serde(rename = "policy")]
+    Policy,
+    #[serde(rename = "expired")]
+    Expired,
+    #[serde(rename = "no_approver")]
+    NoApprover,
+}
+
+impl Decision {
+    #[must_use]
+    pub fn allows(self) -> bool {
+        match self {
+            Self::AllowOnce
+            | Self::AllowConversation
+            | Self::AllowProvider
+            | Self::RaiseOnly
+            | Self::Edit => true,
+            Self::Deny | Self::Abort => false,
+        }
+    }
+
+    /// Whether the provider gets the level that the confirm showed.
+    #[must_use]
+    pub fn raises(self) -> bool {
+        match self {
+            Self::AllowConversation | Self::AllowProvider | Self::RaiseOnly => true,
+            Self::AllowOnce | Self::Deny | Self::Edit | Self::Abort => false,
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Every call passes here before anything runs: is it a call at all, of a tool that was offered, and may it run?
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use aish_proto::id::ConfirmId;
+use serde_json::{Map, Value};
+
+use super::canonical::canonical;
+use super::catalog::{Catalog, Offer};
+use super::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
+use super::event::At;
+use super::policy::{Grants, Patterns, Policy, Question, Verdict, Why, decide};
+use super::reply::ToolCall;
+use super::tool::{Sha, Tool};
+
+/// All that a judgement is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Gate<'a> {
+    pub catalog: &'a Catalog,
+    /// What the request that led to the calls offered.
+    pub offer: &'a Offer,
+    pub policy: &'a Policy,
+    pub grants: &'a Grants,
+    pub on_confirm: &'a OnConfirm,
+    /// What attached clients allowed for as long as they are there.
+    pub client: &'a Patterns,
+    pub attended: Attended,
+    pub cwd: &'a str,
+    pub now: At,
+    /// Names the next confirm.
+    pub next: (ConfirmId, u32),
+}
+
+/// Whether a person is attached who could answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attended {
+    ByPerson,
+    ByNobody,
+}
+
+/// What the gate says of one call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judged {
+    Run(Go),
+    Ask(Box<Confirm>),
+    /// It does not run; this is its reply.
+    Refuse {
+        denial: Option<Denial>,
+        content: String,
+    },
+}
+
+/// A call that may run, as it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Go {
+    pub tool: Arc<Tool>,
+    pub arguments: Map<String, Value>,
+    pub digest: Sha,
+    /// What lets it through.
+    pub rule: String,
+}
+
+impl Gate<'_> {
+    #[must_use]
+    pub fn judge(&self, call: &ToolCall) -> Judged {
+        let arguments = match parse(call) {
+            Ok(arguments) => arguments,
+            Err(why) => {
+                let content = format!("[aish] tool arguments not parseable as JSON: {why}");
+                return refuse(None, content);
+            }
+        };
+        let Some(tool) = self.find(&call.name) else {
+            let content = format!("[aish] tool dispatch failed: unknown tool {}", call.name);
+            return refuse(None, content);
+        };
+        let question = Question {
+            tool,
+            grants: self.grants,
+            turn: &self.on_confirm.allow,
+            client: self.client,
+        };
+        let digest = tool.call_digest(&arguments, self.cwd);
+        match decide(question, self.policy) {
+            Verdict::Deny(rule) => {
+                let content = format!("[aish] denied by policy: {rule}");
+                refuse(Some(Denial::Policy), content)
+            }
+            Verdict::Allow(rule) if self.offered(tool) => Judged::Run(Go {
+                tool: tool.clone(),
+                arguments,
+                digest,
+                rule: rule.to_string(),
+            }),
+            Verdict::Ask(why) if self.offered(tool) => {
+                self.ask(call, tool, &arguments, digest, &why)
+            }
+            Verdict::Allow(_) | Verdict::Ask(_) => {
+                let content = format!("[aish] tool dispatch failed: unknown tool {}", call.name);
+                refuse(None, content)
+            }
+        }
+    }
+
+    /// A call that a person has just approved: the same checks, and it runs if it is what was approved.
+    #[must_use]
+    pub fn approved(&self, call: &ToolCall, digest: Sha) -> Judged {
+        // Whoever answered was there, attached or not.
+        let on_confirm = OnConfirm {
+            then: Then::Ask,
+            ..self.on_confirm.clone()
+        };
+        let gate = Gate {
+            on_confirm: &on_confirm,
+            ..*self
+        };
+        match gate.judge(call) {
+            Judged::Ask(confirm) if confirm.digest == digest => {
+                match (parse(call), self.find(&call.name)) {
+                    (Ok(arguments), Some(tool)) => Judged::Run(Go {
+                        tool: tool.clone(),
+                        arguments,
+                        digest,
+                        rule: "approved by a person".to_owned(),
+                    }),
+                    (Ok(_) | Err(_), _) => Judged::Ask(confirm),
+                }
+            }
+            other @ (Judged::Ask(_) | Judged::Run(_) | Judged::Refuse { .. }) => other,
+        }
+    }
+
+    /// What the call would be bound to now, if it is one.
+    #[must_use]
+    pub fn digest(&self, call: &ToolCall) -> Option<Sha> {
+        let arguments = parse(call).ok()?;
+        Some(self.find(&call.name)?.call_digest(&arguments, self.cwd))
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<Tool>> {
+        let offered = self.offer.real_name(name);
+        let name = offered.cloned().or_else(|| name.parse().ok())?;
+        self.catalog.get(&name)
+    }
+
+    fn offered(&self, tool: &Tool) -> bool {
+        self.offer.real_name(&tool.name.to_string()).is_some()
+    }
+
+    fn ask(
+        &self,
+        call: &ToolCall,
+        tool: &Tool,
+        arguments: &Map<String, Value>,
+        digest: Sha,
+        why: &Why,
+    ) -> Judged {
+        match (self.on_confirm.then, self.attended) {
+            (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}
+            (Then::AskAttended, Attended::ByNobody) => {
+                let mut content = "[aish] denied: nobody is attached who could allow it".to_owned();
+                add_upgrade(&mut content, tool, why);
+                return refuse(Some(Denial::NoApprover), content);
+            }
+            (Then::Deny, _) => {
+                let mut content = "[aish] denied by policy: --confirm=deny".to_owned();
+                add_upgrade(&mut content, tool, why);
+                return refuse(Some(Denial::NoApprover), content);
+            }
+        }
+        let raise_to = why.raise_to();
+        let timeout = self.on_confirm.timeout_ms;
+        let expires_at = timeout.map(|it| At(self.now.0.saturating_add_unsigned(it)));
+        let (id, number) = self.next;
+        let mut options = vec![
+            Decision::AllowOnce,
+            Decision::AllowConversation,
+            Decision::AllowProvider,
+        ];
+        if raise_to.is_some() {
+            options.push(Decision::RaiseOnly);
+        }
+        options.extend([Decision::Deny, Decision::Edit, Decision::Abort]);
+        Judged::Ask(Box::new(Confirm {
+            id,
+            number,
+            kind: ConfirmKind::Tool,
+            title: tool.name.to_string(),
+            call: call.id.clone(),
+            tool: tool.name.clone(),
+            arguments: spelled(arguments),
+            cwd: self.cwd.to_owned(),
+            server: tool.place.to_string(),
+            digest,
+            definition: tool.definition(),
+            definition_digest: tool.definition_digest(),
+            approved_definition: None,
+            needs: self.policy.needs(tool),
+            raise_to,
+            why: why.text(&tool.name),
+            options,
+            expires_at,
+        }))
+    }
+}
+
+/// The bytes of a call's arguments, as they are shown, hashed and run.
+#[must_use]
+pub fn spelled(arguments: &Map<String, Value>) -> String {
+    canonical(&Value::Object(arguments.clone()))
+}
+
+fn parse(call: &ToolCall) -> Result<Map<String, Value>, String> {
+    match &call.broken {
+        Some(why) => Err(why.clone()),
+        None => serde_json::from_str(&call.arguments).map_err(|error| error.to_string()),
+    }
+}
+
+/// PRM-3: how the level could be raised.
+fn add_upgrade(content: &mut String, tool: &Tool, why: &Why) {
+    if let Some(level) = why.raise_to() {
+        let _never_fails = write!(
+            content,
+            ". {}; a person can do that with: aishctl perm grant {} {}",
+            why.text(&tool.name),
+            tool.name.alias(),
+            level.number()
+        );
+    }
+}
+
+fn refuse(denial: Option<Denial>, content: String) -> Judged {
+    Judged::Refuse { denial, content }
+}
+
+#[cfg(test)]
+mod tests;

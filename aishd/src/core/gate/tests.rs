@@ -1,0 +1,175 @@
+use super::*;
+use crate::core::access::Access;
+use crate::core::tool::tests::tool;
+
+fn call(name: &str, arguments: &str) -> ToolCall {
+    ToolCall {
+        id: "1".to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+        broken: None,
+        extra: Map::new(),
+    }
+}
+
+fn with_gate<T>(on_confirm: &OnConfirm, attended: Attended, work: impl FnOnce(Gate<'_>) -> T) -> T {
+    let rm = tool("fs__rm", Access::Execute);
+    let secret = tool("fs__secret", Access::Read);
+    let catalog = Catalog::new([Arc::new(rm), Arc::new(secret)]);
+    let policy = Policy {
+        deny: Patterns::new(["fs__secret".parse().unwrap()]),
+        ..Policy::default()
+    };
+    let offer = catalog.offer(&policy, |_| true);
+    work(Gate {
+        catalog: &catalog,
+        offer: &offer,
+        policy: &policy,
+        grants: &Grants::default(),
+        on_confirm,
+        client: &Patterns::default(),
+        attended,
+        cwd: "/work",
+        now: At(1_000),
+        next: (ConfirmId::from_bytes([1; 16]), 4),
+    })
+}
+
+#[track_caller]
+fn check(call: &ToolCall, on_confirm: &OnConfirm, attended: Attended, expected: &str) {
+    let judged = with_gate(on_confirm, attended, |gate| gate.judge(call));
+    let said = match judged {
+        Judged::Run(go) => format!("run {}: {}", spelled(&go.arguments), go.rule),
+        Judged::Ask(confirm) => format!("ask {}: {}", confirm.arguments, confirm.why),
+        Judged::Refuse { denial, content } => format!("{denial:?} {content}"),
+    };
+    assert_eq!(expected, said);
+}
+
+fn on(then: Then) -> OnConfirm {
+    OnConfirm {
+        then,
+        ..OnConfirm::default()
+    }
+}
+
+/// MCP-10: every flavour has its own words.
+#[test]
+fn what_is_no_call_is_refused_with_a_reason() {
+    let ask = OnConfirm::default();
+    let by = Attended::ByPerson;
+    let broken = ToolCall {
+        broken: Some("the arguments are JSON, but no object".to_owned()),
+        ..call("fs__rm", "{}")
+    };
+    check(
+        &broken,
+        &ask,
+        by,
+        "None [aish] tool arguments not parseable as JSON: the arguments are JSON, but no object",
+    );
+    check(
+        &call("fs__mv", "{}"),
+        &ask,
+        by,
+        "None [aish] tool dispatch failed: unknown tool fs__mv",
+    );
+    check(
+        &call("rm", "{}"),
+        &ask,
+        by,
+        "None [aish] tool dispatch failed: unknown tool rm",
+    );
+    check(
+        &call("fs__secret", "{}"),
+        &ask,
+        by,
+        "Some(Policy) [aish] denied by policy: permissions.deny fs__secret",
+    );
+}
+
+/// AUT-7, R6: no terminal and nobody attached means no consent.
+#[test]
+fn a_person_is_asked_where_one_can_be() {
+    let call = call("fs__rm", r#"{ "b": 2, "a": "\u0031" }"#);
+    let asked = r#"ask {"a":"1","b":2}: Permission upgrade required for fs: level 1 → 3"#;
+    let upgrade = ". Permission upgrade required for fs: level 1 → 3; a person can do that with: aishctl perm grant fs 3";
+    check(&call, &on(Then::Ask), Attended::ByNobody, asked);
+    check(&call, &on(Then::AskAttended), Attended::ByPerson, asked);
+    check(
+        &call,
+        &on(Then::AskAttended),
+        Attended::ByNobody,
+        &format!("Some(NoApprover) [aish] denied: nobody is attached who could allow it{upgrade}"),
+    );
+    check(
+        &call,
+        &on(Then::Deny),
+        Attended::ByPerson,
+        &format!("Some(NoApprover) [aish] denied by policy: --confirm=deny{upgrade}"),
+    );
+    let allow = OnConfirm {
+        allow: Patterns::new(["fs__*".parse().unwrap()]),
+        ..on(Then::Deny)
+    };
+    check(
+        &call,
+        &allow,
+        Attended::ByNobody,
+        r#"run {"a":"1","b":2}: allowed for this turn fs__*"#,
+    );
+}
+
+/// R3, AUT-6: the bytes that are shown are those that are hashed and run.
+#[test]
+fn a_yes_is_for_exactly_what_was_shown() {
+    with_gate(&on(Then::AskAttended), Attended::ByPerson, |gate| {
+        let asked = call("fs__rm", r#"{"path":"/a"}"#);
+        let Judged::Ask(confirm) = gate.judge(&asked) else {
+            panic!("it asks")
+        };
+        assert_eq!(r#"{"path":"/a"}"#, confirm.arguments);
+        assert_eq!(
+            (4, Some(Access::Execute)),
+            (confirm.number, confirm.raise_to)
+        );
+        let alone = Gate {
+            attended: Attended::ByNobody,
+            ..gate
+        };
+        let Judged::Run(go) = alone.approved(&asked, confirm.digest) else {
+            panic!("it was approved, by whoever could")
+        };
+        assert_eq!(
+            (confirm.digest, "approved by a person"),
+            (go.digest, go.rule.as_str())
+        );
+        let other = call("fs__rm", r#"{"path":"/b"}"#);
+        assert!(matches!(
+            gate.approved(&other, confirm.digest),
+            Judged::Ask(_)
+        ));
+        let elsewhere = Gate { cwd: "/", ..gate };
+        assert!(matches!(
+            elsewhere.approved(&asked, confirm.digest),
+            Judged::Ask(_)
+        ));
+        let denied = call("fs__secret", "{}");
+        let judged = gate.approved(&denied, confirm.digest);
+        assert!(matches!(judged, Judged::Refuse { .. }), "{judged:?}");
+    });
+}
+
+#[test]
+fn a_turn_can_limit_how_long_it_waits() {
+    let on_confirm = OnConfirm {
+        timeout_ms: Some(30_000),
+        ..OnConfirm::default()
+    };
+    with_gate(&on_confirm, Attended::ByNobody, |gate| {
+        let Judged::Ask(confirm) = gate.judge(&call("fs__rm", "{}")) else {
+            panic!("it asks")
+        };
+        assert_eq!(Some(At(31_000)), confirm.expires_at);
+    });
+}

@@ -1,0 +1,332 @@
+//! The one decision about every effect (AUT-1): allowed, asked about, or denied, and by which rule.
+//!
+//! Rules are looked up and never searched through, so ten thousand of them cost what one does. No rule is a
+//! pattern beyond `alias__*`, so that none says more than it shows (AUT-2).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::access::Access;
+use super::tool::{Reach, Sha, Tool};
+use super::tool_name::{Alias, ToolName};
+
+/// A day.
+const UNATTENDED_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// One tool, or all of a provider: `fs__read_file`, `fs__*`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Pattern {
+    Tool(ToolName),
+    Provider(Alias),
+}
+
+/// What is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub deny: Patterns,
+    /// False takes an exact name out of what its provider is allowed.
+    pub auto_approve: HashMap<Pattern, bool>,
+    pub providers: HashMap<Alias, ProviderRule>,
+    /// Levels that calls need, where the configuration knows better than the tool's provider.
+    pub needs: HashMap<ToolName, Access>,
+    /// Whether the daemon's own tools are offered.
+    pub builtin_tools: bool,
+    /// How long a confirm waits while nobody is attached.
+    pub unattended_ms: u64,
+}
+
+/// A set of rules that are alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Patterns(BTreeSet<Pattern>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProviderRule {
+    /// What it has in a conversation where nobody changed it.
+    pub level: Access,
+    /// No call may need more.
+    pub max_level: Access,
+}
+
+/// What people have granted in one conversation. Kept in its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grants {
+    #[serde(rename = "levels", default)]
+    pub levels: BTreeMap<Alias, Access>,
+    /// "Always", for exactly this definition (AUT-3).
+    #[serde(rename = "approved", default)]
+    pub approved: BTreeMap<ToolName, Sha>,
+}
+
+/// What one decision is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub tool: &'a Tool,
+    pub grants: &'a Grants,
+    /// What the asker allowed for this turn (`--confirm=allow:NAME`).
+    pub turn: &'a Patterns,
+    /// What an attached client allowed for as long as it is there.
+    pub client: &'a Patterns,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Allow(Rule),
+    Ask(Why),
+    Deny(Rule),
+}
+
+/// What decided. Its text stands in the audit trail and in the model's reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    Denied(Pattern),
+    MaxLevel {
+        provider: Alias,
+        max: Access,
+        needs: Access,
+    },
+    /// The call cannot reach beyond its conversation.
+    OwnConversation,
+    AutoApprove(Pattern),
+    ThisTurn(Pattern),
+    Client(Pattern),
+    /// A person said "always" to this definition.
+    Always,
+}
+
+/// Why a person is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Every call is asked about (AUT-2).
+    EveryCall,
+    /// The provider has less than the call needs (PRM-3).
+    Level { has: Access, needs: Access },
+    /// It was approved, and is not what it was (AUT-3). The level may be too low besides.
+    Changed {
+        approved: Sha,
+        has: Access,
+        needs: Access,
+    },
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            deny: Patterns::default(),
+            auto_approve: HashMap::new(),
+            providers: HashMap::new(),
+            needs: HashMap::new(),
+            builtin_tools: false,
+            unattended_ms: UNATTENDED_MS,
+        }
+    }
+}
+
+impl Patterns {
+    #[must_use]
+    pub fn new(patterns: impl IntoIterator<Item = Pattern>) -> Self {
+        Self(patterns.into_iter().collect())
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Pattern> {
+        self.0.iter()
+    }
+
+    /// The rule that covers a tool; the exact one first.
+    #[must_use]
+    pub fn covering(&self, tool: &ToolName) -> Option<&Pattern> {
+        let [exact, provider] = Pattern::covering(tool);
+        self.0.get(&exact).or_else(|| self.0.get(&provider))
+    }
+}
+
+impl Pattern {
+    /// The two rules that could speak of a tool.
+    fn covering(tool: &ToolName) -> [Self; 2] {
+        [
+            Self::Tool(tool.clone()),
+            Self::Provider(tool.alias().clone()),
+        ]
+    }
+}
+
+impl Policy {
+    #[must_use]
+    pub fn needs(&self, tool: &Tool) -> Access {
+        self.needs.get(&tool.name).copied().unwrap_or(tool.needs)
+    }
+
+    /// The level that a provider has in a conversation.
+    #[must_use]
+    pub fn level(&self, provider: &Alias, grants: &Grants) -> Access {
+        let granted = grants.levels.get(provider).copied();
+        let default = self.providers.get(provider).map(|it| it.level);
+        granted.or(default).unwrap_or_default()
+    }
+
+    fn auto_approves(&self, tool: &ToolName) -> Option<Pattern> {
+        let found = Pattern::covering(tool)
+            .into_iter()
+            .find_map(|it| Some((self.auto_approve.get(&it).copied()?, it)));
+        found.and_then(|(approves, pattern)| approves.then_some(pattern))
+    }
+}
+
+/// Deny rules, the highest level, what allows this call without a question, the level, and else a question.
+#[must_use]
+pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
+    let Question {
+        tool,
+        grants,
+        turn,
+        client,
+    } = question;
+    let provider = tool.name.alias();
+    if let Some(pattern) = policy.deny.covering(&tool.name) {
+        return Verdict::Deny(Rule::Denied(pattern.clone()));
+    }
+    let needs = policy.needs(tool);
+    if let Some(rule) = policy.providers.get(provider)
+        && needs > rule.max_level
+    {
+        return Verdict::Deny(Rule::MaxLevel {
+            provider: provider.clone(),
+            max: rule.max_level,
+            needs,
+        });
+    }
+    if tool.reach == Reach::Conversation {
+        return Verdict::Allow(Rule::OwnConversation);
+    }
+    if let Some(pattern) = policy.auto_approves(&tool.name) {
+        return Verdict::Allow(Rule::AutoApprove(pattern));
+    }
+    if let Some(pattern) = turn.covering(&tool.name) {
+        return Verdict::Allow(Rule::ThisTurn(pattern.clone()));
+    }
+    if let Some(pattern) = client.covering(&tool.name) {
+        return Verdict::Allow(Rule::Client(pattern.clone()));
+    }
+    let has = policy.level(provider, grants);
+    let approved = grants.approved.get(&tool.name).copied();
+    match approved {
+        Some(approved) if approved != tool.definition_digest() => Verdict::Ask(Why::Changed {
+            approved,
+            has,
+            needs,
+        }),
+        Some(_) | None if has < needs => Verdict::Ask(Why::Level { has, needs }),
+        Some(_) => Verdict::Allow(Rule::Always),
+        None => Verdict::Ask(Why::EveryCall),
+    }
+}
+
+impl Why {
+    /// The level that the provider would have to be raised to.
+    #[must_use]
+    pub fn raise_to(&self) -> Option<Access> {
+        match self {
+            Self::EveryCall => None,
+            Self::Level { has, needs } | Self::Changed { has, needs, .. } => {
+                (has < needs).then_some(*needs)
+            }
+        }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self, tool: &ToolName) -> String {
+        match self {
+            Self::EveryCall => "every call is asked about".to_owned(),
+            Self::Level { has, needs } => format!(
+                "Permission upgrade required for {}: level {} → {}",
+                tool.alias(),
+                has.number(),
+                needs.number()
+            ),
+            Self::Changed { .. } => {
+                "the tool's definition changed since it was approved here".to_owned()
+            }
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Denied(pattern) => write!(f, "permissions.deny {pattern}"),
+            Self::MaxLevel {
+                provider,
+                max,
+                needs,
+            } => write!(
+                f,
+                "max_level of {provider} is {} and the call needs {}",
+                max.number(),
+                needs.number()
+            ),
+            Self::OwnConversation => f.write_str("reads only its own conversation"),
+            Self::AutoApprove(pattern) => write!(f, "mcp.auto_approve {pattern}"),
+            Self::ThisTurn(pattern) => write!(f, "allowed for this turn {pattern}"),
+            Self::Client(pattern) => write!(f, "allowed by an attached client {pattern}"),
+            Self::Always => f.write_str("always, in this conversation"),
+        }
+    }
+}
+
+/// A text that is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no tool and no whole provider")]
+pub struct NoPattern(pub String);
+
+impl FromStr for Pattern {
+    type Err = NoPattern;
+
+    fn from_str(text: &str) -> Result<Self, NoPattern> {
+        let none = || NoPattern(text.to_owned());
+        if let Some(alias) = text.strip_suffix("__*") {
+            return alias.parse().map(Self::Provider).map_err(|_| none());
+        }
+        let name: ToolName = text.parse().map_err(|_| none())?;
+        // A star that is no whole provider would be read as one by people.
+        if name.tool().contains('*') {
+            return Err(none());
+        }
+        Ok(Self::Tool(name))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool(name) => name.fmt(f),
+            Self::Provider(alias) => write!(f, "{alias}__*"),
+        }
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = NoPattern;
+
+    fn try_from(text: String) -> Result<Self, NoPattern> {
+        text.parse()
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+use super::*;
+use crate::core::tool::tests::tool;
+
+/// Says what is decided about `fs__rm`, a tool that needs level 3, with these rules.
+#[track_caller]
+fn check(rules: &[&str], expected: &str) {
+    let rm = tool("fs__rm", Access::Execute);
+    let mut policy = Policy::default();
+    let mut grants = Grants::default();
+    let (mut turn, mut client) = (vec![], vec![]);
+    let mut deny = vec![];
+    let number = |it: &str| Access::from_number(it.parse().unwrap()).unwrap();
+    for rule in rules {
+        match rule.split(' ').collect::<Vec<_>>()[..] {
+            ["deny", pattern] => deny.push(pattern.parse().unwrap()),
+            ["auto", pattern] => {
+                policy.auto_approve.insert(pattern.parse().unwrap(), true);
+            }
+            ["never-auto", pattern] => {
+                policy.auto_approve.insert(pattern.parse().unwrap(), false);
+            }
+            ["turn", pattern] => turn.push(pattern.parse().unwrap()),
+            ["client", pattern] => client.push(pattern.parse().unwrap()),
+            ["max", max] => {
+                let (level, max_level) = (Access::Read, number(max));
+                let rule = ProviderRule { level, max_level };
+                policy.providers.insert("fs".parse().unwrap(), rule);
+            }
+            ["level", level] => {
+                grants.levels.insert("fs".parse().unwrap(), number(level));
+            }
+            ["needs", level] => {
+                policy.needs.insert(rm.name.clone(), number(level));
+            }
+            ["always"] => {
+                grants
+                    .approved
+                    .insert(rm.name.clone(), rm.definition_digest());
+            }
+            ["always-another"] => {
+                grants.approved.insert(rm.name.clone(), Sha([7; 32]));
+            }
+            _ => panic!("bad rule {rule}"),
+        }
+    }
+    policy.deny = Patterns::new(deny);
+    let question = Question {
+        tool: &rm,
+        grants: &grants,
+        turn: &Patterns::new(turn),
+        client: &Patterns::new(client),
+    };
+    let said = match decide(question, &policy) {
+        Verdict::Allow(rule) => format!("allow: {rule}"),
+        Verdict::Deny(rule) => format!("deny: {rule}"),
+        Verdict::Ask(why) => match why.raise_to() {
+            None => format!("ask: {}", why.text(&rm.name)),
+            Some(level) => format!("ask, raise to {}: {}", level.number(), why.text(&rm.name)),
+        },
+    };
+    assert_eq!(expected, said, "{rules:?}");
+}
+
+/// PRM-1, PRM-3: enough level never means consent.
+#[test]
+fn a_call_is_asked_about_unless_a_person_said_otherwise() {
+    let raise = "ask, raise to 3: Permission upgrade required for fs: level 1 → 3";
+    check(&[], raise);
+    check(
+        &["level 2"],
+        "ask, raise to 3: Permission upgrade required for fs: level 2 → 3",
+    );
+    check(&["level 3"], "ask: every call is asked about");
+    check(&["needs 1"], "ask: every call is asked about");
+    check(&["always"], raise);
+    check(
+        &["always", "level 3"],
+        "allow: always, in this conversation",
+    );
+}
+
+/// AUT-3.
+#[test]
+fn an_approval_holds_for_what_was_approved() {
+    check(
+        &["always-another", "level 3"],
+        "ask: the tool's definition changed since it was approved here",
+    );
+    check(
+        &["always-another"],
+        "ask, raise to 3: the tool's definition changed since it was approved here",
+    );
+}
+
+/// AUT-1: the order of spec 00.
+#[test]
+fn what_denies_comes_before_what_allows() {
+    check(
+        &[
+            "deny fs__*",
+            "auto fs__rm",
+            "always",
+            "level 3",
+            "turn fs__rm",
+        ],
+        "deny: permissions.deny fs__*",
+    );
+    check(
+        &["deny fs__rm", "deny fs__*"],
+        "deny: permissions.deny fs__rm",
+    );
+    check(
+        &["max 2", "auto fs__rm"],
+        "deny: max_level of fs is 2 and the call needs 3",
+    );
+    check(
+        &["max 2", "needs 2", "auto fs__*"],
+        "allow: mcp.auto_approve fs__*",
+    );
+}
+
+/// AUT-2: auto-approve grants the level for that call.
+#[test]
+fn what_is_approved_beforehand_runs_unasked() {
+    check(&["auto fs__rm"], "allow: mcp.auto_approve fs__rm");
+    check(&["auto fs__*"], "allow: mcp.auto_approve fs__*");
+    check(&["turn fs__*"], "allow: allowed for this turn fs__*");
+    check(
+        &["client fs__rm"],
+        "allow: allowed by an attached client fs__rm",
+    );
+    let asked = "ask, raise to 3: Permission upgrade required for fs: level 1 → 3";
+    check(&["auto fs__*", "never-auto fs__rm"], asked);
+    check(
+        &["auto fs__r", "auto f__rm", "deny fs__rmdir", "turn fsx__*"],
+        asked,
+    );
+}
+
+#[test]
+fn a_rule_is_a_name_or_a_whole_provider() {
+    for (text, good) in [
+        ("fs__read", true),
+        ("fs__*", true),
+        ("fs__a.b", true),
+        ("*", false),
+        ("fs__", false),
+        ("fs_*", false),
+        ("fs__r*", false),
+        ("*__read", false),
+        ("fs.*", false),
+        ("fs__*__*", false),
+    ] {
+        let pattern = text.parse::<Pattern>();
+        assert_eq!(good, pattern.is_ok(), "{text}");
+        if let Ok(pattern) = pattern {
+            assert_eq!(text, pattern.to_string());
+        }
+    }
+}
+
+/// Whatever is added to what allows, a denial stays one; and nothing but what speaks of the tool changes anything.
+#[test]
+fn ten_thousand_rules_about_others_decide_nothing() {
+    let rm = tool("fs__rm", Access::Execute);
+    let others = (0..10_000).map(|it| format!("p{it}__*").parse().unwrap());
+    let patterns = Patterns::new(others.collect::<Vec<_>>());
+    let policy = Policy {
+        auto_approve: patterns.iter().cloned().map(|it| (it, true)).collect(),
+        deny: patterns.clone(),
+        ..Policy::default()
+    };
+    let question = Question {
+        tool: &rm,
+        grants: &Grants::default(),
+        turn: &patterns,
+        client: &patterns,
+    };
+    let asked = Why::Level {
+        has: Access::Read,
+        needs: Access::Execute,
+    };
+    assert_eq!(Verdict::Ask(asked), decide(question, &policy));
+}

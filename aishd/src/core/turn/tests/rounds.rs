@@ -1,0 +1,359 @@
+//! Calls, confirms and replies.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn a_call_that_is_asked_about_waits_for_its_answer() {
+    check(
+        &["done 0 - a?", "answer yes", "tool a ok"],
+        &[
+            "> open 0",
+            "= says 0 \"\" +1",
+            "= asks c1 about a",
+            "= Allowed c1",
+            "= started a",
+            "> call a",
+            "= result a \"ok\"",
+            "> open 16",
+        ],
+    );
+    check(
+        &["done 0 - a?", "answer no"],
+        &[
+            "> open 0",
+            "= says 0 \"\" +1",
+            "= asks c1 about a",
+            "= Denied c1",
+            "= result a \"[aish] denied by user\"",
+            "> open 16",
+        ],
+    );
+    check(
+        &["done 0 - a? b", "answer no not on a Friday"],
+        &[
+            "> open 0",
+            "= says 0 \"\" +2",
+            "= asks c1 about a",
+            "= Denied c1",
+            "= result a \"[aish] denied by user: not on a Friday\"",
+            "= started b",
+            "> call b",
+        ],
+    );
+    check(
+        &["done 0 - a?", "answer expired", "answer yes"],
+        &[
+            "> open 0",
+            "= says 0 \"\" +1",
+            "= asks c1 about a",
+            "= Expired c1",
+            "= result a \"[aish] denied: nobody answered in time\"",
+            "> open 16",
+        ],
+    );
+}
+
+/// AUT-5: the model is told that somebody else chose the arguments.
+#[test]
+fn edited_arguments_run_and_the_model_is_told() {
+    check(
+        &["done 0 - a?", "answer edit {\"x\":1}", "tool a ok"],
+        &[
+            "> open 0",
+            "= says 0 \"\" +1",
+            "= asks c1 about a",
+            "= Allowed c1",
+            "= started a {\"x\":1}",
+            "> call a",
+            "= result a \"[aish] the user changed the arguments to {\\\"x\\\":1}; this is the result of that call\\nok\"",
+            "> open 16",
+        ],
+    );
+}
+
+/// R3: it runs what was approved, or it asks again.
+#[test]
+fn what_changed_under_an_approval_is_asked_about_again() {
+    for answer in ["answer other-digest", "answer withdrawn"] {
+        let fate = if answer.ends_with("withdrawn") {
+            "= Cancelled c1"
+        } else {
+            "= Allowed c1"
+        };
+        check(
+            &["done 0 - a?", answer],
+            &[
+                "> open 0",
+                "= says 0 \"\" +1",
+                "= asks c1 about a",
+                fate,
+                "= asks c2 about a",
+            ],
+        );
+    }
+}
+
+#[test]
+fn an_abort_ends_the_turn_and_answers_every_call() {
+    check(
+        &["done 0 so a? b", "answer abort"],
+        &[
+            "> open 0",
+            "= says 0 \"so\" +2",
+            "= asks c1 about a",
+            "= Denied c1",
+            "= result a \"[aish] denied by user\"",
+            "= result b \"[aish] the user ended the turn\"",
+            "= ended Denied \"so\"",
+        ],
+    );
+}
+
+#[test]
+fn a_cancel_takes_an_open_confirm_with_it() {
+    check(
+        &["done 0 - a? b", "cancel", "answer yes"],
+        &[
+            "> open 0",
+            "= says 0 \"\" +2",
+            "= asks c1 about a",
+            "= Cancelled c1",
+            "= result a \"[aish] cancelled by the user\"",
+            "= result b \"[aish] cancelled by the user\"",
+            "= ended Cancelled \"\"",
+            "> abandon",
+        ],
+    );
+}
+
+/// G7: what began and was not heard of again is unknown, whoever ended it.
+#[test]
+fn the_effect_of_a_call_that_was_stopped_is_unknown() {
+    check(
+        &["done 0 - a b", "shutdown", "tool a late"],
+        &[
+            "> open 0",
+            "= says 0 \"\" +2",
+            "= started a",
+            "> call a",
+            "= result a \"[aish] interrupted: the daemon ended while it ran; the effect of this call is unknown\"",
+            "= result b \"[aish] interrupted by a restart\"",
+            "= ended Interrupted \"\"",
+            "> abandon",
+        ],
+    );
+}
+
+/// R9.
+#[test]
+fn the_same_call_is_asked_about_three_times() {
+    check(
+        &[
+            "done 0 - a1? a2? a3? a4? b?",
+            "answer no",
+            "answer no",
+            "answer no",
+        ],
+        &[
+            "> open 0",
+            "= says 0 \"\" +5",
+            "= asks c1 about a1",
+            "= Denied c1",
+            "= result a1 \"[aish] denied by user\"",
+            "= asks c6 about a2",
+            "= Denied c6",
+            "= result a2 \"[aish] denied by user\"",
+            "= asks c10 about a3",
+            "= Denied c10",
+            "= result a3 \"[aish] denied by user\"",
+            "= result a4 \"[aish] denied by user, and not asked about again in this turn\"",
+            "= asks c14 about b",
+        ],
+    );
+}
+
+/// MCP-13.
+#[test]
+fn calls_that_only_read_run_side_by_side_up_to_the_next_other_one() {
+    check(
+        &[
+            "done 0 - a~ b~ c d~",
+            "tool b 2",
+            "tool a 1",
+            "tool c 3",
+            "tool d 4",
+        ],
+        &[
+            "> open 0",
+            "= says 0 \"\" +4",
+            "= started a",
+            "= started b",
+            "> call a",
+            "> call b",
+            "= result b \"2\"",
+            "= result a \"1\"",
+            "= started c",
+            "> call c",
+            "= result c \"3\"",
+            "= started d",
+            "> call d",
+            "= result d \"4\"",
+            "> open 16",
+        ],
+    );
+    check(
+        &["done 0 - a~ b? c~", "tool a 1", "answer no"],
+        &[
+            "> open 0",
+            "= says 0 \"\" +3",
+            "= started a",
+            "> call a",
+            "= result a \"1\"",
+            "= asks c2 about b",
+            "= Denied c2",
+            "= result b \"[aish] denied by user\"",
+            "= started c",
+            "> call c",
+        ],
+    );
+}
+
+#[test]
+fn what_policy_denies_is_answered_without_a_question() {
+    check(
+        &["done 0 - a- b!"],
+        &[
+            "> open 0",
+            "= says 0 \"\" +2",
+            "= result a \"policy\"",
+            "= result b \"broken\"",
+            "> open 16",
+        ],
+    );
+}
+
+/// A turn that a new daemon finds waiting goes on as if nothing had been.
+#[test]
+fn a_paused_turn_goes_on() {
+    let calls: Vec<ToolCall> = ["a?", "b"].map(call).to_vec();
+    let paused = Paused {
+        items: 2,
+        depth: 1,
+        usage: Usage::default(),
+        text: "so".to_owned(),
+        confirm: confirm(7, &calls[0]),
+        calls,
+    };
+    let mut scene = Scene {
+        turn: Turn::resume(paused, /*max_depth*/ 3),
+        seen: vec![],
+        events: vec![],
+        confirms: 7,
+    };
+    for line in ["answer yes", "tool a 1", "tool b 2", "done 32 end"] {
+        scene.play(line);
+    }
+    let expected = [
+        "= Allowed c7",
+        "= started a",
+        "> call a",
+        "= result a \"1\"",
+        "= started b",
+        "> call b",
+        "= result b \"2\"",
+        "> open 32",
+        "= says 2 \"end\" +0",
+        "= ended End \"end\"",
+    ];
+    assert_eq!(expected, *scene.seen);
+}
+
+/// Something that happens, whether or not the turn waits for it.
+fn anything() -> impl Strategy<Value = String> {
+    let ids = prop::sample::select(vec!["a", "b~", "c?", "d-", "e!", "f~", "g?", "h"]);
+    let message = prop::collection::vec(ids, 0..5).prop_map(|mut ids| {
+        ids.sort_unstable();
+        ids.dedup();
+        ids.join(" ")
+    });
+    let stream = prop::sample::select(vec![0, 1, 16, 17, 32]);
+    prop_oneof![
+        3 => (stream.clone(), message).prop_map(|(stream, calls)| format!("done {stream} - {calls}").trim_end().to_owned()),
+        1 => stream.prop_map(|it| format!("cut {it} half")),
+        4 => prop::sample::select(vec!["a", "b", "c", "f", "g", "h"]).prop_map(|it| format!("tool {it} ok")),
+        3 => prop::sample::select(vec!["yes", "no", "abort", "expired", "withdrawn", "edit {}", "other-digest"])
+            .prop_map(|it| format!("answer {it}")),
+        1 => Just("cancel".to_owned()),
+        1 => Just("shutdown".to_owned()),
+        1 => Just("dropped 0 half".to_owned()),
+    ]
+}
+
+proptest! {
+    /// R15, and more: whatever comes in whatever order, every call has at most one start and one reply, and once the
+    /// turn is over exactly one; every confirm one end; and nothing that was asked about starts without a yes.
+    #[test]
+    fn every_call_has_exactly_one_reply(script in prop::collection::vec(anything(), 0..40)) {
+        let mut scene = Scene::start();
+        for line in &script {
+            scene.play(line);
+        }
+        scene.play("cancel");
+        scene.play("dropped 0 -");
+        scene.play("dropped 16 -");
+        scene.play("dropped 17 -");
+        scene.play("dropped 32 -");
+        let mut owed: Vec<String> = vec![];
+        let mut started: Vec<String> = vec![];
+        let mut open = None;
+        let mut allowed = vec![];
+        let mut ends = 0;
+        for event in &scene.events {
+            prop_assert_eq!(0, ends, "nothing comes after the end");
+            match event {
+                Event::AssistantMessage { calls, .. } => {
+                    prop_assert!(owed.is_empty(), "an answer before the replies to the last");
+                    owed = calls.iter().map(|it| it.id.clone()).collect();
+                    started.clear();
+                    allowed.clear();
+                }
+                Event::ConfirmRequested(confirm) => {
+                    prop_assert!(open.is_none());
+                    open = Some((confirm.id, confirm.call.clone()));
+                }
+                Event::ConfirmResolved(resolution) => {
+                    let (id, call) = open.take().unwrap();
+                    prop_assert_eq!(id, resolution.confirm);
+                    if resolution.fate == Fate::Allowed {
+                        allowed.push(call);
+                    }
+                }
+                Event::ToolStarted { call, rule, .. } => {
+                    prop_assert!(open.is_none() && owed.contains(call) && !started.contains(call));
+                    prop_assert!(rule == "rule" || allowed.contains(call), "{} ran without a yes", call);
+                    started.push(call.clone());
+                }
+                Event::ToolResult { call, .. } => {
+                    let at = owed.iter().position(|it| it == call);
+                    prop_assert!(at.is_some(), "a second reply to {}", call);
+                    owed.remove(at.unwrap());
+                }
+                Event::TurnFinished { .. } => ends += 1,
+                Event::ResultKept { .. }
+                | Event::PermissionChanged { .. }
+                | Event::Created { .. }
+                | Event::UserMessage { .. }
+                | Event::TurnQueued { .. }
+                | Event::TurnStarted { .. }
+                | Event::Evicted { .. }
+                | Event::ModelChanged { .. }
+                | Event::Renamed { .. }
+                | Event::ArchivedChanged { .. }
+                | Event::Status { .. } => {}
+            }
+        }
+        prop_assert_eq!((1, 0, true), (ends, owed.len(), open.is_none()), "{:?}", scene.seen);
+    }
+}

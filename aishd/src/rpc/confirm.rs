@@ -1,0 +1,338 @@
+//! `confirm/*`: what waits for a person, and answers.
+
+use std::sync::Arc;
+
+use aish_proto::confirm as wire;
+use aish_proto::confirm::{
+    Answer, AnswerParams, AnswerResult, Answerer, ConfirmParams, ConfirmRecord, ConfirmState, Get,
+    List, ListResult, Watch, WatchResult,
+};
+use aish_proto::error::ErrorKind;
+use aish_proto::event as events;
+use aish_proto::id::{ConfirmId, ConversationId, SubscriptionId};
+use jsonrpsee::RpcModule;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{Connection, lock};
+use super::convert::Log;
+use super::refusal::Refusal;
+use super::{Call, Server, Untold, register};
+use crate::clock;
+use crate::conversation::handle::{AnswerOutcome, Answering};
+use crate::conversation::pending::{Open, Question};
+use crate::core::confirm::{Confirm, Decision, Fate, Person, Resolution};
+use crate::core::event::{Event, Record};
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<List, _, _>(module, list);
+    register::<Get, _, _>(module, |call: Call<Get>| async move {
+        get(&call.server, call.params).await
+    });
+    register::<Watch, _, _>(module, watch);
+    register::<Answer, _, _>(module, answer);
+}
+
+async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+    let open = call.server.directory.pending().watch().await;
+    let open = open.borrow().clone();
+    let wanted = |it: &&Arc<Question>| {
+        let conversation = call.params.conversation;
+        conversation.is_none_or(|id| it.conversation == id)
+    };
+    let confirms = open.values().filter(wanted).map(|it| record(it, None));
+    Ok(ListResult {
+        confirms: confirms.collect(),
+    })
+}
+
+async fn get(server: &Server, params: ConfirmParams) -> Result<ConfirmRecord, Refusal> {
+    let found = server.directory.confirm(params.confirm).await?;
+    let (question, resolved) = found.ok_or_else(|| {
+        Refusal::new(ErrorKind::NotFound, "there is no such confirm").hint("aishctl confirm ls")
+    })?;
+    Ok(record(&question, resolved.as_ref()))
+}
+
+async fn answer(call: Call<Answer>) -> Result<AnswerResult, Refusal> {
+    let only = |outcome| AnswerResult {
+        outcome,
+        by: None,
+        decision: None,
+        at: None,
+    };
+    if call.connection.is_of_ours() {
+        return Ok(only(wire::AnswerOutcome::Forbidden));
+    }
+    let answering = answering(&call.connection, &call.params)?;
+    let found = call.server.directory.confirm(call.params.confirm).await?;
+    let Some((question, _)) = found else {
+        return Ok(only(wire::AnswerOutcome::Unknown));
+    };
+    let outcome = call
+        .server
+        .directory
+        .with(question.conversation, |handle| {
+            let answering = answering.clone();
+            async move { handle.answer(answering).await }
+        })
+        .await?;
+    Ok(match outcome {
+        AnswerOutcome::Resolved => only(wire::AnswerOutcome::Resolved),
+        AnswerOutcome::Expired => only(wire::AnswerOutcome::Expired),
+        AnswerOutcome::Cancelled => only(wire::AnswerOutcome::Cancelled),
+        AnswerOutcome::ArgumentsChanged => only(wire::AnswerOutcome::ArgsChanged),
+        AnswerOutcome::Unknown => only(wire::AnswerOutcome::Unknown),
+        AnswerOutcome::AlreadyResolved(at, resolution) => AnswerResult {
+            outcome: wire::AnswerOutcome::AlreadyResolved,
+            by: resolution.by.map(answerer),
+            decision: resolution.decision.map(decision),
+            at: Some(clock::rfc3339(at)),
+        },
+    })
+}
+
+fn answering(connection: &Connection, params: &AnswerParams) -> Result<Answering, Refusal> {
+    let digest = params.digest.parse();
+    let digest = digest.map_err(|error| Refusal::params(&format!("digest: {error}")))?;
+    let arguments = params.arguments.as_deref().map(serde_json::from_str);
+    let arguments = arguments
+        .transpose()
+        .map_err(|error| Refusal::params(&format!("arguments are not one JSON object: {error}")))?;
+    Ok(Answering {
+        confirm: params.confirm,
+        decision: match params.decision {
+            wire::Decision::AllowOnce => Decision::AllowOnce,
+            wire::Decision::AllowConversation => Decision::AllowConversation,
+            wire::Decision::AllowProvider => Decision::AllowProvider,
+            wire::Decision::RaiseOnly => Decision::RaiseOnly,
+            wire::Decision::Deny => Decision::Deny,
+            wire::Decision::Edit => Decision::Edit,
+            wire::Decision::Abort => Decision::Abort,
+        },
+        digest,
+        arguments,
+        reason: params.reason.clone(),
+        by: connection.person(),
+    })
+}
+
+async fn watch(call: Call<Watch>) -> Result<WatchResult, Refusal> {
+    let Call {
+        server,
+        connection,
+        after_reply,
+        ..
+    } = call;
+    let (subscription, detached) = connection.subscribe(None)?;
+    let watcher = Watcher {
+        _told_before_the_end: server.untold(),
+        server,
+        connection,
+        subscription,
+        detached,
+        known: Open::default(),
+    };
+    after_reply.start(watcher.run());
+    Ok(WatchResult { subscription })
+}
+
+/// One `confirm/watch`: it compares what is open with what it has told of.
+struct Watcher {
+    _told_before_the_end: Untold,
+    server: Arc<Server>,
+    connection: Arc<Connection>,
+    subscription: SubscriptionId,
+    detached: CancellationToken,
+    known: Open,
+}
+
+impl Watcher {
+    async fn run(mut self) {
+        let detached = self.detached.clone();
+        let watched = self.server.directory.pending().watch();
+        let Some(mut open) = detached.run_until_cancelled(watched).await else {
+            return;
+        };
+        let mut first = true;
+        loop {
+            let now = open.borrow_and_update().clone();
+            if self.tell(now, first).await.is_none() {
+                break;
+            }
+            first = false;
+            tokio::select! {
+                changed = open.changed() => if changed.is_err() { break },
+                () = detached.cancelled() => break,
+            }
+        }
+        lock(&self.connection.subscriptions).remove(&self.subscription);
+    }
+
+    /// `None`: the client has gone, or is too slow.
+    async fn tell(&mut self, now: Open, first: bool) -> Option<()> {
+        let before = std::mem::replace(&mut self.known, now.clone());
+        let mut lines = String::new();
+        for (id, question) in before.iter().filter(|(id, _)| !now.contains_key(id)) {
+            let found = self.server.directory.confirm(*id).await;
+            // A conversation that was deleted has taken it along.
+            if let Ok(Some((_, Some(end)))) = found {
+                self.line(&mut lines, question.conversation, &end);
+            }
+        }
+        for (_, question) in now.iter().filter(|(id, _)| !before.contains_key(id)) {
+            let asked = Record {
+                seq: question.seq,
+                at: question.requested_at,
+                turn: question.turn,
+                client: None,
+                event: Event::ConfirmRequested(Box::new(question.confirm.clone())),
+            };
+            self.line(&mut lines, question.conversation, &asked);
+        }
+        if first {
+            let all = self.log(None);
+            let through = aish_proto::id::Seq(0);
+            let complete = events::ReplayComplete { through };
+            let event = all.ephemeral(None, clock::now(), &complete);
+            lines.push_str(&super::attach::notification(self.subscription, &event));
+        }
+        if lines.is_empty() {
+            return Some(());
+        }
+        let written = self.connection.outbox.write(lines.as_bytes()).await;
+        written
+            .map_err(|cut| self.server.note_cut(&self.connection, cut))
+            .ok()
+    }
+
+    fn line(&self, lines: &mut String, conversation: ConversationId, record: &Record) {
+        let event = self.log(Some(conversation)).stored(record);
+        lines.push_str(&super::attach::notification(self.subscription, &event));
+    }
+
+    fn log(&self, conversation: Option<ConversationId>) -> Log {
+        Log {
+            epoch: self.server.about.epoch,
+            conversation,
+        }
+    }
+}
+
+/// The open confirms of a conversation, as a snapshot shows them.
+pub(super) fn pending(
+    server: &Server,
+    conversation: ConversationId,
+    ids: &[ConfirmId],
+) -> Vec<ConfirmRecord> {
+    let open = server.directory.pending().known();
+    let found = ids.iter().filter_map(|it| open.get(it));
+    let own = found.filter(|it| it.conversation == conversation);
+    own.map(|it| record(it, None)).collect()
+}
+
+fn record(question: &Question, resolved: Option<&Record>) -> ConfirmRecord {
+    let end = resolved.and_then(|it| {
+        let Event::ConfirmResolved(resolution) = &it.event else {
+            return None;
+        };
+        Some((it.at, Resolution::clone(resolution)))
+    });
+    ConfirmRecord {
+        conversation: question.conversation,
+        turn: question.turn,
+        requested_at: clock::rfc3339(question.requested_at),
+        state: end
+            .as_ref()
+            .map_or(ConfirmState::Pending, |(_, it)| state(it.fate)),
+        request: requested(question.confirm.clone()),
+        resolved_at: end.as_ref().map(|(at, _)| clock::rfc3339(*at)),
+        resolution: end.map(|(_, it)| self::resolved(it)),
+    }
+}
+
+pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
+    let Confirm {
+        id,
+        number,
+        kind,
+        title,
+        call,
+        tool,
+        arguments,
+        cwd,
+        server,
+        digest,
+        definition,
+        definition_digest: _,
+        approved_definition,
+        needs,
+        raise_to,
+        why,
+        options,
+        expires_at,
+    } = confirm;
+    events::ConfirmRequested {
+        confirm: id,
+        number,
+        kind: match kind {
+            crate::core::confirm::ConfirmKind::Tool => wire::ConfirmKind::Tool,
+        },
+        title,
+        call,
+        tool: tool.to_string(),
+        arguments,
+        cwd,
+        server,
+        digest: digest.to_string(),
+        definition,
+        approved_definition,
+        level_required: needs.number(),
+        raise_to: raise_to.map(crate::core::access::Access::number),
+        why,
+        options: options.into_iter().map(decision).collect(),
+        expires_at: expires_at.map(clock::rfc3339),
+    }
+}
+
+pub(super) fn resolved(resolution: Resolution) -> events::ConfirmResolved {
+    events::ConfirmResolved {
+        confirm: resolution.confirm,
+        state: state(resolution.fate),
+        decision: resolution.decision.map(decision),
+        by: resolution.by.map(answerer),
+        reason: resolution.reason,
+        edited: resolution.edited,
+        waited_ms: resolution.waited_ms,
+    }
+}
+
+fn state(fate: Fate) -> ConfirmState {
+    match fate {
+        Fate::Allowed => ConfirmState::Allowed,
+        Fate::Denied => ConfirmState::Denied,
+        Fate::Expired => ConfirmState::Expired,
+        Fate::Cancelled => ConfirmState::Cancelled,
+    }
+}
+
+fn decision(decision: Decision) -> wire::Decision {
+    match decision {
+        Decision::AllowOnce => wire::Decision::AllowOnce,
+        Decision::AllowConversation => wire::Decision::AllowConversation,
+        Decision::AllowProvider => wire::Decision::AllowProvider,
+        Decision::RaiseOnly => wire::Decision::RaiseOnly,
+        Decision::Deny => wire::Decision::Deny,
+        Decision::Edit => wire::Decision::Edit,
+        Decision::Abort => wire::Decision::Abort,
+    }
+}
+
+pub(super) fn answerer(person: Person) -> Answerer {
+    Answerer {
+        client_id: person.client,
+        name: person.name,
+        tty: person.tty,
+        pid: person.pid,
+        uid: person.uid,
+    }
+}

@@ -1,0 +1,213 @@
+//! `permission/*` and `policy/check`.
+
+use std::collections::BTreeSet;
+
+use aish_proto::error::ErrorKind;
+use aish_proto::permission::{
+    Change, ChangeResult, Check, CheckResult, History, HistoryResult, List, ListResult, Permission,
+    PolicyVerdict, Revoke, Set,
+};
+use jsonrpsee::RpcModule;
+
+use super::confirm::answerer;
+use super::connection::Connection;
+use super::refusal::Refusal;
+use super::{Call, Server, register};
+use crate::clock;
+use crate::conversation::handle::{Change as Changed, LevelChange};
+use crate::core::access::Access;
+use crate::core::event::Event;
+use crate::core::policy::{Patterns, Question, Verdict, decide};
+use crate::core::tool_name::{Alias, ToolName};
+
+/// How much of the log is read in one go.
+const PAGE_BYTES: usize = 1 << 20;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<List, _, _>(module, list);
+    register::<Set, _, _>(module, |call: Call<Set>| async move {
+        let params = call.params;
+        let to = Access::from_number(params.level).ok_or_else(|| {
+            Refusal::params(&format!(
+                "there is no level {}; levels are 1 read, 2 write, 3 execute",
+                params.level
+            ))
+        })?;
+        let change = LevelChange::Raise(to);
+        change_level(
+            &call.server,
+            &call.connection,
+            params.conversation,
+            &params.provider,
+            change,
+        )
+        .await
+    });
+    register::<Revoke, _, _>(module, |call: Call<Revoke>| async move {
+        let params = call.params;
+        let change = LevelChange::Revoke;
+        change_level(
+            &call.server,
+            &call.connection,
+            params.conversation,
+            &params.provider,
+            change,
+        )
+        .await
+    });
+    register::<History, _, _>(module, history);
+    register::<Check, _, _>(module, check);
+}
+
+async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+    let handle = call.server.directory.open(call.params.conversation).await?;
+    let state = handle.view().borrow().state.clone();
+    let policy = call.server.directory.policy();
+    let catalog = call.server.directory.catalog();
+    let mut providers: BTreeSet<Alias> = catalog.iter().map(|it| it.name.alias().clone()).collect();
+    providers.extend(state.grants.levels.keys().cloned());
+    let permissions = providers.into_iter().map(|provider| {
+        let always = state.grants.approved.keys();
+        let always = always.filter(|it| *it.alias() == provider);
+        let rule = policy.providers.get(&provider);
+        Permission {
+            level: policy.level(&provider, &state.grants).number(),
+            max_level: rule.map_or(Access::Execute, |it| it.max_level).number(),
+            always: always.map(ToString::to_string).collect(),
+            provider: provider.to_string(),
+        }
+    });
+    Ok(ListResult {
+        permissions: permissions.collect(),
+    })
+}
+
+/// Of a provider or of one of its tools: the level is the provider's.
+fn provider(server: &Server, name: &str) -> Result<Alias, Refusal> {
+    let alias = match name.split_once("__") {
+        Some((alias, _)) => alias,
+        None => name,
+    };
+    let unknown = || {
+        Refusal::new(
+            ErrorKind::NotFound,
+            format!("no provider is called {alias:?}"),
+        )
+        .hint("aishctl perm ls")
+    };
+    let alias: Alias = alias.parse().map_err(|_| unknown())?;
+    let known = server
+        .directory
+        .catalog()
+        .of_provider(&alias)
+        .next()
+        .is_some();
+    known.then_some(alias).ok_or_else(unknown)
+}
+
+async fn change_level(
+    server: &Server,
+    connection: &Connection,
+    conversation: aish_proto::id::ConversationId,
+    name: &str,
+    change: LevelChange,
+) -> Result<ChangeResult, Refusal> {
+    let change = Changed::Level(provider(server, name)?, change, connection.person());
+    let client = connection.client;
+    let record = server
+        .directory
+        .with(conversation, |handle| {
+            let change = change.clone();
+            async move {
+                let seq = handle.change(change, client).await?;
+                Ok(handle.record(seq)?)
+            }
+        })
+        .await?;
+    let changed = record.and_then(|it| {
+        let Event::PermissionChanged { from, to, .. } = it.event else {
+            return None;
+        };
+        Some((it.seq, from, to))
+    });
+    let (seq, from, to) =
+        changed.ok_or_else(|| Refusal::internal("the change is not in the log"))?;
+    Ok(ChangeResult {
+        from: from.number(),
+        to: to.number(),
+        seq,
+    })
+}
+
+async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
+    let handle = call.server.directory.open(call.params.conversation).await?;
+    let read = tokio::task::spawn_blocking(move || {
+        let mut changes = vec![];
+        let mut cursor = aish_proto::id::Seq(0);
+        loop {
+            let page = handle.records_after(cursor, PAGE_BYTES)?;
+            let Some(last) = page.last() else {
+                return Ok::<_, crate::conversation::handle::ReadError>(changes);
+            };
+            cursor = last.seq;
+            for record in &page {
+                if let Event::PermissionChanged {
+                    provider,
+                    from,
+                    to,
+                    revoked,
+                    by,
+                    confirm,
+                } = &record.event
+                {
+                    changes.push(Change {
+                        seq: record.seq,
+                        at: clock::rfc3339(record.at),
+                        provider: provider.to_string(),
+                        from: from.number(),
+                        to: to.number(),
+                        revoked: *revoked,
+                        by: by.clone().map(answerer),
+                        confirm: *confirm,
+                    });
+                }
+            }
+        }
+    });
+    let changes = read
+        .await
+        .map_err(|panic| Refusal::internal(&panic.to_string()))??;
+    Ok(HistoryResult { changes })
+}
+
+async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
+    let handle = call.server.directory.open(call.params.conversation).await?;
+    let state = handle.view().borrow().state.clone();
+    let policy = call.server.directory.policy();
+    let catalog = call.server.directory.catalog();
+    let name = call.params.tool.parse::<ToolName>().ok();
+    let tool = name
+        .and_then(|it| catalog.get(&it).cloned())
+        .ok_or_else(|| {
+            Refusal::new(
+                ErrorKind::NotFound,
+                format!("no tool is called {:?}", call.params.tool),
+            )
+        })?;
+    let question = Question {
+        tool: &tool,
+        grants: &state.grants,
+        turn: &Patterns::default(),
+        client: &Patterns::default(),
+    };
+    let (verdict, because) = match decide(question, &policy) {
+        Verdict::Allow(rule) => (PolicyVerdict::Allow, rule.to_string()),
+        Verdict::Ask(why) => (PolicyVerdict::Ask, why.text(&tool.name)),
+        Verdict::Deny(rule) => (PolicyVerdict::Deny, rule.to_string()),
+    };
+    Ok(CheckResult {
+        verdict,
+        because,
+        level_required: policy.needs(&tool).number(),
+    })
+}

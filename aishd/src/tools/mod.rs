@@ -1,0 +1,150 @@
+//! Who offers tools, and running a call of one. What may run is decided elsewhere; this room does what it is told.
+
+pub mod builtin;
+mod result;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use self::result::{Output, returned};
+use crate::core::access::Access;
+use crate::core::catalog::Catalog;
+use crate::core::gate::Go;
+use crate::core::mcp::server::{ServerStatus, Servers};
+use crate::core::mcp::tool as mcp;
+use crate::core::tool::{Reach, Tool};
+use crate::core::tool_name::ToolName;
+use crate::mcp::hub::Hub;
+use crate::mcp::{CallError, Side};
+
+/// All tools there are, and the way to run them; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    hub: Hub,
+    servers: watch::Receiver<Arc<Servers>>,
+    /// The catalog as of a toolset; made anew when that has changed.
+    made: Arc<Mutex<(Option<u64>, Arc<Catalog>)>>,
+}
+
+/// What a call needs to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    Builtin(builtin::Call),
+    /// A server is asked.
+    Mcp,
+    /// It is not what was approved any more, or is no call.
+    Refused(String),
+}
+
+impl Tools {
+    /// The tools of the daemon itself and of these servers.
+    #[must_use]
+    pub fn new(hub: Hub) -> Self {
+        let servers = hub.servers();
+        Self {
+            hub,
+            servers,
+            made: Arc::default(),
+        }
+    }
+
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        let servers = self.servers.borrow().clone();
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.0 != Some(servers.toolset) {
+            *made = (Some(servers.toolset), Arc::new(catalog(&servers)));
+        }
+        made.1.clone()
+    }
+
+    /// What has to be done for a call, if the tool still is what the gate looked at (R3).
+    #[must_use]
+    pub fn work(&self, go: &Go) -> Work {
+        let name = &go.tool.name;
+        let now = self.catalog().get(name).cloned();
+        let is_same = |now: &Arc<Tool>| {
+            Arc::ptr_eq(now, &go.tool) || now.definition_digest() == go.tool.definition_digest()
+        };
+        if now.is_some_and(|it| !is_same(&it)) {
+            return Work::Refused(format!(
+                "[aish] tool dispatch failed: {name} changed after the call was let through; nothing ran"
+            ));
+        }
+        match builtin::call(name, &go.arguments) {
+            Some(Ok(call)) => Work::Builtin(call),
+            Some(Err(why)) => Work::Refused(format!("[aish] tool dispatch failed: {why}")),
+            // A server that has gone says so itself.
+            None => Work::Mcp,
+        }
+    }
+
+    /// Asks a server. Every failure becomes text for the model (MCP-10).
+    pub async fn ask(&self, go: &Go, cancel: &CancellationToken) -> Output {
+        let arguments = go.arguments.clone();
+        match self.hub.call(&go.tool.name, arguments, None, cancel).await {
+            Ok(outcome) => Output {
+                ok: !outcome.is_error,
+                text: outcome.text,
+            },
+            Err(error) => Output {
+                ok: false,
+                text: failed(&error),
+            },
+        }
+    }
+}
+
+fn failed(error: &CallError) -> String {
+    let unknown = if error.may_have_happened() {
+        "; the effect of this call is unknown"
+    } else {
+        ""
+    };
+    match error.side() {
+        // What a server answered is an answer: it is not unknown.
+        Side::Dispatch => format!("[aish] tool dispatch failed: {error}"),
+        Side::Transport => format!("[aish] tool transport error: {error}{unknown}"),
+        Side::Cancelled => format!("[aish] cancelled{unknown}"),
+    }
+}
+
+fn catalog(servers: &Servers) -> Catalog {
+    let own = builtin::tools().map(Arc::new);
+    // No server can pass for the daemon itself.
+    let others = servers.list.iter();
+    let others = others.filter(|it| it.alias.as_str() != builtin::PROVIDER);
+    let offered = others.flat_map(|server| {
+        let tools = server.tools.iter();
+        tools.filter_map(|tool| of_server(server, tool).map(Arc::new))
+    });
+    Catalog::new(own.into_iter().chain(offered))
+}
+
+/// Nothing for what cannot be called by a name.
+fn of_server(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
+    let hints = tool.hints();
+    let name = ToolName::new(server.alias.clone(), &tool.name).ok()?;
+    Some(Tool {
+        name,
+        description: tool.description.clone(),
+        schema: tool.input_schema.clone(),
+        annotations: tool.annotations.clone(),
+        server: server.identity.as_str().into(),
+        place: server.endpoint.as_str().into(),
+        needs: Access::from_hints(hints.read_only, hints.destructive),
+        reads_only: hints.read_only == Some(true),
+        reach: Reach::World,
+    })
+}
+
+/// A member of a call's arguments that has to be a text.
+fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
+    arguments
+        .get(name)
+        .and_then(Value::as_str)
+        .ok_or_else(|| format!("{name:?} has to be a text"))
+}

@@ -1,0 +1,126 @@
+//! What a call gave, in the form in which the model is shown it and the log keeps it (MCP-12).
+
+use aish_proto::id::ResultId;
+
+use super::builtin::how_to_read_on;
+use crate::clock;
+use crate::core::shorten::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, MAX_RESULT_CHARS, without_middle};
+use crate::core::turn::Returned;
+
+/// One record of the log holds so much of a kept result.
+const PART_BYTES: usize = 256 << 10;
+
+/// What a tool answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    pub ok: bool,
+    pub text: String,
+}
+
+/// The output as the turn takes it: what is too long is cut in the middle, and kept whole beside it.
+#[must_use]
+pub fn returned(output: Output, ms: u64) -> Returned {
+    let Output { ok, mut text } = output;
+    let result = ResultId(clock::ulid());
+    let lost = text.len().saturating_sub(MAX_KEPT_BYTES);
+    if lost > 0 {
+        text.truncate(text.floor_char_boundary(MAX_KEPT_BYTES));
+    }
+    let cut = without_middle(&text, MAX_RESULT_CHARS, MAX_RESULT_BYTES, |left_out| {
+        let more = if lost > 0 {
+            format!("; {lost} bytes beyond that were not kept")
+        } else {
+            String::new()
+        };
+        format!(
+            "[aish] {} of {} bytes are left out here{more}; to read on: {}",
+            left_out.to - left_out.from,
+            left_out.whole,
+            how_to_read_on(result, left_out.from)
+        )
+    });
+    let Some(content) = cut else {
+        return Returned {
+            ok,
+            content: text,
+            ms,
+            kept: None,
+        };
+    };
+    Returned {
+        ok,
+        content,
+        ms,
+        kept: Some((result, parts(&text))),
+    }
+}
+
+fn parts(text: &str) -> Vec<String> {
+    let mut parts = vec![];
+    let mut rest = text;
+    while !rest.is_empty() {
+        let at = rest.floor_char_boundary(PART_BYTES.min(rest.len()));
+        let (part, after) = rest.split_at(at);
+        parts.push(part.to_owned());
+        rest = after;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_result_is_shown_as_it_is() {
+        let text = "é".repeat(MAX_RESULT_CHARS);
+        let returned = returned(
+            Output {
+                ok: true,
+                text: text.clone(),
+            },
+            5,
+        );
+        assert_eq!(
+            (text, 5, None),
+            (returned.content, returned.ms, returned.kept)
+        );
+    }
+
+    #[test]
+    fn a_long_one_is_cut_in_the_middle_and_kept_whole() {
+        let text: String = (0..100_000).map(|it| format!("line {it}\n")).collect();
+        let ok = false;
+        let returned = returned(
+            Output {
+                ok,
+                text: text.clone(),
+            },
+            5,
+        );
+        let (result, parts) = returned.kept.unwrap();
+        assert_eq!(text, parts.concat());
+        assert!(parts.iter().all(|it| it.len() <= PART_BYTES) && parts.len() > 3);
+        let mark = returned.content.lines().find(|it| it.starts_with("[aish]"));
+        let mark = mark.unwrap();
+        assert!(mark.contains(&result.to_string()) && mark.contains("aish__read_result"));
+        assert!(
+            returned.content.starts_with("line 0\n") && returned.content.ends_with("line 99999\n")
+        );
+        assert!(returned.content.chars().count() < MAX_RESULT_CHARS + 300);
+        assert!(!returned.ok);
+    }
+
+    #[test]
+    fn what_is_beyond_all_measure_is_lost_and_said_to_be() {
+        let text = "x".repeat(MAX_KEPT_BYTES + 7);
+        let returned = returned(Output { ok: true, text }, 0);
+        assert!(
+            returned
+                .content
+                .contains("7 bytes beyond that were not kept")
+        );
+        let bytes: usize = returned.kept.unwrap().1.iter().map(String::len).sum();
+        assert_eq!(MAX_KEPT_BYTES, bytes);
+    }
+}

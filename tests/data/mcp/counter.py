@@ -1,0 +1,58 @@
+"""A server whose tool leaves a mark in a file, so that one can count how often it ran: `counter.py FILE`.
+
+Only the standard library. While FILE.new is there, the tool `look` is described in other words.
+"""
+
+import json
+import os
+import sys
+import time
+
+FILE = sys.argv[1]
+
+
+def say(message):
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def tools():
+    words = "Looks closer." if os.path.exists(FILE + ".new") else "Looks."
+    anything = {"type": "object"}
+    return [
+        {"name": "count", "description": "Counts.", "inputSchema": anything},
+        {"name": "look", "description": words, "inputSchema": anything, "annotations": {"readOnlyHint": True}},
+        {"name": "long", "description": "Says much.", "inputSchema": anything, "annotations": {"readOnlyHint": True}},
+        {"name": "fail", "description": "Fails.", "inputSchema": anything, "annotations": {"readOnlyHint": True}},
+        {"name": "slow", "description": "Takes its time.", "inputSchema": anything},
+    ]
+
+
+def call(name):
+    if name in ("count", "slow"):
+        with open(FILE, "a") as marks:
+            marks.write(name + "\n")
+    if name == "slow":
+        time.sleep(60)
+    if name == "fail":
+        return {"content": [{"type": "text", "text": "it did not work"}], "isError": True}
+    text = "".join("line %d\n" % n for n in range(20000)) if name == "long" else name + " done"
+    return {"content": [{"type": "text", "text": text}]}
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    ident, method = message.get("id"), message.get("method")
+    if ident is None:
+        continue
+    if method == "initialize":
+        about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "counter", "version": "1"}}
+        say({"jsonrpc": "2.0", "id": ident, "result": about})
+    elif method == "tools/list":
+        say({"jsonrpc": "2.0", "id": ident, "result": {"tools": tools()}})
+    elif method == "tools/call":
+        say({"jsonrpc": "2.0", "id": ident, "result": call(message["params"]["name"])})
+    elif method == "ping":
+        say({"jsonrpc": "2.0", "id": ident, "result": {}})
+    else:
+        say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32601, "message": "no such method"}})
