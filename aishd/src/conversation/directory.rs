@@ -459,12 +459,15 @@ impl Directory {
 
     /// Waits until no turn runs. New ones must not start meanwhile.
     pub async fn settled(&self) {
-        let views: Vec<_> = lock(&self.open)
-            .values()
-            .map(|it| it.views.subscribe())
+        let handles: Vec<Handle> = lock(&self.open)
+            .iter()
+            .map(|(id, entry)| self.handle_to(*id, entry))
             .collect();
-        for mut view in views {
-            let _closed = view
+        for mut handle in handles {
+            // A question that was let in a moment ago is on its way to the disk, and no view shows it yet.
+            handle.drained().await;
+            let _closed = handle
+                .view
                 .wait_for(|it| {
                     // One that waits for a person goes on waiting with the next daemon.
                     (it.state.running.is_none() || it.state.requires_action()) && it.stuck.is_none()

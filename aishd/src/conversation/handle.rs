@@ -220,6 +220,8 @@ pub(super) enum Request {
     Queue(QueueChange, ClientId, Reply<()>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
     Delete(Reply<()>),
+    /// Says that everything before it has been done.
+    Drain(Reply<()>),
 }
 
 /// Stops the running turn's work at once, ahead of the mailbox (spec 00, Conversations and asks).
@@ -341,6 +343,11 @@ impl Handle {
 
     pub(super) async fn delete(&self) -> Result<(), RequestError> {
         self.request(Request::Delete).await
+    }
+
+    /// Returns once every request before this one has been done, or the actor has gone.
+    pub(super) async fn drained(&self) {
+        let _gone = self.request(Request::Drain).await;
     }
 
     async fn request<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, RequestError> {

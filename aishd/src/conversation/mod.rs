@@ -270,6 +270,7 @@ impl Conversation {
                     return ControlFlow::Break(());
                 }
             }
+            Request::Drain(reply) => drop(reply.send(Ok(()))),
         }
         ControlFlow::Continue(())
     }
@@ -540,7 +541,9 @@ impl Request {
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
             Self::Change(_, _, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
-            Self::Queue(_, _, reply) | Self::Delete(reply) => drop(reply.send(Err(error))),
+            Self::Queue(_, _, reply) | Self::Delete(reply) | Self::Drain(reply) => {
+                drop(reply.send(Err(error)));
+            }
         }
     }
 }
