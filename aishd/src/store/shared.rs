@@ -41,8 +41,11 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct Status {
     pub(super) closing: bool,
-    /// What was acknowledged is on its way into the index; readers wait for it.
-    applying: bool,
+    /// How often the index began to take in what was acknowledged. A reader waits for what had begun when it came and
+    /// not for what begins later, which under load has no end.
+    begun: u64,
+    /// How often it was done.
+    applied: u64,
     pub(super) ended: bool,
     /// A reader found the index of this generation damaged, and why.
     pub(super) damaged: Option<String>,
@@ -123,22 +126,21 @@ impl Shared {
     }
 
     pub(super) fn begin_to_apply(&self) {
-        self.status().applying = true;
+        self.status().begun += 1;
     }
 
     pub(super) fn has_applied(&self) {
-        self.update(|it| it.applying = false);
+        self.update(|it| it.applied = it.begun);
     }
 
     /// Whoever was told that something is stored finds it in what he reads next, or is told that nothing can be read.
     fn wait_until_applied(&self) -> Result<(), ReadError> {
+        let wanted = self.status().begun;
         let is_applied = |limit| {
-            let applying = |it: &mut Status| it.applying;
-            let waited = self
-                .changed
-                .wait_timeout_while(self.status(), limit, applying);
+            let lags = |it: &mut Status| it.applied < wanted;
+            let waited = self.changed.wait_timeout_while(self.status(), limit, lags);
             let (status, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            !status.applying
+            status.applied >= wanted
         };
         if is_applied(SHORTLY) || aside(|| is_applied(APPLY_LIMIT)) {
             return Ok(());

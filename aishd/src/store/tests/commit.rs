@@ -383,3 +383,26 @@ async fn what_the_index_does_not_take_in_is_no_answer_and_holds_nobody_else() {
     store.shared.has_applied();
     assert_eq!(None, store.find_key(conversation(1), "k").unwrap());
 }
+
+/// A writer that always has something to do keeps no reader waiting for what came after it.
+#[test]
+fn a_reader_waits_for_what_was_acknowledged_and_not_for_what_comes_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    store.shared.begin_to_apply();
+    std::thread::scope(|scope| {
+        let (here, is_here) = std::sync::mpsc::channel();
+        let reader = store.clone();
+        let reading = scope.spawn(move || {
+            here.send(()).unwrap();
+            reader.find_key(conversation(1), "k")
+        });
+        is_here.recv().unwrap();
+        while !reading.is_finished() {
+            store.shared.has_applied();
+            store.shared.begin_to_apply();
+        }
+        assert_eq!(None, reading.join().unwrap().unwrap());
+    });
+    store.shared.has_applied();
+}
