@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::descent::descends;
+use super::descent;
 use super::envelope::{Entry, Line, read};
 use super::outbox::{Cut, Outbox};
 use super::refusal::Refusal;
@@ -127,10 +127,8 @@ impl Connection {
 
     /// A process that this daemon started is a tool: it may look, and neither ask nor consent (R7).
     pub(super) fn is_of_ours(&self) -> bool {
-        *self.of_ours.get_or_init(|| {
-            let own = std::process::id();
-            self.peer.pid.is_none_or(|it| descends(it, own))
-        })
+        let of_ours = || self.peer.pid.is_none_or(descent::is_ours);
+        *self.of_ours.get_or_init(of_ours)
     }
 
     /// Who answers, when this client does.
