@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::confirm::Answerer;
 use crate::id::{ConfirmId, ConversationId, Seq};
-use crate::method::methods;
+use crate::method::{Empty, methods};
 
 methods! {
     /// The level of each provider in a conversation, and the tools that run unasked there.
@@ -19,6 +19,8 @@ methods! {
     History: "permission/history", Observer, Unordered, PermissionParams => HistoryResult;
     /// What would be decided about a call of this tool, and by which rule. Nothing is asked and nothing runs.
     Check: "policy/check", Observer, Unordered, CheckParams => CheckResult;
+    /// The rules of the configuration, in the order in which they count.
+    Rules: "policy/list", Observer, Unordered, Empty => RulesResult;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -115,4 +117,51 @@ pub enum PolicyVerdict {
     Allow,
     Ask,
     Deny,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RulesResult {
+    pub rules: Vec<PolicyRule>,
+    pub providers: Vec<ProviderLevels>,
+    /// What a provider begins with that `providers` does not name.
+    pub default_level: u8,
+    /// Rounds of calls in one turn.
+    pub max_depth: u32,
+}
+
+/// One rule about tools.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyRule {
+    /// A tool's exact name, or a whole provider: `fs__*`.
+    pub pattern: String,
+    pub effect: RuleEffect,
+    /// For `needs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u8>,
+    /// How many tools that are known now it speaks of.
+    pub tools: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RuleEffect {
+    /// It never runs, and is not offered to models.
+    Deny,
+    /// Calls need this level, whatever the provider says.
+    Needs,
+    /// It runs unasked.
+    Allow,
+    /// It is asked about, though its provider runs unasked.
+    Ask,
+}
+
+/// Levels that the configuration gives to one provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderLevels {
+    pub provider: String,
+    pub level: u8,
+    pub max_level: u8,
 }

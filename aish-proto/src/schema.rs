@@ -70,6 +70,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         permission::Revoke,
         permission::History,
         permission::Check,
+        permission::Rules,
         turn::ReadResult,
         model::List,
         model::Probe,

@@ -2,9 +2,10 @@
 
 use aish_proto::conversation::ConversationStatus;
 use aish_proto::id::ConversationId;
+use aish_proto::method::Empty;
 use aish_proto::permission::{
-    Change, Check, CheckParams, History, List, Permission, PermissionParams, PolicyVerdict, Revoke,
-    RevokeParams, Set, SetParams,
+    Change, Check, CheckParams, History, List, Permission, PermissionParams, PolicyRule,
+    PolicyVerdict, ProviderLevels, Revoke, RevokeParams, RuleEffect, Rules, Set, SetParams,
 };
 use clap::Subcommand;
 
@@ -26,12 +27,17 @@ pub enum Perm {
     History,
     /// What would be decided about a tool, and why
     Check { tool: String },
+    /// The rules of the configuration, and how many tools each speaks of
+    Rules,
 }
 
 pub async fn run(desk: &Desk, command: Option<&Perm>) -> Result<Printed, Failure> {
+    if let Some(Perm::Rules) = command {
+        return rules(desk).await;
+    }
     let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
     match command {
-        None | Some(Perm::Ls) => list(desk, meant.id).await,
+        None | Some(Perm::Ls | Perm::Rules) => list(desk, meant.id).await,
         Some(Perm::Grant { provider, level }) => grant(desk, &meant, provider, *level).await,
         Some(Perm::Revoke { provider }) => revoke(desk, &meant, provider).await,
         Some(Perm::History) => history(desk, meant.id).await,
@@ -140,6 +146,35 @@ async fn check(desk: &Desk, conversation: ConversationId, tool: &str) -> Result<
     })?;
     printed.exit = exit;
     Ok(printed)
+}
+
+async fn rules(desk: &Desk) -> Result<Printed, Failure> {
+    let result = desk.caller.call::<Rules>(Empty {}).await?;
+    desk.print(&result, || {
+        let rule = |it: &PolicyRule| {
+            let effect = match it.effect {
+                RuleEffect::Deny => "denied".to_owned(),
+                RuleEffect::Needs => format!("needs {}", it.level.map(level).unwrap_or_default()),
+                RuleEffect::Allow => "runs unasked".to_owned(),
+                RuleEffect::Ask => "is asked about".to_owned(),
+            };
+            let tools = match it.tools {
+                0 => "none that is known".to_owned(),
+                count => count.to_string(),
+            };
+            vec![it.pattern.clone(), effect, tools]
+        };
+        let provider = |it: &ProviderLevels| {
+            let levels = format!("begins with {}, at most {}", level(it.level), it.max_level);
+            vec![it.provider.clone(), levels, String::new()]
+        };
+        let rows = result.rules.iter().map(rule);
+        let mut rows: Vec<Vec<String>> = rows.collect();
+        rows.extend(result.providers.iter().map(provider));
+        let others = format!("begins with {}", level(result.default_level));
+        rows.push(vec!["(others)".to_owned(), others, String::new()]);
+        table::columns(&["rule", "", "tools"], &rows)
+    })
 }
 
 fn level(number: u8) -> String {

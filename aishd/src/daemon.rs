@@ -2,6 +2,7 @@
 //! directory, wire, and stops in three steps: ask, wait, force.
 
 mod configuration;
+mod rules;
 mod sessions;
 mod stop;
 mod watch;
@@ -194,6 +195,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let settings = configured.settings.clone();
     let ring = logging.ring();
     let hub = sessions::hub(&store, children.clone(), logging.redactor());
+    let tools = Tools::new(hub.clone());
     let live = configured.live(logging);
     let server = build(
         about,
@@ -206,7 +208,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             broker,
             models: live.models(),
             policy: live.policy(),
-            tools: Tools::new(hub.clone()),
+            tools: tools.clone(),
             pending: Pending::new(),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),
@@ -222,6 +224,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     pulse.set_ready();
     say_ready();
     let mut chores = chores(&server.directory, &store, watchdog, &around);
+    chores.spawn(rules::follow(tools, live.policy()));
     chores.spawn(sessions::follow(hub, live.mcp()));
     chores.spawn(watch::follow(live));
     let serving = listen::listen(server.clone(), listener);

@@ -83,9 +83,10 @@ fn until_it_dies(scene: &mut Scene) -> SendParams {
     let conversation = client.create();
     let mut follow = client.attach(conversation, Since::Start);
     let params = question(conversation, "what time is it?");
-    // The daemon may die before it has said that it took the question.
+    // The daemon may die before it has said that it took the question; what it had told by then is still read.
+    let asking = scene.world.client();
     let asked = params.clone();
-    let _sent = catch_unwind(AssertUnwindSafe(|| client.call::<Send>(asked)));
+    let _sent = catch_unwind(AssertUnwindSafe(|| asking.call::<Send>(asked)));
     while let Some(confirm) = next_question(&mut follow, &answering) {
         let yes = with(&confirm, Decision::AllowOnce);
         let answered = catch_unwind(AssertUnwindSafe(|| answering.call::<Answer>(yes)));

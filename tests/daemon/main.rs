@@ -20,6 +20,7 @@ mod logs;
 mod mcp;
 mod order;
 mod place;
+mod policy;
 mod project;
 mod protocol;
 mod stop;

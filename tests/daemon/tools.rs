@@ -20,15 +20,16 @@ use aish_testkit::{Answer as Said, Client, Daemon, Upstream, World, repository, 
 
 use crate::consent::{call_id, pending, with};
 
-struct Scene {
-    upstream: Upstream,
-    world: World,
-    daemon: Daemon,
+/// A daemon with one server.
+pub(crate) struct Scene {
+    pub(crate) upstream: Upstream,
+    pub(crate) world: World,
+    pub(crate) daemon: Daemon,
 }
 
 impl Scene {
     /// `None`, and said why: there is no Python here.
-    fn new(more: &str) -> Option<Self> {
+    pub(crate) fn new(more: &str) -> Option<Self> {
         let upstream = Upstream::start();
         let world = World::new();
         let config = upstream.config("test");
@@ -65,12 +66,12 @@ impl Scene {
     }
 
     /// How often the tool ran.
-    fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         fs::read_to_string(self.marks()).map_or(0, |it| it.lines().count())
     }
 
     /// The model answers a question with calls of these, and their results with a text.
-    fn model_calls(&self, tools: &[(&str, &str)]) {
+    pub(crate) fn model_calls(&self, tools: &[(&str, &str)]) {
         let tools: Vec<(String, String)> = tools
             .iter()
             .map(|(tool, arguments)| ((*tool).to_owned(), (*arguments).to_owned()))
@@ -88,7 +89,20 @@ impl Scene {
         });
     }
 
-    fn asked(&self, client: &Client, tool: &str) -> (ConversationId, TurnId, ConfirmRecord) {
+    /// The model calls a tool whatever it is told.
+    pub(crate) fn model_never_stops_calling(&self, tool: &str) {
+        let tool = tool.to_owned();
+        self.upstream.answer_with(move |_| {
+            let answer = Said::stream().then_text("Once more.");
+            answer.then_call(0, &call_id(), &tool, "{}")
+        });
+    }
+
+    pub(crate) fn asked(
+        &self,
+        client: &Client,
+        tool: &str,
+    ) -> (ConversationId, TurnId, ConfirmRecord) {
         self.model_calls(&[(tool, "{}")]);
         let conversation = client.create();
         let turn = client.ask(conversation, "do it");
@@ -97,12 +111,12 @@ impl Scene {
 }
 
 #[track_caller]
-fn answer(client: &Client, confirm: &ConfirmRecord, decision: Decision) {
+pub(crate) fn answer(client: &Client, confirm: &ConfirmRecord, decision: Decision) {
     let outcome = client.done::<Answer>(with(confirm, decision)).outcome;
     assert_eq!(AnswerOutcome::Resolved, outcome);
 }
 
-fn events<E: EventData>(client: &Client, conversation: ConversationId) -> Vec<E> {
+pub(crate) fn events<E: EventData>(client: &Client, conversation: ConversationId) -> Vec<E> {
     let mut follow = client.attach(conversation, Since::Start);
     follow.until_kind("replayComplete");
     let events = follow.events_so_far().iter();

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::joined::Joined;
 use super::table::{Leaf, Part as _, tables};
-use super::value::{Keymap, LogFormat, Secret, Temperature, Time, When, Whole};
+use super::value::{Keymap, LogFormat, OnTimeout, Secret, Temperature, Time, When, Whole};
 
 /// What holds when nobody says otherwise: the lowest layer.
 pub const DEFAULTS: &str = r#"config_version = 1
@@ -30,10 +31,15 @@ roots = false
 
 [permissions]
 deny = []
+default_level = 1
 confirm_timeout = "24h"
+on_timeout = "deny"
 
 [tools]
 builtin = false
+max_depth = 8
+max_result_chars = 16000
+parallel_readonly = true
 
 [limits]
 max_clients = 64
@@ -74,7 +80,7 @@ tables! {
         mcp: Mcp,
         /// What tools may do. Every call of a tool is asked about, unless something says otherwise.
         permissions: Permissions,
-        /// The daemon's own tools.
+        /// Calls of tools: how many, how they run, and how much of a result models see.
         tools: Tools,
         /// Bounds of what the daemon holds.
         limits: Limits,
@@ -150,30 +156,46 @@ tables! {
         /// What runs unasked: the exact name of a tool, or a whole provider (`fs__*`). The exact name beats its
         /// provider, so that `false` takes one tool out.
         auto_approve: BTreeMap<String, Leaf<bool>>,
+        /// Another name of `tools.max_depth`, which beats it.
+        max_tool_depth: Leaf<Whole<1, 100>>,
     }
 
     /// What tools may do.
     Permissions {
-        /// What never runs, and is not offered to models: exact names, or whole providers (`fs__*`).
-        deny: Leaf<Vec<String>>,
-        /// A question that nobody answers, while nobody is attached, is a no after so long.
+        /// What never runs, and is not offered to models: exact names, or whole providers (`fs__*`). Every file adds to
+        /// it, and none takes away what another has said.
+        deny: Joined,
+        /// The level of a provider in a conversation where nobody changed it, and which `tools` below does not name.
+        default_level: Leaf<Whole<1, 3>>,
+        /// A question that nobody answers, while nobody is attached, has waited long enough after so long.
         confirm_timeout: Leaf<Time>,
+        /// What becomes of such a question: "deny" takes silence as a no, "wait" lets it wait on.
+        on_timeout: Leaf<OnTimeout>,
+        /// The level that calls of a tool need, by its exact name, where you know better than its provider.
+        needs: BTreeMap<String, Leaf<Whole<1, 3>>>,
         /// Levels of providers: 1 read, 2 write, 3 execute.
         tools: BTreeMap<String, Provider>,
     }
 
     /// The levels of one provider.
     Provider {
-        /// What it has in a conversation where nobody changed it; 1 when it is not said.
+        /// What it has in a conversation where nobody changed it; `default_level` when it is not said.
         level: Leaf<Whole<1, 3>>,
         /// No call may need more; 3 when it is not said.
         max_level: Leaf<Whole<1, 3>>,
     }
 
-    /// The daemon's own tools.
+    /// Calls of tools.
     Tools {
-        /// Whether models are offered them (the time).
+        /// Whether models are offered the daemon's own tools (the time).
         builtin: Leaf<bool>,
+        /// Rounds of calls in one turn; after so many it ends, and the last answer is kept.
+        max_depth: Leaf<Whole<1, 100>>,
+        /// Characters of a result that a model is shown. Of a longer one the middle is left out, and can be read on
+        /// demand.
+        max_result_chars: Leaf<Whole<1_000, 250_000>>,
+        /// Whether calls that only read, by their provider's word, and that nobody is asked about run side by side.
+        parallel_readonly: Leaf<bool>,
     }
 
     /// One MCP server: a url, or a command.

@@ -135,6 +135,11 @@ impl Layers {
 }
 
 impl Stack {
+    #[cfg(test)]
+    pub(super) fn put_layer(&mut self, layer: &Layer) {
+        self.put(layer.stack());
+    }
+
     fn put(&mut self, above: Self) {
         self.file.lay_over(above.file);
         self.names.extend(above.names);

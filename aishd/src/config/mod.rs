@@ -7,6 +7,7 @@ pub mod env;
 pub mod fault;
 pub mod file;
 pub mod filter;
+pub mod joined;
 pub mod keys;
 pub mod layers;
 pub mod live;

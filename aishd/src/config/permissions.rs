@@ -1,5 +1,5 @@
 //! What may run unasked, what never may, and how long a question waits: `[permissions]`, `[mcp.auto_approve]` and
-//! `[tools]` (AUT-1, AUT-2, PRM-1).
+//! `[tools]` (AUT-1, AUT-2, PRM-1, PRM-2, LOOP-1).
 
 use std::time::Duration;
 
@@ -7,13 +7,16 @@ use super::fault::Fault;
 use super::keys::Provider;
 use super::layers::Stack;
 use super::settings::said;
+use super::source::Origin;
 use super::source::Place;
-use super::table::{Leaf, join};
-use super::value::Whole;
+use super::table::{Leaf, join, nearest};
+use super::value::{OnTimeout, Whole};
 use crate::core::access::Access;
-use crate::core::policy::{Pattern, Patterns, Policy, ProviderRule};
-use crate::core::tool_name::Alias;
+use crate::core::policy::{Pattern, Patterns, Policy, ProviderRule, Silence};
+use crate::core::tool_name::{Alias, ToolName};
 
+/// The provider of the daemon's own tools.
+const OWN_PROVIDER: &str = "aish";
 /// A shorter one would be over before anybody could read the question.
 const SHORTEST: Duration = Duration::from_secs(1);
 
@@ -21,11 +24,9 @@ const SHORTEST: Duration = Duration::from_secs(1);
 pub(super) fn policy(stack: &Stack, faults: &mut Vec<Fault>) -> Policy {
     let file = &stack.file;
     let mut policy = Policy::default();
-    if let Some(deny) = &file.permissions.deny {
-        let rules = deny.value.iter();
-        let rules = rules.filter_map(|it| rule("permissions.deny", it, Some(&deny.place), faults));
-        policy.deny = Patterns::new(rules.collect::<Vec<_>>());
-    }
+    let denied = file.permissions.deny.iter();
+    let denied = denied.filter_map(|(it, place)| rule("permissions.deny", it, Some(place), faults));
+    policy.deny = Patterns::new(denied.collect::<Vec<_>>());
     for (text, approves) in &file.mcp.auto_approve {
         let Some(approves) = approves else { continue };
         let name = stack.names.get(&join("mcp.auto_approve", text));
@@ -33,7 +34,29 @@ pub(super) fn policy(stack: &Stack, faults: &mut Vec<Fault>) -> Policy {
             policy.auto_approve.insert(rule, approves.value);
         }
     }
+    for (text, needed) in &file.permissions.needs {
+        let Some(needed) = level(needed) else {
+            continue;
+        };
+        let path = join("permissions.needs", text);
+        match text.parse::<ToolName>() {
+            Ok(name) if !name.tool().contains('*') => drop(policy.needs.insert(name, needed)),
+            Ok(_) | Err(_) => {
+                if let Some(place) = stack.names.get(&path) {
+                    let message = format!("`permissions.needs`: {text:?} is no tool");
+                    let help = "the level is of one tool, by its exact name like fs__read_file";
+                    faults.push(Fault::error(place, message).help(help));
+                }
+            }
+        }
+    }
     policy.builtin_tools = said(&file.tools.builtin).unwrap_or_default();
+    policy.default_level = level(&file.permissions.default_level).unwrap_or_default();
+    policy.silence = match said(&file.permissions.on_timeout) {
+        Some(OnTimeout::Wait) => Silence::Waits,
+        Some(OnTimeout::Deny) | None => Silence::Denies,
+    };
+    calls(stack, &mut policy);
     for (name, provider) in &file.permissions.tools {
         let path = join("permissions.tools", name);
         if let Some((alias, rule)) = provider_rule(&path, name, provider, stack, faults) {
@@ -49,6 +72,57 @@ pub(super) fn policy(stack: &Stack, faults: &mut Vec<Fault>) -> Policy {
         policy.unattended_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     }
     policy
+}
+
+/// How calls run.
+fn calls(stack: &Stack, policy: &mut Policy) {
+    let (tools, mcp) = (&stack.file.tools, &stack.file.mcp);
+    let by_default = |it: &Leaf<_>| {
+        it.as_ref()
+            .is_none_or(|it| it.place.source.origin == Origin::Default)
+    };
+    let depth = match &mcp.max_tool_depth {
+        Some(depth) if by_default(&tools.max_depth) => Some(depth),
+        Some(_) | None => tools.max_depth.as_ref(),
+    };
+    if let Some(depth) = depth.and_then(|it| u32::try_from(it.value.0).ok()) {
+        policy.max_depth = depth;
+    }
+    if let Some(chars) = &tools.max_result_chars {
+        policy.max_result_chars = usize::try_from(chars.value.0).unwrap_or(usize::MAX);
+    }
+    policy.parallel_readonly = said(&tools.parallel_readonly).unwrap_or(true);
+}
+
+/// Rules about providers that nobody configured: probably a slip, and a deny rule with a slip denies nothing.
+pub(super) fn unknown_providers(stack: &Stack, faults: &mut Vec<Fault>) {
+    let file = &stack.file;
+    let mut known: Vec<&str> = file.mcp.servers.keys().map(String::as_str).collect();
+    known.push(OWN_PROVIDER);
+    let named = |key: &'static str, text: &str| {
+        let place = stack.names.get(&join(key, text)).cloned();
+        place.map(|place| (key, text.to_owned(), place))
+    };
+    let denied = file.permissions.deny.iter();
+    let mut rules: Vec<(&str, String, Place)> = denied
+        .map(|(it, place)| ("permissions.deny", it.to_owned(), place.clone()))
+        .collect();
+    let auto = file.mcp.auto_approve.keys();
+    rules.extend(auto.filter_map(|it| named("mcp.auto_approve", it)));
+    let needs = file.permissions.needs.keys();
+    rules.extend(needs.filter_map(|it| named("permissions.needs", it)));
+    let levels = file.permissions.tools.keys();
+    rules.extend(levels.filter_map(|it| named("permissions.tools", it)));
+    for (key, text, place) in rules {
+        let provider = text.split_once("__").map_or(&*text, |(alias, _)| alias);
+        if provider.parse::<Alias>().is_err() || known.contains(&provider) {
+            continue;
+        }
+        let message = format!("`{key}`: no MCP server {provider:?} is configured");
+        let mut fault = Fault::warning(&place, message);
+        fault.label = nearest(provider, &known).map(|it| format!("did you mean `{it}`?"));
+        faults.push(fault);
+    }
 }
 
 fn rule(key: &str, text: &str, place: Option<&Place>, faults: &mut Vec<Fault>) -> Option<Pattern> {
@@ -76,7 +150,8 @@ fn provider_rule(
     });
     let max_level = level(&provider.max_level).unwrap_or(Access::Execute);
     // What nobody said is no higher than what somebody allowed at most.
-    let begins = level(&provider.level).unwrap_or(Access::Read);
+    let default = level(&stack.file.permissions.default_level).unwrap_or_default();
+    let begins = level(&provider.level).unwrap_or(default.min(max_level));
     if let Some(place) = provider.level.as_ref().map(|it| &it.place)
         && begins > max_level
     {
@@ -103,8 +178,10 @@ fn level(leaf: &Leaf<Whole<1, 3>>) -> Option<Access> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layers::{Layers, Where};
-    use super::super::source::{Access as Readers, Origin, Source};
+    use std::collections::BTreeMap;
+
+    use super::super::layers::{Layer, Layers, Where};
+    use super::super::source::{Access as Readers, Source};
     use super::*;
 
     fn read(text: &str) -> (Policy, Vec<String>) {
@@ -159,6 +236,90 @@ mod tests {
         check(
             "[permissions]\nconfirm_timeout = \"10ms\"\n",
             &["config.toml:2:19: `permissions.confirm_timeout`: expected at least 1s"],
+        );
+    }
+
+    /// PRM-2: the configuration knows better than a server, for one tool at a time.
+    #[test]
+    fn the_level_that_a_tool_needs_is_said_by_its_exact_name() {
+        let (policy, faults) = read("[permissions.needs]\nfs__read = 1\nfs__sync = 3\n");
+        let needed: BTreeMap<String, u8> = policy
+            .needs
+            .iter()
+            .map(|(name, level)| (name.to_string(), level.number()))
+            .collect();
+        let expected = [("fs__read".to_owned(), 1), ("fs__sync".to_owned(), 3)];
+        assert_eq!((BTreeMap::from(expected), vec![]), (needed, faults));
+        check(
+            "[permissions.needs]\n\"fs__*\" = 1\n",
+            &[
+                "config.toml:2:1: `permissions.needs`: \"fs__*\" is no tool; the level is of one tool, by its exact name like fs__read_file",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_said_of_calls_holds() {
+        let policy = read(
+            "[permissions]\ndefault_level = 2\non_timeout = \"wait\"\n[permissions.tools]\nlow = { max_level = 1 }\n\
+             [tools]\nmax_result_chars = 2000\nparallel_readonly = false\n",
+        )
+        .0;
+        assert_eq!(
+            (Silence::Waits, 2000, false),
+            (
+                policy.silence,
+                policy.max_result_chars,
+                policy.parallel_readonly
+            )
+        );
+        let begins = |it: &str| policy.first_level(&it.parse().unwrap()).number();
+        assert_eq!((2, 1), (begins("fs"), begins("low")));
+    }
+
+    /// Spec 85: the seeds' name is accepted.
+    #[test]
+    fn the_old_name_of_the_depth_counts_where_the_new_one_is_not_said() {
+        let depth = |text: &str| read(text).0.max_depth;
+        assert_eq!(8, depth(""));
+        assert_eq!(3, depth("[mcp]\nmax_tool_depth = 3\n"));
+        assert_eq!(5, depth("[tools]\nmax_depth = 5\n"));
+        assert_eq!(
+            5,
+            depth("[mcp]\nmax_tool_depth = 3\n[tools]\nmax_depth = 5\n")
+        );
+    }
+
+    /// No file takes a denial back that another one has made.
+    #[test]
+    fn denials_of_all_layers_are_joined() {
+        let layer = |name: &str, text: &str| {
+            let origin = Origin::File(name.into());
+            Layer::read(Source::new(origin, Readers::Private, text.to_owned()))
+        };
+        let mut stack = Stack::default();
+        for (name, text) in [
+            (
+                "machine.toml",
+                "[permissions]\ndeny = [\"fs__rm\", \"web__*\"]\n",
+            ),
+            ("user.toml", "[permissions]\ndeny = []\n"),
+            (
+                "over.toml",
+                "permissions.deny = [\"git__push\", \"web__*\"]\n",
+            ),
+        ] {
+            stack.put_layer(&layer(name, text));
+        }
+        let policy = policy(&stack, &mut vec![]);
+        let denied: Vec<String> = policy.deny.iter().map(ToString::to_string).collect();
+        assert_eq!(vec!["fs__rm", "git__push", "web__*"], denied);
+        let entry = stack.entries().pop().unwrap();
+        assert_eq!(r#"["fs__rm", "web__*", "git__push"]"#, entry.value.shown());
+        let others: Vec<String> = entry.also.iter().map(Place::origin).collect();
+        assert_eq!(
+            ("over.toml:1".to_owned(), vec!["machine.toml:2".to_owned()]),
+            (entry.place.origin(), others)
         );
     }
 

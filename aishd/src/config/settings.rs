@@ -76,6 +76,7 @@ impl Settings {
         let models = models(stack, is_set, &mut faults);
         let mcp = super::mcp::mcp(stack, &mut faults);
         let policy = super::permissions::policy(stack, &mut faults);
+        super::permissions::unknown_providers(stack, &mut faults);
         if let Some(level) = &file.logging.level
             && let Err(wrong) = filter::check(&level.value)
         {

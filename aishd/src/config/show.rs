@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::load::Loaded;
 use super::project;
 use super::settings::Settings;
+use super::source::Place;
 use super::table::Entry;
 use super::trust::Standing;
 use super::veil;
@@ -67,10 +68,12 @@ pub struct Shown {
 
 impl Shown {
     fn of(entry: &Entry) -> Self {
+        let origins = entry.also.iter().chain([&entry.place]);
+        let origins: Vec<String> = origins.map(Place::origin).collect();
         Self {
             key: entry.key.clone(),
             value: entry.value.shown().to_owned(),
-            origin: entry.place.origin(),
+            origin: origins.join(", "),
         }
     }
 

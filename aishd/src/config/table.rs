@@ -139,6 +139,8 @@ pub struct Entry {
     pub key: String,
     pub value: Said,
     pub place: Place,
+    /// Who else has said a part of it.
+    pub also: Vec<Place>,
 }
 
 /// A value as TOML.
@@ -211,6 +213,7 @@ impl<T: Value> Part for Leaf<T> {
                 key: path.to_owned(),
                 value,
                 place: located.place.clone(),
+                also: vec![],
             });
         }
     }

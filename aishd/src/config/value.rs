@@ -292,6 +292,11 @@ words! {
         Always: "always",
         Never: "never",
     }
+    /// What becomes of a question that nobody answered in time.
+    OnTimeout {
+        Deny: "deny",
+        Wait: "wait",
+    }
     /// How the log is written.
     LogFormat {
         Auto: "auto",

@@ -17,7 +17,7 @@ use crate::core::catalog::Offer;
 use crate::core::confirm::{Confirm, Decision, Fate, OnConfirm, Person, Resolution};
 use crate::core::event::{At, Event, Record, Stop};
 use crate::core::gate::{Attended, Gate, Judged, spelled};
-use crate::core::policy::Patterns;
+use crate::core::policy::{Patterns, Silence};
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
 use crate::core::tool_name::{Alias, ToolName};
@@ -339,7 +339,7 @@ impl Conversation {
                 return Err(RequestError::AlreadyAtLevel { provider, level });
             }
             LevelChange::Raise(to) => to,
-            LevelChange::Revoke => rule.map(|it| it.level).unwrap_or_default(),
+            LevelChange::Revoke => policy.first_level(&provider),
         };
         if let Some(max) = rule.map(|it| it.max_level).filter(|max| to > *max) {
             return Err(RequestError::AboveMaximum { provider, max });
@@ -381,15 +381,15 @@ impl Conversation {
     /// When silence will have been an answer: at the confirm's own time, or after a while without anybody.
     pub(super) fn plan_expiry(&mut self) {
         let attended = self.attendance.is_attended();
+        let policy = self.around.policy.borrow().clone();
         let now = clock::now();
         let left = self.state.confirms.first().and_then(|open| {
             let deadline = match open.expires_at {
                 Some(at) => at,
-                None if attended => return None,
+                None if attended || policy.silence == Silence::Waits => return None,
                 None => {
                     let since = open.requested_at.max(self.attendance.left_at());
-                    let patience = self.around.policy.borrow().unattended_ms;
-                    At(since.0.saturating_add_unsigned(patience))
+                    At(since.0.saturating_add_unsigned(policy.unattended_ms))
                 }
             };
             Some(deadline.0.saturating_sub(now.0))

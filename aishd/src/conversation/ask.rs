@@ -10,7 +10,7 @@ use super::commit::{Fact, RETRY_LONGEST};
 use super::handle::{Accepted, Again, Ask, AskAgain, Mode, Place, RequestError};
 use super::live::Live;
 use super::view::LiveChange;
-use super::{Active, Conversation, Done, MAX_TOOL_DEPTH};
+use super::{Active, Conversation, Done};
 use crate::broker::Discovery;
 use crate::clock;
 use crate::core::confirm::OnConfirm;
@@ -355,7 +355,8 @@ impl Conversation {
             .await
             .map_err(RequestError::Storage)?;
         let (records, state) = self.number(&facts);
-        let (machine, step) = Turn::start(MAX_TOOL_DEPTH);
+        let max_depth = self.around.policy.borrow().max_depth;
+        let (machine, step) = Turn::start(max_depth);
         let token = self.around.stopping.child_token();
         self.turn = Some(Active {
             id: turn,

@@ -28,6 +28,8 @@ pub(super) struct Started {
     pub(super) go: Go,
     pub(super) tools: Tools,
     pub(super) store: Store,
+    /// Characters of the result that the model is shown.
+    pub(super) max_chars: usize,
     pub(super) token: CancellationToken,
 }
 
@@ -36,11 +38,12 @@ pub(super) async fn run(started: Started) -> Input {
     let begun = Instant::now();
     let call = started.call.clone();
     let token = started.token.clone();
+    let max_chars = started.max_chars;
     let work = AssertUnwindSafe(output(started)).catch_unwind();
     let returned = match token.run_until_cancelled(work).await {
         Some(Ok(output)) => {
             let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-            returned(output, ms)
+            returned(output, ms, max_chars)
         }
         Some(Err(_panic)) => failed("[aish] tool dispatch failed: internal error"),
         // The turn is over already; this is not heard any more.

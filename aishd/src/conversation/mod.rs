@@ -57,9 +57,6 @@ use crate::core::turn::{Effect, Input, Step, StreamId, Turn};
 use crate::store::Store;
 use crate::tools::Tools;
 
-/// Rounds of tool calls in one turn (`tools.max_depth`).
-const MAX_TOOL_DEPTH: u32 = 8;
-
 /// What every actor is given.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
@@ -358,6 +355,7 @@ impl Conversation {
                     go: *go,
                     tools: self.around.tools.clone(),
                     store: self.around.store.clone(),
+                    max_chars: self.around.policy.borrow().max_result_chars,
                     token,
                 };
                 self.io

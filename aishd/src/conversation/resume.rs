@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
-use super::{Active, Conversation, Done, MAX_TOOL_DEPTH, failed};
+use super::{Active, Conversation, Done, failed};
 use crate::broker::Discovery;
 use crate::core::confirm::{Confirm, OnConfirm};
 use crate::core::event::{Event, Source};
@@ -52,7 +52,7 @@ impl Conversation {
         };
         self.turn = Some(Active {
             id: running.turn,
-            machine: Turn::resume(paused, MAX_TOOL_DEPTH),
+            machine: Turn::resume(paused, self.around.policy.borrow().max_depth),
             preset: None,
             model: waiting.model,
             offer: None,

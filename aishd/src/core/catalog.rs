@@ -62,12 +62,18 @@ impl Catalog {
 
     /// Rules that speak of nothing that is known (AUT-2).
     #[must_use]
-    pub fn unknown_to<'a>(&self, rules: impl IntoIterator<Item = &'a Pattern>) -> Vec<&'a Pattern> {
-        let known = |it: &Pattern| match it {
-            Pattern::Tool(name) => self.tools.contains_key(name),
-            Pattern::Provider(alias) => self.of_provider(alias).next().is_some(),
-        };
-        rules.into_iter().filter(|it| !known(it)).collect()
+    pub fn unknown_to(&self, rules: impl IntoIterator<Item = Pattern>) -> Vec<Pattern> {
+        let rules = rules.into_iter();
+        rules.filter(|it| self.covered(it) == 0).collect()
+    }
+
+    /// How many tools a rule speaks of.
+    #[must_use]
+    pub fn covered(&self, rule: &Pattern) -> usize {
+        match rule {
+            Pattern::Tool(name) => usize::from(self.tools.contains_key(name)),
+            Pattern::Provider(alias) => self.of_provider(alias).count(),
+        }
     }
 }
 
@@ -139,9 +145,9 @@ mod tests {
             .map(|it| it.parse().unwrap())
             .to_vec();
         let unknown = catalog()
-            .unknown_to(&rules)
+            .unknown_to(rules)
             .into_iter()
-            .map(ToString::to_string);
+            .map(|it| it.to_string());
         assert_eq!(vec!["fs__raed", "web__*"], unknown.collect::<Vec<_>>());
     }
 }

@@ -59,6 +59,16 @@ pub struct Go {
     pub digest: Sha,
     /// What lets it through.
     pub rule: String,
+    pub pace: Pace,
+}
+
+/// How a call stands to the others of its message (MCP-13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// It begins when those before it have ended, and those after it wait.
+    Alone,
+    /// It may run beside others that only read.
+    Beside,
 }
 
 impl Gate<'_> {
@@ -92,6 +102,11 @@ impl Gate<'_> {
                 arguments,
                 digest,
                 rule: rule.to_string(),
+                pace: if tool.reads_only && self.policy.parallel_readonly {
+                    Pace::Beside
+                } else {
+                    Pace::Alone
+                },
             }),
             Verdict::Ask(why) if self.offered(tool) => {
                 self.ask(call, tool, &arguments, digest, &why)
@@ -123,6 +138,7 @@ impl Gate<'_> {
                         arguments,
                         digest,
                         rule: "approved by a person".to_owned(),
+                        pace: Pace::Alone,
                     }),
                     (Ok(_) | Err(_), _) => Judged::Ask(confirm),
                 }

@@ -10,11 +10,13 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::shorten::MAX_RESULT_CHARS;
 use super::tool::{Reach, Sha, Tool};
 use super::tool_name::{Alias, ToolName};
 
 /// A day.
 const UNATTENDED_MS: u64 = 24 * 60 * 60 * 1000;
+const MAX_DEPTH: u32 = 8;
 
 /// One tool, or all of a provider: `fs__read_file`, `fs__*`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,10 +35,29 @@ pub struct Policy {
     pub providers: HashMap<Alias, ProviderRule>,
     /// Levels that calls need, where the configuration knows better than the tool's provider.
     pub needs: HashMap<ToolName, Access>,
+    /// The level of a provider that nothing else speaks of.
+    pub default_level: Access,
     /// Whether the daemon's own tools are offered.
     pub builtin_tools: bool,
     /// How long a confirm waits while nobody is attached.
     pub unattended_ms: u64,
+    /// What it means that nobody answered for so long.
+    pub silence: Silence,
+    /// Rounds of calls in one turn (LOOP-1).
+    pub max_depth: u32,
+    /// Characters of a result that a model is shown (MCP-12).
+    pub max_result_chars: usize,
+    /// Whether calls that only read and need no consent run side by side (MCP-13).
+    pub parallel_readonly: bool,
+}
+
+/// What it means that nobody answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// No.
+    Denies,
+    /// Nothing yet.
+    Waits,
 }
 
 /// A set of rules that are alike.
@@ -120,8 +141,13 @@ impl Default for Policy {
             auto_approve: HashMap::new(),
             providers: HashMap::new(),
             needs: HashMap::new(),
+            default_level: Access::default(),
             builtin_tools: false,
             unattended_ms: UNATTENDED_MS,
+            silence: Silence::Denies,
+            max_depth: MAX_DEPTH,
+            max_result_chars: MAX_RESULT_CHARS,
+            parallel_readonly: true,
         }
     }
 }
@@ -150,6 +176,15 @@ impl Patterns {
 }
 
 impl Pattern {
+    /// Whose tools it speaks of.
+    #[must_use]
+    pub fn provider(&self) -> &Alias {
+        match self {
+            Self::Tool(name) => name.alias(),
+            Self::Provider(alias) => alias,
+        }
+    }
+
     /// The two rules that could speak of a tool.
     fn covering(tool: &ToolName) -> [Self; 2] {
         [
@@ -165,12 +200,25 @@ impl Policy {
         self.needs.get(&tool.name).copied().unwrap_or(tool.needs)
     }
 
+    /// Every rule about tools, whatever it says of them.
+    pub fn patterns(&self) -> impl Iterator<Item = Pattern> {
+        let denied = self.deny.iter().cloned();
+        let needs = self.needs.keys().cloned().map(Pattern::Tool);
+        denied.chain(self.auto_approve.keys().cloned()).chain(needs)
+    }
+
     /// The level that a provider has in a conversation.
     #[must_use]
     pub fn level(&self, provider: &Alias, grants: &Grants) -> Access {
         let granted = grants.levels.get(provider).copied();
-        let default = self.providers.get(provider).map(|it| it.level);
-        granted.or(default).unwrap_or_default()
+        granted.unwrap_or_else(|| self.first_level(provider))
+    }
+
+    /// The level that a provider begins with.
+    #[must_use]
+    pub fn first_level(&self, provider: &Alias) -> Access {
+        let own = self.providers.get(provider).map(|it| it.level);
+        own.unwrap_or(self.default_level)
     }
 
     fn auto_approves(&self, tool: &ToolName) -> Option<Pattern> {

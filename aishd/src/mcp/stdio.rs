@@ -167,7 +167,7 @@ async fn live(
     }
 }
 
-async fn read(mut stdout: impl AsyncRead + Unpin, inbox: &Inbox) {
+pub(super) async fn read(mut stdout: impl AsyncRead + Unpin, inbox: &Inbox) {
     let mut line = vec![];
     let mut skipping = false;
     let mut piece = vec![0; READ_BYTES];

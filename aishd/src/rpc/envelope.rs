@@ -233,4 +233,49 @@ mod tests {
     fn bytes_that_are_no_text_are_a_parse_error() {
         assert!(matches!(read(b"\xff\xfe{}"), Line::Bad(error) if error.code() == -32700));
     }
+
+    /// A line is one of the things that there are, and an id that comes back is one that was sent.
+    #[test]
+    fn damaged_lines_are_told_from_requests() {
+        let corpus = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"turn/send","params":{"conversation":"01","text":"é\n"}}"#,
+            r#"[{"jsonrpc":"2.0","id":"x","method":"daemon/ping"},{"jsonrpc":"2.0","method":"a/b","params":[1]}]"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"daemon/hello","params":{"protocol":{"min":1,"max":1}}}"#,
+        ];
+        let sent = |line: &[u8], id: &Id<'_>| match id {
+            Id::Null => true,
+            Id::Number(number) => {
+                let digits = number.to_string();
+                let digits = digits.as_bytes();
+                line.windows(digits.len()).any(|it| it == digits)
+            }
+            // It may have been written with escapes.
+            Id::Str(text) => text.len() <= line.len(),
+        };
+        aish_testkit::fuzz(corpus, |line| {
+            let one = |it: &Entry<'_>| match it {
+                Entry::Call { id, method, params } => {
+                    assert!(sent(line, id) && method.len() <= line.len());
+                    let object = params.is_none_or(|it| it.starts_with(['{', '[']));
+                    assert!(object, "{params:?}");
+                    format!("call {}", params.is_some())
+                }
+                Entry::Notification => "notification".to_owned(),
+                Entry::Bad(id, error) => {
+                    assert!(sent(line, id));
+                    assert_eq!(INVALID_REQUEST_CODE, error.code());
+                    format!("bad {}", *id == Id::Null)
+                }
+            };
+            match read(line) {
+                Line::Empty => "empty".to_owned(),
+                Line::One(entry) => one(&entry),
+                Line::Batch(entries) => {
+                    assert!((1..=BATCH_CALLS).contains(&entries.len()));
+                    entries.iter().map(one).collect()
+                }
+                Line::Bad(error) => format!("bad line {}", error.code()),
+            }
+        });
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aish_proto::error::ErrorKind;
 use aish_proto::permission::{
     Change, ChangeResult, Check, CheckResult, History, HistoryResult, List, ListResult, Permission,
-    PolicyVerdict, Revoke, Set,
+    PolicyRule, PolicyVerdict, ProviderLevels, Revoke, RuleEffect, Rules, RulesResult, Set,
 };
 use jsonrpsee::RpcModule;
 
@@ -17,7 +17,7 @@ use crate::clock;
 use crate::conversation::handle::{Change as Changed, LevelChange};
 use crate::core::access::Access;
 use crate::core::event::Event;
-use crate::core::policy::{Patterns, Question, Verdict, decide};
+use crate::core::policy::{Pattern, Patterns, Question, Verdict, decide};
 use crate::core::tool_name::{Alias, ToolName};
 
 /// How much of the log is read in one go.
@@ -57,6 +57,9 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     });
     register::<History, _, _>(module, history);
     register::<Check, _, _>(module, check);
+    register::<Rules, _, _>(module, |call: Call<Rules>| async move {
+        Ok(rules(&call.server))
+    });
 }
 
 async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
@@ -210,4 +213,50 @@ async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
         because,
         level_required: policy.needs(&tool).number(),
     })
+}
+
+fn rules(server: &Server) -> RulesResult {
+    let policy = server.directory.policy();
+    let catalog = server.directory.catalog();
+    let rule = |pattern: &Pattern, effect, level: Option<Access>| PolicyRule {
+        pattern: pattern.to_string(),
+        effect,
+        level: level.map(Access::number),
+        tools: u32::try_from(catalog.covered(pattern)).unwrap_or(u32::MAX),
+    };
+    let denied = policy.deny.iter();
+    let denied = denied.map(|it| rule(it, RuleEffect::Deny, None));
+    let mut needs: Vec<_> = policy.needs.iter().collect();
+    needs.sort();
+    let needs = needs.into_iter().map(|(name, level)| {
+        let pattern = Pattern::Tool(name.clone());
+        rule(&pattern, RuleEffect::Needs, Some(*level))
+    });
+    // An exact name stands before its provider, as it counts.
+    let mut approved: Vec<_> = policy.auto_approve.iter().collect();
+    approved.sort();
+    let approved = approved.into_iter().map(|(pattern, approves)| {
+        let effect = if *approves {
+            RuleEffect::Allow
+        } else {
+            RuleEffect::Ask
+        };
+        rule(pattern, effect, None)
+    });
+    let mut providers: Vec<ProviderLevels> = policy
+        .providers
+        .iter()
+        .map(|(provider, rule)| ProviderLevels {
+            provider: provider.to_string(),
+            level: rule.level.number(),
+            max_level: rule.max_level.number(),
+        })
+        .collect();
+    providers.sort_by(|a, b| a.provider.cmp(&b.provider));
+    RulesResult {
+        rules: denied.chain(needs).chain(approved).collect(),
+        providers,
+        default_level: policy.default_level.number(),
+        max_depth: policy.max_depth,
+    }
 }

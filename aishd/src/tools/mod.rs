@@ -13,10 +13,11 @@ pub use self::result::{Output, returned};
 use crate::core::access::Access;
 use crate::core::catalog::Catalog;
 use crate::core::gate::Go;
-use crate::core::mcp::server::{ServerStatus, Servers};
+use crate::core::mcp::server::{ServerStatus, Servers, State};
 use crate::core::mcp::tool as mcp;
+use crate::core::policy::{Pattern, Policy};
 use crate::core::tool::{Reach, Tool};
-use crate::core::tool_name::ToolName;
+use crate::core::tool_name::{Alias, ToolName};
 use crate::mcp::hub::Hub;
 use crate::mcp::{CallError, Side};
 
@@ -59,6 +60,31 @@ impl Tools {
             *made = (Some(servers.toolset), Arc::new(catalog(&servers)));
         }
         made.1.clone()
+    }
+
+    /// Rules that speak of tools which their provider does not have, though it has told what it has (AUT-2). A slip in a
+    /// deny rule denies nothing, so somebody should know.
+    #[must_use]
+    pub fn unmatched(&self, policy: &Policy) -> Vec<Pattern> {
+        let servers = self.servers.borrow().clone();
+        let has_told = |it: &Alias| {
+            let server = servers.get(it);
+            it.as_str() == builtin::PROVIDER || server.is_some_and(|it| it.state == State::Ready)
+        };
+        let catalog = self.catalog();
+        let unknown = catalog.unknown_to(policy.patterns());
+        let mut unknown: Vec<Pattern> = unknown
+            .into_iter()
+            .filter(|it| has_told(it.provider()))
+            .collect();
+        unknown.sort();
+        unknown.dedup();
+        unknown
+    }
+
+    /// Waits until a server or a tool has come, gone or changed.
+    pub async fn changed(&mut self) -> Result<(), watch::error::RecvError> {
+        self.servers.changed().await
     }
 
     /// What has to be done for a call, if the tool still is what the gate looked at (R3).

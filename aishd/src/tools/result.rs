@@ -4,7 +4,7 @@ use aish_proto::id::ResultId;
 
 use super::builtin::how_to_read_on;
 use crate::clock;
-use crate::core::shorten::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, MAX_RESULT_CHARS, without_middle};
+use crate::core::shorten::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_middle};
 use crate::core::turn::Returned;
 
 /// One record of the log holds so much of a kept result.
@@ -17,16 +17,16 @@ pub struct Output {
     pub text: String,
 }
 
-/// The output as the turn takes it: what is too long is cut in the middle, and kept whole beside it.
+/// The output as the turn takes it: what is longer than `max_chars` is cut in the middle, and kept whole beside it.
 #[must_use]
-pub fn returned(output: Output, ms: u64) -> Returned {
+pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
     let Output { ok, mut text } = output;
     let result = ResultId(clock::ulid());
     let lost = text.len().saturating_sub(MAX_KEPT_BYTES);
     if lost > 0 {
         text.truncate(text.floor_char_boundary(MAX_KEPT_BYTES));
     }
-    let cut = without_middle(&text, MAX_RESULT_CHARS, MAX_RESULT_BYTES, |left_out| {
+    let cut = without_middle(&text, max_chars, MAX_RESULT_BYTES, |left_out| {
         let more = if lost > 0 {
             format!("; {lost} bytes beyond that were not kept")
         } else {
@@ -70,6 +70,7 @@ fn parts(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::shorten::MAX_RESULT_CHARS;
 
     #[test]
     fn a_short_result_is_shown_as_it_is() {
@@ -80,6 +81,7 @@ mod tests {
                 text: text.clone(),
             },
             5,
+            MAX_RESULT_CHARS,
         );
         assert_eq!(
             (text, 5, None),
@@ -97,6 +99,7 @@ mod tests {
                 text: text.clone(),
             },
             5,
+            MAX_RESULT_CHARS,
         );
         let (result, parts) = returned.kept.unwrap();
         assert_eq!(text, parts.concat());
@@ -114,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_beyond_all_measure_is_lost_and_said_to_be() {
         let text = "x".repeat(MAX_KEPT_BYTES + 7);
-        let returned = returned(Output { ok: true, text }, 0);
+        let returned = returned(Output { ok: true, text }, 0, MAX_RESULT_CHARS);
         assert!(
             returned
                 .content

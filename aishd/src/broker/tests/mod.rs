@@ -6,6 +6,7 @@ use super::Broker;
 use crate::child::Children;
 
 mod discovery;
+mod fuzz;
 mod hostile;
 mod llamacpp;
 mod scripted;

@@ -17,13 +17,13 @@ use crate::core::reply::{Broken, Delta, Failure, Finish, Reply};
 /// Longer streams are cut in two only at every 41st place.
 const SMALL_BYTES: usize = 1200;
 
-struct Case {
+pub(super) struct Case {
     name: String,
-    body: Vec<u8>,
+    pub(super) body: Vec<u8>,
     expected: Value,
 }
 
-fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/data/streams");
     let mut cases: Vec<Case> = std::fs::read_dir(folder)
         .unwrap()
@@ -44,14 +44,17 @@ fn cases() -> Vec<Case> {
 }
 
 #[derive(Default)]
-struct Deltas {
+pub(super) struct Deltas {
     text: String,
     reasoning: String,
     arguments: BTreeMap<u32, String>,
 }
 
 /// Reads a body that arrives in these pieces.
-async fn read_pieces(pieces: Vec<Bytes>, asked: &str) -> (Result<Reply, Box<Broken>>, Deltas) {
+pub(super) async fn read_pieces(
+    pieces: Vec<Bytes>,
+    asked: &str,
+) -> (Result<Reply, Box<Broken>>, Deltas) {
     let body = futures_util::stream::iter(pieces.into_iter().map(Ok));
     let limit = ContentLimit::new(Instant::now(), Timeouts::LOOPBACK);
     let mut deltas = Deltas::default();
@@ -67,7 +70,7 @@ async fn read_pieces(pieces: Vec<Bytes>, asked: &str) -> (Result<Reply, Box<Brok
 }
 
 /// The outcome in the form of the expect files: what is empty is left out, made-up ids are not shown.
-fn outcome(reply: Result<Reply, Box<Broken>>, deltas: &Deltas) -> Value {
+pub(super) fn outcome(reply: Result<Reply, Box<Broken>>, deltas: &Deltas) -> Value {
     let (reply, failure) = match reply {
         Ok(reply) => (reply, None),
         Err(broken) => (broken.partial, Some(broken.failure)),
@@ -306,7 +309,7 @@ async fn cost_of_an_event_is_printed() {
     }
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()

@@ -1,3 +1,5 @@
+use aish_testkit::fuzz;
+
 use super::*;
 use crate::core::access::Access;
 use crate::core::tool::tests::tool;
@@ -171,5 +173,50 @@ fn a_turn_can_limit_how_long_it_waits() {
             panic!("it asks")
         };
         assert_eq!(Some(At(31_000)), confirm.expires_at);
+    });
+}
+
+/// AUT-6, R3: whatever a model writes as arguments, what a person is shown is what would run, to the last byte.
+#[test]
+fn damaged_arguments_are_shown_as_they_would_run() {
+    let corpus = [
+        r#"{"path":"/tmp/a","recursive":true}"#,
+        r#"{"b":1.0,"a":[1,2.5e3,-0.0,18446744073709551615],"é":{"x":null,"y":"\u202e\u0000\ud83e\udd80"}}"#,
+        "{}",
+    ];
+    fuzz(corpus, |input| {
+        let text = String::from_utf8_lossy(input);
+        let call = call("fs__rm", &text);
+        let (judged, digest) = with_gate(&OnConfirm::default(), Attended::ByPerson, |gate| {
+            (gate.judge(&call), gate.digest(&call))
+        });
+        let confirm = match judged {
+            Judged::Refuse { denial, content } => {
+                assert_eq!((None, None), (denial, digest));
+                return content.chars().take(60).collect();
+            }
+            Judged::Run(go) => panic!("nobody allowed {go:?}"),
+            Judged::Ask(confirm) => confirm,
+        };
+        assert_eq!(Some(confirm.digest), digest);
+        let meant: Map<String, Value> = serde_json::from_str(&text).unwrap();
+        let shown: Map<String, Value> = serde_json::from_str(&confirm.arguments).unwrap();
+        assert_eq!(
+            confirm.arguments,
+            spelled(&shown),
+            "one spelling for each value"
+        );
+        let approved = with_gate(&OnConfirm::default(), Attended::ByPerson, |gate| {
+            gate.approved(&call, confirm.digest)
+        });
+        let Judged::Run(go) = approved else {
+            panic!("{approved:?}");
+        };
+        assert_eq!(
+            (&meant, &confirm.arguments),
+            (&go.arguments, &spelled(&go.arguments))
+        );
+        let kind = |it: &Value| it.to_string().chars().next();
+        format!("{:?}", meant.values().map(kind).collect::<Vec<_>>())
     });
 }

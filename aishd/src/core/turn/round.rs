@@ -11,7 +11,7 @@ use super::input::{Answer, Returned};
 use super::{Effect, Step};
 use crate::core::confirm::{Confirm, Decision, Denial, Fate, Resolution};
 use crate::core::event::{Event, KeptResult, Stop};
-use crate::core::gate::{Go, Judged, spelled};
+use crate::core::gate::{Go, Judged, Pace, spelled};
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
 
@@ -116,7 +116,7 @@ impl Round {
                     step.events.push(refused(&owed.call, denial, content));
                 }
                 Judged::Run(go) => {
-                    let alone = approval.is_some() || !go.tool.reads_only;
+                    let alone = approval.is_some() || go.pace == Pace::Alone;
                     if alone && !self.running.is_empty() {
                         self.rest.push_front(owed);
                         break;

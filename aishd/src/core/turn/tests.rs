@@ -5,7 +5,7 @@ use aish_proto::id::{ConfirmId, Seq};
 use super::*;
 use crate::core::access::Access;
 use crate::core::confirm::{ConfirmKind, Decision, Denial, Fate, Resolution};
-use crate::core::gate::{Go, Judged};
+use crate::core::gate::{Go, Judged, Pace};
 use crate::core::reply::HttpDetail;
 use crate::core::tool::Sha;
 use crate::core::tool::tests::tool;
@@ -69,13 +69,16 @@ impl Scene {
 
     fn judge(&mut self, call: &ToolCall, approved: Option<Sha>) -> Judged {
         let go = |rule: &str| {
-            let mut tool = tool("t__x", Access::Write);
-            tool.reads_only = call.name == "t__reads";
             Judged::Run(Go {
-                tool: Arc::new(tool),
+                tool: Arc::new(tool("t__x", Access::Write)),
                 arguments: serde_json::from_str(&call.arguments).unwrap(),
                 digest: digest(call),
                 rule: rule.to_owned(),
+                pace: if call.name == "t__reads" {
+                    Pace::Beside
+                } else {
+                    Pace::Alone
+                },
             })
         };
         match call.name.as_str() {

@@ -1,6 +1,7 @@
 //! Sessions with servers that do what real ones have done: each row of the table in the design is a script here. The
 //! servers are tests/data/mcp/*.py, over real sockets and pipes.
 
+mod fuzz;
 mod http;
 mod real;
 mod stateless;

@@ -1,0 +1,112 @@
+//! What the configuration says of calls: how many, how they run, what they need, and rules that speak of nothing
+//! (AUT-2, PRM-2, LOOP-1, MCP-12, MCP-13).
+
+use aish_proto::event::{Status, ToolResult};
+use aish_proto::method::Empty;
+use aish_proto::permission::{
+    Check, CheckParams, List, PermissionParams, PolicyRule, RuleEffect, Rules,
+};
+use aish_proto::turn::StopReason;
+use aish_testkit::wait::until_true;
+
+use crate::tools::{Scene, events};
+
+/// LOOP-1: a model that never stops calling is stopped, and what it said last is kept.
+#[test]
+fn a_turn_has_so_many_rounds_of_calls() {
+    for key in ["[tools]\nmax_depth = 2\n", "[mcp]\nmax_tool_depth = 2\n"] {
+        let approve = "[mcp.auto_approve]\n\"c__*\" = true\n";
+        let Some(scene) = Scene::new(&format!("{key}{approve}")) else {
+            return;
+        };
+        scene.model_never_stops_calling("c__count");
+        let client = scene.world.client();
+        let conversation = client.create();
+        let record = client.wait_turn(client.ask(conversation, "count"));
+        assert_eq!(Some(StopReason::ToolDepth), record.stop_reason, "{key}");
+        assert_eq!("Once more.", record.text);
+        assert_eq!((2, 2), (scene.count(), scene.upstream.requests().len()));
+        let said = events::<Status>(&client, conversation);
+        assert!(
+            said.iter()
+                .any(|it| it.text == "tool-call depth limit reached (2)"),
+            "{said:?}"
+        );
+    }
+}
+
+/// MCP-12.
+#[test]
+fn how_much_of_a_result_the_model_sees_is_configured() {
+    let more = "[tools]\nmax_result_chars = 2000\n[mcp.auto_approve]\n\"c__*\" = true\n";
+    let Some(scene) = Scene::new(more) else {
+        return;
+    };
+    scene.model_calls(&[("c__long", "{}")]);
+    let client = scene.world.client();
+    let conversation = client.create();
+    client.wait_turn(client.ask(conversation, "much"));
+    let result = events::<ToolResult>(&client, conversation).remove(0);
+    let chars = result.content.chars().count();
+    assert!((2000..2300).contains(&chars), "{chars}");
+    assert!(result.kept.is_some_and(|it| it.bytes > 100_000));
+    scene.upstream.finish();
+}
+
+/// PRM-2, PRM-1: what a call needs, and what a provider begins with.
+#[test]
+fn levels_are_what_the_configuration_says() {
+    let more = "[permissions]\ndefault_level = 2\n[permissions.needs]\nc__count = 2\nc__look = 3\n";
+    let Some(scene) = Scene::new(more) else {
+        return;
+    };
+    let client = scene.world.client();
+    let conversation = client.create();
+    let check = |tool: &str| {
+        let tool = tool.to_owned();
+        let result = client.done::<Check>(CheckParams { conversation, tool });
+        (result.level_required, result.because)
+    };
+    assert_eq!(
+        (2, "every call is asked about".to_owned()),
+        check("c__count")
+    );
+    let raise = "Permission upgrade required for c: level 2 → 3".to_owned();
+    assert_eq!((3, raise), check("c__look"));
+    let listed = client.done::<List>(PermissionParams { conversation });
+    let level = listed.permissions.iter().find(|it| it.provider == "c");
+    assert_eq!(Some(2), level.map(|it| it.level));
+}
+
+/// AUT-2: a rule that matches nothing known is told, as soon as that can be known; and it is counted on demand.
+#[test]
+fn a_rule_about_nothing_is_told() {
+    let more = "[permissions]\ndeny = [\"c__cuont\", \"w__*\"]\n[permissions.needs]\nc__long = 2\n\
+        [mcp.auto_approve]\n\"c__*\" = true\n\"c__fail\" = false\n";
+    let Some(scene) = Scene::new(more) else {
+        return;
+    };
+    let client = scene.world.client();
+    let rule = |pattern: &str, effect, level, tools| PolicyRule {
+        pattern: pattern.to_owned(),
+        effect,
+        level,
+        tools,
+    };
+    let expected = vec![
+        rule("c__cuont", RuleEffect::Deny, None, 0),
+        rule("w__*", RuleEffect::Deny, None, 0),
+        rule("c__long", RuleEffect::Needs, Some(2), 1),
+        rule("c__fail", RuleEffect::Ask, None, 1),
+        rule("c__*", RuleEffect::Allow, None, 5),
+    ];
+    assert_eq!(expected, client.done::<Rules>(Empty {}).rules);
+    let log = || scene.world.log_text();
+    until_true("the log has the rule", || log().contains("rule=c__cuont"));
+    assert!(!log().contains("rule=c__fail") && !log().contains("rule=c__*"));
+    assert!(
+        log().contains("no MCP server \"w\" is configured"),
+        "{}",
+        log()
+    );
+}
