@@ -21,6 +21,7 @@ pub mod input;
 pub mod log;
 pub mod markdown;
 pub mod mcp;
+pub mod mention;
 pub mod model;
 pub mod notice;
 pub mod output;

@@ -1,5 +1,7 @@
 //! `mcp`: the servers that the daemon holds sessions with, what they offer, and what they last said.
 
+pub mod asked;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,7 +24,7 @@ use crate::{safe, table};
 /// A program may have to be fetched before it says its first word; the daemon gives up before this.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(90);
 /// A server's own work; the daemon's limit for a call is shorter unless it reports progress.
-const ASK_DEADLINE: Duration = Duration::from_secs(130);
+pub(crate) const ASK_DEADLINE: Duration = Duration::from_secs(130);
 const SUMMARY_COLUMNS: usize = 80;
 
 #[derive(Clone, Debug, Subcommand)]
@@ -58,6 +60,8 @@ pub enum Mcp {
     Read { alias: String, uri: String },
     /// The prompts that a server keeps ready
     Prompts { alias: String },
+    /// Ask the model what a prompt says; the answer on stdout
+    Ask(AskPrompt),
     /// One prompt, filled in
     Prompt {
         alias: String,
@@ -65,6 +69,15 @@ pub enum Mcp {
         #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
         arguments: Vec<(String, String)>,
     },
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct AskPrompt {
+    pub alias: String,
+    /// Its name; aishctl mcp prompts ALIAS lists them
+    pub prompt: String,
+    #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
+    pub arguments: Vec<(String, String)>,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -118,6 +131,7 @@ pub async fn run(desk: &Desk, command: Option<&Mcp>) -> Result<Printed, Failure>
         Mcp::Resources { alias } => resources(desk, alias).await,
         Mcp::Read { alias, uri } => read(desk, alias, uri).await,
         Mcp::Prompts { alias } => prompts(desk, alias).await,
+        Mcp::Ask(args) => asked::at_desk(desk, args).await,
         Mcp::Prompt {
             alias,
             name,

@@ -19,6 +19,7 @@ use crate::doctor;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::hello::{Reach, Start, Wait};
+use crate::mcp::Mcp;
 use crate::notice::{self, Notices};
 use crate::output::{Form, Markdown, Output};
 use crate::pager::Pager;
@@ -27,7 +28,7 @@ use crate::service::{self, Service};
 use crate::signals::Signals;
 use crate::stdout::Stdout;
 use crate::surroundings::Surroundings;
-use crate::{config, log, pager, queue, rpc, screen};
+use crate::{config, log, mcp, pager, queue, rpc, screen};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,19 +119,17 @@ impl Program {
                 let reach = self.reach(Start::Allowed, kind, Role::Driver);
                 ask::run(parts.asker(&reach, self), &args, &mut io::stdin().lock()).await
             }
+            Command::Mcp {
+                command: Some(Mcp::Ask(args)),
+            } => {
+                let mut parts = self.parts(self.form(), false);
+                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+                mcp::asked::run(parts.asker(&reach, self), &args).await
+            }
             Command::Retry(args) => self.again(queue::Again::Retry, &args).await,
             Command::Continue(args) => self.again(queue::Again::Continue, &args).await,
             Command::Attach(args) => self.window(args).await,
-            Command::Log(args) => {
-                let form = if self.global.jsonl {
-                    Form::Events
-                } else if self.global.json {
-                    Form::Json
-                } else {
-                    Form::Text
-                };
-                self.log(&args, form).await
-            }
+            Command::Log(args) => self.log(&args, self.form()).await,
             Command::Doctor => {
                 self.by_itself(doctor::run(&self.observing(), &self.global))
                     .await
@@ -268,15 +267,13 @@ impl Program {
         again: queue::Again,
         args: &crate::args::AgainArgs,
     ) -> Result<Exit, Failure> {
-        let form = if self.global.jsonl {
-            Form::Events
-        } else if self.global.json {
-            Form::Json
-        } else {
-            Form::Text
-        };
         let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
-        queue::again(self.parts(form, false).asker(&reach, self), again, args).await
+        queue::again(
+            self.parts(self.form(), false).asker(&reach, self),
+            again,
+            args,
+        )
+        .await
     }
 
     fn reach(&self, start: Start, kind: ClientKind, role: Role) -> Reach {
@@ -295,6 +292,15 @@ impl Program {
                 .timeout
                 .map_or(CALL_DEADLINE, |it| it.max(CALL_DEADLINE)),
             around: self.around.clone(),
+        }
+    }
+
+    /// Of a command whose output is an answer or a transcript.
+    fn form(&self) -> Form {
+        match () {
+            () if self.global.jsonl => Form::Events,
+            () if self.global.json => Form::Json,
+            () => Form::Text,
         }
     }
 

@@ -1,7 +1,7 @@
 //! `aishctl mcp …` against a real daemon and a real server, and the same grammar behind a colon.
 
 use aish_testkit::wait::until_true;
-use aish_testkit::{Daemon, World, repository};
+use aish_testkit::{Answer, Daemon, Upstream, World, repository};
 
 use crate::shell::shell;
 
@@ -96,6 +96,58 @@ fn what_a_server_offers_besides_its_tools_is_read() {
     );
     let prompt = said(&world, "mcp prompt notes review number=1");
     assert_eq!("user › Look over note 1.\n", prompt);
+}
+
+/// MCP-14: a prompt is asked, and a resource that is named in a question goes along.
+#[test]
+fn prompts_and_resources_of_a_server_reach_the_model() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    world.write_config(&format!(
+        "{}\n[mcp.servers.notes]\ncommand = \"python3\"\nargs = [{:?}, \"example\"]\n",
+        upstream.config("test"),
+        script()
+    ));
+    let _daemon = world.daemon().spawn();
+    until_true("notes is ready", || {
+        said(&world, "mcp ls").contains("ready")
+    });
+    upstream.answer(Answer::text("all good"));
+    assert_eq!("all good\n", said(&world, "mcp ask notes review number=1"));
+    let last = || {
+        upstream
+            .requests()
+            .last()
+            .unwrap()
+            .messages()
+            .last()
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(("user".to_owned(), "Look over note 1.".to_owned()), last());
+    upstream.answer(Answer::text("milk"));
+    let asked = "ask --no-stdin 'what is in @notes:note://1, not in @nobody:x:y?'";
+    assert_eq!("milk\n", said(&world, asked));
+    let (_, text) = last();
+    assert!(
+        text.contains("<attachment name=\"@notes:note://1\">\nbuy milk\n</attachment>"),
+        "{text}"
+    );
+    refused(
+        &world,
+        "mcp ask nobody review",
+        "there is no MCP server nobody",
+        "hint: aishctl mcp list",
+    );
+    // The window asks in its own conversation.
+    upstream.answer(Answer::text("seen"));
+    let typed = "printf ':mcp ask notes review number=1\n' | aishctl attach";
+    let finished = shell(&world, typed).run().ok();
+    assert!(
+        finished.out().contains("Look over note 1."),
+        "{}",
+        finished.report()
+    );
 }
 
 #[test]

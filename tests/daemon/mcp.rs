@@ -139,24 +139,28 @@ fn script() -> String {
 /// R22: servers that repeat their secrets, to a daemon that logs all it has to log.
 #[test]
 fn secrets_of_servers_are_in_no_log_and_no_list() {
-    const SECRETS: [&str; 3] = [
+    const SECRETS: [&str; 5] = [
         "t0ken-n0body-sees",
         "h3ader-n0body-sees",
         "v4riable-n0body-sees",
+        "arg0ment-n0body-sees",
+        "ref3rence-n0body-sees",
     ];
-    let [token, header, variable] = SECRETS;
+    let [token, header, variable, argument, reference] = SECRETS;
     let (_running, port) = over_http("repeats");
     let world = World::new();
     let near = format!("url = \"http://127.0.0.1:{port}/mcp\"\nauth_env = \"TEST_TOKEN\"\n");
     let headers = format!("headers = {{ X-Api-Key = \"{header}\", X-Project = \"notes\" }}\n");
     let env = format!("env = {{ API_TOKEN = \"{variable}\", LEVEL = \"attention\" }}\n");
-    let child = server("repeats");
+    let words = format!("\"repeats\", \"--password={argument}\", \"-k\", \"${{NOTES_KEY}}\"");
+    let child = server("repeats").replace("\"repeats\"", &words);
     world.write_config(&format!(
         "[mcp.servers.far]\n{near}{headers}[mcp.servers.near]\n{child}{env}"
     ));
     let daemon = world
         .daemon()
         .env("TEST_TOKEN", token)
+        .env("NOTES_KEY", reference)
         .env("AISH_LOG", "trace")
         .spawn();
     let client = world.client();
@@ -173,11 +177,22 @@ fn secrets_of_servers_are_in_no_log_and_no_list() {
         "{whys:?}"
     );
     assert!(
-        whys[1].contains("no entry with [key] at attention"),
+        whys[1].contains("no entry with [key] at attention, --password=[key] -k [key]"),
         "{whys:?}"
     );
     let shown = world.ctl(&["config", "show"]).run().ok();
     let listed = world.ctl(&["mcp"]).run().ok();
+    assert!(
+        listed.out().contains("--password=[key] -k ${NOTES_KEY}"),
+        "{}",
+        listed.out()
+    );
+    let said = world.ctl(&["mcp", "logs", "near"]).run().ok();
+    assert!(
+        said.out().contains("no entry with [redacted] at"),
+        "{}",
+        said.out()
+    );
     assert_eq!(0, daemon.terminate());
     let log = world.log_text();
     assert_eq!(2, log.matches("no entry with").count(), "{log}");
@@ -186,6 +201,7 @@ fn secrets_of_servers_are_in_no_log_and_no_list() {
         whys.concat(),
         shown.out().to_owned(),
         listed.out().to_owned(),
+        said.out().to_owned(),
     ] {
         for secret in SECRETS {
             let found = text.lines().find(|it| it.contains(secret));

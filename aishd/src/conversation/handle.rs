@@ -333,6 +333,11 @@ impl Handle {
         self.attendance.attend()
     }
 
+    /// Whether a question of this key was taken here in the last day.
+    pub fn knows_key(&self, key: &str) -> Result<bool, ReadError> {
+        Ok(self.store.find_key(self.id, key)?.is_some())
+    }
+
     /// Some bytes of a result that the log keeps whole.
     pub fn read_result(&self, wanted: ReadResult) -> Result<Option<KeptPart>, ReadError> {
         let head = self.view.borrow().state.last_seq;

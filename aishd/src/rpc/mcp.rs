@@ -252,7 +252,7 @@ async fn get_prompt(call: Call<GetPrompt>) -> Result<GetPromptResult, Refusal> {
     })
 }
 
-fn alias(text: &str) -> Result<Alias, Refusal> {
+pub(super) fn alias(text: &str) -> Result<Alias, Refusal> {
     text.parse()
         .map_err(|error: NameError| Refusal::params(&error.to_string()))
 }

@@ -145,7 +145,7 @@ def main():
                 say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32601, "message": "Method not found"}})
         elif method == "initialize":
             if MODE == "repeats":
-                said = f"no entry with {os.environ['API_TOKEN']} at {os.environ['LEVEL']}"
+                said = f"no entry with {os.environ['API_TOKEN']} at {os.environ['LEVEL']}, {' '.join(sys.argv[2:])}"
                 log(said)
                 say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32600, "message": said}})
                 continue
