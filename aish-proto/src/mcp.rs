@@ -38,6 +38,11 @@ methods! {
     Prompts: "mcp/prompts", Driver, Unordered, ServerParams => PromptsResult;
     /// One prompt, filled in.
     GetPrompt: "mcp/getPrompt", Driver, Unordered, GetPromptParams => GetPromptResult;
+    /// Keeps a resource in the context: each request has what it holds then.
+    Pin: "mcp/pin", Driver, Unordered, PinParams => PinnedResult;
+    Unpin: "mcp/unpin", Driver, Unordered, PinParams => PinnedResult;
+    /// The resources that a conversation has pinned.
+    Pinned: "mcp/pinned", Observer, Unordered, ConversationParams => PinnedResult;
     /// Asks the model what a prompt says. Returns once the question is durable; the answer comes as events, and
     /// `turn/wait` has it with model and usage.
     CallPrompt: "mcp/callPrompt", Driver, Unordered, CallPromptParams => SendResult;
@@ -49,6 +54,9 @@ pub struct ListResult {
     /// Grows whenever a tool came, went or changed.
     pub toolset: u64,
     pub servers: Vec<ServerStatus>,
+    /// Files of other programs whose servers could be taken over (`mcp.import`); absent: the usual ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -325,6 +333,34 @@ pub struct GetPromptParams {
     pub name: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PinParams {
+    pub conversation: ConversationId,
+    pub alias: String,
+    pub uri: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConversationParams {
+    pub conversation: ConversationId,
+}
+
+/// All that are pinned now, in the order in which they were.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PinnedResult {
+    pub pinned: Vec<PinnedResource>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PinnedResource {
+    pub alias: String,
+    pub uri: String,
 }
 
 /// As `turn/send`, with a prompt in place of the text.

@@ -30,6 +30,7 @@ pub(crate) mod parse;
 #[cfg(test)]
 pub(crate) mod peer;
 pub mod permission;
+pub mod progress;
 pub mod prompt;
 pub mod queue;
 pub mod receipt;

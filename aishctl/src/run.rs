@@ -126,6 +126,13 @@ impl Program {
                 let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
                 mcp::asked::run(parts.asker(&reach, self), &args).await
             }
+            Command::Mcp {
+                command:
+                    Some(Mcp::Import {
+                        file: Some(file),
+                        write: true,
+                    }),
+            } => mcp::import::write(self.config_desk(), &file).await,
             Command::Retry(args) => self.again(queue::Again::Retry, &args).await,
             Command::Continue(args) => self.again(queue::Again::Continue, &args).await,
             Command::Attach(args) => self.window(args).await,
@@ -143,14 +150,7 @@ impl Program {
                 self.by_itself(service::run(&reach, &self.global, &command))
                     .await
             }
-            Command::Config { command } => {
-                let desk = config::Desk {
-                    around: &self.around,
-                    global: &self.global,
-                    reach: self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver),
-                };
-                config::run(desk, &command).await
-            }
+            Command::Config { command } => config::run(self.config_desk(), &command).await,
             command @ (Command::Conv { .. }
             | Command::Status { .. }
             | Command::Model { .. }
@@ -188,6 +188,14 @@ impl Program {
         };
         let stdin = tokio::io::BufReader::new(tokio::io::stdin());
         attach::run(window, stdin, tokio::io::stdout()).await
+    }
+
+    fn config_desk(&self) -> config::Desk<'_> {
+        config::Desk {
+            around: &self.around,
+            global: &self.global,
+            reach: self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver),
+        }
     }
 
     fn observing(&self) -> Reach {

@@ -139,6 +139,19 @@ fn prompts_and_resources_of_a_server_reach_the_model() {
         "there is no MCP server nobody",
         "hint: aishctl mcp list",
     );
+    assert_eq!("@notes:note://1\n", said(&world, "mcp pin notes note://1"));
+    upstream.answer(Answer::text("still milk"));
+    said(&world, "ask --no-stdin --last 'and now?'");
+    let (_, text) = last();
+    assert!(
+        text.contains("<pinned name=\"@notes:note://1\">\nbuy milk\n</pinned>"),
+        "{text}"
+    );
+    assert_eq!("@notes:note://1\n", said(&world, "mcp pinned"));
+    assert_eq!(
+        "nothing is pinned here\n",
+        said(&world, "mcp unpin notes note://1")
+    );
     // The window asks in its own conversation.
     upstream.answer(Answer::text("seen"));
     let typed = "printf ':mcp ask notes review number=1\n' | aishctl attach";
@@ -203,7 +216,7 @@ fn servers_of_other_programs_are_taken_over() {
     );
     let looked = said(&world, "mcp import");
     assert!(
-        looked.starts_with("aishctl mcp import /") && looked.ends_with(".vscode/mcp.json\n"),
+        looked.contains("/work/.vscode/mcp.json\n  my-web  http://127.0.0.1:1/mcp\n  aishctl mcp import --write /"),
         "{looked}"
     );
     let tables = said(&world, "mcp import .vscode/mcp.json");
@@ -211,11 +224,19 @@ fn servers_of_other_programs_are_taken_over() {
         tables.contains("# \"my.web\" is called my-web here\n[mcp.servers.my-web]\n"),
         "{tables}"
     );
-    world.write_config(&tables);
-    said(&world, "reload");
+    assert!(!said(&world, "mcp list").contains("my-web"));
+    let written = said(&world, "mcp import --write .vscode/mcp.json");
+    assert!(written.ends_with("aishd.toml\n"), "{written}");
     until_true("it is configured", || {
         said(&world, "mcp list").contains("my-web  http")
     });
+    assert!(said(&world, "mcp list").contains("notes   stdio"));
+    refused(
+        &world,
+        "mcp import --write .vscode/mcp.json",
+        "mcp.servers.my-web is in the file already",
+        "aishd: ",
+    );
     drop(daemon);
 }
 

@@ -181,7 +181,7 @@ fn secrets_of_servers_are_in_no_log_and_no_list() {
         "{whys:?}"
     );
     let shown = world.ctl(&["config", "show"]).run().ok();
-    let listed = world.ctl(&["mcp"]).run().ok();
+    let listed = world.ctl(&["mcp", "list", "--json"]).run().ok();
     assert!(
         listed.out().contains("--password=[key] -k ${NOTES_KEY}"),
         "{}",
@@ -235,6 +235,45 @@ fn over_http(mode: &str) -> (Running, u16) {
     (Running(child), line.trim().parse().expect("a port"))
 }
 
+/// Issue 4: fifty servers that do not want to end, each with a child in a session of its own.
+#[test]
+fn nothing_is_left_of_fifty_servers() {
+    let world = World::new();
+    let configured: Vec<String> = (0..50)
+        .map(|it| format!("[mcp.servers.s{it}]\n{}", server("stays")))
+        .collect();
+    world.write_config(&configured.concat());
+    for ends in ["stop", "kill -9"] {
+        let daemon = world.daemon().spawn();
+        let client = world.client();
+        let begun = |it: &ServerStatus| of(&client, &it.alias).len() == 2;
+        until_true("all have begun", || servers(&client).iter().all(begun));
+        let pids: Vec<PathBuf> = servers(&client)
+            .iter()
+            .flat_map(|it| of(&client, &it.alias))
+            .collect();
+        assert_eq!(100, pids.len());
+        let started = std::time::Instant::now();
+        match ends {
+            "stop" => assert_eq!(0, daemon.terminate()),
+            _ => daemon.kill9(),
+        }
+        until_true("all are gone", || !pids.iter().any(|it| it.exists()));
+        let took = started.elapsed();
+        assert!(took < Duration::from_secs(6), "{ends}: {took:?}");
+    }
+}
+
+/// The processes of a server of the kind that stays.
+fn of(client: &Client, alias: &str) -> Vec<PathBuf> {
+    let alias = alias.to_owned();
+    let log = client.done::<Logs>(ServerParams { alias }).text;
+    let line = log.lines().find(|it| it.starts_with("pids "));
+    let pids = line.into_iter().flat_map(|it| it.split(' ').skip(1));
+    pids.map(|it| PathBuf::from(format!("/proc/{it}")))
+        .collect()
+}
+
 /// MCP-4: no orphan is left, even after kill -9 of the daemon; not a child's child in a session of its own either.
 #[test]
 fn no_child_outlives_a_daemon_that_was_killed() {
@@ -243,14 +282,7 @@ fn no_child_outlives_a_daemon_that_was_killed() {
     let daemon = world.daemon().spawn();
     let client = world.client();
     wait_for(&client, ServerState::Ready);
-    let alias = "a".to_owned();
-    let log = client.done::<Logs>(ServerParams { alias }).text;
-    let line = log.lines().find(|it| it.starts_with("pids ")).unwrap();
-    let pids: Vec<PathBuf> = line
-        .split(' ')
-        .skip(1)
-        .map(|it| PathBuf::from(format!("/proc/{it}")))
-        .collect();
+    let pids = of(&client, "a");
     assert!(pids.iter().all(|it| it.exists()));
     daemon.kill9();
     let left = || pids.iter().any(|it| it.exists());

@@ -15,6 +15,7 @@ use super::view::{Loading, Recent, View};
 use crate::core::access::Access;
 use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
+use crate::core::pinned::Pinned;
 use crate::core::tool::Sha;
 use crate::core::tool_name::Alias;
 pub use crate::store::ReadError;
@@ -136,6 +137,8 @@ pub enum Change {
     Model(Option<String>),
     Archived(bool),
     Level(Alias, LevelChange, Person),
+    Pinned(Pinned),
+    Unpinned(Pinned),
 }
 
 /// What a person does to a provider's level.

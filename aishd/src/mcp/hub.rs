@@ -17,12 +17,12 @@ use super::client::Clients;
 use super::elicit::{Elicitation, Respondent};
 use super::era::Abilities;
 use super::error::{CallError, Failure};
+use super::fresh::Fresh;
 use super::inbox::Note;
 use super::peer::Patience;
 use super::remembered::Remembered;
-use super::ring::Ring;
 use super::secrets::Learn;
-use super::session::{Command, Ends, Session};
+use super::session::{Command, Ends, Kept, Session};
 use super::work::Work;
 use crate::child::Children;
 use crate::core::mcp::content;
@@ -89,7 +89,7 @@ struct Handle {
     mailbox: mpsc::Sender<Command>,
     ends: Ends,
     ended: CancellationToken,
-    log: Ring,
+    kept: Kept,
 }
 
 /// What every session uses.
@@ -259,7 +259,7 @@ impl Hub {
     /// The last words of a server that is a child, without secrets (R22), and how many bytes before them are gone.
     #[must_use]
     pub fn log(&self, alias: &Alias) -> Option<(String, u64)> {
-        let (text, mut lost) = self.handle(alias)?.log.text();
+        let (text, mut lost) = self.handle(alias)?.kept.log.text();
         let mut text = text.as_str();
         // The first of its lines has lost its beginning, and may be the rest of a secret.
         if let Some((torn, whole)) = text.split_once('\n').filter(|_| lost > 0) {
@@ -371,6 +371,11 @@ impl Hub {
         while tasks.join_next().await.is_some() {}
     }
 
+    /// What is known of a server's resources.
+    pub(super) fn fresh(&self, alias: &Alias) -> Option<Fresh> {
+        Some(self.handle(alias)?.kept.fresh)
+    }
+
     fn handle(&self, alias: &Alias) -> Option<Handle> {
         lock(&self.inner.sessions).get(alias).cloned()
     }
@@ -389,7 +394,7 @@ impl Hub {
                 retire: CancellationToken::new(),
             },
             ended: CancellationToken::new(),
-            log: Ring::default(),
+            kept: Kept::default(),
         };
         let session = Session::new(
             alias.clone(),
@@ -397,7 +402,7 @@ impl Hub {
             self.inner.shared.clone(),
             commands,
             handle.ends.clone(),
-            handle.log.clone(),
+            handle.kept.clone(),
         );
         // Who asks next sees it, whether its actor has run or not.
         session.publish();

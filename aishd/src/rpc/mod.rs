@@ -22,6 +22,7 @@ mod model;
 mod notices;
 mod outbox;
 mod permission;
+mod pin;
 mod prompt;
 mod refusal;
 mod room;
@@ -200,6 +201,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     model::register_all(&mut module);
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);
+    pin::register_all(&mut module);
     blob::register_all(&mut module);
     config::register_all(&mut module);
     module

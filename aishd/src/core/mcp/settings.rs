@@ -16,6 +16,8 @@ pub struct Mcp {
     pub limits: Limits,
     /// Whether servers are told the directories of the open conversations.
     pub roots: bool,
+    /// Where servers of other programs are looked for when somebody asks; `None`: in the usual places.
+    pub import: Option<Vec<String>>,
     pub servers: BTreeMap<Alias, Arc<Server>>,
 }
 

@@ -61,7 +61,7 @@ impl Session {
         self.backoff.tried();
         let (to_actor, inbound) = mpsc::channel(INBOUND);
         let (changed, changes) = watch::channel(0);
-        let inbox = Inbox::new(self.next_id, to_actor, changed);
+        let inbox = Inbox::new(self.next_id, to_actor, changed, self.fresh.clone());
         let (shared, server) = (self.shared.clone(), self.server.clone());
         // The program that a name means may be another one by now (R11).
         self.status.identity = self.shared.identity(&self.server.endpoint);
@@ -179,6 +179,7 @@ impl Session {
     }
 
     pub(super) async fn drop_session(&mut self, failure: &Failure) {
+        self.fresh.forget();
         let phase = std::mem::replace(&mut self.phase, Phase::Down { retry_at: None });
         match phase {
             Phase::Up(up) => {

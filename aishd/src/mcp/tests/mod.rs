@@ -156,6 +156,7 @@ impl Bench {
         let settings = Mcp {
             limits,
             roots: false,
+            import: None,
             servers: BTreeMap::from([(alias(), Arc::new(server))]),
         };
         hub.configure(settings.clone()).await;
