@@ -168,7 +168,7 @@ pub async fn run(desk: &Desk, command: Option<&Mcp>) -> Result<Printed, Failure>
         Mcp::Pin { alias, uri } => pinned::pin(desk, alias, uri).await,
         Mcp::Unpin { alias, uri } => pinned::unpin(desk, alias, uri).await,
         Mcp::Pinned => pinned::list(desk).await,
-        Mcp::Ask(args) => asked::at_desk(desk, args).await,
+        Mcp::Ask(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
         Mcp::Prompt {
             alias,
             name,

@@ -169,7 +169,7 @@ fn servers_come_and_go_at_run_time() {
     let command = format!("'python3 {} plain' more", script());
     let connected = said(&world, &format!("mcp connect {command}"));
     assert_eq!(
-        "more is connected: 15 tools; aishctl mcp tools more\n",
+        "more is connected: 16 tools; aishctl mcp tools more\n",
         connected
     );
     refused(
@@ -226,7 +226,7 @@ fn servers_of_other_programs_are_taken_over() {
     );
     assert!(!said(&world, "mcp list").contains("my-web"));
     let written = said(&world, "mcp import --write .vscode/mcp.json");
-    assert!(written.ends_with("aishd.toml\n"), "{written}");
+    assert!(written.ends_with("config.toml\n"), "{written}");
     until_true("it is configured", || {
         said(&world, "mcp list").contains("my-web  http")
     });

@@ -1,19 +1,19 @@
 //! `mcp ask`: what a prompt of a server says, asked as a question (MCP-14).
 
+use aish_proto::id::ConversationId;
 use aish_proto::mcp::{CallPrompt, CallPromptParams};
-use aish_proto::turn::{OnConfirm, SendMode};
+use aish_proto::turn::{OnConfirm, SendMode, SendResult};
 use tokio::io::AsyncWrite;
 use ulid::Ulid;
 
 use super::{ASK_DEADLINE, AskPrompt};
 use crate::args::{AskArgs, Global};
 use crate::ask::{self, Asker, Place};
-use crate::desk::{Desk, Printed};
+use crate::connect::Caller;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Reach, Wait};
 use crate::receipt::{Begun, Progress, Sent, or_stop};
-use crate::resolve;
 
 /// Asks, and prints the answer.
 pub async fn run<O: AsyncWrite + Unpin>(
@@ -70,18 +70,20 @@ async fn begin(
     }
 }
 
-/// Behind a colon: the window shows what comes of it.
-pub(super) async fn at_desk(desk: &Desk, args: &AskPrompt) -> Result<Printed, Failure> {
-    let found = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
+/// Asks in a conversation that somebody looks at.
+pub async fn send(
+    caller: &Caller,
+    conversation: ConversationId,
+    args: &AskPrompt,
+    model: Option<String>,
+) -> Result<SendResult, Failure> {
     let place = Place {
-        id: found.id,
+        id: conversation,
         new: None,
     };
-    let params = params(args, place, desk.global.model.clone(), None);
-    let deadline = Some(desk.global.timeout.unwrap_or(ASK_DEADLINE));
-    let sent = desk.caller.call_within::<CallPrompt>(params, deadline);
-    let sent = sent.await?;
-    desk.print(&sent, String::new)
+    let params = params(args, place, model, None);
+    let sent = caller.call_within::<CallPrompt>(params, Some(ASK_DEADLINE));
+    Ok(sent.await?)
 }
 
 fn params(

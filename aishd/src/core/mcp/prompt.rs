@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(messages: Value, text: &str, texts: &[(&str, &str)]) {
+    fn check(messages: &Value, text: &str, texts: &[(&str, &str)]) {
         let rendered = render(messages.as_array().unwrap());
         assert_eq!(text, rendered.text);
         let seen = rendered.texts.iter();
@@ -70,21 +70,21 @@ mod tests {
     #[test]
     fn a_prompt_becomes_one_question() {
         let said = |role: &str, text: &str| json!({"role": role, "content": {"type": "text", "text": text}});
-        check(json!([said("user", "a")]), "a", &[]);
+        check(&json!([said("user", "a")]), "a", &[]);
         check(
-            json!([said("user", "a"), said("assistant", "b"), said("user", "c")]),
+            &json!([said("user", "a"), said("assistant", "b"), said("user", "c")]),
             "a\n\n[assistant]\nb\n\nc",
             &[],
         );
         let resource = json!({"role": "user", "content": {"type": "resource", "resource": {"uri": "note://1", "mimeType": "text/plain", "text": "buy milk"}}});
         check(
-            json!([said("user", "a"), resource]),
+            &json!([said("user", "a"), resource]),
             "a\n\n[resource note://1 text/plain 8 bytes]",
             &[("note://1 text/plain 8 bytes", "buy milk")],
         );
         // As servers write them that have not read the specification.
         check(
-            json!([{"content": "a"}, {"role": "user"}, 7]),
+            &json!([{"content": "a"}, {"role": "user"}, 7]),
             "a\n\n\n\n",
             &[],
         );

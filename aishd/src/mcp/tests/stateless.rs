@@ -120,8 +120,8 @@ async fn a_watched_resource_is_read_again_only_when_it_changed() {
     let seen = async { while read("note://1").await != "version 1" {} };
     tokio::time::timeout(PATIENCE, seen).await.unwrap();
     let uris = bench.sent().await.into_iter();
-    let uris = uris.filter(|it| it.0 == "subscriptions/listen");
-    let last = uris.last().unwrap().2["notifications"].clone();
+    let mut uris = uris.filter(|it| it.0 == "subscriptions/listen");
+    let last = uris.next_back().unwrap().2["notifications"].clone();
     assert_eq!(
         json!({"toolsListChanged": true, "resourceSubscriptions": ["note://1", "note://1/long"]}),
         last
