@@ -79,8 +79,8 @@ mod tests {
         let resource = json!({"role": "user", "content": {"type": "resource", "resource": {"uri": "note://1", "mimeType": "text/plain", "text": "buy milk"}}});
         check(
             &json!([said("user", "a"), resource]),
-            "a\n\n[resource note://1 text/plain 8 bytes]",
-            &[("note://1 text/plain 8 bytes", "buy milk")],
+            "a\n\n[resource note://1 text/plain 8 B]",
+            &[("note://1 text/plain 8 B", "buy milk")],
         );
         // As servers write them that have not read the specification.
         check(
