@@ -219,6 +219,9 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
     }
+    /// A resource of an MCP server is in the context from now on, as it is at each request.
+    ResourcePinned: "resourcePinned", true, { alias: String, uri: String }
+    ResourceUnpinned: "resourceUnpinned", true, { alias: String, uri: String }
     /// Everything up to and including `through` left the context; it stays in the log.
     Evicted: "evicted", true, { through: Seq }
     ModelChanged: "modelChanged", true, { model: Option<String> }
@@ -280,6 +283,23 @@ events! {
         text: String,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         gap: bool,
+    }
+    /// What a running call says of itself: how far it is, or a line of its log. Some of it may be left out.
+    ToolProgress: "toolProgress", false, {
+        call: String,
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<f64>,
+        /// What `progress` goes up to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+        /// Of a line of the log: debug, info, notice, warning, error and worse.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        level: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        logger: Option<String>,
     }
     /// Who is attached now.
     Presence: "presence", false, { clients: Vec<PresentClient> }

@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::conversation::CreateParams;
+use crate::id::ConversationId;
 use crate::method::{Empty, methods};
+use crate::turn::{OnConfirm, SendMode, SendResult};
 
 methods! {
     /// The servers as they are now.
@@ -35,6 +38,14 @@ methods! {
     Prompts: "mcp/prompts", Driver, Unordered, ServerParams => PromptsResult;
     /// One prompt, filled in.
     GetPrompt: "mcp/getPrompt", Driver, Unordered, GetPromptParams => GetPromptResult;
+    /// Keeps a resource in the context: each request has what it holds then.
+    Pin: "mcp/pin", Driver, Unordered, PinParams => PinnedResult;
+    Unpin: "mcp/unpin", Driver, Unordered, PinParams => PinnedResult;
+    /// The resources that a conversation has pinned.
+    Pinned: "mcp/pinned", Observer, Unordered, ConversationParams => PinnedResult;
+    /// Asks the model what a prompt says. Returns once the question is durable; the answer comes as events, and
+    /// `turn/wait` has it with model and usage.
+    CallPrompt: "mcp/callPrompt", Driver, Unordered, CallPromptParams => SendResult;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +54,9 @@ pub struct ListResult {
     /// Grows whenever a tool came, went or changed.
     pub toolset: u64,
     pub servers: Vec<ServerStatus>,
+    /// Files of other programs whose servers could be taken over (`mcp.import`); absent: the usual ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -319,6 +333,55 @@ pub struct GetPromptParams {
     pub name: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PinParams {
+    pub conversation: ConversationId,
+    pub alias: String,
+    pub uri: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConversationParams {
+    pub conversation: ConversationId,
+}
+
+/// All that are pinned now, in the order in which they were.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PinnedResult {
+    pub pinned: Vec<PinnedResource>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PinnedResource {
+    pub alias: String,
+    pub uri: String,
+}
+
+/// As `turn/send`, with a prompt in place of the text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CallPromptParams {
+    pub conversation: ConversationId,
+    pub alias: String,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<CreateParams>,
+    pub idempotency_key: String,
+    #[serde(default)]
+    pub mode: SendMode,
+    /// A preset by name, for this turn only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_confirm: Option<OnConfirm>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,22 +1,24 @@
 //! `ask`: one question, its answer on stdout (spec 80, 2.3-2.5).
 
+mod beginning;
+
 use std::io::Read;
 use std::pin::pin;
 use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, Cursor, Since};
-use aish_proto::conversation::CreateParams;
 use aish_proto::daemon::{BlobPut, BlobPutParams};
 use aish_proto::event::CalledTool;
 use aish_proto::id::{BlobId, ConversationId, Seq};
 use aish_proto::limits::INPUT_BYTES;
 use aish_proto::turn::{
-    Attachment, OnConfirm, Send, SendParams, SendResult, StopReason, Then, TurnError,
+    Attachment, OnConfirm, Send, SendParams, SendResult, StopReason, TurnError,
 };
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 use ulid::Ulid;
 
+pub(crate) use self::beginning::{Place, may_prompt, on_confirm, place};
 use crate::args::{AskArgs, Global};
 use crate::connect::{CallError, Caller};
 use crate::exit::{self, Exit};
@@ -24,15 +26,11 @@ use crate::failure::Failure;
 use crate::follow::{Asks, Follow, Followed, Target};
 use crate::hello::{Link, Reach, Wait};
 use crate::input::{self, Given, Input};
+use crate::mention;
 use crate::notice::Notices;
 use crate::output::{Form, Output, Report, ReportedError};
 use crate::receipt::{Begun, Progress, Sent, or_stop};
-use crate::resolve;
 use crate::signals::Signals;
-use crate::surroundings::Surroundings;
-
-/// How long a confirm of this question waits, unless it is said.
-const CONFIRM_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// What `ask`, `retry` and `continue` work with.
 #[derive(Debug)]
@@ -276,6 +274,10 @@ async fn begin(
         notices.say(&format!("started aishd {}", link.hello.server.version));
     }
     let limit = link.hello.limits.input_bytes.min(INPUT_BYTES);
+    let mut given = given;
+    for (name, text) in mention::read(&link.caller, given.question()).await? {
+        given.add_text(name, text);
+    }
     let (input, notes) = given.fit(limit, args.strict)?;
     for note in notes {
         notices.say(&note);
@@ -305,68 +307,6 @@ async fn begin(
             Err(error) => return Err(error.into()),
         }
     }
-}
-
-/// Where a question belongs.
-struct Place {
-    id: ConversationId,
-    /// It is made with the question.
-    new: Option<CreateParams>,
-}
-
-/// The conversation that was named, or a new one.
-async fn place(
-    reach: &Reach,
-    global: &Global,
-    caller: &Caller,
-    args: &AskArgs,
-) -> Result<Place, Failure> {
-    let known = |id| Place { id, new: None };
-    if args.last {
-        return Ok(known(resolve::last(caller).await?.id));
-    }
-    let around = &reach.around;
-    let named = global.conversation.as_deref();
-    if let Some(name) = named.or_else(|| around.variable("AISH_CONVERSATION")) {
-        return Ok(known(resolve::named(caller, name).await?.id));
-    }
-    let new = CreateParams {
-        title: None,
-        model: None,
-        cwd: around.cwd_text(),
-    };
-    Ok(Place {
-        id: ConversationId(Ulid::new()),
-        new: Some(new),
-    })
-}
-
-/// A person at this terminal can be asked.
-fn may_prompt(around: &Surroundings, global: &Global) -> bool {
-    around.stdin_terminal && around.stderr_terminal && !global.no_input
-}
-
-/// What is done where a person would have to be asked (AUT-7): without a word of the asker's, a terminal of our own
-/// can answer, or one that is attached; else nobody can.
-fn on_confirm(args: &AskArgs, may_prompt: bool) -> OnConfirm {
-    let said = |word: &str| args.confirm.iter().any(|it| it == word);
-    let allow = args
-        .confirm
-        .iter()
-        .filter_map(|it| it.strip_prefix("allow:"));
-    OnConfirm {
-        then: match () {
-            () if said("deny") => Then::Deny,
-            () if said("ask") || may_prompt => Then::Ask,
-            () => Then::AskAttended,
-        },
-        allow: allow.map(str::to_owned).collect(),
-        timeout_ms: Some(millis(args.confirm_timeout.unwrap_or(CONFIRM_TIMEOUT))),
-    }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A question with all that belongs to it.

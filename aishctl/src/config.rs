@@ -279,6 +279,30 @@ impl Desk<'_> {
         self.take_over(running.as_ref()).await
     }
 
+    /// Adds tables to the user's file, and lets the daemon take them over.
+    pub async fn add(&self, tables: &str) -> Result<Exit, Failure> {
+        let running = self.running().await?;
+        let mut program = self.program(running.as_ref(), &["add"], Json::Never)?;
+        let mut child = program
+            .0
+            .stdin(Stdio::piped())
+            .spawn()
+            .map_err(|error| cannot_run(&error))?;
+        let written = child
+            .stdin
+            .take()
+            .map(|mut it| it.write_all(tables.as_bytes()));
+        let status = child.wait().map_err(|error| cannot_run(&error))?;
+        let exit = Exit::passed_on(status);
+        if let (Some(Err(error)), Exit::DONE) = (written, exit) {
+            return Err(cannot_run(&error));
+        }
+        if exit != Exit::DONE {
+            return Ok(exit);
+        }
+        self.take_over(running.as_ref()).await
+    }
+
     /// Says what the daemon makes of the files.
     async fn take_over(&self, running: Option<&Running>) -> Result<Exit, Failure> {
         let Some(running) = running else {

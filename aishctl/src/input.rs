@@ -83,6 +83,21 @@ pub fn read(args: &AskArgs, stdin: &mut dyn Read, stdin_terminal: bool) -> Resul
 }
 
 impl Given {
+    /// The question as far as it is kept.
+    #[must_use]
+    pub fn question(&self) -> &str {
+        &self.question.head
+    }
+
+    /// A text that goes along.
+    pub fn add_text(&mut self, name: String, text: String) {
+        let text = Text {
+            head: text,
+            ..Text::default()
+        };
+        self.attachments.push((name, text));
+    }
+
     fn add_file(&mut self, path: &PathBuf) -> Result<(), Failure> {
         let shown = path.display();
         let failed =

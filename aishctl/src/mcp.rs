@@ -1,14 +1,17 @@
 //! `mcp`: the servers that the daemon holds sessions with, what they offer, and what they last said.
 
+pub mod asked;
+pub mod import;
+mod pinned;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use aish_proto::mcp::{
-    Connect, ConnectParams, Disconnect, GetPrompt, GetPromptParams, Import, ImportParams, List,
-    Logs, Prompts, ReadResource, ReadResourceParams, Refresh, RefreshParams, Resource, Resources,
-    Restart, ServerParams, ServerState, ServerStatus, Tool, ToolParams, Tools, ToolsParams,
-    Transport,
+    Connect, ConnectParams, Disconnect, GetPrompt, GetPromptParams, List, Logs, Prompts,
+    ReadResource, ReadResourceParams, Refresh, RefreshParams, Resource, Resources, Restart,
+    ServerParams, ServerState, ServerStatus, Tool, ToolParams, Tools, ToolsParams, Transport,
 };
 use aish_proto::method::Empty;
 use clap::{Args, Subcommand};
@@ -22,7 +25,7 @@ use crate::{safe, table};
 /// A program may have to be fetched before it says its first word; the daemon gives up before this.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(90);
 /// A server's own work; the daemon's limit for a call is shorter unless it reports progress.
-const ASK_DEADLINE: Duration = Duration::from_secs(130);
+pub(crate) const ASK_DEADLINE: Duration = Duration::from_secs(130);
 const SUMMARY_COLUMNS: usize = 80;
 
 #[derive(Clone, Debug, Subcommand)]
@@ -31,7 +34,9 @@ pub enum Mcp {
     #[command(alias = "ls")]
     List,
     /// The tools that can be called
-    Tools { alias: Option<String> },
+    Tools {
+        alias: Option<String>,
+    },
     /// One tool's whole definition
     Tool {
         #[arg(value_name = "ALIAS__TOOL")]
@@ -40,24 +45,55 @@ pub enum Mcp {
     /// Connect to a server until it is disconnected or the daemon ends
     Connect(ConnectArgs),
     /// End a session; a configured server comes back when the daemon is started again
-    Disconnect { alias: String },
+    Disconnect {
+        alias: String,
+    },
     /// End a session and begin another
-    Restart { alias: String },
+    Restart {
+        alias: String,
+    },
     /// List the tools again, of one server or of all
-    Refresh { alias: Option<String> },
+    Refresh {
+        alias: Option<String>,
+    },
     /// What a server wrote to its standard error
-    Logs { alias: String },
+    Logs {
+        alias: String,
+    },
     /// What the servers in another program's file are here: tables for the configuration, on stdout
     Import {
-        /// For example .mcp.json; absent: the usual files are looked for and named
+        /// For example .mcp.json; absent: what the usual files hold (or those of mcp.import)
         file: Option<PathBuf>,
+        /// Into your configuration, where they are connected to from now on
+        #[arg(long, requires = "file")]
+        write: bool,
     },
     /// What a server can be asked to read
-    Resources { alias: String },
+    Resources {
+        alias: String,
+    },
     /// Read a resource
-    Read { alias: String, uri: String },
+    Read {
+        alias: String,
+        uri: String,
+    },
+    /// Keep a resource in the context of this conversation, as it is at each request
+    Pin {
+        alias: String,
+        uri: String,
+    },
+    Unpin {
+        alias: String,
+        uri: String,
+    },
+    /// The resources that this conversation has pinned
+    Pinned,
     /// The prompts that a server keeps ready
-    Prompts { alias: String },
+    Prompts {
+        alias: String,
+    },
+    /// Ask the model what a prompt says; the answer on stdout
+    Ask(AskPrompt),
     /// One prompt, filled in
     Prompt {
         alias: String,
@@ -65,6 +101,15 @@ pub enum Mcp {
         #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
         arguments: Vec<(String, String)>,
     },
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct AskPrompt {
+    pub alias: String,
+    /// Its name; aishctl mcp prompts ALIAS lists them
+    pub prompt: String,
+    #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
+    pub arguments: Vec<(String, String)>,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -113,11 +158,17 @@ pub async fn run(desk: &Desk, command: Option<&Mcp>) -> Result<Printed, Failure>
                 lost => format!("[aish] {lost} bytes before this are gone\n{}", logs.text),
             })
         }
-        Mcp::Import { file: Some(file) } => import(desk, file).await,
-        Mcp::Import { file: None } => usual(desk),
+        Mcp::Import {
+            file: Some(file), ..
+        } => import::print(desk, file).await,
+        Mcp::Import { file: None, .. } => import::usual(desk).await,
         Mcp::Resources { alias } => resources(desk, alias).await,
         Mcp::Read { alias, uri } => read(desk, alias, uri).await,
         Mcp::Prompts { alias } => prompts(desk, alias).await,
+        Mcp::Pin { alias, uri } => pinned::pin(desk, alias, uri).await,
+        Mcp::Unpin { alias, uri } => pinned::unpin(desk, alias, uri).await,
+        Mcp::Pinned => pinned::list(desk).await,
+        Mcp::Ask(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
         Mcp::Prompt {
             alias,
             name,
@@ -294,62 +345,6 @@ async fn refresh(desk: &Desk, alias: Option<String>) -> Result<Printed, Failure>
         printed.exit = Exit::FAILED;
     }
     Ok(printed)
-}
-
-/// Where other programs keep their servers (spec 85, 4.4), below the working directory and the home.
-const HERE: [&str; 3] = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
-const AT_HOME: [&str; 7] = [
-    ".claude.json",
-    ".config/Claude/claude_desktop_config.json",
-    ".cursor/mcp.json",
-    ".copilot/mcp-config.json",
-    ".gemini/settings.json",
-    ".codex/config.toml",
-    ".erasmus/mcp/config.json",
-];
-
-fn usual(desk: &Desk) -> Result<Printed, Failure> {
-    let here = HERE.iter().map(|it| desk.around.cwd.join(it));
-    let home = desk.around.variable("HOME").map(PathBuf::from);
-    let home = home
-        .iter()
-        .flat_map(|top| AT_HOME.iter().map(|it| top.join(it)));
-    let mut there: Vec<PathBuf> = here.chain(home).filter(|it| it.is_file()).collect();
-    there.dedup();
-    let shown: Vec<String> = there.iter().map(|it| it.display().to_string()).collect();
-    desk.print(&shown, || {
-        if shown.is_empty() {
-            return "no file of another program was found; aishctl mcp import FILE\n".to_owned();
-        }
-        lines(shown.iter().map(|it| format!("aishctl mcp import {it}")))
-    })
-}
-
-async fn import(desk: &Desk, file: &Path) -> Result<Printed, Failure> {
-    let path = desk.around.cwd.join(file);
-    let text = std::fs::read_to_string(&path).map_err(|error| {
-        Failure::new(
-            Exit::FAILED,
-            format!("cannot read {}: {error}", path.display()),
-        )
-    })?;
-    let params = ImportParams {
-        path: path.display().to_string(),
-        text,
-    };
-    let result = desk.caller.call::<Import>(params).await?;
-    desk.print(&result, || {
-        let each = result.servers.iter().map(|it| {
-            let off = it.off.iter().map(|why| format!("off: {why}"));
-            let notes = off.chain(it.remarks.iter().cloned());
-            let notes: String = notes
-                .map(|it| format!("# {}\n", safe::one_line(&it)))
-                .collect();
-            format!("{notes}{}", it.toml)
-        });
-        let tables: Vec<String> = each.collect();
-        format!("# from {}\n{}", path.display(), tables.join("\n"))
-    })
 }
 
 async fn resources(desk: &Desk, alias: &str) -> Result<Printed, Failure> {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use aish_proto::event::{
     ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
-    Evicted, McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResyncRequired, Shutdown,
-    Snapshot, Status, StatusLevel, TextDelta, ToolCall, ToolResult, TurnFinished, TurnQueued,
-    TurnStarted, UserMessage,
+    Evicted, McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResourcePinned,
+    ResourceUnpinned, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel, TextDelta, ToolCall,
+    ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted, UserMessage,
 };
 use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::mcp::{ServerState, ServerStatus};
@@ -15,6 +15,7 @@ use aish_proto::turn::StopReason;
 
 use crate::consent::{self, Extent};
 use crate::markdown::{Colours, Style, Writer};
+use crate::progress;
 use crate::safe;
 use crate::stream::{Answer, Step};
 
@@ -161,6 +162,7 @@ impl Rows {
                 ConfirmRequested::KIND,
                 ConfirmResolved::KIND,
                 ToolCall::KIND,
+                ToolProgress::KIND,
             ];
             if kinds.contains(&event.kind.as_str()) {
                 self.write(turn, event, &mut rows);
@@ -279,14 +281,23 @@ impl Rows {
             };
             return Some(format!("queued #{position}{who}{hint}"));
         }
-        if let Some(ToolResult {
-            name,
-            ok,
-            denied: None,
-            ..
-        }) = event.read()
-        {
-            return Some(format!("{name}: {}", if ok { "ok" } else { "failed" }));
+        let result = event.read::<ToolResult>();
+        if let Some(result) = result.filter(|it| it.denied.is_none()) {
+            let said = match progress::trouble(&result) {
+                Some(trouble) => trouble,
+                None if result.ok => "ok",
+                None => "failed",
+            };
+            return Some(format!("{}: {said}", result.name));
+        }
+        if let Some(pinned) = event.read::<ResourcePinned>() {
+            return Some(format!("pinned @{}:{}", pinned.alias, pinned.uri));
+        }
+        if let Some(pinned) = event.read::<ResourceUnpinned>() {
+            return Some(format!(
+                "no longer pinned: @{}:{}",
+                pinned.alias, pinned.uri
+            ));
         }
         if let Some(Renamed { title }) = event.read() {
             return Some(format!("this conversation is called {title} now"));

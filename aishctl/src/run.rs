@@ -20,6 +20,7 @@ use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::hello::{Reach, Start, Wait};
 use crate::markdown::Painter;
+use crate::mcp::Mcp;
 use crate::output::Form;
 use crate::pager::Pager;
 use crate::parse::parse;
@@ -27,7 +28,7 @@ use crate::program::{self, Program};
 use crate::service::{self, Service};
 use crate::signals::Signals;
 use crate::surroundings::Surroundings;
-use crate::{config, log, pager, queue, rpc};
+use crate::{config, log, mcp, pager, queue, rpc};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,19 +103,24 @@ impl Program {
     async fn serve(&self, command: Command) -> Result<Exit, Failure> {
         match command {
             Command::Ask(args) => self.ask(&args).await,
+            Command::Mcp {
+                command: Some(Mcp::Ask(args)),
+            } => {
+                let mut parts = self.parts(self.form());
+                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+                mcp::asked::run(parts.asker(&reach, self), &args).await
+            }
+            Command::Mcp {
+                command:
+                    Some(Mcp::Import {
+                        file: Some(file),
+                        write: true,
+                    }),
+            } => mcp::import::write(self.config_desk(), &file).await,
             Command::Retry(args) => self.again(queue::Again::Retry, &args).await,
             Command::Continue(args) => self.again(queue::Again::Continue, &args).await,
             Command::Attach(args) => self.window(args).await,
-            Command::Log(args) => {
-                let form = if self.global.jsonl {
-                    Form::Events
-                } else if self.global.json {
-                    Form::Json
-                } else {
-                    Form::Text
-                };
-                self.log(&args, form).await
-            }
+            Command::Log(args) => self.log(&args, self.form()).await,
             Command::Doctor => {
                 self.by_itself(doctor::run(&self.observing(), &self.global))
                     .await
@@ -128,14 +134,7 @@ impl Program {
                 self.by_itself(service::run(&reach, &self.global, &command))
                     .await
             }
-            Command::Config { command } => {
-                let desk = config::Desk {
-                    around: &self.around,
-                    global: &self.global,
-                    reach: self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver),
-                };
-                config::run(desk, &command).await
-            }
+            Command::Config { command } => config::run(self.config_desk(), &command).await,
             command @ (Command::Conv { .. }
             | Command::Status { .. }
             | Command::Model { .. }
@@ -173,6 +172,14 @@ impl Program {
         };
         let stdin = tokio::io::BufReader::new(tokio::io::stdin());
         attach::run(window, stdin, tokio::io::stdout()).await
+    }
+
+    fn config_desk(&self) -> config::Desk<'_> {
+        config::Desk {
+            around: &self.around,
+            global: &self.global,
+            reach: self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver),
+        }
     }
 
     fn observing(&self) -> Reach {
@@ -252,16 +259,18 @@ impl Program {
         again: queue::Again,
         args: &crate::args::AgainArgs,
     ) -> Result<Exit, Failure> {
-        let form = if self.global.jsonl {
-            Form::Events
-        } else if self.global.json {
-            Form::Json
-        } else {
-            Form::Text
-        };
         let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
-        let mut parts = self.parts(form);
+        let mut parts = self.parts(self.form());
         queue::again(parts.asker(&reach, self), again, args).await
+    }
+
+    /// Of a command whose output is an answer or a transcript.
+    fn form(&self) -> Form {
+        match () {
+            () if self.global.jsonl => Form::Events,
+            () if self.global.json => Form::Json,
+            () => Form::Text,
+        }
     }
 }
 

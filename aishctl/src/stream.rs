@@ -4,10 +4,12 @@
 use aish_proto::event::{
     AssistantMessage, CalledTool, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
     ReplayComplete, ResyncRequired, RunningTurn, Snapshot, Status, StatusLevel, TextDelta,
-    ToolCall, ToolResult, TurnFinished, TurnQueued, TurnStarted,
+    ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
 use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus, Usage};
+
+use crate::progress;
 
 /// The answer of one turn as it becomes known.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub struct Answer {
     finished: Option<u32>,
     /// The text that stood in the snapshot; it belongs after the stored events that follow it.
     running: Option<RunningTurn>,
+    progress: progress::Shown,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +71,7 @@ impl Answer {
             broken: false,
             finished: None,
             running: None,
+            progress: progress::Shown::default(),
         }
     }
 
@@ -125,10 +129,17 @@ impl Answer {
         } else if let Some(called) = event.read::<ToolCall>() {
             let text = format!("{} {} ({})", called.name, called.arguments, called.rule);
             steps.push(Step::Notice(StatusLevel::Info, text));
+        } else if let Some(said) = event.read::<ToolProgress>() {
+            if let Some(line) = self.progress.line(&said) {
+                steps.push(Step::Notice(StatusLevel::Info, line));
+            }
         } else if let Some(result) = event.read::<ToolResult>() {
             self.denied += u32::from(result.denied.is_some());
             if result.denied.is_some() {
                 let text = format!("{} did not run: {}", result.name, result.content);
+                steps.push(Step::Notice(StatusLevel::Warning, text));
+            } else if let Some(trouble) = progress::trouble(&result) {
+                let text = format!("{}: {trouble}", result.name);
                 steps.push(Step::Notice(StatusLevel::Warning, text));
             }
         } else if let Some(Status { level, text }) = event.read() {

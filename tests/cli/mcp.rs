@@ -1,7 +1,7 @@
 //! `aishctl mcp …` against a real daemon and a real server, and the same grammar behind a colon.
 
 use aish_testkit::wait::until_true;
-use aish_testkit::{Daemon, World, repository};
+use aish_testkit::{Answer, Daemon, Upstream, World, repository};
 
 use crate::shell::shell;
 
@@ -98,13 +98,78 @@ fn what_a_server_offers_besides_its_tools_is_read() {
     assert_eq!("user › Look over note 1.\n", prompt);
 }
 
+/// MCP-14: a prompt is asked, and a resource that is named in a question goes along.
+#[test]
+fn prompts_and_resources_of_a_server_reach_the_model() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    world.write_config(&format!(
+        "{}\n[mcp.servers.notes]\ncommand = \"python3\"\nargs = [{:?}, \"example\"]\n",
+        upstream.config("test"),
+        script()
+    ));
+    let _daemon = world.daemon().spawn();
+    until_true("notes is ready", || {
+        said(&world, "mcp ls").contains("ready")
+    });
+    upstream.answer(Answer::text("all good"));
+    assert_eq!("all good\n", said(&world, "mcp ask notes review number=1"));
+    let last = || {
+        upstream
+            .requests()
+            .last()
+            .unwrap()
+            .messages()
+            .last()
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(("user".to_owned(), "Look over note 1.".to_owned()), last());
+    upstream.answer(Answer::text("milk"));
+    let asked = "ask --no-stdin 'what is in @notes:note://1, not in @nobody:x:y?'";
+    assert_eq!("milk\n", said(&world, asked));
+    let (_, text) = last();
+    assert!(
+        text.contains("<attachment name=\"@notes:note://1\">\nbuy milk\n</attachment>"),
+        "{text}"
+    );
+    refused(
+        &world,
+        "mcp ask nobody review",
+        "there is no MCP server nobody",
+        "hint: aishctl mcp list",
+    );
+    assert_eq!("@notes:note://1\n", said(&world, "mcp pin notes note://1"));
+    upstream.answer(Answer::text("still milk"));
+    said(&world, "ask --no-stdin --last 'and now?'");
+    let (_, text) = last();
+    assert!(
+        text.contains("<pinned name=\"@notes:note://1\">\nbuy milk\n</pinned>"),
+        "{text}"
+    );
+    assert_eq!("@notes:note://1\n", said(&world, "mcp pinned"));
+    assert_eq!(
+        "nothing is pinned here\n",
+        said(&world, "mcp unpin notes note://1")
+    );
+    // The window asks in its own conversation.
+    upstream.answer(Answer::text("seen"));
+    let typed = "printf ':mcp ask notes review number=1\n' | aishctl attach";
+    let finished = shell(&world, typed).run().ok();
+    assert!(
+        finished.out().contains("Look over note 1."),
+        "{}",
+        finished.report()
+    );
+}
+
 #[test]
 fn servers_come_and_go_at_run_time() {
     let (world, _daemon) = world();
     let command = format!("'python3 {} plain' more", script());
     let connected = said(&world, &format!("mcp connect {command}"));
     assert_eq!(
-        "more is connected: 15 tools; aishctl mcp tools more\n",
+        "more is connected: 16 tools; aishctl mcp tools more\n",
         connected
     );
     refused(
@@ -151,7 +216,7 @@ fn servers_of_other_programs_are_taken_over() {
     );
     let looked = said(&world, "mcp import");
     assert!(
-        looked.starts_with("aishctl mcp import /") && looked.ends_with(".vscode/mcp.json\n"),
+        looked.contains("/work/.vscode/mcp.json\n  my-web  http://127.0.0.1:1/mcp\n  aishctl mcp import --write /"),
         "{looked}"
     );
     let tables = said(&world, "mcp import .vscode/mcp.json");
@@ -159,11 +224,19 @@ fn servers_of_other_programs_are_taken_over() {
         tables.contains("# \"my.web\" is called my-web here\n[mcp.servers.my-web]\n"),
         "{tables}"
     );
-    world.write_config(&tables);
-    said(&world, "reload");
+    assert!(!said(&world, "mcp list").contains("my-web"));
+    let written = said(&world, "mcp import --write .vscode/mcp.json");
+    assert!(written.ends_with("config.toml\n"), "{written}");
     until_true("it is configured", || {
         said(&world, "mcp list").contains("my-web  http")
     });
+    assert!(said(&world, "mcp list").contains("notes   stdio"));
+    refused(
+        &world,
+        "mcp import --write .vscode/mcp.json",
+        "mcp.servers.my-web is in the file already",
+        "aishd: ",
+    );
     drop(daemon);
 }
 

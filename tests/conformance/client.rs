@@ -41,6 +41,7 @@ async fn main() -> ExitCode {
         keep: Box::new(|_key, _text| {}),
         roots: Box::new(Vec::new),
         learn: Box::new(|_secret| {}),
+        redact: Box::new(str::to_owned),
         elicitations: Some(sender),
     });
     let worked = tokio::select! {

@@ -19,6 +19,7 @@ mod first_question;
 mod logs;
 mod mcp;
 mod order;
+mod pinned;
 mod place;
 mod policy;
 mod project;

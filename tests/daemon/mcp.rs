@@ -139,24 +139,28 @@ fn script() -> String {
 /// R22: servers that repeat their secrets, to a daemon that logs all it has to log.
 #[test]
 fn secrets_of_servers_are_in_no_log_and_no_list() {
-    const SECRETS: [&str; 3] = [
+    const SECRETS: [&str; 5] = [
         "t0ken-n0body-sees",
         "h3ader-n0body-sees",
         "v4riable-n0body-sees",
+        "arg0ment-n0body-sees",
+        "ref3rence-n0body-sees",
     ];
-    let [token, header, variable] = SECRETS;
+    let [token, header, variable, argument, reference] = SECRETS;
     let (_running, port) = over_http("repeats");
     let world = World::new();
     let near = format!("url = \"http://127.0.0.1:{port}/mcp\"\nauth_env = \"TEST_TOKEN\"\n");
     let headers = format!("headers = {{ X-Api-Key = \"{header}\", X-Project = \"notes\" }}\n");
     let env = format!("env = {{ API_TOKEN = \"{variable}\", LEVEL = \"attention\" }}\n");
-    let child = server("repeats");
+    let words = format!("\"repeats\", \"--password={argument}\", \"-k\", \"${{NOTES_KEY}}\"");
+    let child = server("repeats").replace("\"repeats\"", &words);
     world.write_config(&format!(
         "[mcp.servers.far]\n{near}{headers}[mcp.servers.near]\n{child}{env}"
     ));
     let daemon = world
         .daemon()
         .env("TEST_TOKEN", token)
+        .env("NOTES_KEY", reference)
         .env("AISH_LOG", "trace")
         .spawn();
     let client = world.client();
@@ -173,11 +177,22 @@ fn secrets_of_servers_are_in_no_log_and_no_list() {
         "{whys:?}"
     );
     assert!(
-        whys[1].contains("no entry with [key] at attention"),
+        whys[1].contains("no entry with [key] at attention, --password=[key] -k [key]"),
         "{whys:?}"
     );
     let shown = world.ctl(&["config", "show"]).run().ok();
-    let listed = world.ctl(&["mcp"]).run().ok();
+    let listed = world.ctl(&["mcp", "list", "--json"]).run().ok();
+    assert!(
+        listed.out().contains("--password=[key] -k ${NOTES_KEY}"),
+        "{}",
+        listed.out()
+    );
+    let said = world.ctl(&["mcp", "logs", "near"]).run().ok();
+    assert!(
+        said.out().contains("no entry with [redacted] at"),
+        "{}",
+        said.out()
+    );
     assert_eq!(0, daemon.terminate());
     let log = world.log_text();
     assert_eq!(2, log.matches("no entry with").count(), "{log}");
@@ -186,6 +201,7 @@ fn secrets_of_servers_are_in_no_log_and_no_list() {
         whys.concat(),
         shown.out().to_owned(),
         listed.out().to_owned(),
+        said.out().to_owned(),
     ] {
         for secret in SECRETS {
             let found = text.lines().find(|it| it.contains(secret));
@@ -219,6 +235,45 @@ fn over_http(mode: &str) -> (Running, u16) {
     (Running(child), line.trim().parse().expect("a port"))
 }
 
+/// Issue 4: fifty servers that do not want to end, each with a child in a session of its own.
+#[test]
+fn nothing_is_left_of_fifty_servers() {
+    let world = World::new();
+    let configured: Vec<String> = (0..50)
+        .map(|it| format!("[mcp.servers.s{it}]\n{}", server("stays")))
+        .collect();
+    world.write_config(&configured.concat());
+    for ends in ["stop", "kill -9"] {
+        let daemon = world.daemon().spawn();
+        let client = world.client();
+        let begun = |it: &ServerStatus| of(&client, &it.alias).len() == 2;
+        until_true("all have begun", || servers(&client).iter().all(begun));
+        let pids: Vec<PathBuf> = servers(&client)
+            .iter()
+            .flat_map(|it| of(&client, &it.alias))
+            .collect();
+        assert_eq!(100, pids.len());
+        let started = std::time::Instant::now();
+        match ends {
+            "stop" => assert_eq!(0, daemon.terminate()),
+            _ => daemon.kill9(),
+        }
+        until_true("all are gone", || !pids.iter().any(|it| it.exists()));
+        let took = started.elapsed();
+        assert!(took < Duration::from_secs(6), "{ends}: {took:?}");
+    }
+}
+
+/// The processes of a server of the kind that stays.
+fn of(client: &Client, alias: &str) -> Vec<PathBuf> {
+    let alias = alias.to_owned();
+    let log = client.done::<Logs>(ServerParams { alias }).text;
+    let line = log.lines().find(|it| it.starts_with("pids "));
+    let pids = line.into_iter().flat_map(|it| it.split(' ').skip(1));
+    pids.map(|it| PathBuf::from(format!("/proc/{it}")))
+        .collect()
+}
+
 /// MCP-4: no orphan is left, even after kill -9 of the daemon; not a child's child in a session of its own either.
 #[test]
 fn no_child_outlives_a_daemon_that_was_killed() {
@@ -227,14 +282,7 @@ fn no_child_outlives_a_daemon_that_was_killed() {
     let daemon = world.daemon().spawn();
     let client = world.client();
     wait_for(&client, ServerState::Ready);
-    let alias = "a".to_owned();
-    let log = client.done::<Logs>(ServerParams { alias }).text;
-    let line = log.lines().find(|it| it.starts_with("pids ")).unwrap();
-    let pids: Vec<PathBuf> = line
-        .split(' ')
-        .skip(1)
-        .map(|it| PathBuf::from(format!("/proc/{it}")))
-        .collect();
+    let pids = of(&client, "a");
     assert!(pids.iter().all(|it| it.exists()));
     daemon.kill9();
     let left = || pids.iter().any(|it| it.exists());

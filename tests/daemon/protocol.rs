@@ -6,12 +6,13 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 6] = [
+const SHOWN_IF_THEY_COME: [&str; 7] = [
     "configReloaded",
     "evicted",
     "resultKept",
     "status",
     "toolCall",
+    "toolProgress",
     "toolResult",
 ];
 

@@ -13,6 +13,7 @@ use crate::args::{Command, Global};
 use crate::colon::{self, Said};
 use crate::desk::Desk;
 use crate::failure::Failure;
+use crate::mcp::{Mcp, asked};
 use crate::queue::{self, Again};
 
 /// Tab does not wait for a slow daemon.
@@ -70,6 +71,17 @@ impl<U: Ui> Open<U> {
             let conversation = self.conversation;
             self.calls.spawn(async move {
                 Done::Again(conversation, queue::send(&caller, again, params).await)
+            });
+            return;
+        }
+        if let Command::Mcp {
+            command: Some(Mcp::Ask(args)),
+        } = command
+        {
+            let conversation = self.conversation;
+            self.calls.spawn(async move {
+                let sent = asked::send(&caller, conversation, &args, global.model);
+                Done::Again(conversation, sent.await)
             });
             return;
         }

@@ -9,6 +9,7 @@ use ulid::Ulid;
 
 use crate::ask;
 use crate::connect::{CallError, Caller};
+use crate::mention;
 
 /// Lines that wait to be sent; no more are read until one is.
 pub(super) const LINES: usize = 64;
@@ -105,8 +106,9 @@ pub(super) async fn send(
         mut text,
     } = question;
     let mut attachments = Vec::new();
-    let escaped = serde_json::to_string(&text).map_or(usize::MAX, |it| it.len());
-    if escaped > caller.line_bytes().saturating_sub(16 << 10) {
+    let escaped = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |it| it.len());
+    let mentioned = mention::read(caller, &text).await?;
+    if escaped(&text) > caller.line_bytes().saturating_sub(16 << 10) {
         let blob = ask::put(caller, &text).await?;
         attachments.push(Attachment {
             name: "question".to_owned(),
@@ -114,6 +116,19 @@ pub(super) async fn send(
             blob: Some(blob),
         });
         text = "The request is the attached text \"question\".".to_owned();
+    }
+    for (name, content) in mentioned {
+        let inline = escaped(&content) <= caller.line_bytes() / 8;
+        let blob = if inline {
+            None
+        } else {
+            Some(ask::put(caller, &content).await?)
+        };
+        attachments.push(Attachment {
+            name,
+            text: inline.then_some(content),
+            blob,
+        });
     }
     let params = SendParams {
         conversation,

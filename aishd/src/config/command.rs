@@ -76,6 +76,8 @@ pub enum Command {
         /// As TOML, or a plain text; `-` reads it from stdin
         value: String,
     },
+    /// Add the tables on standard input to the user's file
+    Add,
     /// Trust the file of a project as it is now
     Trust {
         /// The project, or a directory in it
@@ -158,6 +160,10 @@ impl Desk<'_> {
             Command::Path { project, json } => self.path(project.as_deref(), *json),
             Command::Schema => Said::done(schema::text()),
             Command::Set { key, value } => self.set(key, value),
+            Command::Add => match from_stdin() {
+                Ok(text) => changed(edit::add(self.place, &text, self.is_set)),
+                Err(said) => said,
+            },
             Command::Trust { list: true, .. } => self.trusted(),
             Command::Trust { directory, .. } => match directory {
                 Some(directory) => self.trust(directory),
@@ -279,43 +285,60 @@ impl Desk<'_> {
         let mut given = Given::Argument;
         if value == "-" {
             given = Given::Stdin;
-            text.clear();
-            let read = io::stdin()
-                .lock()
-                .take(super::file::MOST_BYTES)
-                .read_to_string(&mut text);
-            if let Err(error) = read {
-                return Said::failed(
-                    exit::FAILED,
-                    format!("aishd: read the value from stdin: {error}\n"),
-                );
-            }
+            text = match from_stdin() {
+                Ok(text) => text,
+                Err(said) => return said,
+            };
             text.truncate(text.trim_end_matches(['\n', '\r']).len());
         }
-        match edit::set(self.place, key, &text, given, self.is_set) {
-            Ok(path) => Said::done(format!("{}\n", path.display())),
-            Err(error) => {
-                let mut err = match &error {
-                    SetError::Invalid(faults) => fault::pictures(faults) + "\n",
-                    SetError::NoKey(_)
-                    | SetError::IsTable(_)
-                    | SetError::NoTable(_)
-                    | SetError::SecretArgument
-                    | SetError::Homeless
-                    | SetError::Write { .. } => String::new(),
-                };
-                let _never_fails = writeln!(err, "aishd: {}", super::veil::safe(&describe(&error)));
-                let code = match error {
-                    SetError::Invalid(_) => exit::CONFIG,
-                    SetError::NoKey(_) | SetError::IsTable(_) | SetError::NoTable(_) => exit::USAGE,
-                    SetError::SecretArgument => {
-                        err.push_str("hint: give - as the value, and the key on stdin\n");
-                        exit::USAGE
-                    }
-                    SetError::Homeless | SetError::Write { .. } => exit::FAILED,
-                };
-                Said::failed(code, err)
-            }
+        changed(edit::set(self.place, key, &text, given, self.is_set))
+    }
+}
+
+fn from_stdin() -> Result<String, Said> {
+    let mut text = String::new();
+    let stdin = io::stdin().lock();
+    let read = stdin
+        .take(super::file::MOST_BYTES)
+        .read_to_string(&mut text);
+    match read {
+        Ok(_) => Ok(text),
+        Err(error) => Err(Said::failed(
+            exit::FAILED,
+            format!("aishd: read the value from stdin: {error}\n"),
+        )),
+    }
+}
+
+/// What is said of a change of the user's file.
+fn changed(changed: Result<PathBuf, SetError>) -> Said {
+    match changed {
+        Ok(path) => Said::done(format!("{}\n", path.display())),
+        Err(error) => {
+            let mut err = match &error {
+                SetError::Invalid(faults) => fault::pictures(faults) + "\n",
+                SetError::NoKey(_)
+                | SetError::IsTable(_)
+                | SetError::NoTable(_)
+                | SetError::Exists(_)
+                | SetError::SecretArgument
+                | SetError::Homeless
+                | SetError::Write { .. } => String::new(),
+            };
+            let _never_fails = writeln!(err, "aishd: {}", super::veil::safe(&describe(&error)));
+            let code = match error {
+                SetError::Invalid(_) => exit::CONFIG,
+                SetError::NoKey(_)
+                | SetError::IsTable(_)
+                | SetError::NoTable(_)
+                | SetError::Exists(_) => exit::USAGE,
+                SetError::SecretArgument => {
+                    err.push_str("hint: give - as the value, and the key on stdin\n");
+                    exit::USAGE
+                }
+                SetError::Homeless | SetError::Write { .. } => exit::FAILED,
+            };
+            Said::failed(code, err)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Changing one key of the user's file, with its comments as they are. What would be invalid is not written.
+//! Changing the user's file, one key or some new tables, with its comments as they are. What would be invalid is not written.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,8 @@ pub enum SetError {
     IsTable(String),
     #[error("{0} is no table in the file")]
     NoTable(String),
+    #[error("{0} is in the file already")]
+    Exists(String),
     /// The new file would be wrong.
     #[error("nothing was written: the file would be invalid")]
     Invalid(Vec<Fault>),
@@ -58,6 +60,27 @@ pub fn set(
     if secret && given == Given::Argument {
         return Err(SetError::SecretArgument);
     }
+    rewrite(place, is_set, |table| put(table, &names, value, secret))
+}
+
+/// Adds tables to the user's file. Returns the file; nothing that is there is changed.
+pub fn add(place: &Where, text: &str, is_set: IsSet<'_>) -> Result<PathBuf, SetError> {
+    let Ok(given) = text.parse::<DocumentMut>() else {
+        let name = Origin::File(PathBuf::from("standard input"));
+        let source = Source::new(name, Access::Private, text.to_owned());
+        return Err(SetError::Invalid(Layer::read(source).faults));
+    };
+    rewrite(place, is_set, |table| {
+        merge(given.as_table(), table, &mut vec![])
+    })
+}
+
+/// Changes the user's file, if it holds afterwards.
+fn rewrite(
+    place: &Where,
+    is_set: IsSet<'_>,
+    change: impl FnOnce(&mut dyn TableLike) -> Result<(), SetError>,
+) -> Result<PathBuf, SetError> {
     let path = place.user.clone().ok_or(SetError::Homeless)?;
     // A file that is a link elsewhere stays one.
     let target = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
@@ -76,11 +99,47 @@ pub fn set(
         let source = Source::new(Origin::File(path), Access::Private, old);
         return Err(SetError::Invalid(Layer::read(source).faults));
     };
-    put(document.as_table_mut(), &names, value, secret)?;
+    change(document.as_table_mut())?;
     let text = document.to_string();
     check(place, &path, &text, is_set)?;
     replace(&target, &text).map_err(unwritable)?;
     Ok(path)
+}
+
+/// Puts tables into tables. One that holds values must be new.
+fn merge(from: &Table, to: &mut dyn TableLike, path: &mut Vec<String>) -> Result<(), SetError> {
+    for (name, item) in from {
+        path.push(name.to_owned());
+        let whole = match item {
+            Item::Table(table) => table.iter().any(|(_, it)| !it.is_table()),
+            Item::None | Item::Value(_) | Item::ArrayOfTables(_) => true,
+        };
+        match (to.get_mut(name), item) {
+            (None, _) => {
+                let mut new = item.clone();
+                unplaced(&mut new);
+                to.insert(name, new);
+            }
+            (Some(there), Item::Table(table)) if !whole => {
+                let into = there.as_table_like_mut();
+                let into = into.ok_or_else(|| SetError::NoTable(path.join(".")))?;
+                merge(table, into, path)?;
+            }
+            (Some(_), _) => return Err(SetError::Exists(path.join("."))),
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+/// It stands where it is put, not where it stood in another file.
+fn unplaced(item: &mut Item) {
+    if let Item::Table(table) = item {
+        table.set_position(None);
+        for (_, below) in table.iter_mut() {
+            unplaced(below);
+        }
+    }
 }
 
 /// The parts of a dotted key.
@@ -153,5 +212,40 @@ fn check(place: &Where, path: &Path, text: &str, is_set: IsSet<'_>) -> Result<()
         Ok(())
     } else {
         Err(SetError::Invalid(wrong))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(file: &str, given: &str, expected: &str) {
+        let mut document: DocumentMut = file.parse().unwrap();
+        let given: DocumentMut = given.parse().unwrap();
+        let merged = merge(given.as_table(), document.as_table_mut(), &mut vec![]);
+        let seen = match merged {
+            Ok(()) => document.to_string(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(expected, seen);
+    }
+
+    #[test]
+    fn tables_are_added_behind_what_is_there() {
+        let given =
+            "# from a\n[mcp.servers.b]\ncommand = \"x\"\n\n[mcp.servers.b.env]\nK = \"1\"\n";
+        check("", given, given);
+        check(
+            "# mine\n[mcp]\nroots = true # so\n\n[ui]\ncolor = \"auto\"\n",
+            given,
+            "# mine\n[mcp]\nroots = true # so\n# from a\n[mcp.servers.b]\ncommand = \"x\"\n\n[mcp.servers.b.env]\nK = \"1\"\n\n[ui]\ncolor = \"auto\"\n",
+        );
+        check(
+            "[mcp.servers.b]\nurl = \"y\"\n",
+            given,
+            "mcp.servers.b is in the file already",
+        );
+        check("mcp = 7\n", given, "mcp is no table in the file");
     }
 }

@@ -150,6 +150,9 @@ tables! {
         call_timeout_with_progress: Leaf<Time>,
         /// Whether servers are told the directories of the conversations.
         roots: Leaf<bool>,
+        /// Files of other programs that `aishctl mcp import` looks through, in place of the usual ones; `./` is where it is
+        /// run. Nothing in them is connected to before it was taken over.
+        import: Leaf<Vec<String>>,
         /// Servers by name; the name is in front of the names of their tools. `${NAME}` and `${NAME:-default}` in their
         /// values stand for variables of the daemon.
         servers: BTreeMap<String, McpServer>,

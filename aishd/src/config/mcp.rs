@@ -40,6 +40,7 @@ pub(super) fn mcp(stack: &Stack, faults: &mut Vec<Fault>) -> Mcp {
             longest_call: time(&mcp.call_timeout_with_progress, usual.longest_call),
         },
         roots: said(&mcp.roots).unwrap_or_default(),
+        import: said(&mcp.import),
         servers,
     }
 }

@@ -9,6 +9,7 @@ use futures_util::FutureExt as _;
 use super::commit::{Fact, RETRY_LONGEST};
 use super::handle::{Accepted, Again, Ask, AskAgain, Mode, Place, RequestError};
 use super::live::Live;
+use super::perform::Body;
 use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Discovery;
@@ -18,7 +19,6 @@ use crate::core::event::{Event, Key, Level, Origin, Stop, TurnError};
 use crate::core::policy::Patterns;
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::Failure;
-use crate::core::request;
 use crate::core::turn::{Effect, Turn};
 use crate::failpoint;
 use crate::store::Commit;
@@ -382,7 +382,8 @@ impl Conversation {
         });
         for effect in step.effects {
             if let (Effect::OpenStream(stream), Some(transcript)) = (effect, &transcript) {
-                let body = request::body(&preset, transcript, &offer);
+                let (pinned, tools) = (&self.state.pinned, &self.around.tools);
+                let body = Body::new(preset.clone(), transcript, &offer, pinned, tools);
                 self.spawn_stream(stream, body, live.clone());
             }
         }

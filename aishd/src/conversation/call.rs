@@ -3,11 +3,13 @@
 
 use std::panic::AssertUnwindSafe;
 
-use aish_proto::id::{ConversationId, Seq};
+use aish_proto::id::{ConversationId, Seq, TurnId};
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::doing::Word;
+use super::view::Teller;
 use crate::core::event::Event;
 use crate::core::gate::Go;
 use crate::core::turn::{Input, Returned};
@@ -31,6 +33,8 @@ pub(super) struct Started {
     /// Characters of the result that the model is shown.
     pub(super) max_chars: usize,
     pub(super) token: CancellationToken,
+    pub(super) doing: Teller,
+    pub(super) turn: TurnId,
 }
 
 /// Runs it to its end, or until the turn is stopped. A panic in it is its failure and nothing worse.
@@ -39,6 +43,7 @@ pub(super) async fn run(started: Started) -> Input {
     let call = started.call.clone();
     let token = started.token.clone();
     let max_chars = started.max_chars;
+    let doing = started.doing.clone();
     let work = AssertUnwindSafe(output(started)).catch_unwind();
     let returned = match token.run_until_cancelled(work).await {
         Some(Ok(output)) => {
@@ -49,6 +54,7 @@ pub(super) async fn run(started: Started) -> Input {
         // The turn is over already; this is not heard any more.
         None => Returned::default(),
     };
+    doing.forget(&call);
     let returned = Box::new(returned);
     Input::ToolReturned { call, returned }
 }
@@ -63,7 +69,17 @@ fn failed(content: &str) -> Returned {
 async fn output(started: Started) -> Output {
     match started.tools.work(&started.go) {
         Work::Refused(text) => Output { ok: false, text },
-        Work::Mcp => started.tools.ask(&started.go, &started.token).await,
+        Work::Mcp => {
+            let said = |said| {
+                started.doing.say(Word {
+                    turn: started.turn,
+                    call: started.call.clone(),
+                    name: started.go.tool.name.to_string(),
+                    said,
+                });
+            };
+            started.tools.ask(&started.go, &started.token, said).await
+        }
         Work::Builtin(builtin::Call::Time) => builtin::time(),
         Work::Builtin(builtin::Call::ReadResult(wanted)) => {
             let (store, id, head) = (started.store, started.conversation, started.head);

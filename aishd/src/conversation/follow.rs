@@ -7,6 +7,7 @@ use std::sync::Arc;
 use aish_proto::id::{Seq, TurnId};
 use tokio::sync::watch;
 
+use super::doing::Word;
 use super::handle::Handle;
 use super::live::{Live, Unseen};
 use super::view::View;
@@ -24,6 +25,8 @@ pub struct Follower {
     /// The item whose text was given last, and how far.
     item: Option<(TurnId, u32)>,
     positions: Vec<u64>,
+    /// How much of what calls say was given.
+    heard: u64,
 }
 
 /// The next things to show.
@@ -34,6 +37,8 @@ pub enum Page {
         live: Arc<Live>,
         pieces: Vec<Unseen>,
     },
+    /// What running calls say.
+    Said(Vec<Arc<Word>>),
     /// Nothing new in the log or the text, but the view changed.
     Changed,
     /// The actor has gone; the conversation can be opened again.
@@ -43,6 +48,7 @@ pub enum Page {
 impl Follower {
     pub(super) fn new(handle: Handle, cursor: Seq, wants_live: bool) -> Self {
         let view = handle.view();
+        let heard = view.borrow().doing.end();
         Self {
             handle,
             view,
@@ -50,6 +56,7 @@ impl Follower {
             wants_live,
             item: None,
             positions: vec![],
+            heard,
         }
     }
 
@@ -105,15 +112,21 @@ impl Follower {
 
     /// What is there now and has not been given out, without waiting.
     pub fn ready(&mut self, max_bytes: usize) -> Result<Option<Page>, ReadError> {
-        let (head, live) = {
+        let (head, live, doing) = {
             let view = self.view.borrow_and_update();
-            (view.state.last_seq, view.live.clone())
+            (view.state.last_seq, view.live.clone(), view.doing.clone())
         };
         if head > self.cursor {
             // The store may have more than the view says; the rest waits for its view.
             let records = self.records_until(head, max_bytes)?;
             if !records.is_empty() {
                 return Ok(Some(Page::Records(records)));
+            }
+        }
+        if self.wants_live {
+            let words = doing.after(&mut self.heard);
+            if !words.is_empty() {
+                return Ok(Some(Page::Said(words)));
             }
         }
         let Some(live) = live.filter(|it| self.wants_live && it.after_seq <= self.cursor) else {

@@ -139,6 +139,8 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::ConfirmRequested(_)
         | Event::ConfirmResolved(_)
         | Event::PermissionChanged { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }

@@ -15,6 +15,7 @@ use super::view::{Loading, Recent, View};
 use crate::core::access::Access;
 use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
+use crate::core::pinned::Pinned;
 use crate::core::tool::Sha;
 use crate::core::tool_name::Alias;
 pub use crate::store::ReadError;
@@ -136,6 +137,8 @@ pub enum Change {
     Model(Option<String>),
     Archived(bool),
     Level(Alias, LevelChange, Person),
+    Pinned(Pinned),
+    Unpinned(Pinned),
 }
 
 /// What a person does to a provider's level.
@@ -333,6 +336,11 @@ impl Handle {
     #[must_use]
     pub fn attend(&self) -> Attending {
         self.attendance.attend()
+    }
+
+    /// Whether a question of this key was taken here in the last day.
+    pub fn knows_key(&self, key: &str) -> Result<bool, ReadError> {
+        Ok(self.store.find_key(self.id, key)?.is_some())
     }
 
     /// Some bytes of a result that the log keeps whole.

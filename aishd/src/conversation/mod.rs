@@ -9,6 +9,7 @@ pub mod attendance;
 mod call;
 mod commit;
 pub mod directory;
+pub mod doing;
 pub mod follow;
 mod fork;
 pub mod handle;
@@ -42,6 +43,7 @@ use self::directory::{NewConversation, Registration};
 use self::handle::{Change, QueueChange, Request, RequestError, Stopper};
 use self::live::Live;
 use self::pending::Pending;
+use self::perform::Body;
 use self::view::{LiveChange, Loading, Publisher};
 use crate::broker::{Broker, Discovery};
 use crate::core::catalog::Offer;
@@ -50,7 +52,6 @@ use crate::core::event::{Event, Record, Source, Stop};
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::{Broken, Failure, Reply};
-use crate::core::request;
 use crate::core::state::State;
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Effect, Input, Step, StreamId, Turn};
@@ -357,6 +358,8 @@ impl Conversation {
                     store: self.around.store.clone(),
                     max_chars: self.around.policy.borrow().max_result_chars,
                     token,
+                    doing: self.publisher.teller(),
+                    turn,
                 };
                 self.io
                     .spawn(async move { Done::Turn(turn, Box::new(call::run(started).await)) });
@@ -380,12 +383,18 @@ impl Conversation {
             active.machine.item(),
             self.state.last_seq,
         ));
-        let body = request::body(&preset, transcript, &offer);
+        let body = Body::new(
+            preset,
+            transcript,
+            &offer,
+            &self.state.pinned,
+            &self.around.tools,
+        );
         self.spawn_stream(stream, body, live.clone());
         self.publisher.begin_live(live);
     }
 
-    fn spawn_stream(&mut self, stream: StreamId, body: String, live: Arc<Live>) {
+    fn spawn_stream(&mut self, stream: StreamId, body: Body, live: Arc<Live>) {
         let Some(active) = &self.turn else { return };
         let turn = active.id;
         let Some(preset) = active.preset.clone() else {
@@ -442,6 +451,8 @@ impl Conversation {
                 Event::ModelChanged { model }
             }
             Change::Archived(archived) => Event::ArchivedChanged { archived },
+            Change::Pinned(pinned) => Event::ResourcePinned(pinned),
+            Change::Unpinned(pinned) => Event::ResourceUnpinned(pinned),
             Change::Level(provider, change, by) => self.level_changed(provider, change, by)?,
         };
         let fact = Fact {

@@ -13,11 +13,16 @@ use tokio_util::sync::CancellationToken;
 use super::live::{Channel, Live};
 use super::view::LiveSender;
 use crate::broker::Broker;
+use crate::core::catalog::Offer;
+use crate::core::pinned::Pinned;
 use crate::core::preset::Preset;
 use crate::core::reply::{Broken, Delta, Failure, Reply};
+use crate::core::request;
+use crate::core::transcript::Transcript;
 use crate::core::turn::{Input, StreamId};
 use crate::failpoint;
 use crate::store::{Partial, Store};
+use crate::tools::Tools;
 
 /// How often the text being written is put where kill -9 does not reach it (spec 00, Store).
 const KEEP_EVERY: Duration = Duration::from_millis(250);
@@ -28,12 +33,61 @@ pub(super) struct Request {
     pub(super) conversation: ConversationId,
     pub(super) stream: StreamId,
     pub(super) preset: Arc<Preset>,
-    pub(super) body: String,
+    pub(super) body: Body,
     pub(super) live: Arc<Live>,
     pub(super) sender: LiveSender,
     pub(super) broker: Broker,
     pub(super) store: Store,
     pub(super) token: CancellationToken,
+}
+
+/// What a request says.
+#[derive(Debug)]
+pub(super) enum Body {
+    Ready(String),
+    /// Once it is known what the pinned resources hold.
+    Pinned(Box<Unread>),
+}
+
+/// What such a request is made of.
+#[derive(Debug)]
+pub(super) struct Unread {
+    preset: Arc<Preset>,
+    transcript: Transcript,
+    offer: Arc<Offer>,
+    pinned: Vec<Pinned>,
+    tools: Tools,
+}
+
+impl Body {
+    pub(super) fn new(
+        preset: Arc<Preset>,
+        transcript: &Transcript,
+        offer: &Arc<Offer>,
+        pinned: &[Pinned],
+        tools: &Tools,
+    ) -> Self {
+        if pinned.is_empty() {
+            return Self::Ready(request::body(&preset, transcript, offer, &[]));
+        }
+        Self::Pinned(Box::new(Unread {
+            preset,
+            transcript: transcript.clone(),
+            offer: offer.clone(),
+            pinned: pinned.to_vec(),
+            tools: tools.clone(),
+        }))
+    }
+
+    async fn text(self) -> String {
+        match self {
+            Self::Ready(text) => text,
+            Self::Pinned(unread) => {
+                let held = unread.tools.held(&unread.pinned).await;
+                request::body(&unread.preset, &unread.transcript, &unread.offer, &held)
+            }
+        }
+    }
 }
 
 /// Streams the answer into the live text and returns how it ended. A cancel drops the connection at once
@@ -60,7 +114,8 @@ pub(super) async fn stream(request: Request) -> Input {
         sender.push(&live, delta);
         failpoint::pass("stream.mid");
     };
-    let answer = AssertUnwindSafe(broker.stream(&preset, body, sink)).catch_unwind();
+    let answer = async { broker.stream(&preset, body.text().await, sink).await };
+    let answer = AssertUnwindSafe(answer).catch_unwind();
     let ended = tokio::select! {
         biased;
         () = token.cancelled() => None,

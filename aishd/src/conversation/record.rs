@@ -97,6 +97,8 @@ pub(super) fn report(
                 | Event::ToolStarted { .. }
                 | Event::ResultKept { .. }
                 | Event::PermissionChanged { .. }
+                | Event::ResourcePinned(_)
+                | Event::ResourceUnpinned(_)
                 | Event::Evicted { .. }
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }

@@ -86,6 +86,8 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }
         | Event::PermissionChanged { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aish_proto::id::Seq;
 use tokio::sync::{Notify, watch};
 
+use super::doing::{Doing, Word};
 use super::live::Live;
 use crate::core::event::Record;
 use crate::core::reply::Delta;
@@ -32,6 +33,8 @@ pub struct View {
     pub loading: Loading,
     pub state: Arc<State>,
     pub live: Option<Arc<Live>>,
+    /// What running calls say.
+    pub doing: Arc<Doing>,
     /// Grows with each delta, so that a watcher wakes.
     pub live_version: u64,
     /// The commit that the actor cannot get into the store at the moment.
@@ -53,6 +56,7 @@ impl Publisher {
             loading: Loading::Loading,
             state: Arc::default(),
             live: None,
+            doing: Arc::default(),
             live_version: 0,
             stuck: None,
         });
@@ -106,6 +110,10 @@ impl Publisher {
         self.view.closed().await;
     }
 
+    pub(super) fn teller(&self) -> Teller {
+        Teller(self.view.clone())
+    }
+
     pub(super) fn live_sender(&self) -> LiveSender {
         LiveSender(self.view.clone())
     }
@@ -126,6 +134,23 @@ impl LiveSender {
     pub(super) fn push(&self, live: &Live, delta: Delta<'_>) {
         live.push(delta);
         self.0.send_modify(|view| view.live_version += 1);
+    }
+}
+
+/// Passes on what a running call says; held by the task that waits for it.
+#[derive(Clone, Debug)]
+pub(super) struct Teller(watch::Sender<View>);
+
+impl Teller {
+    pub(super) fn say(&self, word: Word) {
+        self.0.send_modify(|view| {
+            view.doing.say(word);
+            view.live_version += 1;
+        });
+    }
+
+    pub(super) fn forget(&self, call: &str) {
+        self.0.borrow().doing.forget(call);
     }
 }
 
@@ -198,6 +223,8 @@ fn weight(record: &Record) -> usize {
         | Event::Renamed { .. }
         | Event::ConfirmResolved(_)
         | Event::PermissionChanged { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
         | Event::ArchivedChanged { .. } => 0,
     };
     text + 256

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::Access;
 use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
+use super::pinned::Pinned;
 use super::reply::{FailureClass, ToolCall, Usage};
 use super::tool::Sha;
 use super::tool_name::Alias;
@@ -191,6 +192,11 @@ pub enum Event {
         #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
     },
+    /// It is in the context from now on, as it is at each request.
+    #[serde(rename = "resource_pinned")]
+    ResourcePinned(Pinned),
+    #[serde(rename = "resource_unpinned")]
+    ResourceUnpinned(Pinned),
     /// Everything up to and including `through` left the context; it stays in the log.
     #[serde(rename = "evicted")]
     Evicted {

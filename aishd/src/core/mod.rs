@@ -8,6 +8,7 @@ pub mod confirm;
 pub mod event;
 pub mod gate;
 pub mod mcp;
+pub mod pinned;
 pub mod policy;
 pub mod preset;
 pub mod reach;

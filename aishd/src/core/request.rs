@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::catalog::Offer;
+use super::pinned::Held;
 use super::preset::Preset;
 use super::reply::ToolCall;
 use super::tool::Tool;
@@ -33,24 +34,42 @@ const NO_RESULT: &str = "[aish] no result";
 
 /// The request body as it goes out, byte for byte.
 #[must_use]
-pub fn body(preset: &Preset, transcript: &Transcript, offer: &Offer) -> String {
+pub fn body(preset: &Preset, transcript: &Transcript, offer: &Offer, pinned: &[Held]) -> String {
     let offers = preset.tools && !offer.is_empty();
     let system = if offers {
         format!("{BASE_PROMPT}{TOOLS_PROMPT}")
     } else {
         BASE_PROMPT.to_owned()
     };
-    let messages = if preset.use_tool_role {
+    let mut messages = if preset.use_tool_role {
         with_tool_role(&system, transcript, preset)
     } else {
         without_tool_role(&system, transcript)
     };
+    pin(&mut messages, pinned);
     let body = Body {
         preset,
         messages: &messages,
         offer: offers.then_some(offer),
     };
     serde_json::to_string(&body).unwrap_or_default()
+}
+
+/// Resources stand before the newest question: what comes before it stays byte for byte what it was, and a local server
+/// need not read that again.
+fn pin(messages: &mut [Out<'_>], pinned: &[Held]) {
+    if pinned.is_empty() {
+        return;
+    }
+    let mut text: String = pinned.iter().map(|it| it.block() + "\n\n").collect();
+    let newest = messages.iter_mut().rev().find_map(|it| match it {
+        Out::User(text) => Some(text),
+        Out::System(_) | Out::Assistant { .. } | Out::Tool { .. } => None,
+    });
+    if let Some(question) = newest {
+        text.push_str(question);
+        *question = text.into();
+    }
 }
 
 struct Body<'a> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::confirm::{Confirm, Resolution};
 use super::event::{At, Event, Origin, Record, Stop};
+use super::pinned::Pinned;
 use super::policy::Grants;
 use super::reply::Usage;
 
@@ -58,6 +59,9 @@ pub struct State {
     /// Confirms so far.
     #[serde(rename = "confirm_count", default)]
     pub confirm_count: u32,
+    /// Resources that are in each request, oldest first.
+    #[serde(rename = "pinned", default, skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<Pinned>,
 }
 
 /// A confirm that waits; the whole of it is in the log.
@@ -200,6 +204,12 @@ impl State {
                     running.open_calls.retain(|it| it.id != *call);
                 }
             }
+            Event::ResourcePinned(pinned) => {
+                if !self.pinned.contains(pinned) {
+                    self.pinned.push(pinned.clone());
+                }
+            }
+            Event::ResourceUnpinned(pinned) => self.pinned.retain(|it| it != pinned),
             Event::Evicted { through } => self.evicted_through = *through,
             Event::ModelChanged { model } => self.model.clone_from(model),
             Event::Renamed { title } => self.title = Some(title.clone()),

@@ -115,6 +115,8 @@ impl Transcript {
             | Event::ToolStarted { .. }
             | Event::ResultKept { .. }
             | Event::PermissionChanged { .. }
+            | Event::ResourcePinned(_)
+            | Event::ResourceUnpinned(_)
             | Event::Status { .. } => {}
         }
     }

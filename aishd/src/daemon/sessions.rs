@@ -18,6 +18,7 @@ const WAIT: Duration = Duration::from_secs(1);
 
 /// The hub, with no session yet. The log learns its secrets before they are used.
 pub(super) fn hub(store: &Store, children: Children, redactor: Redactor) -> Hub {
+    let learner = redactor.clone();
     let (recalled, kept, states) = (store.clone(), store.clone(), store.clone());
     Hub::new(Parts {
         children,
@@ -30,7 +31,8 @@ pub(super) fn hub(store: &Store, children: Children, redactor: Redactor) -> Hub 
             }
         }),
         roots: Box::new(move || directories(&states)),
-        learn: Box::new(move |secret| redactor.learn(secret)),
+        redact: Box::new(move |text| redactor.redact(text)),
+        learn: Box::new(move |secret| learner.learn(secret)),
         elicitations: None,
     })
 }

@@ -84,6 +84,7 @@ pub(super) fn offers(capabilities: &Value) -> Offers {
         tools: has("tools") || capabilities.as_object().is_none_or(Map::is_empty),
         tools_changes: says("tools", "listChanged"),
         resources: has("resources"),
+        resources_changes: says("resources", "subscribe"),
         prompts: has("prompts"),
     }
 }

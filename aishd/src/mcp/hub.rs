@@ -17,12 +17,12 @@ use super::client::Clients;
 use super::elicit::{Elicitation, Respondent};
 use super::era::Abilities;
 use super::error::{CallError, Failure};
+use super::fresh::Fresh;
 use super::inbox::Note;
 use super::peer::Patience;
 use super::remembered::Remembered;
-use super::ring::Ring;
 use super::secrets::Learn;
-use super::session::{Command, Ends, Session};
+use super::session::{Command, Ends, Kept, Session};
 use super::work::Work;
 use crate::child::Children;
 use crate::core::mcp::content;
@@ -30,6 +30,7 @@ use crate::core::mcp::mirror;
 use crate::core::mcp::outcome::Outcome;
 use crate::core::mcp::server::{ServerStatus, Servers};
 use crate::core::mcp::settings::{Endpoint, Limits, Mcp, Server};
+use crate::core::tool::Sha;
 use crate::core::tool_name::{Alias, ToolName};
 
 /// Commands that wait for a session's actor, which never works long on one.
@@ -52,6 +53,8 @@ pub struct Parts {
     pub roots: Box<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     /// Is told each secret that goes to a server, before it does, so that it can be kept out of logs.
     pub learn: Box<Learn>,
+    /// Cuts out of a text what was learnt, and what looks like a secret.
+    pub redact: Box<dyn Fn(&str) -> String + Send + Sync>,
     /// Where forms go that servers want filled in; `None`: this daemon announces that it shows none.
     pub elicitations: Option<mpsc::Sender<Elicitation>>,
 }
@@ -86,7 +89,7 @@ struct Handle {
     mailbox: mpsc::Sender<Command>,
     ends: Ends,
     ended: CancellationToken,
-    log: Ring,
+    kept: Kept,
 }
 
 /// What every session uses.
@@ -253,10 +256,19 @@ impl Hub {
         })
     }
 
-    /// The last words of a server that is a child, and how many bytes before them are gone.
+    /// The last words of a server that is a child, without secrets (R22), and how many bytes before them are gone.
     #[must_use]
     pub fn log(&self, alias: &Alias) -> Option<(String, u64)> {
-        self.handle(alias).map(|it| it.log.text())
+        let (text, mut lost) = self.handle(alias)?.kept.log.text();
+        let mut text = text.as_str();
+        // The first of its lines has lost its beginning, and may be the rest of a secret.
+        if let Some((torn, whole)) = text.split_once('\n').filter(|_| lost > 0) {
+            lost += torn.len() as u64 + 1;
+            text = whole;
+        }
+        let lines = text.split_inclusive('\n');
+        let lines = lines.map(|it| (self.inner.shared.parts.redact)(it));
+        Some((lines.collect(), lost))
     }
 
     /// Calls a tool. `notes` gets progress and log messages meanwhile; what it has no room for is left out.
@@ -359,6 +371,11 @@ impl Hub {
         while tasks.join_next().await.is_some() {}
     }
 
+    /// What is known of a server's resources.
+    pub(super) fn fresh(&self, alias: &Alias) -> Option<Fresh> {
+        Some(self.handle(alias)?.kept.fresh)
+    }
+
     fn handle(&self, alias: &Alias) -> Option<Handle> {
         lock(&self.inner.sessions).get(alias).cloned()
     }
@@ -377,7 +394,7 @@ impl Hub {
                 retire: CancellationToken::new(),
             },
             ended: CancellationToken::new(),
-            log: Ring::default(),
+            kept: Kept::default(),
         };
         let session = Session::new(
             alias.clone(),
@@ -385,7 +402,7 @@ impl Hub {
             self.inner.shared.clone(),
             commands,
             handle.ends.clone(),
-            handle.log.clone(),
+            handle.kept.clone(),
         );
         // Who asks next sees it, whether its actor has run or not.
         session.publish();
@@ -475,7 +492,8 @@ impl Shared {
         }
     }
 
-    /// R11: the command, its arguments and the program that they mean, or the origin of the URL.
+    /// R11: the command, its arguments, the program that they mean, its variables and its directory; or the origin of
+    /// the URL.
     pub(super) fn identity(&self, endpoint: &Endpoint) -> String {
         match endpoint {
             Endpoint::Http(http) => match Url::parse(&http.url) {
@@ -486,7 +504,10 @@ impl Shared {
                 let own = stdio.env.get("PATH").cloned();
                 let path = own.or_else(|| (self.parts.environment)("PATH"));
                 let program = program(&stdio.command, &path.unwrap_or_default());
-                json!([program, stdio.command, stdio.args]).to_string()
+                // As written, so that a token may change; the digest, because a literal may be one.
+                let around = json!([stdio.env, stdio.cwd]);
+                let around = Sha::of_value(&around);
+                json!([program, stdio.command, stdio.args, around.to_string()]).to_string()
             }
         }
     }

@@ -82,12 +82,9 @@ struct Entry {
     headers: BTreeMap<String, String>,
 }
 
-/// Reads a file's text; its name says whether it is TOML. `taken` are the aliases that there are.
-pub fn read(
-    text: &str,
-    path: &Path,
-    taken: impl Fn(&Alias) -> bool,
-) -> Result<Vec<Found>, ImportError> {
+/// Reads a file's text; its name says whether it is TOML. A server keeps its name though there is one of that name
+/// already: it may well be the same.
+pub fn read(text: &str, path: &Path) -> Result<Vec<Found>, ImportError> {
     let is_toml = path.extension().is_some_and(|it| it == "toml");
     let value = if is_toml {
         toml::from_str::<Value>(text)
@@ -101,7 +98,7 @@ pub fn read(
     let servers = tables.ok_or(ImportError::NoServers)?;
     let mut all: Vec<Found> = vec![];
     for (name, entry) in servers {
-        let known = |it: &Alias| taken(it) || all.iter().any(|found| found.alias == *it);
+        let known = |it: &Alias| all.iter().any(|found| found.alias == *it);
         let alias = Alias::near(name, known);
         all.push(one(alias, name, entry, path));
     }
@@ -318,7 +315,7 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, text: &str, expected: &str) {
-        let found = read(text, Path::new(path), |_| false);
+        let found = read(text, Path::new(path));
         let seen = match found {
             Ok(found) => {
                 let each = found.iter().map(|it| {
@@ -401,11 +398,7 @@ mod tests {
             "",
             "error: it has no table of servers: none of mcpServers, servers, mcp_servers",
         );
-        let broken = read(
-            "{\"mcpServers\": {\n  nonsense",
-            Path::new("a.json"),
-            |_| false,
-        );
+        let broken = read("{\"mcpServers\": {\n  nonsense", Path::new("a.json"));
         assert!(broken.unwrap_err().to_string().contains("line 2"));
     }
 
@@ -413,7 +406,7 @@ mod tests {
     #[test]
     fn tables_for_the_configuration_are_read_again() {
         let text = r#"{"mcpServers": {"a": {"command": "x\"y", "env": {"A B": "\n${C}"}}, "a ": {"url": "https://h"}}}"#;
-        let found = read(text, Path::new("a.json"), |_| false).unwrap();
+        let found = read(text, Path::new("a.json")).unwrap();
         let tables: String = found.iter().map(|it| it.toml.clone()).collect();
         let read: toml::Table = toml::from_str(&tables).unwrap();
         let servers = read["mcp"]["servers"].as_table().unwrap();

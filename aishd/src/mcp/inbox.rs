@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::error::{Broken, Failure};
+use super::fresh::Fresh;
 use super::message::{Message, ResponseId};
 use crate::core::mcp::text::{cut, one_line};
 
@@ -69,6 +70,7 @@ pub(super) struct Inbox {
     to_actor: mpsc::Sender<Inbound>,
     /// How often the tools were said to have changed.
     tools_changed: watch::Sender<u64>,
+    fresh: Fresh,
 }
 
 #[derive(Debug, Default)]
@@ -127,6 +129,7 @@ impl Inbox {
         first_id: u64,
         to_actor: mpsc::Sender<Inbound>,
         tools_changed: watch::Sender<u64>,
+        fresh: Fresh,
     ) -> Arc<Self> {
         let rate = Rate {
             second: Instant::now(),
@@ -139,7 +142,13 @@ impl Inbox {
             rate: Mutex::new(rate),
             to_actor,
             tools_changed,
+            fresh,
         })
+    }
+
+    /// What was read of resources.
+    pub(super) fn fresh(&self) -> &Fresh {
+        &self.fresh
     }
 
     /// A new question; `notes` gets the progress of a call.
@@ -276,9 +285,20 @@ impl Inbox {
     fn notified(&self, method: &str, params: &Value, origin: Origin) {
         let too_many = !lock(&self.rate).admits();
         match method {
-            // Only told that it is so, however often, so a flood can lose none of them. Resources and prompts are not
-            // kept: who wants them asks.
+            // Only told that it is so, however often, so a flood can lose none of them. Lists of resources and prompts are
+            // not kept: who wants them asks.
             "notifications/tools/list_changed" => self.tools_changed.send_modify(|it| *it += 1),
+            "notifications/resources/updated" => {
+                if let Some(uri) = params.get("uri").and_then(Value::as_str) {
+                    self.fresh.changed(uri);
+                }
+            }
+            "notifications/subscriptions/acknowledged" => {
+                let taken = params.get("notifications");
+                let taken = taken.and_then(|it| it.get("resourceSubscriptions")?.as_array());
+                let uris = taken.into_iter().flatten().filter_map(Value::as_str);
+                self.fresh.is_told(uris);
+            }
             _ if too_many => {}
             "notifications/progress" => {
                 let call = match params.get("progressToken") {
@@ -370,7 +390,7 @@ mod tests {
         let (to_actor, actor) = mpsc::channel(8);
         let (sender, changes) = watch::channel(0);
         Desk {
-            inbox: Inbox::new(1, to_actor, sender),
+            inbox: Inbox::new(1, to_actor, sender, Fresh::default()),
             actor,
             changes,
         }

@@ -61,6 +61,8 @@ pub(super) struct Means<'a> {
     pub(super) recalled: Option<Era>,
     /// Where the last words of a child go.
     pub(super) log: &'a Ring,
+    /// Values of variables that are named like secrets, and were put into what it is reached by.
+    pub(super) used: &'a [String],
 }
 
 impl Means<'_> {
@@ -96,7 +98,10 @@ impl Live {
 pub(super) async fn http(server: &settings::Http, means: Means<'_>) -> Result<Live, Failure> {
     let started = Instant::now();
     let limits = means.limits();
-    let address = client::address(server, means.shared.environment(), means.shared.learn())?;
+    let mut address = client::address(server, means.shared.environment(), means.shared.learn())?;
+    for secret in means.used {
+        address.secrets.add(secret, means.shared.learn());
+    }
     let client = means.shared.client(&address.url)?;
     let peer = |era| {
         let http = Http::new(client.clone(), address.clone(), means.inbox.clone());
@@ -142,7 +147,7 @@ pub(super) async fn stdio(server: &settings::Stdio, means: Means<'_>) -> Result<
     let start = async {
         let stop = CancellationToken::new();
         let (children, log) = (means.shared.children(), means.log);
-        let secrets = Secrets::named(&server.env, means.shared.learn());
+        let secrets = Secrets::of_child(server, means.used, means.shared.learn());
         let starting = stdio::start(children, server, means.inbox, log, secrets, stop.clone());
         let (link, pumps) = starting.await?;
         Ok::<_, Failure>((Link::Stdio(link), pumps, stop))

@@ -1,14 +1,16 @@
 //! Hearing what a server says by itself: a stream beside the questions, or in 2026-07-28 a question that stays open.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, json};
+use tokio_util::sync::CancellationToken;
 
 use super::error::Broken;
 use super::http::Listened;
 use super::link::Link;
-use super::peer::{Kind, Patience, Peer, Question};
+use super::peer::{Kind, Patience, Peer, Question, Unanswered};
 use super::sse::Place;
 use crate::core::mcp::server::Offers;
 
@@ -36,33 +38,67 @@ pub(super) async fn beside(link: Arc<Link>) {
     }
 }
 
-/// `subscriptions/listen`, again whenever it ends; a server that does not know it is not asked twice.
+/// `subscriptions/listen`, again whenever it ends or something else is to be told of; a server that does not know it is
+/// not asked twice.
 pub(super) async fn subscribed(peer: Peer, offers: Offers) {
-    if !offers.tools_changes {
-        return;
-    }
+    let mut wanted = peer.inbox.fresh().wanted();
     let mut pause = SHORTEST;
     loop {
+        let uris = wanted.borrow_and_update().clone();
+        let mut notifications = Map::new();
+        if offers.tools_changes {
+            notifications.insert("toolsListChanged".to_owned(), json!(true));
+        }
+        if offers.resources_changes && !uris.is_empty() {
+            notifications.insert("resourceSubscriptions".to_owned(), json!(uris));
+        }
+        if notifications.is_empty() {
+            if !offers.resources_changes || wanted.changed().await.is_err() {
+                return;
+            }
+            continue;
+        }
         let mut params = Map::new();
-        params.insert(
-            "notifications".to_owned(),
-            json!({"toolsListChanged": true}),
-        );
+        params.insert("notifications".to_owned(), notifications.into());
+        let over = CancellationToken::new();
         let asked = peer.ask(Question {
             method: "subscriptions/listen",
             params,
             about: None,
             mirrored: &[],
             patience: Patience::once(FOREVER),
-            kind: Kind::Listen,
+            kind: Kind::Listen(&over),
         });
-        match asked.await.map_err(|it| it.broken) {
+        let mut asked = pin!(asked);
+        let ended = tokio::select! {
+            ended = &mut asked => ended,
+            Ok(()) = wanted.changed(), if offers.resources_changes => {
+                over.cancel();
+                asked.await
+            }
+        };
+        // Nobody tells of anything until the next one is acknowledged.
+        peer.inbox.fresh().forget();
+        match ended {
             // It says goodbye, and may be back.
             Ok(_) => pause = SHORTEST,
-            Err(Broken::Rpc(_)) => return,
-            Err(Broken::Failure(_) | Broken::TimedOut | Broken::Cancelled) => {
-                pause = (pause * 2).min(LONGEST);
+            Err(Unanswered {
+                broken: Broken::Cancelled,
+                abandoned,
+            }) => {
+                if let Some(abandoned) = abandoned {
+                    peer.call_off(abandoned).await;
+                }
+                continue;
             }
+            Err(Unanswered {
+                broken: Broken::Rpc(_),
+                ..
+            }) => return,
+            Err(Unanswered {
+                broken: Broken::Failure(_) | Broken::TimedOut,
+                ..
+            }) => pause = (pause * 2).min(LONGEST),
         }
         tokio::time::sleep(pause).await;
     }

@@ -9,6 +9,7 @@ mod elicit;
 mod era;
 mod error;
 mod event_stream;
+mod fresh;
 mod http;
 pub mod hub;
 pub mod import;

@@ -1,11 +1,16 @@
 //! Resources and prompts (MCP-14): what a person or a conversation asks a server for besides its tools.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::era::STATELESS;
 use super::error::CallError;
 use super::hub::{Asked, Hub};
 use super::pages::{List, Pages};
+use crate::core::mcp::content;
+use crate::core::mcp::server::State;
 use crate::core::mcp::text::{cut, one_line};
 use crate::core::tool_name::Alias;
 
@@ -91,6 +96,62 @@ impl Hub {
         })
     }
 
+    /// What a resource holds now, as text. It is read once for as long as its server says that it holds, or would tell
+    /// if it did not.
+    pub async fn current(
+        &self,
+        alias: &Alias,
+        uri: &str,
+        cancel: &CancellationToken,
+    ) -> Result<String, CallError> {
+        let fresh = self.fresh(alias);
+        let fresh = fresh.ok_or_else(|| CallError::UnknownServer(alias.clone()))?;
+        if let Some(text) = fresh.get(uri) {
+            return Ok(text);
+        }
+        fresh.want(uri);
+        if self.is_to_be_told(alias) && !fresh.told_of(uri) {
+            let asked = Asked::new("resources/subscribe", json!({"uri": uri}), uri);
+            match self.ask(alias, asked, cancel).await {
+                Ok(_) => fresh.is_told(std::iter::once(uri)),
+                // It announced what it does not do; then the resource is read each time.
+                Err(CallError::Rpc(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let age = fresh.age();
+        let asked = Asked::new("resources/read", json!({"uri": uri}), uri);
+        let result = self.ask(alias, asked, cancel).await?;
+        let text = shown(&result);
+        let ttl = result.get("ttlMs").and_then(Value::as_u64);
+        let ttl = ttl.filter(|it| *it > 0).map(Duration::from_millis);
+        fresh.keep(uri, &text, ttl, age);
+        Ok(text)
+    }
+
+    /// Nobody wants to know of it any more.
+    pub async fn let_go(&self, alias: &Alias, uri: &str) {
+        let told = self.fresh(alias).is_some_and(|it| it.let_go(uri));
+        if told && self.is_to_be_told(alias) {
+            let asked = Asked::new("resources/unsubscribe", json!({"uri": uri}), uri);
+            let asked = self.ask(alias, asked, &CancellationToken::new()).await;
+            if let Err(error) = asked {
+                tracing::debug!(mcp = %alias, %error, "a resource is not watched any more");
+            }
+        }
+    }
+
+    /// Whether there is a session that tells of each resource that it was asked to. In 2026-07-28 they are named on the
+    /// question that stays open.
+    fn is_to_be_told(&self, alias: &Alias) -> bool {
+        let servers = self.servers().borrow().clone();
+        servers.get(alias).is_some_and(|it| {
+            it.state == State::Ready
+                && it.about.offers.resources_changes
+                && it.about.protocol != STATELESS
+        })
+    }
+
     pub async fn prompts(
         &self,
         alias: &Alias,
@@ -140,6 +201,19 @@ impl Hub {
         }
         Ok(pages.list())
     }
+}
+
+/// The texts of a result of `resources/read`; for what is none, what it is.
+fn shown(result: &Value) -> String {
+    let contents = result.get("contents").and_then(Value::as_array);
+    let parts = contents.into_iter().flatten().map(|it| {
+        let block = json!({"type": "resource", "resource": it});
+        match it.get("text").and_then(Value::as_str) {
+            Some(text) => text.to_owned(),
+            None => content::flatten(&json!({"content": [block]})).text,
+        }
+    });
+    parts.collect::<Vec<_>>().join("\n")
 }
 
 fn label(entry: &Value, name: &str) -> String {

@@ -49,8 +49,8 @@ pub(super) enum Kind<'a> {
     /// It reports progress and can be called off.
     Call(Call<'a>),
     Upkeep,
-    /// It has no answer until the server wants to end it.
-    Listen,
+    /// It has no answer until the server wants to end it, or we do.
+    Listen(&'a CancellationToken),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,12 +98,17 @@ impl Peer {
         let (sender, mut notes) = mpsc::channel(NOTES);
         let call = match question.kind {
             Kind::Call(call) => Some(call),
-            Kind::Upkeep | Kind::Listen => None,
+            Kind::Upkeep | Kind::Listen(_) => None,
+        };
+        let over = match question.kind {
+            Kind::Call(call) => Some(call.cancel),
+            Kind::Listen(over) => Some(over),
+            Kind::Upkeep => None,
         };
         let purpose = match question.kind {
             Kind::Call(_) => Purpose::Call,
             Kind::Upkeep => Purpose::Upkeep,
-            Kind::Listen => Purpose::Listen,
+            Kind::Listen(_) => Purpose::Listen,
         };
         let mut waiting = self.inbox.ask(purpose, call.map(|_| sender));
         let frame = self.frame(waiting.id, &question);
@@ -113,8 +118,8 @@ impl Peer {
         let hard = started + question.patience.longest;
         let mut quiet = started + question.patience.quiet;
         let cancelled = async {
-            match call {
-                Some(call) => call.cancel.cancelled().await,
+            match over {
+                Some(over) => over.cancelled().await,
                 None => std::future::pending().await,
             }
         };

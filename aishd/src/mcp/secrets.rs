@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::core::mcp::confidential;
+use crate::core::mcp::settings::Stdio;
 use crate::core::secret_name;
 
 /// What stands where a secret was.
@@ -33,6 +35,16 @@ impl Secrets {
             if let Some((_scheme, bare)) = value.trim().split_once(' ') {
                 secrets.add(bare, learn);
             }
+        }
+        secrets
+    }
+
+    /// Of a child: its variables, its arguments, and what `used` gives: variables that were put into either.
+    pub(super) fn of_child(child: &Stdio, used: &[String], learn: &Learn) -> Self {
+        let mut secrets = Self::named(&child.env, learn);
+        let in_arguments = confidential::secrets(&child.args);
+        for secret in in_arguments.chain(used.iter().map(String::as_str)) {
+            secrets.add(secret, learn);
         }
         secrets
     }

@@ -17,6 +17,7 @@ use self::phases::{Phase, Up};
 use super::backoff::Backoff;
 use super::era::Era;
 use super::error::Failure;
+use super::fresh::Fresh;
 use super::hub::Shared;
 use super::inbox::Inbound;
 use super::lifecycle::{self, Live};
@@ -46,6 +47,15 @@ pub(super) enum Command {
     Refresh(oneshot::Sender<Result<(), Failure>>),
     /// Ends the session and begins another at once.
     Restart(oneshot::Sender<Result<(), Failure>>),
+}
+
+/// What others read of a session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept {
+    /// The last words of a child.
+    pub(super) log: Ring,
+    /// What was read of resources.
+    pub(super) fresh: Fresh,
 }
 
 /// How a session is told that it is not wanted any more.
@@ -78,6 +88,7 @@ pub(super) struct Session {
     reported: Option<String>,
     next_id: u64,
     log: Ring,
+    fresh: Fresh,
     /// Sessions that are being ended; another is begun behind them.
     leaving: Vec<Live>,
     /// A child that died of a question from 2026 is not asked it at its next start.
@@ -112,7 +123,7 @@ impl Session {
         shared: Arc<Shared>,
         mailbox: mpsc::Receiver<Command>,
         ends: Ends,
-        log: Ring,
+        kept: Kept,
     ) -> Self {
         let identity = shared.identity(&server.endpoint);
         let remembered = shared.recall(&server.endpoint);
@@ -150,7 +161,8 @@ impl Session {
             remembered,
             reported: None,
             next_id: 1,
-            log,
+            log: kept.log,
+            fresh: kept.fresh,
             leaving: vec![],
             guess: None,
         }

@@ -385,6 +385,11 @@ impl Subscription {
                     self.line(&mut lines, &text);
                 }
             }
+            Page::Said(words) => {
+                for word in words {
+                    self.line(&mut lines, &self.log.said(&word, clock::now()));
+                }
+            }
             Page::Changed | Page::Ended => return Ok(()),
         }
         self.write(&lines).await

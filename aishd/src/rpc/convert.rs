@@ -12,12 +12,14 @@ use serde::Serialize;
 use super::confirm as confirms;
 use super::fit;
 use crate::clock::rfc3339;
+use crate::conversation::doing::Word;
 use crate::conversation::live::{Channel, Unseen};
 use crate::conversation::record::{Progress, TurnReport};
 use crate::core::confirm::Denial;
 use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnError};
 use crate::core::reply::{FailureClass, ToolCall, Usage};
 use crate::core::state::State;
+use crate::tools::Said;
 
 /// [`wire::Envelope`] on its way out, its data not yet a value.
 #[derive(Serialize)]
@@ -106,6 +108,40 @@ impl Log {
                 self.ephemeral(Some(turn), at, &data)
             }
         }
+    }
+
+    /// What a running call says.
+    pub(super) fn said(self, word: &Word, at: At) -> String {
+        let mut data = wire::ToolProgress {
+            call: word.call.clone(),
+            name: word.name.clone(),
+            progress: None,
+            total: None,
+            message: None,
+            level: None,
+            logger: None,
+        };
+        match word.said.clone() {
+            Said::Progress {
+                progress,
+                total,
+                message,
+            } => {
+                data.progress = Some(progress);
+                data.total = total;
+                data.message = message;
+            }
+            Said::Log {
+                level,
+                logger,
+                text,
+            } => {
+                data.level = Some(level);
+                data.logger = logger;
+                data.message = Some(text);
+            }
+        }
+        self.ephemeral(Some(word.turn), at, &data)
     }
 
     /// A stored event, as JSON.
@@ -231,6 +267,14 @@ impl Log {
                     result: it.result,
                     bytes: it.bytes,
                 }),
+            }),
+            Event::ResourcePinned(pinned) => out!(wire::ResourcePinned {
+                alias: pinned.alias.to_string(),
+                uri: pinned.uri,
+            }),
+            Event::ResourceUnpinned(pinned) => out!(wire::ResourceUnpinned {
+                alias: pinned.alias.to_string(),
+                uri: pinned.uri,
             }),
             Event::PermissionChanged {
                 provider,

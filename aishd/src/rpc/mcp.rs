@@ -55,6 +55,7 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
     Ok(ListResult {
         toolset: servers.toolset,
         servers: servers.list.iter().map(|it| status(it)).collect(),
+        import: call.server.config.mcp().borrow().import.clone(),
     })
 }
 
@@ -172,10 +173,8 @@ async fn logs(call: Call<Logs>) -> Result<LogsResult, Refusal> {
 }
 
 async fn import(call: Call<Import>) -> Result<ImportResult, Refusal> {
-    let servers = now(&call.server);
     let path = Path::new(&call.params.path);
-    let taken = |alias: &Alias| servers.get(alias).is_some();
-    let found = mcp::import::read(&call.params.text, path, taken)
+    let found = mcp::import::read(&call.params.text, path)
         .map_err(|error| Refusal::new(ErrorKind::InvalidConfig, error.to_string()))?;
     let each = found.into_iter().map(|it| wire::ImportedServer {
         alias: it.alias.to_string(),
@@ -252,7 +251,7 @@ async fn get_prompt(call: Call<GetPrompt>) -> Result<GetPromptResult, Refusal> {
     })
 }
 
-fn alias(text: &str) -> Result<Alias, Refusal> {
+pub(super) fn alias(text: &str) -> Result<Alias, Refusal> {
     text.parse()
         .map_err(|error: NameError| Refusal::params(&error.to_string()))
 }

@@ -22,6 +22,8 @@ mod model;
 mod notices;
 mod outbox;
 mod permission;
+mod pin;
+mod prompt;
 mod refusal;
 mod room;
 mod turn;
@@ -198,6 +200,8 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     permission::register_all(&mut module);
     model::register_all(&mut module);
     mcp::register_all(&mut module);
+    prompt::register_all(&mut module);
+    pin::register_all(&mut module);
     blob::register_all(&mut module);
     config::register_all(&mut module);
     module

@@ -1,5 +1,6 @@
 //! `turn/*` and `queue/*`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::error::ErrorKind;
@@ -75,25 +76,48 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
 }
 
 async fn send(call: Call<Send>) -> Result<SendResult, Refusal> {
-    let Call {
-        server,
-        connection,
-        mut params,
-        ..
-    } = call;
+    let blobs: Vec<BlobId> = call
+        .params
+        .attachments
+        .iter()
+        .filter_map(|it| it.blob)
+        .collect();
+    let sent = take(&call.server, &call.connection, call.params, Body::Said).await?;
+    // A question that was not taken can be asked again with what was put for it.
+    blob::use_up(&call.connection, &blobs);
+    Ok(sent)
+}
+
+/// What two questions have to have in common to be one.
+pub(super) enum Body {
+    /// All that they say.
+    Said,
+    /// What they were made from, which may say something else each time.
+    From(String),
+}
+
+/// Asks, in a conversation that is there or in one that the question makes.
+pub(super) async fn take(
+    server: &Arc<Server>,
+    connection: &Connection,
+    mut params: SendParams,
+    body: Body,
+) -> Result<SendResult, Refusal> {
     let conversation = params.conversation;
     let new = params.new.take().map(super::conversation::checked);
     let new = new.transpose()?;
-    let blobs: Vec<BlobId> = params.attachments.iter().filter_map(|it| it.blob).collect();
     let place = if new.is_some() {
         Place::New
     } else {
         Place::Existing
     };
-    let ask = ask(params, &connection, place)?;
+    let mut ask = ask(params, connection, place)?;
+    if let Body::From(text) = body {
+        ask.key.body = digest(&text, &[], ask.model.as_deref());
+    }
     let accepted = match new {
         Some(new) => {
-            connection.notices.look(&server, conversation, &new.cwd);
+            connection.notices.look(server, conversation, &new.cwd);
             server.directory.ask_first(conversation, new, &ask).await?
         }
         None => {
@@ -104,8 +128,6 @@ async fn send(call: Call<Send>) -> Result<SendResult, Refusal> {
             server.directory.with(conversation, send).await?
         }
     };
-    // A question that was not taken can be asked again with what was put for it.
-    blob::use_up(&connection, &blobs);
     Ok(sent(accepted))
 }
 
@@ -222,8 +244,8 @@ fn digest(text: &str, attachments: &[event::Attachment], model: Option<&str>) ->
 }
 
 async fn again(
-    server: std::sync::Arc<Server>,
-    connection: std::sync::Arc<Connection>,
+    server: Arc<Server>,
+    connection: Arc<Connection>,
     params: AgainParams,
     kind: Again,
 ) -> Result<SendResult, Refusal> {

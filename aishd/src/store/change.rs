@@ -169,6 +169,8 @@ impl<'a> Changes<'a> {
             | Event::ResultKept { .. }
             | Event::ToolResult { .. }
             | Event::PermissionChanged { .. }
+            | Event::ResourcePinned(_)
+            | Event::ResourceUnpinned(_)
             | Event::Evicted { .. }
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }

@@ -3,10 +3,12 @@
 pub mod builtin;
 mod result;
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::result::{Output, returned};
@@ -15,11 +17,18 @@ use crate::core::catalog::Catalog;
 use crate::core::gate::Go;
 use crate::core::mcp::server::{ServerStatus, Servers, State};
 use crate::core::mcp::tool as mcp;
+use crate::core::pinned::{Held, Pinned};
 use crate::core::policy::{Pattern, Policy};
 use crate::core::tool::{Reach, Tool};
 use crate::core::tool_name::{Alias, ToolName};
+pub use crate::mcp::Note as Said;
 use crate::mcp::hub::Hub;
 use crate::mcp::{CallError, Side};
+
+/// What a call says that waits to be heard.
+const NOTES: usize = 64;
+/// A request does not wait longer for what is pinned.
+const HELD_WITHIN: Duration = Duration::from_secs(10);
 
 /// All tools there are, and the way to run them; cheap to clone.
 #[derive(Clone, Debug)]
@@ -108,10 +117,40 @@ impl Tools {
         }
     }
 
-    /// Asks a server. Every failure becomes text for the model (MCP-10).
-    pub async fn ask(&self, go: &Go, cancel: &CancellationToken) -> Output {
+    /// What these resources hold now, or why they cannot be read; none is waited for long.
+    pub async fn held(&self, pinned: &[Pinned]) -> Vec<Held> {
+        let each = pinned.iter().map(|it| async move {
+            let never = CancellationToken::new();
+            let read = self.hub.current(&it.alias, &it.uri, &never);
+            let text = match tokio::time::timeout(HELD_WITHIN, read).await {
+                Ok(Ok(text)) => text,
+                Ok(Err(error)) => format!("[aish] it cannot be read now: {error}"),
+                Err(_elapsed) => "[aish] it cannot be read now: its server is slow".to_owned(),
+            };
+            Held::new(it, text)
+        });
+        futures_util::future::join_all(each).await
+    }
+
+    /// Asks a server. Every failure becomes text for the model (MCP-10). `said` hears what the call says meanwhile.
+    pub async fn ask(
+        &self,
+        go: &Go,
+        cancel: &CancellationToken,
+        mut said: impl FnMut(Said),
+    ) -> Output {
+        let (notes, mut heard) = mpsc::channel(NOTES);
         let arguments = go.arguments.clone();
-        match self.hub.call(&go.tool.name, arguments, None, cancel).await {
+        let call = self.hub.call(&go.tool.name, arguments, Some(notes), cancel);
+        let mut call = pin!(call);
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(note) = heard.recv() => said(note),
+                outcome = &mut call => break outcome,
+            }
+        };
+        match outcome {
             Ok(outcome) => Output {
                 ok: !outcome.is_error,
                 text: outcome.text,

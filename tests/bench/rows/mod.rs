@@ -3,6 +3,7 @@
 pub(crate) mod ask;
 pub(crate) mod fanout;
 pub(crate) mod history;
+pub(crate) mod mcp;
 pub(crate) mod start;
 
 use std::io::Write as _;

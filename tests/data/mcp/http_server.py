@@ -360,7 +360,7 @@ def modern(handler, message):
             {
                 "resultType": "complete",
                 "supportedVersions": ["2026-07-28"],
-                "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}},
+                "capabilities": {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "prompts": {}},
                 "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "modern", "version": "2"}},
                 "ttlMs": 0,
                 "cacheScope": "private",
@@ -376,10 +376,18 @@ def modern(handler, message):
         return handler.result({"resultType": "complete", "tools": tools + extra})
     if method == "subscriptions/listen":
         handler.stream()
-        handler.event({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {}})
+        wanted = message["params"]["notifications"]
+        acknowledged = {"method": "notifications/subscriptions/acknowledged", "params": {"notifications": wanted}}
         with LOCK:
-            STATE["streams"].append(handler)
+            STATE["streams"].append((handler, wanted))
+        handler.event({"jsonrpc": "2.0", **acknowledged})
         time.sleep(600)
+    if method == "resources/read":
+        uri = message["params"]["uri"]
+        with LOCK:
+            said = f"version {STATE['calls']}"
+        lives = {"ttlMs": 600000} if uri.endswith("/long") else {}
+        return handler.result({"resultType": "complete", "contents": [{"uri": uri, "text": said}], **lives})
     if method == "tools/call":
         params = message["params"]
         name = params["name"]
@@ -393,8 +401,14 @@ def modern(handler, message):
             with LOCK:
                 STATE["calls"] += 1
                 streams = list(STATE["streams"])
-            for stream in streams:
-                stream.event({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}})
+            for stream, wanted in streams:
+                told = [("tools/list_changed", {})]
+                told += [("resources/updated", {"uri": it}) for it in wanted.get("resourceSubscriptions", [])]
+                for what, params in told:
+                    try:
+                        stream.event({"jsonrpc": "2.0", "method": "notifications/" + what, "params": params})
+                    except OSError:
+                        break  # It was called off.
             return handler.result(text("grown"))
         if name == "ask":
             if "inputResponses" in params:

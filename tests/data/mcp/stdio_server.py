@@ -35,8 +35,9 @@ def text(said):
     return {"content": [{"type": "text", "text": said}]}
 
 
-TOOLS = "echo die long_line bad_utf8 wrong_id missing_id batch noise flood silent env grow ping_me ask_me roots_me".split()
+TOOLS = "echo die long_line bad_utf8 wrong_id missing_id batch noise flood silent env grow ping_me ask_me roots_me steps".split()
 GROWN = []
+TOLD = set()
 
 # What the documentation shows.
 EXAMPLE = {
@@ -66,6 +67,14 @@ EXAMPLE = {
         "prompts/get": {"messages": [{"role": "user", "content": {"type": "text", "text": "Look over note 1."}}]},
     },
 }
+
+
+def tools():
+    if MODE == "example":
+        return EXAMPLE["tools"]
+    if MODE.startswith("many-"):
+        return [{"name": f"tool_{it}", "description": "One of many."} for it in range(int(MODE[5:]))]
+    return [{"name": it} for it in TOOLS + GROWN]
 
 
 def call(ident, name, params):
@@ -102,7 +111,14 @@ def call(ident, name, params):
     elif name == "grow":
         GROWN.append(f"t{len(GROWN)}")
         say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        for uri in TOLD:
+            say({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}})
         result(ident, text("grown"))
+    elif name == "steps":
+        # It says how far it is, and never gets there.
+        params = {"progressToken": params["_meta"]["progressToken"], "progress": 3, "total": 10, "message": "step three"}
+        say({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        say({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "warning", "logger": "s", "data": "slow"}})
     elif name in ("ping_me", "ask_me", "roots_me"):
         method = {"ping_me": "ping", "ask_me": "elicitation/create", "roots_me": "roots/list"}[name]
         params = {"message": "who?", "requestedSchema": {"type": "object"}}
@@ -145,7 +161,7 @@ def main():
                 say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32601, "message": "Method not found"}})
         elif method == "initialize":
             if MODE == "repeats":
-                said = f"no entry with {os.environ['API_TOKEN']} at {os.environ['LEVEL']}"
+                said = f"no entry with {os.environ['API_TOKEN']} at {os.environ['LEVEL']}, {' '.join(sys.argv[2:])}"
                 log(said)
                 say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32600, "message": said}})
                 continue
@@ -156,12 +172,24 @@ def main():
             capabilities = {"tools": {"listChanged": True}}
             if MODE == "example":
                 capabilities.update(resources={}, prompts={})
+            if MODE == "watched":
+                capabilities.update(resources={"subscribe": True})
             info = {"name": MODE, "version": "1"}
             result(ident, {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info})
         elif method == "tools/list":
-            result(ident, {"tools": EXAMPLE["tools"] if MODE == "example" else [{"name": it} for it in TOOLS + GROWN]})
+            result(ident, {"tools": tools()})
         elif method == "tools/call":
             call(ident, message["params"]["name"], message["params"])
+        elif MODE == "watched" and method.startswith("resources/"):
+            uri = message["params"]["uri"]
+            log(f"{method} {uri}")
+            if not uri.startswith("note://"):
+                say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32002, "message": f"no resource {uri}"}})
+            elif method == "resources/read":
+                result(ident, {"contents": [{"uri": uri, "text": f"version {len(GROWN)}"}]})
+            else:
+                (TOLD.add if method == "resources/subscribe" else TOLD.discard)(uri)
+                result(ident, {})
         elif MODE == "example" and method in EXAMPLE["answers"]:
             result(ident, EXAMPLE["answers"][method])
         else:

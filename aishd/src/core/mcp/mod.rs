@@ -1,9 +1,11 @@
 //! MCP without its wires: how a server is reached, what its tools are, how it does, what a call gave.
 
+pub mod confidential;
 pub mod content;
 pub mod expand;
 pub mod mirror;
 pub mod outcome;
+pub mod prompt;
 pub mod server;
 pub mod settings;
 pub mod text;

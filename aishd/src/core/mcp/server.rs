@@ -76,6 +76,8 @@ pub struct Offers {
     pub tools: bool,
     pub tools_changes: bool,
     pub resources: bool,
+    /// It tells when one changes that somebody asked it to tell of.
+    pub resources_changes: bool,
     pub prompts: bool,
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::confidential;
 use super::server::Kind;
 use crate::core::tool_name::Alias;
 
@@ -15,6 +16,8 @@ pub struct Mcp {
     pub limits: Limits,
     /// Whether servers are told the directories of the open conversations.
     pub roots: bool,
+    /// Where servers of other programs are looked for when somebody asks; `None`: in the usual places.
+    pub import: Option<Vec<String>>,
     pub servers: BTreeMap<Alias, Arc<Server>>,
 }
 
@@ -100,8 +103,9 @@ impl Endpoint {
         match self {
             Self::Http(http) => without_userinfo(&http.url),
             Self::Stdio(stdio) => {
-                let words = std::iter::once(&stdio.command).chain(&stdio.args);
-                words.map(String::as_str).collect::<Vec<_>>().join(" ")
+                let words = std::iter::once(stdio.command.clone());
+                let words = words.chain(confidential::covered(&stdio.args));
+                words.collect::<Vec<_>>().join(" ")
             }
         }
     }
@@ -165,11 +169,11 @@ mod tests {
         assert_eq!("https://host.example:8/mcp", http.shown());
         let stdio = Endpoint::Stdio(Stdio {
             command: "docker".to_owned(),
-            args: vec!["run".to_owned()],
+            args: vec!["run".to_owned(), "--token=hush".to_owned()],
             env: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
             cwd: None,
         });
-        assert_eq!("docker run", stdio.shown());
+        assert_eq!("docker run --token=[key]", stdio.shown());
         let logged = format!("{http:?} {stdio:?}");
         assert!(!logged.contains("hush"), "{logged}");
     }

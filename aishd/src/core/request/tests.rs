@@ -4,6 +4,7 @@ use serde_json::Map;
 
 use super::*;
 use crate::core::event::{At, Event, Origin, Record, Source, Stop};
+use crate::core::pinned::Pinned;
 use crate::core::preset::{Backend, Endpoint, KeySource, Timeouts};
 
 fn preset(use_tool_role: bool) -> Preset {
@@ -258,8 +259,8 @@ proptest! {
         for what in &happenings {
             world.happen(what);
         }
-        checked(&body(&preset(true), &world.transcript, &Offer::default()));
-        let roles = checked(&body(&preset(false), &world.transcript, &Offer::default()));
+        checked(&body(&preset(true), &world.transcript, &Offer::default(), &[]));
+        let roles = checked(&body(&preset(false), &world.transcript, &Offer::default(), &[]));
         prop_assert!(!roles.contains(&"tool".to_owned()), "BRK-12");
         let strict = roles.windows(2).all(|it| it[0] != it[1]);
         prop_assert!(strict, "BRK-12: {:?}", roles);
@@ -280,8 +281,13 @@ fn the_body_is_what_the_spec_says() {
     ] {
         world.happen(&what);
     }
-    let sent: Value =
-        serde_json::from_str(&body(&preset(true), &world.transcript, &Offer::default())).unwrap();
+    let sent: Value = serde_json::from_str(&body(
+        &preset(true),
+        &world.transcript,
+        &Offer::default(),
+        &[],
+    ))
+    .unwrap();
     let expected = serde_json::json!({
         "model": "m",
         "stream": true,
@@ -301,8 +307,13 @@ fn the_body_is_what_the_spec_says() {
         ]
     });
     assert_eq!(expected, sent);
-    let without: Value =
-        serde_json::from_str(&body(&preset(false), &world.transcript, &Offer::default())).unwrap();
+    let without: Value = serde_json::from_str(&body(
+        &preset(false),
+        &world.transcript,
+        &Offer::default(),
+        &[],
+    ))
+    .unwrap();
     let expected = serde_json::json!([
         {"role": "system", "content": BASE_PROMPT},
         {"role": "user", "content": "question 1"},
@@ -310,4 +321,42 @@ fn the_body_is_what_the_spec_says() {
         {"role": "user", "content": "[tool: t__x]\nok"}
     ]);
     assert_eq!(expected, without["messages"]);
+}
+
+/// MCP-14: what a conversation has pinned stands before its newest question, and nothing else changes.
+#[test]
+fn pinned_resources_stand_before_the_newest_question() {
+    let mut world = World::default();
+    for what in [
+        Happening::Ask,
+        Happening::Start,
+        Happening::Say {
+            text: true,
+            calls: 0,
+        },
+        Happening::Finish,
+        Happening::Ask,
+        Happening::Start,
+    ] {
+        world.happen(&what);
+    }
+    let pinned = Pinned {
+        alias: "notes".parse().unwrap(),
+        uri: "note://1".to_owned(),
+    };
+    let held = [Held::new(&pinned, "buy milk".to_owned())];
+    let said = |held: &[Held]| -> Value {
+        let body = body(&preset(true), &world.transcript, &Offer::default(), held);
+        serde_json::from_str(&body).unwrap()
+    };
+    let (plain, mut with) = (said(&[]), said(&held));
+    let newest = with["messages"].as_array_mut().unwrap().last_mut().unwrap();
+    let question = plain["messages"].as_array().unwrap().last().unwrap();
+    let expected = format!(
+        "<pinned name=\"@notes:note://1\">\nbuy milk\n</pinned>\n\n{}",
+        question["content"].as_str().unwrap()
+    );
+    assert_eq!(expected, newest["content"]);
+    *newest = question.clone();
+    assert_eq!(plain, with);
 }

@@ -279,6 +279,8 @@ fn render(step: &Step) -> Vec<String> {
         }
         other @ (Event::ResultKept { .. }
         | Event::PermissionChanged { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
         | Event::Created { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }

@@ -1,5 +1,6 @@
 //! How a session comes up and goes down.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -8,12 +9,15 @@ use tokio::time::Instant;
 
 use super::super::era::Era;
 use super::super::error::{Broken, Failure};
+use super::super::hub::Shared;
 use super::super::inbox::{Inbound, Inbox};
 use super::super::lifecycle::{self, Live, Means};
 use super::{Done, INBOUND, Session};
 use crate::clock;
+use crate::core::mcp::expand::UnsetIn;
 use crate::core::mcp::server::State;
 use crate::core::mcp::settings::Endpoint;
+use crate::core::secret_name;
 
 /// Whether there is a session.
 pub(super) enum Phase {
@@ -35,6 +39,18 @@ pub(super) struct Up {
     pub(super) list_again_at: Option<Instant>,
 }
 
+/// With the values of its variables, and those of them that are secrets, as far as their names tell.
+fn expanded(endpoint: &Endpoint, shared: &Shared) -> (Result<Endpoint, UnsetIn>, Vec<String>) {
+    let used = RefCell::new(vec![]);
+    let endpoint = endpoint.expanded(&|name| {
+        let value = (shared.environment())(name);
+        let secret = value.iter().filter(|_| secret_name::tells(name));
+        used.borrow_mut().extend(secret.cloned());
+        value
+    });
+    (endpoint, used.into_inner())
+}
+
 impl Session {
     pub(super) fn connect(&mut self) {
         if self.status.state != State::Connecting {
@@ -45,8 +61,10 @@ impl Session {
         self.backoff.tried();
         let (to_actor, inbound) = mpsc::channel(INBOUND);
         let (changed, changes) = watch::channel(0);
-        let inbox = Inbox::new(self.next_id, to_actor, changed);
+        let inbox = Inbox::new(self.next_id, to_actor, changed, self.fresh.clone());
         let (shared, server) = (self.shared.clone(), self.server.clone());
+        // The program that a name means may be another one by now (R11).
+        self.status.identity = self.shared.identity(&self.server.endpoint);
         let (identity, recalled) = (
             self.status.identity.clone(),
             self.remembered.era().or(self.guess),
@@ -60,14 +78,16 @@ impl Session {
             for live in leaving {
                 live.end().await;
             }
+            let (endpoint, used) = expanded(&server.endpoint, &shared);
             let means = Means {
                 shared: &shared,
                 identity: &identity,
                 inbox: &inbox,
                 recalled,
                 log: &log,
+                used: &used,
             };
-            let live = match server.endpoint.expanded(shared.environment()) {
+            let live = match endpoint {
                 Ok(Endpoint::Http(http)) => lifecycle::http(&http, means).await,
                 Ok(Endpoint::Stdio(stdio)) => lifecycle::stdio(&stdio, means).await,
                 Err(unset) => Err(Failure::NotConnected(unset.to_string())),
@@ -159,6 +179,7 @@ impl Session {
     }
 
     pub(super) async fn drop_session(&mut self, failure: &Failure) {
+        self.fresh.forget();
         let phase = std::mem::replace(&mut self.phase, Phase::Down { retry_at: None });
         match phase {
             Phase::Up(up) => {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
+use super::super::fresh::Fresh;
 use super::super::inbox::{Inbox, Purpose};
 use super::super::message::{self, Message};
 use super::super::sse::{Events, Place};
@@ -40,7 +41,7 @@ fn damaged_lines_hide_no_answer() {
     fuzz(LINES, |input| {
         let (to_actor, mut actor) = mpsc::channel(1 << 16);
         let (changed, _changes) = watch::channel(0);
-        let inbox = Inbox::new(1, to_actor, changed);
+        let inbox = Inbox::new(1, to_actor, changed, Fresh::default());
         let mut question = inbox.ask(Purpose::Call, None);
         let mut bytes = input.to_vec();
         bytes.extend_from_slice(b"\n{\"id\":1,\"result\":\"the last line\"}\n");

@@ -97,6 +97,7 @@ fn hub(kept: &Kept, people: People) -> (Hub, Option<mpsc::Receiver<Elicitation>>
         }),
         roots: Box::new(|| vec![PathBuf::from("/some where")]),
         learn: Box::new(|_secret| {}),
+        redact: Box::new(str::to_owned),
         elicitations: (people == People::Some).then_some(sender),
     });
     (hub, (people == People::Some).then_some(receiver))
@@ -156,6 +157,7 @@ impl Bench {
         let settings = Mcp {
             limits,
             roots: false,
+            import: None,
             servers: BTreeMap::from([(alias(), Arc::new(server))]),
         };
         hub.configure(settings.clone()).await;

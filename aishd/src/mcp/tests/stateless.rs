@@ -81,3 +81,49 @@ async fn without_people_a_question_in_between_ends_the_call() {
         "{asked}"
     );
 }
+
+/// MCP-14: what is watched is named on the question that stays open; what has a time of its own is not asked for again.
+#[tokio::test]
+async fn a_watched_resource_is_read_again_only_when_it_changed() {
+    let bench = Bench::http("modern").await;
+    bench.ready().await;
+    let read = |uri: &'static str| {
+        let hub = bench.hub.clone();
+        async move {
+            hub.current(&alias(), uri, &CancellationToken::new())
+                .await
+                .unwrap()
+        }
+    };
+    let reads = |uri: &'static str| {
+        let sent = bench.sent();
+        async move {
+            let sent = sent.await.into_iter();
+            sent.filter(|it| it.0 == "resources/read" && it.2["uri"] == uri)
+                .count()
+        }
+    };
+    assert_eq!("version 0", read("note://1/long").await);
+    assert_eq!("version 0", read("note://1").await);
+    let watched = async {
+        // Nobody would tell before it is acknowledged, so it is read each time until then.
+        loop {
+            let before = reads("note://1").await;
+            read("note://1").await;
+            if reads("note://1").await == before {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, watched).await.unwrap();
+    assert_eq!("grown", bench.call("grow").await);
+    let seen = async { while read("note://1").await != "version 1" {} };
+    tokio::time::timeout(PATIENCE, seen).await.unwrap();
+    let uris = bench.sent().await.into_iter();
+    let mut uris = uris.filter(|it| it.0 == "subscriptions/listen");
+    let last = uris.next_back().unwrap().2["notifications"].clone();
+    assert_eq!(
+        json!({"toolsListChanged": true, "resourceSubscriptions": ["note://1", "note://1/long"]}),
+        last
+    );
+}

@@ -203,6 +203,8 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 | Event::ToolStarted { .. }
                 | Event::ResultKept { .. }
                 | Event::PermissionChanged { .. }
+                | Event::ResourcePinned(_)
+                | Event::ResourceUnpinned(_)
                 | Event::ToolResult { .. }
                 | Event::Evicted { .. }
                 | Event::ModelChanged { .. }

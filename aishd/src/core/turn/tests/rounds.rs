@@ -343,6 +343,8 @@ proptest! {
                 Event::TurnFinished { .. } => ends += 1,
                 Event::ResultKept { .. }
                 | Event::PermissionChanged { .. }
+                | Event::ResourcePinned(_)
+                | Event::ResourceUnpinned(_)
                 | Event::Created { .. }
                 | Event::UserMessage { .. }
                 | Event::TurnQueued { .. }

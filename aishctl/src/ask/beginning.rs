@@ -1,0 +1,80 @@
+//! What stands before a question: where it is asked, and what is done where a person would have to be asked.
+
+use std::time::Duration;
+
+use aish_proto::conversation::CreateParams;
+use aish_proto::id::ConversationId;
+use aish_proto::turn::{OnConfirm, Then};
+use ulid::Ulid;
+
+use crate::args::{AskArgs, Global};
+use crate::connect::Caller;
+use crate::failure::Failure;
+use crate::hello::Reach;
+use crate::resolve;
+use crate::surroundings::Surroundings;
+
+/// How long a confirm of this question waits, unless it is said.
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
+/// Where a question belongs.
+pub(crate) struct Place {
+    pub(crate) id: ConversationId,
+    /// It is made with the question.
+    pub(crate) new: Option<CreateParams>,
+}
+
+/// The conversation that was named, or a new one.
+pub(crate) async fn place(
+    reach: &Reach,
+    global: &Global,
+    caller: &Caller,
+    args: &AskArgs,
+) -> Result<Place, Failure> {
+    let known = |id| Place { id, new: None };
+    if args.last {
+        return Ok(known(resolve::last(caller).await?.id));
+    }
+    let around = &reach.around;
+    let named = global.conversation.as_deref();
+    if let Some(name) = named.or_else(|| around.variable("AISH_CONVERSATION")) {
+        return Ok(known(resolve::named(caller, name).await?.id));
+    }
+    let new = CreateParams {
+        title: None,
+        model: None,
+        cwd: around.cwd_text(),
+    };
+    Ok(Place {
+        id: ConversationId(Ulid::new()),
+        new: Some(new),
+    })
+}
+
+/// A person at this terminal can be asked.
+pub(crate) fn may_prompt(around: &Surroundings, global: &Global) -> bool {
+    around.stdin_terminal && around.stderr_terminal && !global.no_input
+}
+
+/// What is done where a person would have to be asked (AUT-7): without a word of the asker's, a terminal of our own
+/// can answer, or one that is attached; else nobody can.
+pub(crate) fn on_confirm(args: &AskArgs, may_prompt: bool) -> OnConfirm {
+    let said = |word: &str| args.confirm.iter().any(|it| it == word);
+    let allow = args
+        .confirm
+        .iter()
+        .filter_map(|it| it.strip_prefix("allow:"));
+    OnConfirm {
+        then: match () {
+            () if said("deny") => Then::Deny,
+            () if said("ask") || may_prompt => Then::Ask,
+            () => Then::AskAttended,
+        },
+        allow: allow.map(str::to_owned).collect(),
+        timeout_ms: Some(millis(args.confirm_timeout.unwrap_or(CONFIRM_TIMEOUT))),
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
