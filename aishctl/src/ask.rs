@@ -334,6 +334,7 @@ async fn place(
         title: None,
         model: None,
         cwd: around.cwd_text(),
+        constraints: None,
     };
     Ok(Place {
         id: ConversationId(Ulid::new()),

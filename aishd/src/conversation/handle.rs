@@ -14,6 +14,7 @@ use super::record::{Progress, TurnReport, report};
 use super::view::{Loading, Recent, View};
 use crate::core::access::Access;
 use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
+use crate::core::constraints::Constraints;
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
 use crate::core::tool::Sha;
 use crate::core::tool_name::Alias;
@@ -136,6 +137,7 @@ pub enum Change {
     Model(Option<String>),
     Archived(bool),
     Level(Alias, LevelChange, Person),
+    Constraints(Constraints, Person),
 }
 
 /// What a person does to a provider's level.

@@ -442,6 +442,10 @@ impl Conversation {
             }
             Change::Archived(archived) => Event::ArchivedChanged { archived },
             Change::Level(provider, change, by) => self.level_changed(provider, change, by)?,
+            Change::Constraints(constraints, by) => Event::ConstraintsChanged {
+                constraints,
+                by: Some(by),
+            },
         };
         let fact = Fact {
             turn: None,

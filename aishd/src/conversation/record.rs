@@ -97,6 +97,7 @@ pub(super) fn report(
                 | Event::ToolStarted { .. }
                 | Event::ResultKept { .. }
                 | Event::PermissionChanged { .. }
+                | Event::ConstraintsChanged { .. }
                 | Event::Evicted { .. }
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }

@@ -86,6 +86,7 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }
         | Event::PermissionChanged { .. }
+        | Event::ConstraintsChanged { .. }
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }

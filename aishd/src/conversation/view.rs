@@ -198,6 +198,7 @@ fn weight(record: &Record) -> usize {
         | Event::Renamed { .. }
         | Event::ConfirmResolved(_)
         | Event::PermissionChanged { .. }
+        | Event::ConstraintsChanged { .. }
         | Event::ArchivedChanged { .. } => 0,
     };
     text + 256

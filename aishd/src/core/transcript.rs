@@ -115,6 +115,7 @@ impl Transcript {
             | Event::ToolStarted { .. }
             | Event::ResultKept { .. }
             | Event::PermissionChanged { .. }
+            | Event::ConstraintsChanged { .. }
             | Event::Status { .. } => {}
         }
     }

@@ -169,6 +169,7 @@ impl<'a> Changes<'a> {
             | Event::ResultKept { .. }
             | Event::ToolResult { .. }
             | Event::PermissionChanged { .. }
+            | Event::ConstraintsChanged { .. }
             | Event::Evicted { .. }
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }

@@ -279,6 +279,7 @@ fn render(step: &Step) -> Vec<String> {
         }
         other @ (Event::ResultKept { .. }
         | Event::PermissionChanged { .. }
+        | Event::ConstraintsChanged { .. }
         | Event::Created { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }

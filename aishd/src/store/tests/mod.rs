@@ -203,6 +203,7 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 | Event::ToolStarted { .. }
                 | Event::ResultKept { .. }
                 | Event::PermissionChanged { .. }
+                | Event::ConstraintsChanged { .. }
                 | Event::ToolResult { .. }
                 | Event::Evicted { .. }
                 | Event::ModelChanged { .. }

@@ -343,6 +343,7 @@ proptest! {
                 Event::TurnFinished { .. } => ends += 1,
                 Event::ResultKept { .. }
                 | Event::PermissionChanged { .. }
+                | Event::ConstraintsChanged { .. }
                 | Event::Created { .. }
                 | Event::UserMessage { .. }
                 | Event::TurnQueued { .. }
