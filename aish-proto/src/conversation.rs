@@ -29,6 +29,8 @@ methods! {
     Search: "conversation/search", Observer, Unordered, SearchParams => SearchResult;
     /// The preset that answers from the next turn on.
     SetModel: "conversation/setModel", Driver, Conversation, SetModelParams => SeqResult;
+    /// What the conversation keeps itself from, from the next call on; what was said before is replaced.
+    SetConstraints: "conversation/setConstraints", Driver, Conversation, SetConstraintsParams => SeqResult;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +43,33 @@ pub struct CreateParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     pub cwd: String,
+    /// Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraints: Option<Limits>,
+}
+
+/// What a conversation is to keep itself from. Policy may deny more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Limits {
+    /// Nothing that needs more than level 1.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Nothing that may reach beyond this machine.
+    #[serde(default)]
+    pub no_network: bool,
+    /// Only paths in these directories, which are absolute; none: any path. At most 32.
+    #[serde(default)]
+    pub roots: Vec<String>,
+}
+
+/// What a conversation keeps itself from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Constraints {
+    pub read_only: bool,
+    pub no_network: bool,
+    pub roots: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -130,6 +159,9 @@ pub struct ConversationStatus {
     pub model: Option<String>,
     pub cwd: String,
     pub archived: bool,
+    /// Absent: it keeps itself from nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraints: Option<Constraints>,
     pub last_seq: Seq,
     pub turns: u64,
     pub attached: u32,
@@ -228,4 +260,11 @@ pub struct SetModelParams {
     pub id: ConversationId,
     /// A preset by name; null: the default of the configuration.
     pub model: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetConstraintsParams {
+    pub id: ConversationId,
+    pub constraints: Limits,
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::confirm::{Answerer, ConfirmKind, ConfirmRecord, ConfirmState, Decision, Denial};
-use crate::conversation::Activity;
+use crate::conversation::{Activity, Constraints};
 use crate::id::{
     ClientId, ConfirmId, ConversationId, Epoch, ResultId, Seq, SubscriptionId, TurnId,
 };
@@ -222,6 +222,11 @@ events! {
     /// A resource of an MCP server is in the context from now on, as it is at each request.
     ResourcePinned: "resourcePinned", true, { alias: String, uri: String }
     ResourceUnpinned: "resourceUnpinned", true, { alias: String, uri: String }
+    /// The conversation keeps itself from other things than before.
+    PolicyChanged: "policyChanged", true, {
+        constraints: Constraints,
+        by: Option<Answerer>,
+    }
     /// Everything up to and including `through` left the context; it stays in the log.
     Evicted: "evicted", true, { through: Seq }
     ModelChanged: "modelChanged", true, { model: Option<String> }
@@ -245,6 +250,9 @@ events! {
         state: Activity,
         model: Option<String>,
         cwd: String,
+        /// Absent: it keeps itself from nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        constraints: Option<Constraints>,
         last_seq: Seq,
         running: Option<RunningTurn>,
         queue: Vec<QueuedTurn>,

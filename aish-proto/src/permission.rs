@@ -100,6 +100,9 @@ pub struct CheckParams {
     pub conversation: ConversationId,
     /// Its whole name, e.g. `fs__read_file`.
     pub tool: String,
+    /// What it would be called with; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

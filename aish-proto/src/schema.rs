@@ -49,6 +49,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         conversation::History,
         conversation::Search,
         conversation::SetModel,
+        conversation::SetConstraints,
         attach::Attach,
         attach::Detach,
         turn::Send,

@@ -125,6 +125,7 @@ async fn new(desk: &Desk, title: Option<&str>) -> Result<Printed, Failure> {
         title: title.map(str::to_owned),
         model: desk.global.model.clone(),
         cwd: desk.around.cwd_text(),
+        constraints: None,
     };
     let made = desk.caller.call::<Create>(params).await?;
     desk.print(&made, || format!("{}\n", made.id))

@@ -1,6 +1,11 @@
 //! `perm`: what providers may do in a conversation (PRM-1 to PRM-4).
 
-use aish_proto::conversation::ConversationStatus;
+use std::path::{Path, PathBuf};
+
+use aish_proto::conversation::{
+    Constraints, ConversationParams, ConversationStatus, Limits, SetConstraints,
+    SetConstraintsParams, StatusOf,
+};
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
 use aish_proto::permission::{
@@ -27,6 +32,21 @@ pub enum Perm {
     History,
     /// What would be decided about a tool, and why
     Check { tool: String },
+    /// What a conversation keeps itself from; without a word, what it is now
+    Limit {
+        /// Nothing that needs more than level 1
+        #[arg(long, conflicts_with = "none")]
+        read_only: bool,
+        /// Nothing that may reach beyond this machine
+        #[arg(long, conflicts_with = "none")]
+        no_network: bool,
+        /// Only paths in this directory; may be said several times
+        #[arg(long = "root", value_name = "DIR", conflicts_with = "none")]
+        roots: Vec<PathBuf>,
+        /// Nothing any more
+        #[arg(long)]
+        none: bool,
+    },
     /// The rules of the configuration, and how many tools each speaks of
     Rules,
 }
@@ -38,6 +58,30 @@ pub async fn run(desk: &Desk, command: Option<&Perm>) -> Result<Printed, Failure
     let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
     match command {
         None | Some(Perm::Ls | Perm::Rules) => list(desk, meant.id).await,
+        Some(Perm::Limit {
+            read_only: false,
+            no_network: false,
+            roots,
+            none: false,
+        }) if roots.is_empty() => {
+            let now = meant.constraints.clone().unwrap_or_default();
+            desk.print(&now, || limits(&now))
+        }
+        Some(Perm::Limit {
+            read_only,
+            no_network,
+            roots,
+            none: _,
+        }) => {
+            let cwd = desk.around.cwd_text();
+            let absolute = |it: &PathBuf| Path::new(&cwd).join(it).to_string_lossy().into_owned();
+            let limits = Limits {
+                read_only: *read_only,
+                no_network: *no_network,
+                roots: roots.iter().map(absolute).collect(),
+            };
+            limit(desk, &meant, limits).await
+        }
         Some(Perm::Grant { provider, level }) => grant(desk, &meant, provider, *level).await,
         Some(Perm::Revoke { provider }) => revoke(desk, &meant, provider).await,
         Some(Perm::History) => history(desk, meant.id).await,
@@ -106,6 +150,40 @@ async fn revoke(
     })
 }
 
+async fn limit(
+    desk: &Desk,
+    meant: &ConversationStatus,
+    limits: Limits,
+) -> Result<Printed, Failure> {
+    let params = SetConstraintsParams {
+        id: meant.id,
+        constraints: limits,
+    };
+    desk.caller.call::<SetConstraints>(params).await?;
+    let params = ConversationParams { id: meant.id };
+    let now = desk.caller.call::<StatusOf>(params).await?.constraints;
+    let now = now.unwrap_or_default();
+    desk.print(&now, || self::limits(&now))
+}
+
+/// One line for each.
+fn limits(now: &Constraints) -> String {
+    let mut lines = String::new();
+    if now.read_only {
+        lines.push_str("only reads\n");
+    }
+    if now.no_network {
+        lines.push_str("uses no network\n");
+    }
+    for root in &now.roots {
+        lines.push_str(&format!("keeps to {}\n", safe::one_line(root)));
+    }
+    if lines.is_empty() {
+        lines.push_str("keeps itself from nothing\n");
+    }
+    lines
+}
+
 async fn history(desk: &Desk, conversation: ConversationId) -> Result<Printed, Failure> {
     let params = PermissionParams { conversation };
     let result = desk.caller.call::<History>(params).await?;
@@ -130,6 +208,7 @@ async fn check(desk: &Desk, conversation: ConversationId, tool: &str) -> Result<
     let params = CheckParams {
         conversation,
         tool: tool.to_owned(),
+        arguments: None,
     };
     let result = desk.caller.call::<Check>(params).await?;
     let (word, exit) = match result.verdict {

@@ -119,6 +119,7 @@ pub async fn to_attach(
         title: Some(DEFAULT.to_owned()),
         model: None,
         cwd: around.cwd_text(),
+        constraints: None,
     };
     Ok(caller.call::<Create>(params).await?.id)
 }

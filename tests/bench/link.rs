@@ -67,7 +67,14 @@ impl Link {
 
     pub(crate) fn create(&mut self) -> anyhow::Result<ConversationId> {
         let (title, model, cwd) = (None, None, "/".to_owned());
-        Ok(self.call::<Create>(&CreateParams { title, model, cwd })?.id)
+        Ok(self
+            .call::<Create>(&CreateParams {
+                title,
+                model,
+                cwd,
+                constraints: None,
+            })?
+            .id)
     }
 
     /// Attaches, and reads until everything that there was has come.

@@ -326,6 +326,7 @@ fn a_window_shows_the_question_and_takes_the_answer() {
         title,
         model: None,
         cwd,
+        constraints: None,
     });
     let mut window = scene.world.ctl_spawn(&["attach", "here"]);
     window.line_with("attached");
@@ -365,6 +366,15 @@ fn levels_are_shown_and_changed() {
     );
     let revoked = "aish is level 1 read in here, and all its tools are asked about\n";
     assert_eq!(revoked, line("revoke aish", 0));
+    assert_eq!("keeps itself from nothing\n", line("limit", 0));
+    let limited = line("limit --read-only --root /srv/", 0);
+    assert_eq!(
+        ("only reads\nkeeps to /srv\n", &limited),
+        (&*limited, &line("limit", 0))
+    );
+    assert_eq!("keeps itself from nothing\n", line("limit --none", 0));
+    let rules = line("rules", 0);
+    assert!(rules.contains("(others)  begins with 1 read"), "{rules}");
     let history = line("history", 0);
     assert!(
         history.contains("1 → 2") && history.contains("revoked"),

@@ -16,6 +16,7 @@ fn first(id: ConversationId, text: &str) -> SendParams {
             title: None,
             model: None,
             cwd: "/".to_owned(),
+            constraints: None,
         }),
         ..question(id, text)
     }
@@ -104,6 +105,7 @@ fn a_first_question_that_is_refused_leaves_nothing() {
             title: None,
             model: None,
             cwd: "here".to_owned(),
+            constraints: None,
         }),
         ..question(id, "why?")
     });

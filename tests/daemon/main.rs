@@ -12,6 +12,7 @@ mod children;
 mod configuration;
 mod consent;
 mod consent_crash;
+mod constraints;
 mod crash;
 mod disk;
 mod fanout;

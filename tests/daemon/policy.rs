@@ -64,7 +64,11 @@ fn levels_are_what_the_configuration_says() {
     let conversation = client.create();
     let check = |tool: &str| {
         let tool = tool.to_owned();
-        let result = client.done::<Check>(CheckParams { conversation, tool });
+        let result = client.done::<Check>(CheckParams {
+            conversation,
+            tool,
+            arguments: None,
+        });
         (result.level_required, result.because)
     };
     assert_eq!(

@@ -14,6 +14,7 @@ fn create(client: &Client, cwd: &str) -> CreateResult {
         title: None,
         model: None,
         cwd: cwd.to_owned(),
+        constraints: None,
     })
 }
 

@@ -196,7 +196,11 @@ fn levels_are_changed_by_hand_and_remembered() {
     assert_eq!("notFound", client.refused::<permission::Set>(nobody).kind());
     let check = |tool: &str| {
         let tool = tool.to_owned();
-        client.done::<Check>(CheckParams { conversation, tool })
+        client.done::<Check>(CheckParams {
+            conversation,
+            tool,
+            arguments: None,
+        })
     };
     assert_eq!(PolicyVerdict::Ask, check("c__count").verdict);
     scene.model_calls(&[("c__count", "{}")]);

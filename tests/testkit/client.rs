@@ -193,6 +193,7 @@ impl Client {
             title: None,
             model: None,
             cwd: "/".to_owned(),
+            constraints: None,
         };
         self.done::<Create>(params).id
     }

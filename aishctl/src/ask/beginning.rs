@@ -44,6 +44,7 @@ pub(crate) async fn place(
         title: None,
         model: None,
         cwd: around.cwd_text(),
+        constraints: None,
     };
     Ok(Place {
         id: ConversationId(Ulid::new()),

@@ -96,6 +96,7 @@ impl Conversation {
             offer: &offer,
             policy: &policy,
             grants: &self.state.grants,
+            constraints: &self.state.constraints,
             on_confirm,
             client: &Patterns::default(),
             attended: if self.attendance.is_attended() {
@@ -109,7 +110,7 @@ impl Conversation {
         })
     }
 
-    /// What the next request offers: all that policy does not deny, and of the daemon's own what serves here.
+    /// What the next request offers: all that neither policy nor the conversation's constraints deny, and of the daemon's own what serves here.
     pub(super) fn offer(&self) -> Offer {
         let policy = self.around.policy.borrow().clone();
         let preset = self.turn.as_ref().and_then(|it| it.preset.as_deref());
@@ -118,8 +119,11 @@ impl Conversation {
             .transcript
             .as_ref()
             .is_none_or(crate::core::transcript::Transcript::keeps_results);
+        let constraints = &self.state.constraints;
         self.around.tools.catalog().offer(&policy, |tool| {
-            if builtin::reads_results(&tool.name) {
+            if constraints.bars(tool, policy.needs(tool)).is_some() {
+                false
+            } else if builtin::reads_results(&tool.name) {
                 keeps_results
             } else {
                 is_demo || policy.builtin_tools || !builtin::is_builtin(&tool.name)

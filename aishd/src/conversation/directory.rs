@@ -19,6 +19,7 @@ use crate::broker::Broker;
 pub use crate::broker::Probe as Probed;
 use crate::clock;
 use crate::core::catalog::Catalog;
+use crate::core::constraints::Constraints;
 use crate::core::event::{Event, Record};
 use crate::core::policy::Policy;
 use crate::core::preset::Models;
@@ -73,6 +74,7 @@ pub struct NewConversation {
     pub title: Option<String>,
     pub model: Option<String>,
     pub cwd: String,
+    pub constraints: Constraints,
 }
 
 impl NewConversation {
@@ -82,6 +84,7 @@ impl NewConversation {
             model: self.model,
             cwd: self.cwd,
             forked_from: None,
+            constraints: self.constraints,
         }
     }
 }

@@ -37,6 +37,8 @@ impl Directory {
             model: source.model.clone(),
             cwd: source.cwd.clone(),
             forked_from: Some((id, cut)),
+            // As they are now: a copy of an older part is no way around them.
+            constraints: source.constraints.clone(),
         };
         let mut batch = vec![place(&mut state, None, created)];
         let mut turns = HashMap::new();
@@ -88,6 +90,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
                 | Event::ConfirmRequested(_)
                 | Event::ConfirmResolved(_)
                 | Event::PermissionChanged { .. }
+                | Event::ConstraintsChanged { .. }
         )
     });
     Ok(records)
@@ -141,6 +144,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
+        | Event::ConstraintsChanged { .. }
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }

@@ -14,6 +14,7 @@ use super::record::{Progress, TurnReport, report};
 use super::view::{Loading, Recent, View};
 use crate::core::access::Access;
 use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
+use crate::core::constraints::Constraints;
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
 use crate::core::pinned::Pinned;
 use crate::core::tool::Sha;
@@ -139,6 +140,7 @@ pub enum Change {
     Level(Alias, LevelChange, Person),
     Pinned(Pinned),
     Unpinned(Pinned),
+    Constraints(Constraints, Person),
 }
 
 /// What a person does to a provider's level.

@@ -454,6 +454,10 @@ impl Conversation {
             Change::Pinned(pinned) => Event::ResourcePinned(pinned),
             Change::Unpinned(pinned) => Event::ResourceUnpinned(pinned),
             Change::Level(provider, change, by) => self.level_changed(provider, change, by)?,
+            Change::Constraints(constraints, by) => Event::ConstraintsChanged {
+                constraints,
+                by: Some(by),
+            },
         };
         let fact = Fact {
             turn: None,

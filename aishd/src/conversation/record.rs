@@ -99,6 +99,7 @@ pub(super) fn report(
                 | Event::PermissionChanged { .. }
                 | Event::ResourcePinned(_)
                 | Event::ResourceUnpinned(_)
+                | Event::ConstraintsChanged { .. }
                 | Event::Evicted { .. }
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }

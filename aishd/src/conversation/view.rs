@@ -225,6 +225,7 @@ fn weight(record: &Record) -> usize {
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
+        | Event::ConstraintsChanged { .. }
         | Event::ArchivedChanged { .. } => 0,
     };
     text + 256

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::Access;
 use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
+use super::constraints::Constraints;
 use super::pinned::Pinned;
 use super::reply::{FailureClass, ToolCall, Usage};
 use super::tool::Sha;
@@ -52,6 +53,12 @@ pub enum Event {
             skip_serializing_if = "Option::is_none"
         )]
         forked_from: Option<(ConversationId, Seq)>,
+        #[serde(
+            rename = "constraints",
+            default,
+            skip_serializing_if = "Constraints::is_empty"
+        )]
+        constraints: Constraints,
     },
     /// A question was accepted. It joins the transcript when its turn starts or is merged.
     #[serde(rename = "user_message")]
@@ -197,6 +204,14 @@ pub enum Event {
     ResourcePinned(Pinned),
     #[serde(rename = "resource_unpinned")]
     ResourceUnpinned(Pinned),
+    /// The conversation keeps itself from other things than before (AUT-1).
+    #[serde(rename = "constraints_changed")]
+    ConstraintsChanged {
+        #[serde(rename = "constraints")]
+        constraints: Constraints,
+        #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+        by: Option<Person>,
+    },
     /// Everything up to and including `through` left the context; it stays in the log.
     #[serde(rename = "evicted")]
     Evicted {

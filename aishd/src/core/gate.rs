@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::canonical::canonical;
 use super::catalog::{Catalog, Offer};
 use super::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
+use super::constraints::Constraints;
 use super::event::At;
 use super::policy::{Grants, Patterns, Policy, Question, Verdict, Why, decide};
 use super::reply::ToolCall;
@@ -22,6 +23,7 @@ pub struct Gate<'a> {
     pub offer: &'a Offer,
     pub policy: &'a Policy,
     pub grants: &'a Grants,
+    pub constraints: &'a Constraints,
     pub on_confirm: &'a OnConfirm,
     /// What attached clients allowed for as long as they are there.
     pub client: &'a Patterns,
@@ -87,6 +89,8 @@ impl Gate<'_> {
         };
         let question = Question {
             tool,
+            arguments: &arguments,
+            constraints: self.constraints,
             grants: self.grants,
             turn: &self.on_confirm.allow,
             client: self.client,

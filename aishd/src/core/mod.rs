@@ -5,6 +5,7 @@ pub mod assemble;
 pub mod canonical;
 pub mod catalog;
 pub mod confirm;
+pub mod constraints;
 pub mod event;
 pub mod gate;
 pub mod mcp;

@@ -8,8 +8,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::access::Access;
+use super::constraints::{Breach, Constraints, Standing};
 use super::shorten::MAX_RESULT_CHARS;
 use super::tool::{Reach, Sha, Tool};
 use super::tool_name::{Alias, ToolName};
@@ -87,6 +89,9 @@ pub struct Grants {
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     pub tool: &'a Tool,
+    pub arguments: &'a Map<String, Value>,
+    /// What the conversation keeps itself from.
+    pub constraints: &'a Constraints,
     pub grants: &'a Grants,
     /// What the asker allowed for this turn (`--confirm=allow:NAME`).
     pub turn: &'a Patterns,
@@ -105,6 +110,8 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     Denied(Pattern),
+    /// The conversation keeps itself from it.
+    Constraint(Breach),
     MaxLevel {
         provider: Alias,
         max: Access,
@@ -126,6 +133,12 @@ pub enum Why {
     EveryCall,
     /// The provider has less than the call needs (PRM-3).
     Level { has: Access, needs: Access },
+    /// Whether it keeps to the conversation's constraints is not known (AUT-1). The level may be too low besides.
+    Unclear {
+        text: String,
+        has: Access,
+        needs: Access,
+    },
     /// It was approved, and is not what it was (AUT-3). The level may be too low besides.
     Changed {
         approved: Sha,
@@ -229,11 +242,13 @@ impl Policy {
     }
 }
 
-/// Deny rules, the highest level, what allows this call without a question, the level, and else a question.
+/// Deny rules, what the conversation keeps itself from, the highest level, what allows this call without a question, the level, and else a question.
 #[must_use]
 pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     let Question {
         tool,
+        arguments,
+        constraints,
         grants,
         turn,
         client,
@@ -243,6 +258,11 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
         return Verdict::Deny(Rule::Denied(pattern.clone()));
     }
     let needs = policy.needs(tool);
+    let unclear = match constraints.standing(tool, needs, arguments) {
+        Standing::Broken(breach) => return Verdict::Deny(Rule::Constraint(breach)),
+        Standing::Unclear(why) => Some(why),
+        Standing::Kept => None,
+    };
     if let Some(rule) = policy.providers.get(provider)
         && needs > rule.max_level
     {
@@ -254,6 +274,10 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     }
     if tool.reach == Reach::Conversation {
         return Verdict::Allow(Rule::OwnConversation);
+    }
+    if let Some(text) = unclear {
+        let has = policy.level(provider, grants);
+        return Verdict::Ask(Why::Unclear { text, has, needs });
     }
     if let Some(pattern) = policy.auto_approves(&tool.name) {
         return Verdict::Allow(Rule::AutoApprove(pattern));
@@ -284,9 +308,9 @@ impl Why {
     pub fn raise_to(&self) -> Option<Access> {
         match self {
             Self::EveryCall => None,
-            Self::Level { has, needs } | Self::Changed { has, needs, .. } => {
-                (has < needs).then_some(*needs)
-            }
+            Self::Level { has, needs }
+            | Self::Unclear { has, needs, .. }
+            | Self::Changed { has, needs, .. } => (has < needs).then_some(*needs),
         }
     }
 
@@ -301,6 +325,7 @@ impl Why {
                 has.number(),
                 needs.number()
             ),
+            Self::Unclear { text, .. } => text.clone(),
             Self::Changed { .. } => {
                 "the tool's definition changed since it was approved here".to_owned()
             }
@@ -312,6 +337,7 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Denied(pattern) => write!(f, "permissions.deny {pattern}"),
+            Self::Constraint(breach) => breach.fmt(f),
             Self::MaxLevel {
                 provider,
                 max,
@@ -376,5 +402,7 @@ impl From<Pattern> for String {
     }
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

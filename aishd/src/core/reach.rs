@@ -24,6 +24,23 @@ impl Reach {
     }
 }
 
+/// Whether a URL leads to this very machine.
+#[must_use]
+pub fn is_this_machine(url: &str) -> bool {
+    let after_scheme = url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = after_scheme
+        .split(['/', '?', '#'])
+        .next()
+        .unwrap_or_default();
+    let host_and_port = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host_and_port.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host_and_port.split(':').next().unwrap_or_default(),
+    };
+    let is_loopback = |ip: IpAddr| ip.is_loopback();
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
+}
+
 fn is_near(host: &str) -> bool {
     match host.trim_matches(['[', ']']).parse() {
         Ok(IpAddr::V4(ip)) => {
@@ -59,6 +76,21 @@ mod tests {
     fn check(url: &str, expected: Reach) {
         let (scheme, rest) = url.split_once("://").unwrap();
         assert_eq!(expected, Reach::of(scheme, rest), "{url}");
+    }
+
+    #[test]
+    fn this_machine_is_not_its_network() {
+        for (url, here) in [
+            ("http://127.0.0.1:8080/mcp", true),
+            ("http://LOCALHOST/mcp", true),
+            ("https://[::1]:8/", true),
+            ("http://192.168.1.2/", false),
+            ("http://127.0.0.1@evil.example/", false),
+            ("http://localhost.evil.example/", false),
+            ("", false),
+        ] {
+            assert_eq!(here, is_this_machine(url), "{url}");
+        }
     }
 
     #[test]

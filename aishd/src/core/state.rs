@@ -7,6 +7,7 @@ use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
 use super::confirm::{Confirm, Resolution};
+use super::constraints::Constraints;
 use super::event::{At, Event, Origin, Record, Stop};
 use super::pinned::Pinned;
 use super::policy::Grants;
@@ -53,6 +54,9 @@ pub struct State {
     /// What people granted here.
     #[serde(rename = "grants", default)]
     pub grants: Grants,
+    /// What it keeps itself from.
+    #[serde(rename = "constraints", default)]
+    pub constraints: Constraints,
     /// Questions that wait for a person, oldest first.
     #[serde(rename = "confirms", default)]
     pub confirms: Vec<OpenConfirm>,
@@ -156,12 +160,17 @@ impl State {
         self.updated_at = record.at;
         match &record.event {
             Event::Created {
-                title, model, cwd, ..
+                title,
+                model,
+                cwd,
+                constraints,
+                ..
             } => {
                 self.created_at = record.at;
                 self.title.clone_from(title);
                 self.model.clone_from(model);
                 self.cwd.clone_from(cwd);
+                self.constraints.clone_from(constraints);
             }
             Event::UserMessage { text, origin, .. } => self.asked(record, text, *origin),
             Event::TurnQueued { position, steer } => self.move_to(record.turn, *position, *steer),
@@ -198,6 +207,9 @@ impl State {
                 if *revoked {
                     self.grants.approved.retain(|it, _| it.alias() != provider);
                 }
+            }
+            Event::ConstraintsChanged { constraints, .. } => {
+                self.constraints.clone_from(constraints);
             }
             Event::ToolResult { call, .. } => {
                 if let Some(running) = &mut self.running {

@@ -30,6 +30,15 @@ pub struct Tool {
     /// Calls of it may run beside others that only read (MCP-13).
     pub reads_only: bool,
     pub reach: Reach,
+    pub network: Network,
+}
+
+/// Whether its calls can leave this machine, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// Its provider is here, and says so of the tool.
+    Stays,
+    MayLeave,
 }
 
 /// How far a call of a tool reaches.
@@ -150,6 +159,7 @@ pub(crate) mod tests {
             needs,
             reads_only: needs == Access::Read,
             reach: Reach::World,
+            network: Network::Stays,
         }
     }
 

@@ -117,6 +117,7 @@ impl Transcript {
             | Event::PermissionChanged { .. }
             | Event::ResourcePinned(_)
             | Event::ResourceUnpinned(_)
+            | Event::ConstraintsChanged { .. }
             | Event::Status { .. } => {}
         }
     }

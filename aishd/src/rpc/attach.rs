@@ -232,6 +232,7 @@ impl Subscription {
             state: convert::activity(state),
             model: state.model.clone(),
             cwd: state.cwd.clone(),
+            constraints: convert::constraints(state),
             last_seq: state.last_seq,
             running,
             queue,

@@ -2,8 +2,8 @@
 
 use aish_proto::conversation::{
     Archive, ConversationStatus, Create, CreateParams, CreateResult, Delete, Fork, History,
-    HistoryResult, List, ListParams, ListResult, ListState, Rename, Search, SearchHit,
-    SearchResult, SeqResult, SetModel, StatusOf, Unarchive,
+    HistoryResult, Limits, List, ListParams, ListResult, ListState, Rename, Search, SearchHit,
+    SearchResult, SeqResult, SetConstraints, SetModel, StatusOf, Unarchive,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::event::Envelope;
@@ -19,6 +19,7 @@ use super::refusal::Refusal;
 use super::{Call, Server, notices, register};
 use crate::conversation::directory::NewConversation;
 use crate::conversation::handle::Change;
+use crate::core::constraints::{Constraints, MAX_ROOTS, Root};
 use crate::core::state::State;
 
 const LIST_DEFAULT: u32 = 100;
@@ -31,6 +32,13 @@ const HISTORY_BYTES: usize = 1 << 20;
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Create, _, _>(module, create);
+    register::<SetConstraints, _, _>(module, |call: Call<SetConstraints>| async move {
+        let params = call.params;
+        let constraints = kept_from(params.constraints)?;
+        let by = call.connection.person();
+        let change_to = Change::Constraints(constraints, by);
+        change(&call.server, &call.connection, params.id, change_to).await
+    });
     register::<List, _, _>(module, list);
     register::<StatusOf, _, _>(module, status);
     register::<Rename, _, _>(module, rename);
@@ -71,14 +79,39 @@ async fn create(call: Call<Create>) -> Result<CreateResult, Refusal> {
 
 /// What a new conversation is made with, if it may be made so.
 pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> {
-    let CreateParams { title, model, cwd } = params;
+    let CreateParams {
+        title,
+        model,
+        cwd,
+        constraints,
+    } = params;
     if let Some(title) = &title {
         check_title(title)?;
     }
     if !cwd.starts_with('/') {
         return Err(Refusal::params("cwd must be an absolute path"));
     }
-    Ok(NewConversation { title, model, cwd })
+    let constraints = constraints.unwrap_or_default();
+    Ok(NewConversation {
+        title,
+        model,
+        cwd,
+        constraints: kept_from(constraints)?,
+    })
+}
+
+fn kept_from(limits: Limits) -> Result<Constraints, Refusal> {
+    if limits.roots.len() > MAX_ROOTS {
+        let rule = format!("a conversation has at most {MAX_ROOTS} roots");
+        return Err(Refusal::params(&rule));
+    }
+    let roots = limits.roots.into_iter().map(Root::try_from);
+    let roots = roots.collect::<Result<Vec<_>, _>>();
+    Ok(Constraints {
+        read_only: limits.read_only,
+        no_network: limits.no_network,
+        roots: roots.map_err(|error| Refusal::params(&format!("roots: {error}")))?,
+    })
 }
 
 fn check_title(title: &str) -> Result<(), Refusal> {

@@ -16,6 +16,7 @@ use crate::conversation::doing::Word;
 use crate::conversation::live::{Channel, Unseen};
 use crate::conversation::record::{Progress, TurnReport};
 use crate::core::confirm::Denial;
+use crate::core::constraints::Constraints;
 use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnError};
 use crate::core::reply::{FailureClass, ToolCall, Usage};
 use crate::core::state::State;
@@ -167,6 +168,7 @@ impl Log {
                 model,
                 cwd,
                 forked_from,
+                constraints: _,
             } => out!(wire::Created {
                 title: title.unwrap_or_default(),
                 model,
@@ -291,6 +293,10 @@ impl Log {
                 by: by.map(confirms::answerer),
                 confirm,
             }),
+            Event::ConstraintsChanged { constraints, by } => out!(wire::PolicyChanged {
+                constraints: constraints_of(&constraints),
+                by: by.map(confirms::answerer),
+            }),
             Event::Evicted { through } => out!(wire::Evicted { through }),
             Event::ModelChanged { model } => out!(wire::ModelChanged { model }),
             Event::Renamed { title } => out!(wire::Renamed { title }),
@@ -400,6 +406,20 @@ pub(super) fn queued(state: &State) -> u32 {
     u32::try_from(state.queue.len()).unwrap_or(u32::MAX)
 }
 
+/// Nothing where there are none.
+pub(super) fn constraints(state: &State) -> Option<aish_proto::conversation::Constraints> {
+    let constraints = &state.constraints;
+    (!constraints.is_empty()).then(|| constraints_of(constraints))
+}
+
+fn constraints_of(constraints: &Constraints) -> aish_proto::conversation::Constraints {
+    aish_proto::conversation::Constraints {
+        read_only: constraints.read_only,
+        no_network: constraints.no_network,
+        roots: constraints.roots.iter().map(ToString::to_string).collect(),
+    }
+}
+
 pub(super) fn status(id: ConversationId, state: &State, attached: u32) -> ConversationStatus {
     ConversationStatus {
         id,
@@ -410,6 +430,7 @@ pub(super) fn status(id: ConversationId, state: &State, attached: u32) -> Conver
         model: state.model.clone(),
         cwd: state.cwd.clone(),
         archived: state.archived,
+        constraints: constraints(state),
         last_seq: state.last_seq,
         turns: state.turns,
         attached,

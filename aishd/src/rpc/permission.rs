@@ -199,6 +199,8 @@ async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
         })?;
     let question = Question {
         tool: &tool,
+        arguments: &call.params.arguments.unwrap_or_default(),
+        constraints: &state.constraints,
         grants: &state.grants,
         turn: &Patterns::default(),
         client: &Patterns::default(),

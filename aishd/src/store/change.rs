@@ -171,6 +171,7 @@ impl<'a> Changes<'a> {
             | Event::PermissionChanged { .. }
             | Event::ResourcePinned(_)
             | Event::ResourceUnpinned(_)
+            | Event::ConstraintsChanged { .. }
             | Event::Evicted { .. }
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }

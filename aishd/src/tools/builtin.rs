@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Output, text};
 use crate::clock;
 use crate::core::access::Access;
-use crate::core::tool::{Reach, Tool};
+use crate::core::tool::{Network, Reach, Tool};
 use crate::core::tool_name::ToolName;
 
 /// Whose they are.
@@ -70,6 +70,7 @@ fn tool(name: &str, description: &str, schema: Value, reach: Reach) -> Tool {
         needs: Access::Read,
         reads_only: true,
         reach,
+        network: Network::Stays,
     }
 }
 

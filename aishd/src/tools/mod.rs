@@ -15,11 +15,12 @@ pub use self::result::{Output, returned};
 use crate::core::access::Access;
 use crate::core::catalog::Catalog;
 use crate::core::gate::Go;
-use crate::core::mcp::server::{ServerStatus, Servers, State};
+use crate::core::mcp::server::{Kind, ServerStatus, Servers, State};
 use crate::core::mcp::tool as mcp;
 use crate::core::pinned::{Held, Pinned};
 use crate::core::policy::{Pattern, Policy};
-use crate::core::tool::{Reach, Tool};
+use crate::core::reach::is_this_machine;
+use crate::core::tool::{Network, Reach, Tool};
 use crate::core::tool_name::{Alias, ToolName};
 pub use crate::mcp::Note as Said;
 use crate::mcp::hub::Hub;
@@ -192,6 +193,10 @@ fn catalog(servers: &Servers) -> Catalog {
 /// Nothing for what cannot be called by a name.
 fn of_server(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
     let hints = tool.hints();
+    let is_here = match server.kind {
+        Kind::Stdio => true,
+        Kind::Http => is_this_machine(&server.endpoint),
+    };
     let name = ToolName::new(server.alias.clone(), &tool.name).ok()?;
     Some(Tool {
         name,
@@ -203,6 +208,11 @@ fn of_server(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
         needs: Access::from_hints(hints.read_only, hints.destructive),
         reads_only: hints.read_only == Some(true),
         reach: Reach::World,
+        network: if is_here && hints.open_world == Some(false) {
+            Network::Stays
+        } else {
+            Network::MayLeave
+        },
     })
 }
 

@@ -28,6 +28,7 @@ fn with_gate<T>(on_confirm: &OnConfirm, attended: Attended, work: impl FnOnce(Ga
         offer: &offer,
         policy: &policy,
         grants: &Grants::default(),
+        constraints: &Constraints::default(),
         on_confirm,
         client: &Patterns::default(),
         attended,

@@ -8,6 +8,8 @@ fn check(rules: &[&str], expected: &str) {
     let mut policy = Policy::default();
     let mut grants = Grants::default();
     let (mut turn, mut client) = (vec![], vec![]);
+    let mut constraints = Constraints::default();
+    let mut arguments = Map::new();
     let mut deny = vec![];
     let number = |it: &str| Access::from_number(it.parse().unwrap()).unwrap();
     for rule in rules {
@@ -32,6 +34,9 @@ fn check(rules: &[&str], expected: &str) {
             ["needs", level] => {
                 policy.needs.insert(rm.name.clone(), number(level));
             }
+            ["read-only"] => constraints.read_only = true,
+            ["root", root] => constraints.roots.push(root.to_owned().try_into().unwrap()),
+            ["path", path] => drop(arguments.insert("path".to_owned(), path.into())),
             ["always"] => {
                 grants
                     .approved
@@ -46,6 +51,8 @@ fn check(rules: &[&str], expected: &str) {
     policy.deny = Patterns::new(deny);
     let question = Question {
         tool: &rm,
+        arguments: &arguments,
+        constraints: &constraints,
         grants: &grants,
         turn: &Patterns::new(turn),
         client: &Patterns::new(client),
@@ -119,6 +126,44 @@ fn what_denies_comes_before_what_allows() {
     );
 }
 
+/// AUT-1: after the deny rules, before everything that allows; unknown means ask.
+#[test]
+fn what_a_conversation_keeps_itself_from_is_denied() {
+    let allowed = ["auto fs__rm", "turn fs__*", "client fs__*", "always"];
+    let with = |more: &[&'static str]| [more, &allowed].concat();
+    let reads = "deny: this conversation only reads, and the call needs level 3";
+    check(&with(&["read-only"]), reads);
+    check(&with(&["read-only", "max 2"]), reads);
+    check(
+        &with(&["read-only", "deny fs__*"]),
+        "deny: permissions.deny fs__*",
+    );
+    check(
+        &with(&["read-only", "needs 1"]),
+        "allow: mcp.auto_approve fs__rm",
+    );
+    check(
+        &with(&["root /srv", "needs 2", "path /srv/a"]),
+        "allow: mcp.auto_approve fs__rm",
+    );
+    check(
+        &with(&["root /srv", "needs 2", "path /etc/a"]),
+        "deny: \"/etc/a\" is outside of the directories of this conversation",
+    );
+    check(
+        &with(&["root /srv", "needs 2", "path a"]),
+        "ask, raise to 2: where \"a\" leads is not known, and paths are kept to the conversation's directories",
+    );
+    check(
+        &with(&["root /srv", "level 3", "path /srv/a"]),
+        "ask: a call of level 3 may go beyond the conversation's directories",
+    );
+    check(
+        &with(&["root /srv", "max 2"]),
+        "deny: max_level of fs is 2 and the call needs 3",
+    );
+}
+
 /// AUT-2: auto-approve grants the level for that call.
 #[test]
 fn what_is_approved_beforehand_runs_unasked() {
@@ -172,6 +217,8 @@ fn ten_thousand_rules_about_others_decide_nothing() {
     };
     let question = Question {
         tool: &rm,
+        arguments: &Map::new(),
+        constraints: &Constraints::default(),
         grants: &Grants::default(),
         turn: &patterns,
         client: &patterns,

@@ -281,6 +281,7 @@ fn render(step: &Step) -> Vec<String> {
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
+        | Event::ConstraintsChanged { .. }
         | Event::Created { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }

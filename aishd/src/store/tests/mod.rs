@@ -205,6 +205,7 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 | Event::PermissionChanged { .. }
                 | Event::ResourcePinned(_)
                 | Event::ResourceUnpinned(_)
+                | Event::ConstraintsChanged { .. }
                 | Event::ToolResult { .. }
                 | Event::Evicted { .. }
                 | Event::ModelChanged { .. }

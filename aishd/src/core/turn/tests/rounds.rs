@@ -345,6 +345,7 @@ proptest! {
                 | Event::PermissionChanged { .. }
                 | Event::ResourcePinned(_)
                 | Event::ResourceUnpinned(_)
+                | Event::ConstraintsChanged { .. }
                 | Event::Created { .. }
                 | Event::UserMessage { .. }
                 | Event::TurnQueued { .. }
