@@ -102,7 +102,7 @@ fn a_rule_about_nothing_is_told() {
         rule("w__*", RuleEffect::Deny, None, 0),
         rule("c__long", RuleEffect::Needs, Some(2), 1),
         rule("c__fail", RuleEffect::Ask, None, 1),
-        rule("c__*", RuleEffect::Allow, None, 5),
+        rule("c__*", RuleEffect::Allow, None, 6),
     ];
     assert_eq!(expected, client.done::<Rules>(Empty {}).rules);
     let log = || scene.world.log_text();
@@ -113,4 +113,36 @@ fn a_rule_about_nothing_is_told() {
         "{}",
         log()
     );
+}
+
+/// MCP-10: what failed on the way is told to people, too; what a tool answered is not, even if it is a failure.
+#[test]
+fn a_call_that_failed_on_the_way_is_told_to_people() {
+    let Some(scene) = Scene::new("[mcp.auto_approve]\n\"c__*\" = true\n") else {
+        return;
+    };
+    scene.model_calls(&[
+        ("c__fail", "{}"),
+        ("c__nothing", "{}"),
+        ("c__look", "[]"),
+        ("c__die", "{}"),
+    ]);
+    let client = scene.world.client();
+    let conversation = client.create();
+    client.wait_turn(client.ask(conversation, "try"));
+    let said: Vec<String> = events::<Status>(&client, conversation)
+        .into_iter()
+        .map(|it| it.text)
+        .collect();
+    let results = events::<ToolResult>(&client, conversation);
+    let (answered, results): (Vec<_>, Vec<_>) =
+        results.into_iter().partition(|it| it.name == "c__fail");
+    let results: Vec<String> = results.into_iter().map(|it| it.content).collect();
+    let failed: Vec<String> = said.iter().map(|it| format!("[aish] {it}")).collect();
+    assert_eq!("it did not work", answered[0].content);
+    assert_eq!(results, failed);
+    assert_eq!("tool dispatch failed: unknown tool c__nothing", said[0]);
+    assert!(said[1].starts_with("tool arguments not parseable as JSON: "));
+    assert!(said[2].starts_with("tool transport error: "), "{said:?}");
+    scene.upstream.finish();
 }

@@ -15,7 +15,7 @@ use crate::core::gate::Go;
 use crate::core::turn::{Input, Returned};
 use crate::store::{ReadError, Store};
 use crate::tools::builtin::{self, ReadResult};
-use crate::tools::{Output, Tools, Work, returned};
+use crate::tools::{Output, Tools, Way, Work, returned};
 
 /// How much of the log is read in one go.
 const PAGE_BYTES: usize = 1 << 20;
@@ -62,13 +62,14 @@ pub(super) async fn run(started: Started) -> Input {
 fn failed(content: &str) -> Returned {
     Returned {
         content: content.to_owned(),
+        notice: Some(content.to_owned()),
         ..Returned::default()
     }
 }
 
 async fn output(started: Started) -> Output {
     match started.tools.work(&started.go) {
-        Work::Refused(text) => Output { ok: false, text },
+        Work::Refused(text) => Output::failed(text),
         Work::Mcp => {
             let said = |said| {
                 started.doing.say(Word {
@@ -88,19 +89,15 @@ async fn output(started: Started) -> Output {
                 Ok(Ok(Some(part))) => Output {
                     ok: true,
                     text: part.shown(wanted),
+                    way: Way::Answered,
                 },
                 Ok(Ok(None)) => Output {
                     ok: false,
                     text: format!("no result {} is kept in this conversation", wanted.result),
+                    way: Way::Answered,
                 },
-                Ok(Err(error)) => Output {
-                    ok: false,
-                    text: format!("[aish] tool dispatch failed: {error}"),
-                },
-                Err(panic) => Output {
-                    ok: false,
-                    text: format!("[aish] tool dispatch failed: {panic}"),
-                },
+                Ok(Err(error)) => Output::failed(format!("[aish] tool dispatch failed: {error}")),
+                Err(panic) => Output::failed(format!("[aish] tool dispatch failed: {panic}")),
             }
         }
     }

@@ -3,7 +3,7 @@
 use aish_proto::id::ResultId;
 use serde_json::{Map, Value, json};
 
-use super::{Output, text};
+use super::{Output, Way, text};
 use crate::clock;
 use crate::core::access::Access;
 use crate::core::tool::{Network, Reach, Tool};
@@ -127,6 +127,7 @@ pub fn time() -> Output {
     Output {
         ok: true,
         text: clock::local(clock::now()),
+        way: Way::Answered,
     }
 }
 

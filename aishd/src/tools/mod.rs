@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use self::result::{Output, returned};
+pub use self::result::{Output, Way, returned};
 use crate::core::access::Access;
 use crate::core::catalog::Catalog;
 use crate::core::gate::Go;
@@ -155,11 +155,9 @@ impl Tools {
             Ok(outcome) => Output {
                 ok: !outcome.is_error,
                 text: outcome.text,
+                way: Way::Answered,
             },
-            Err(error) => Output {
-                ok: false,
-                text: failed(&error),
-            },
+            Err(error) => Output::failed(failed(&error)),
         }
     }
 }

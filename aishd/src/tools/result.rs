@@ -15,12 +15,38 @@ const PART_BYTES: usize = 256 << 10;
 pub struct Output {
     pub ok: bool,
     pub text: String,
+    pub way: Way,
+}
+
+/// How far a call came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To its tool, and the text is what that said, be it of a failure.
+    Answered,
+    /// Not to its tool, or not back; the text is ours.
+    Failed,
+}
+
+impl Output {
+    /// A call that failed on the way.
+    #[must_use]
+    pub fn failed(text: String) -> Self {
+        Self {
+            ok: false,
+            text,
+            way: Way::Failed,
+        }
+    }
 }
 
 /// The output as the turn takes it: what is longer than `max_chars` is cut in the middle, and kept whole beside it.
 #[must_use]
 pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
-    let Output { ok, mut text } = output;
+    let Output { ok, mut text, way } = output;
+    let notice = match way {
+        Way::Answered => None,
+        Way::Failed => Some(text.clone()),
+    };
     let result = ResultId(clock::ulid());
     let lost = text.len().saturating_sub(MAX_KEPT_BYTES);
     if lost > 0 {
@@ -44,6 +70,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
             ok,
             content: text,
             ms,
+            notice,
             kept: None,
         };
     };
@@ -51,6 +78,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         ok,
         content,
         ms,
+        notice,
         kept: Some((result, parts(&text))),
     }
 }
@@ -79,6 +107,7 @@ mod tests {
             Output {
                 ok: true,
                 text: text.clone(),
+                way: Way::Answered,
             },
             5,
             MAX_RESULT_CHARS,
@@ -97,6 +126,7 @@ mod tests {
             Output {
                 ok,
                 text: text.clone(),
+                way: Way::Answered,
             },
             5,
             MAX_RESULT_CHARS,
@@ -117,7 +147,15 @@ mod tests {
     #[test]
     fn what_is_beyond_all_measure_is_lost_and_said_to_be() {
         let text = "x".repeat(MAX_KEPT_BYTES + 7);
-        let returned = returned(Output { ok: true, text }, 0, MAX_RESULT_CHARS);
+        let returned = returned(
+            Output {
+                ok: true,
+                text,
+                way: Way::Answered,
+            },
+            0,
+            MAX_RESULT_CHARS,
+        );
         assert!(
             returned
                 .content

@@ -24,6 +24,7 @@ def tools():
         {"name": "look", "description": words, "inputSchema": anything, "annotations": {"readOnlyHint": True}},
         {"name": "long", "description": "Says much.", "inputSchema": anything, "annotations": {"readOnlyHint": True}},
         {"name": "fail", "description": "Fails.", "inputSchema": anything, "annotations": {"readOnlyHint": True}},
+        {"name": "die", "description": "Ends the server.", "inputSchema": anything},
         {"name": "slow", "description": "Takes its time.", "inputSchema": anything},
     ]
 
@@ -32,6 +33,8 @@ def call(name):
     if name in ("count", "slow"):
         with open(FILE, "a") as marks:
             marks.write(name + "\n")
+    if name == "die":
+        os._exit(1)
     if name == "slow":
         time.sleep(60)
     if name == "fail":

@@ -49,6 +49,8 @@ pub struct Returned {
     /// What the model is shown.
     pub content: String,
     pub ms: u64,
+    /// What people are told besides, where the call failed on the way (MCP-10).
+    pub notice: Option<String>,
     /// The whole of it, in parts, where `content` is less.
     pub kept: Option<(ResultId, Vec<String>)>,
 }

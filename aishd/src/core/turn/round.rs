@@ -10,7 +10,7 @@ use aish_proto::id::ConfirmId;
 use super::input::{Answer, Returned};
 use super::{Effect, Step};
 use crate::core::confirm::{Confirm, Decision, Denial, Fate, Resolution};
-use crate::core::event::{Event, KeptResult, Stop};
+use crate::core::event::{Event, KeptResult, Level, Stop};
 use crate::core::gate::{Go, Judged, Pace, spelled};
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
@@ -113,6 +113,10 @@ impl Round {
             let approval = self.approval.take();
             match judgement {
                 Judged::Refuse { denial, content } => {
+                    // What nobody refused was no call of a tool: that is told, too.
+                    if denial.is_none() {
+                        step.events.push(told(&content));
+                    }
                     step.events.push(refused(&owed.call, denial, content));
                 }
                 Judged::Run(go) => {
@@ -247,6 +251,7 @@ impl Round {
             step.events.extend(parts.into_iter().map(part));
             KeptResult { result, bytes }
         });
+        step.events.extend(returned.notice.as_deref().map(told));
         step.events.push(Event::ToolResult {
             call: owed.call.id,
             name: owed.call.name,
@@ -345,6 +350,15 @@ pub(crate) fn unknown_effect(stop: Stop) -> &'static str {
         | Stop::Upstream => {
             "[aish] cancelled by the user while it ran; the effect of this call is unknown"
         }
+    }
+}
+
+/// A line for people, who see our mark before it anyway.
+fn told(content: &str) -> Event {
+    let text = content.strip_prefix("[aish] ").unwrap_or(content);
+    Event::Status {
+        level: Level::Warning,
+        text: text.to_owned(),
     }
 }
 

@@ -415,6 +415,7 @@ fn a_call_with_broken_arguments_never_runs_and_is_answered() {
         &[
             "> open 0",
             "= says 0 \"\" +2",
+            "= status broken",
             "= result a \"broken\"",
             "= started b",
             "> call b",

@@ -228,6 +228,7 @@ fn what_policy_denies_is_answered_without_a_question() {
             "> open 0",
             "= says 0 \"\" +2",
             "= result a \"policy\"",
+            "= status broken",
             "= result b \"broken\"",
             "> open 16",
         ],
