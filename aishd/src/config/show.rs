@@ -69,7 +69,7 @@ impl Shown {
     fn of(entry: &Entry) -> Self {
         Self {
             key: entry.key.clone(),
-            value: entry.value.shown().to_owned(),
+            value: entry.shown(),
             origin: entry.place.origin(),
         }
     }
