@@ -88,6 +88,10 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         mcp::ReadResource,
         mcp::Prompts,
         mcp::GetPrompt,
+        mcp::CallPrompt,
+        mcp::Pin,
+        mcp::Unpin,
+        mcp::Pinned,
         config::Show,
         config::Check,
     ]

@@ -216,7 +216,9 @@ fn servers_of_other_programs_are_taken_over() {
     );
     let looked = said(&world, "mcp import");
     assert!(
-        looked.contains("/work/.vscode/mcp.json\n  my-web  http://127.0.0.1:1/mcp\n  aishctl mcp import --write /"),
+        looked.contains(
+            ".vscode/mcp.json\n  my-web  http://127.0.0.1:1/mcp\n  aishctl mcp import --write /"
+        ),
         "{looked}"
     );
     let tables = said(&world, "mcp import .vscode/mcp.json");

@@ -232,7 +232,7 @@ impl Desk<'_> {
             let _never_fails = writeln!(
                 out,
                 "{space}now      {}  # {}",
-                now.value.shown(),
+                now.shown(),
                 now.place.origin()
             );
         }

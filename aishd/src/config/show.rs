@@ -72,7 +72,7 @@ impl Shown {
         let origins: Vec<String> = origins.map(Place::origin).collect();
         Self {
             key: entry.key.clone(),
-            value: entry.value.shown().to_owned(),
+            value: entry.shown(),
             origin: origins.join(", "),
         }
     }

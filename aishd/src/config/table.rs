@@ -11,6 +11,7 @@ use toml::de::DeValue;
 
 use super::fault::Fault;
 use super::source::{Place, Source};
+use crate::core::mcp::confidential;
 
 /// A value and where it was said.
 #[derive(Clone, Debug)]
@@ -141,6 +142,28 @@ pub struct Entry {
     pub place: Place,
     /// Who else has said a part of it.
     pub also: Vec<Place>,
+}
+
+impl Entry {
+    /// As TOML; of a secret only that it is there, among the arguments of a program too.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let text = self.value.shown();
+        if !self.key.starts_with("mcp.servers.") || !self.key.ends_with(".args") {
+            return text.to_owned();
+        }
+        let words = format!("words = {text}").parse::<toml::Table>();
+        let words = words.ok().and_then(|it| {
+            let words = it.get("words")?.as_array()?.iter();
+            words
+                .map(|it| it.as_str().map(str::to_owned))
+                .collect::<Option<Vec<_>>>()
+        });
+        match words {
+            Some(words) => toml::Value::from(confidential::covered(&words)).to_string(),
+            None => "(set)".to_owned(),
+        }
+    }
 }
 
 /// A value as TOML.
