@@ -18,6 +18,7 @@ mod fanout;
 mod first_question;
 mod logs;
 mod mcp;
+mod notify;
 mod order;
 mod place;
 mod project;
