@@ -70,6 +70,7 @@ pub struct Ui {
     /// Empty: `$VISUAL`, then `$EDITOR`.
     pub editor: String,
     pub keymap: Keymap,
+    pub notify: Notify,
 }
 
 impl Default for Ui {
@@ -80,6 +81,7 @@ impl Default for Ui {
             theme: "ansi".to_owned(),
             editor: String::new(),
             keymap: Keymap::Emacs,
+            notify: Notify::default(),
         }
     }
 }
@@ -100,4 +102,50 @@ pub enum Keymap {
     #[default]
     Emacs,
     Vi,
+}
+
+/// What becomes of a question that waits while nobody looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Notify {
+    pub when: NotifyWhen,
+    pub method: NotifyMethod,
+    /// How long it has to have waited.
+    pub after_ms: u64,
+}
+
+impl Default for Notify {
+    fn default() -> Self {
+        Self {
+            when: NotifyWhen::Unattended,
+            method: NotifyMethod::Auto,
+            after_ms: 2000,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum NotifyWhen {
+    Never,
+    /// Nobody is attached, or has pressed a key for a while.
+    #[default]
+    Unattended,
+    Always,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum NotifyMethod {
+    /// A notice of the terminal and its bell; where nobody is attached, a program.
+    #[default]
+    Auto,
+    /// `notify-send`, by the daemon.
+    Desktop,
+    /// A notice of the terminal.
+    Osc,
+    /// The bell of the terminal.
+    Bell,
+    /// The configured program, by the daemon.
+    Command,
 }

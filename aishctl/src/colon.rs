@@ -23,7 +23,7 @@ pub enum Said {
 const HELP: &str = "a plain line is a question; in front of a colon:
 :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue   :log
 :now TEXT cancels and asks   :ask TEXT asks what begins with a colon
-:confirm   :confirm allow c1   :confirm deny c1 [REASON]   or at the question: y, n, Alt-y, Alt-n
+:confirm   :confirm allow c1   :confirm deny c1 [REASON]   or at the question: y, n, e, Alt-y, Alt-n
 :conv ls   :switch NAME   :model NAME   :status   :quit (or Ctrl-D); Ctrl-C cancels
 every other aishctl command too, e.g. :search TEXT
 on a terminal: \\ at the end or an open ``` goes on in the next row; Tab completes, Ctrl-R searches;

@@ -16,6 +16,7 @@ use tokio::net::UnixStream;
 
 use crate::args::Global;
 use crate::connect::Caller;
+use crate::editor;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
@@ -383,23 +384,8 @@ impl Desk<'_> {
     }
 
     fn open_editor(&self, file: &Path, configured: &str) -> Result<(), Failure> {
-        let names = ["VISUAL", "EDITOR"];
-        let said = Some(configured).filter(|it| !it.is_empty());
-        let said = said.or_else(|| names.iter().find_map(|it| self.around.variable(it)));
-        let words = shlex::split(said.unwrap_or("vi")).unwrap_or_default();
-        let (program, args) = words.split_first().ok_or_else(|| {
-            Failure::new(Exit::USAGE, "ui.editor, VISUAL and EDITOR name no program")
-        })?;
-        let status = Process::new(program).args(args).arg(file).status();
-        let status = status.map_err(|error| {
-            Failure::new(Exit::FAILED, format!("cannot start {program}: {error}"))
-                .hint("set VISUAL or EDITOR to a program that is there")
-        })?;
-        if status.success() {
-            return Ok(());
-        }
-        let message = format!("{program} ended with {status}");
-        Err(Failure::new(Exit::FAILED, message))
+        let words = editor::program(self.around, configured)?;
+        editor::run(&words, file, &editor::Place::Ours)
     }
 
     fn users_file(&self, running: Option<&Running>) -> Result<PathBuf, Failure> {

@@ -1,5 +1,7 @@
 //! `confirm`: what waits for a person, and answering it from anywhere (spec 80, 3.4).
 
+pub mod watch;
+
 use std::io::{self, BufRead as _, Write as _};
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use crate::consent::{self, Extent};
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{resolve, safe, table};
+use crate::{editor, prompt, resolve, safe, table};
 
 /// What was typed before a question stood there is no answer to it.
 pub const TYPE_AHEAD: Duration = Duration::from_millis(300);
@@ -25,6 +27,8 @@ pub enum Confirm {
     /// What waits, oldest first
     #[command(alias = "list")]
     Ls,
+    /// All questions as they come, and how they end; on a terminal they are asked
+    Watch,
     /// All of one question
     Show { id: String },
     /// Allow it once
@@ -67,6 +71,10 @@ pub enum Confirm {
 pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Failure> {
     match command {
         None | Some(Confirm::Ls) => list(desk).await,
+        Some(Confirm::Watch) => Err(Failure::new(
+            Exit::USAGE,
+            "watching has no end here; use it on a command line",
+        )),
         Some(Confirm::Show { id }) => {
             let record = find(desk, id).await?;
             desk.print(&record, || consent::whole(&record))
@@ -101,7 +109,7 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
             let record = find(desk, id).await?;
             let edited = match arguments {
                 Some(arguments) => arguments.clone(),
-                None => edit(desk, &record)?,
+                None => edit(desk, &record).await?,
             };
             let mut shown = record.clone();
             shown.request.arguments.clone_from(&edited);
@@ -331,42 +339,11 @@ pub fn told(number: u32, decision: Decision, result: &AnswerResult) -> (String, 
 }
 
 /// The arguments as somebody leaves them in an editor.
-fn edit(desk: &Desk, record: &ConfirmRecord) -> Result<String, Failure> {
+async fn edit(desk: &Desk, record: &ConfirmRecord) -> Result<String, Failure> {
     if !desk.may_prompt {
         return Err(Failure::new(Exit::USAGE, "no editor can be used here")
             .hint("say the new arguments: --arguments '{...}'"));
     }
-    let cannot = |error: io::Error| {
-        Failure::new(Exit::FAILED, format!("cannot edit the arguments: {error}"))
-    };
-    let pretty: serde_json::Value =
-        serde_json::from_str(&record.request.arguments).unwrap_or_default();
-    let text = serde_json::to_string_pretty(&pretty).unwrap_or_default();
-    let mut file = tempfile::Builder::new()
-        .prefix("aish-arguments-")
-        .suffix(".json")
-        .tempfile()
-        .map_err(cannot)?;
-    file.write_all(text.as_bytes()).map_err(cannot)?;
-    let editor = desk
-        .around
-        .variable("VISUAL")
-        .or_else(|| desk.around.variable("EDITOR"))
-        .unwrap_or("vi");
-    let words = shlex::split(editor).unwrap_or_else(|| vec![editor.to_owned()]);
-    let (program, flags) = words
-        .split_first()
-        .ok_or_else(|| Failure::new(Exit::USAGE, "$EDITOR is empty"))?;
-    let status = std::process::Command::new(program)
-        .args(flags)
-        .arg(file.path())
-        .status()
-        .map_err(cannot)?;
-    if !status.success() {
-        return Err(Failure::new(
-            Exit::FAILED,
-            "the editor failed; it still waits",
-        ));
-    }
-    std::fs::read_to_string(file.path()).map_err(cannot)
+    let words = editor::program(&desk.around, &desk.editor);
+    prompt::edit(words, record.request.arguments.clone()).await
 }

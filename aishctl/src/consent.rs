@@ -26,6 +26,8 @@ pub enum Word {
     Decide(Decision, Option<String>),
     View,
     Help,
+    /// With other arguments.
+    Edit,
     /// It means nothing here; nothing happens.
     Unclear(String),
 }
@@ -54,6 +56,9 @@ pub fn question(request: &ConfirmRequested, extent: Extent) -> String {
         level_name(request.level_required),
     ));
     text.push_str(&format!("  {}\n", safe::visible(&request.why)));
+    if is_destructive(request) {
+        text.push_str("  this may not be undone: only the whole word yes allows it\n");
+    }
     if let Some(before) = &request.approved_definition {
         text.push_str(&changed(before, &request.definition));
     }
@@ -73,6 +78,16 @@ pub fn is_long(request: &ConfirmRequested) -> bool {
     safe::visible(&request.arguments).chars().count() > SHOWN_CHARS
 }
 
+/// The colour of the question where there are colours: red for what may not be undone.
+#[must_use]
+pub fn colour(request: &ConfirmRequested) -> &'static str {
+    if is_destructive(request) {
+        "\u{1b}[31m"
+    } else {
+        "\u{1b}[33m"
+    }
+}
+
 /// The line that says what can be answered.
 #[must_use]
 pub fn choices(request: &ConfirmRequested) -> String {
@@ -89,8 +104,19 @@ pub fn choices(request: &ConfirmRequested) -> String {
         let provider = provider(&request.tool);
         text.push_str(&format!("  [r]aise {} to {level}", safe::visible(provider)));
     }
-    text.push_str("  [v]iew  abort  [?] ");
+    text.push_str("  [e]dit  [v]iew  abort  [?] ");
     text
+}
+
+/// The same where somebody has changed the arguments.
+#[must_use]
+pub fn choices_of_edited(request: &ConfirmRequested) -> String {
+    let yes = if is_destructive(request) {
+        "yes"
+    } else {
+        "[y]es"
+    };
+    format!("  with your arguments: {yes}, once  [N]o  [e]dit again  [v]iew  abort  [?] ")
 }
 
 /// What all of them mean.
@@ -105,8 +131,10 @@ pub fn help(request: &ConfirmRequested) -> String {
             "  r, raise    this call, and {provider} has level {level} from now on; later calls are asked about\n  a and A raise it too\n"
         ));
     }
+    text.push_str(
+        "  e, edit     other arguments, in your editor; they are shown before they run\n",
+    );
     text.push_str("  v, view     all of it\n  abort       it does not run, and the turn ends\n");
-    text.push_str("  to change the arguments: aishctl confirm edit\n");
     text
 }
 
@@ -128,6 +156,7 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
             Word::Decide(Decision::RaiseOnly, None)
         }
         ("abort", None) => Word::Decide(Decision::Abort, None),
+        ("e" | "edit", None) => Word::Edit,
         ("v" | "view", None) => Word::View,
         ("?" | "help", None) => Word::Help,
         _ => Word::Unclear(typed.to_owned()),
@@ -202,7 +231,8 @@ pub fn whole(record: &ConfirmRecord) -> String {
 pub fn is_destructive(request: &ConfirmRequested) -> bool {
     let text = format!("{} {}", request.tool, request.arguments).to_lowercase();
     let mut words = text.split(|it: char| !it.is_ascii_alphanumeric());
-    request.level_required == 3 && words.any(|it| DESTRUCTIVE.contains(&it))
+    let forced = text.contains("push -f");
+    request.level_required == 3 && (forced || words.any(|it| DESTRUCTIVE.contains(&it)))
 }
 
 fn provider(tool: &str) -> &str {
@@ -272,7 +302,7 @@ pub(crate) mod tests {
     fn check(typed: &str, request: &ConfirmRequested, expected: Option<Decision>) {
         let decided = match word(typed, request) {
             Word::Decide(decision, _) => Some(decision),
-            Word::View | Word::Help | Word::Unclear(_) => None,
+            Word::View | Word::Help | Word::Edit | Word::Unclear(_) => None,
         };
         assert_eq!(expected, decided, "{typed:?}");
     }
@@ -313,10 +343,16 @@ pub(crate) mod tests {
         for (tool, arguments, destructive) in [
             ("fs__delete_all", "{}", true),
             ("sh__run", r#"{"command":"rm -rf x"}"#, true),
+            ("sh__run", r#"{"command":"git push -f"}"#, true),
             ("sh__run", r#"{"command":"ls farm"}"#, false),
         ] {
             let request = request(tool, arguments, 3);
             assert_eq!(destructive, is_destructive(&request), "{tool} {arguments}");
+            let marked = question(&request, Extent::Short).contains("this may not be undone");
+            assert_eq!(
+                (destructive, destructive),
+                (marked, colour(&request).contains("31"))
+            );
             check("yes", &request, Some(Decision::AllowOnce));
             check("y", &request, (!destructive).then_some(Decision::AllowOnce));
             check(
@@ -374,5 +410,44 @@ pub(crate) mod tests {
             "{shown}"
         );
         assert!(shown.contains("+ \"description\": \"Reads.\""), "{shown}");
+    }
+
+    /// AUT-6, R5: whatever a server and a model say, each row of a question is text that a person can see.
+    #[test]
+    fn damaged_questions_hide_nothing() {
+        let corpus = [
+            "fs__read\n{\"path\":\"/tmp/a\"}\n/home/u\nnpx fs",
+            "a__b\n{\"a\":\"\u{202e}\u{1b}[2K\u{200b}\"}\n\u{7}\n\u{9b}",
+        ];
+        aish_testkit::fuzz(corpus, |input| {
+            let text = String::from_utf8_lossy(input);
+            let mut parts = text.splitn(4, '\n').map(str::to_owned);
+            let mut next = || parts.next().unwrap_or_default();
+            let mut request = request(&next(), &next(), 3);
+            (request.cwd, request.server) = (next(), next());
+            request.why.clone_from(&request.server);
+            request.approved_definition = Some(json!({"name": request.server}));
+            for extent in [Extent::Short, Extent::Whole] {
+                let shown = question(&request, extent);
+                assert!(
+                    shown.chars().all(|it| it == '\n' || !it.is_control()),
+                    "{shown:?}"
+                );
+                assert!(!shown.contains(['\u{202e}', '\u{200b}', '\u{feff}', '\u{2028}']));
+            }
+            let whole = question(&request, Extent::Whole);
+            assert!(whole.contains(&safe::visible(&request.arguments)));
+            let lines = whole.lines().count();
+            for typed in text.lines() {
+                let word = word(typed, &request);
+                if let Word::Decide(decision, _) = word
+                    && decision != Decision::Deny
+                {
+                    let exact = ["y", "yes", "a", "always", "A", "r", "raise", "abort"];
+                    assert!(exact.contains(&typed.trim()), "{typed:?}");
+                }
+            }
+            format!("{lines} {}", is_destructive(&request))
+        });
     }
 }

@@ -17,6 +17,8 @@ pub struct Desk {
     pub global: Global,
     /// A person can be asked on this terminal.
     pub may_prompt: bool,
+    /// `ui.editor`, as configured.
+    pub editor: String,
 }
 
 /// What a command has to say.

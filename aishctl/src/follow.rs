@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, Since};
-use aish_proto::confirm::{Answer as ConfirmAnswer, AnswerOutcome, AnswerParams};
+use aish_proto::confirm::{Answer as ConfirmAnswer, AnswerOutcome};
 use aish_proto::event::{ConfirmRequested, StatusLevel};
 use aish_proto::id::{ConfirmId, ConversationId, TurnId};
 use aish_proto::turn::{Cancel, Get, TurnParams, TurnRecord};
@@ -19,11 +19,11 @@ use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
 use crate::notice::{self, Notices};
 use crate::output::Output;
-use crate::prompt::{Prompter, Reaction};
+use crate::prompt::{self, Prompter, Reaction};
 use crate::signals::{Signal, Signals};
 use crate::spinner::Spinner;
 use crate::stream::{Answer, Step};
-use crate::{confirm, consent};
+use crate::{confirm, consent, editor};
 
 /// How long a cancelled turn may take to end; what has been written is printed by then.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
@@ -298,7 +298,7 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
         match self.asks {
             Asks::Here => {
                 let text = self.prompter.ask(request);
-                self.notices.raw(&text);
+                self.question(&text);
             }
             Asks::Elsewhere => {
                 let number = request.number;
@@ -309,30 +309,36 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
         }
     }
 
+    fn question(&mut self, text: &str) {
+        let colour = self.prompter.stands().map_or("", |(_, colour)| colour);
+        self.notices.coloured(text, colour);
+    }
+
     async fn typed(&mut self, line: &str) -> Result<(), Failure> {
         match self.prompter.take(line) {
             Reaction::Say(text) => self.notices.raw(&text),
-            Reaction::Answer(request, decision, reason) => {
-                let params = AnswerParams {
-                    confirm: request.confirm,
-                    decision,
-                    digest: request.digest.clone(),
-                    arguments: None,
-                    reason,
-                };
-                match self.link.caller.call::<ConfirmAnswer>(params).await {
+            Reaction::Edit(arguments) => {
+                let words = editor::program(&self.reach.around, &self.link.hello.ui.editor);
+                let edited = prompt::edit(words, arguments).await;
+                let text = self.prompter.edited(edited);
+                self.question(&text);
+            }
+            Reaction::Answer(params) => {
+                let (confirm, decision) = (params.confirm, params.decision);
+                match self.link.caller.call::<ConfirmAnswer>(*params).await {
                     Ok(result) if result.outcome == AnswerOutcome::Resolved => {
-                        self.prompter.settle(request.confirm);
+                        self.prompter.settle(confirm);
                     }
                     Ok(result) => {
-                        self.prompter.settle(request.confirm);
-                        let (text, _) = confirm::told(request.number, decision, &result);
+                        self.prompter.settle(confirm);
+                        let number = self.numbers.get(&confirm).copied().unwrap_or_default();
+                        let (text, _) = confirm::told(number, decision, &result);
                         self.notices.say(&text);
                     }
                     // The next connection offers the question again.
                     Err(error) if error.is_transient() => {
-                        let text = self.prompter.ask(*request);
-                        self.notices.raw(&text);
+                        let text = self.prompter.again();
+                        self.question(&text);
                     }
                     Err(error) => return Err(error.into()),
                 }

@@ -13,6 +13,7 @@ pub mod consent;
 pub mod conversations;
 pub mod desk;
 pub mod doctor;
+pub mod editor;
 pub mod exit;
 pub mod extract;
 pub mod failure;

@@ -95,6 +95,31 @@ impl Notices {
         );
     }
 
+    /// The same in a colour, where there are any.
+    pub fn coloured(&mut self, text: &str, colour: &str) {
+        self.settle();
+        let text = safe::screen(text);
+        let text = if self.dim && !colour.is_empty() {
+            format!("{colour}{text}\u{1b}[0m")
+        } else {
+            text
+        };
+        drop(
+            self.to
+                .write_all(text.as_bytes())
+                .and_then(|()| self.to.flush()),
+        );
+    }
+
+    /// Bytes for a terminal that are no text.
+    pub fn ring(&mut self, bytes: &str) {
+        drop(
+            self.to
+                .write_all(bytes.as_bytes())
+                .and_then(|()| self.to.flush()),
+        );
+    }
+
     /// A line that only `-v` shows.
     pub fn debug(&mut self, text: &str) {
         if self.verbose {

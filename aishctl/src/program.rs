@@ -112,7 +112,7 @@ impl Program {
 /// What an asker borrows.
 pub(crate) struct Parts {
     pub(crate) output: Output<Stdout>,
-    notices: Notices,
+    pub(crate) notices: Notices,
     signals: Signals,
 }
 

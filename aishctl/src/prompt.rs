@@ -1,12 +1,13 @@
 //! A question to the person at this terminal while something else goes on. Lines are read only while a question
 //! stands, and nothing counts that was typed before it stood there.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use aish_proto::confirm::Decision;
+use aish_proto::confirm::{AnswerParams, Decision};
 use aish_proto::event::ConfirmRequested;
 use aish_proto::id::ConfirmId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +15,9 @@ use tokio::sync::mpsc;
 
 use crate::confirm::{TYPE_AHEAD, forget_typed};
 use crate::consent::{self, Extent, Word};
+use crate::editor::{Draft, Place};
+use crate::exit::Exit;
+use crate::failure::Failure;
 
 /// As much as a terminal takes in one line.
 const LINE_BYTES: usize = 4096;
@@ -35,6 +39,8 @@ pub struct Question {
     seen: bool,
     /// What was chosen and has to be said once more.
     sure: Option<Decision>,
+    /// Other arguments, which are shown and asked about instead of those of the request.
+    edited: Option<String>,
 }
 
 #[derive(Debug)]
@@ -47,7 +53,9 @@ struct Reader {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reaction {
     Say(String),
-    Answer(Box<ConfirmRequested>, Decision, Option<String>),
+    Answer(Box<AnswerParams>),
+    /// These arguments are to be edited, and the question is then given what became of them.
+    Edit(String),
 }
 
 impl Prompter {
@@ -87,11 +95,43 @@ impl Prompter {
         }
     }
 
+    /// The arguments were edited, or could not be: what is to be shown, and the question stands again.
+    pub fn edited(&mut self, edited: Result<String, Failure>) -> String {
+        let Some(open) = &mut self.open else {
+            return String::new();
+        };
+        let text = match edited {
+            Ok(arguments) => open.edited(arguments),
+            Err(failure) => format!("  {}\n{}", failure.message, open.choices()),
+        };
+        if let Some(reader) = &self.reader {
+            reader.want();
+        }
+        text
+    }
+
+    /// The question that stands, put once more.
+    pub fn again(&mut self) -> String {
+        let text = self.open.as_mut().map_or(String::new(), Question::show);
+        if let Some(reader) = &self.reader {
+            reader.want();
+        }
+        text
+    }
+
+    /// The number and the colour of the question that stands.
+    #[must_use]
+    pub fn stands(&self) -> Option<(u32, &'static str)> {
+        self.open
+            .as_ref()
+            .map(|it| (it.request.number, it.colour()))
+    }
+
     pub fn take(&mut self, line: &str) -> Reaction {
         let Some(open) = &mut self.open else {
             return Reaction::Say(String::new());
         };
-        let reaction = open.take(consent::word(line, &open.request));
+        let reaction = open.take(open.word(line));
         if let (Reaction::Say(_), Some(reader)) = (&reaction, &self.reader) {
             reader.want();
         }
@@ -106,30 +146,68 @@ impl Question {
             request,
             seen: false,
             sure: None,
+            edited: None,
+        }
+    }
+
+    /// What would run: with the arguments that somebody edited, if somebody did.
+    fn meant(&self) -> Cow<'_, ConfirmRequested> {
+        match &self.edited {
+            None => Cow::Borrowed(&self.request),
+            Some(arguments) => {
+                let mut request = self.request.clone();
+                request.arguments.clone_from(arguments);
+                Cow::Owned(request)
+            }
+        }
+    }
+
+    /// What a line at this question means.
+    #[must_use]
+    pub fn word(&self, line: &str) -> Word {
+        consent::word(line, &self.meant())
+    }
+
+    #[must_use]
+    pub fn colour(&self) -> &'static str {
+        consent::colour(&self.meant())
+    }
+
+    /// The arguments were edited; the text, which is to be shown now, asks about what has become of them.
+    pub fn edited(&mut self, arguments: String) -> String {
+        self.edited = Some(arguments);
+        (self.seen, self.sure) = (false, None);
+        self.show()
+    }
+
+    fn choices(&self) -> String {
+        match &self.edited {
+            None => consent::choices(&self.request),
+            Some(_) => consent::choices_of_edited(&self.meant()),
         }
     }
 
     /// The text, which is to be shown now.
     pub fn show(&mut self) -> String {
-        self.seen |= !consent::is_long(&self.request);
-        format!(
-            "{}{}",
-            consent::question(&self.request, Extent::Short),
-            consent::choices(&self.request)
-        )
+        let meant = self.meant();
+        let is_whole = !consent::is_long(&meant);
+        let text = consent::question(&meant, Extent::Short) + &self.choices();
+        self.seen |= is_whole;
+        text
     }
 
     /// What a word at it leads to.
     pub fn take(&mut self, word: Word) -> Reaction {
-        let again = consent::choices(&self.request);
+        let again = self.choices();
         match word {
             Word::View => {
                 self.seen = true;
                 Reaction::Say(format!(
                     "{}{again}",
-                    consent::question(&self.request, Extent::Whole)
+                    consent::question(&self.meant(), Extent::Whole)
                 ))
             }
+            Word::Edit => Reaction::Edit(self.meant().arguments.clone()),
             Word::Help => Reaction::Say(format!("{}{again}", consent::help(&self.request))),
             Word::Unclear(_) => {
                 Reaction::Say(format!("  that is no answer; nothing happened\n{again}"))
@@ -139,6 +217,9 @@ impl Question {
             {
                 Reaction::Say(format!("  look at all of it first: v\n{again}"))
             }
+            Word::Decide(decision, _) if self.edited.is_some() && lasts(decision) => Reaction::Say(
+                format!("  other arguments can only be allowed once\n{again}"),
+            ),
             Word::Decide(Decision::AllowProvider, _)
                 if self.sure != Some(Decision::AllowProvider) =>
             {
@@ -148,10 +229,49 @@ impl Question {
                 )
             }
             Word::Decide(decision, reason) => {
-                Reaction::Answer(Box::new(self.request.clone()), decision, reason)
+                Reaction::Answer(Box::new(self.answer(decision, reason)))
             }
         }
     }
+}
+
+impl Question {
+    fn answer(&self, decision: Decision, reason: Option<String>) -> AnswerParams {
+        let edited = self.edited.clone();
+        let (decision, arguments) = match (decision, edited) {
+            (Decision::AllowOnce, Some(edited)) => (Decision::Edit, Some(edited)),
+            (decision, _) => (decision, None),
+        };
+        AnswerParams {
+            confirm: self.request.confirm,
+            decision,
+            digest: self.request.digest.clone(),
+            arguments,
+            reason,
+        }
+    }
+}
+
+/// Whether a decision says something about later calls.
+fn lasts(decision: Decision) -> bool {
+    match decision {
+        Decision::AllowConversation | Decision::AllowProvider | Decision::RaiseOnly => true,
+        Decision::AllowOnce | Decision::Deny | Decision::Edit | Decision::Abort => false,
+    }
+}
+
+/// Has arguments edited on this terminal, which nobody else reads or writes meanwhile.
+pub async fn edit(
+    words: Result<Vec<String>, Failure>,
+    arguments: String,
+) -> Result<String, Failure> {
+    let words = words?;
+    let edited = tokio::task::spawn_blocking(move || {
+        Draft::new(&arguments, words)?.edit(&Place::terminal())
+    });
+    edited
+        .await
+        .unwrap_or_else(|panic| Err(Failure::new(Exit::FAILED, format!("cannot edit: {panic}"))))
 }
 
 impl Reader {
@@ -226,10 +346,38 @@ mod tests {
     #[track_caller]
     fn check(prompter: &mut Prompter, line: &str, expected: Option<Decision>) {
         let decided = match prompter.take(line) {
-            Reaction::Answer(_, decision, _) => Some(decision),
-            Reaction::Say(_) => None,
+            Reaction::Answer(params) => Some(params.decision),
+            Reaction::Say(_) | Reaction::Edit(_) => None,
         };
         assert_eq!(expected, decided, "{line}");
+    }
+
+    /// Spec 80, 3.4: arguments that were changed are shown again, and what was shown is what is sent.
+    #[test]
+    fn edited_arguments_are_shown_and_asked_about_again() {
+        let mut prompter = opened("{\"a\":1}", 3);
+        assert_eq!(Reaction::Edit("{\"a\":1}".to_owned()), prompter.take("e"));
+        let shown = prompter.edited(Ok("{\"a\":\"rm\"}".to_owned()));
+        assert!(
+            shown.contains("{\"a\":\"rm\"}") && shown.contains("not be undone"),
+            "{shown}"
+        );
+        for lasting in ["a", "A", "r"] {
+            check(&mut prompter, lasting, None);
+        }
+        check(&mut prompter, "y", None);
+        assert_eq!(
+            Reaction::Edit("{\"a\":\"rm\"}".to_owned()),
+            prompter.take("edit")
+        );
+        let Reaction::Answer(params) = prompter.take("yes") else {
+            panic!("yes is an answer");
+        };
+        assert_eq!(Decision::Edit, params.decision);
+        assert_eq!(Some("{\"a\":\"rm\"}"), params.arguments.as_deref());
+        prompter.edited(Ok(format!("{{\"a\":\"{}\"}}", "x".repeat(5000))));
+        check(&mut prompter, "y", None);
+        check(&mut prompter, "n", Some(Decision::Deny));
     }
 
     /// R5: a long text cannot be allowed before its end was shown.

@@ -14,6 +14,7 @@ use crate::alone::{ALL, ALONE};
 use crate::args::{AttachArgs, Command, Conversation, Ctl, LogArgs};
 use crate::attach::look::Look;
 use crate::attach::{self, Window};
+use crate::confirm::{Confirm, watch};
 use crate::desk::{self, Desk, Printed};
 use crate::doctor;
 use crate::exit::{self, Exit};
@@ -135,6 +136,9 @@ impl Program {
                     .await
             }
             Command::Config { command } => config::run(self.config_desk(), &command).await,
+            Command::Confirm {
+                command: Some(Confirm::Watch),
+            } => self.watch().await,
             command @ (Command::Conv { .. }
             | Command::Status { .. }
             | Command::Model { .. }
@@ -182,6 +186,25 @@ impl Program {
         }
     }
 
+    /// All questions of all conversations; here they can be answered where somebody sits.
+    async fn watch(&self) -> Result<Exit, Failure> {
+        let asks = self.around.stdin_terminal && self.around.stdout_terminal;
+        let form = match (self.global.json || self.global.jsonl, asks) {
+            (true, _) => watch::Form::Events,
+            (false, true) if !self.global.no_input => watch::Form::Asks,
+            (false, _) => watch::Form::Text,
+        };
+        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Approver);
+        let mut notices = self.parts(Form::Text).notices;
+        let watching = watch::run(&reach, &self.global, &mut notices, form);
+        match self.global.timeout {
+            None => watching.await,
+            Some(limit) => tokio::time::timeout(limit, watching)
+                .await
+                .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
+        }
+    }
+
     fn observing(&self) -> Reach {
         self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer)
     }
@@ -222,6 +245,7 @@ impl Program {
         };
         let desk = Desk {
             caller: link.caller,
+            editor: link.hello.ui.editor,
             around: self.around.clone(),
             global: self.global.clone(),
             may_prompt: self.around.stdin_terminal && !self.global.no_input,

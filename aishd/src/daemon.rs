@@ -2,6 +2,7 @@
 //! directory, wire, and stops in three steps: ask, wait, force.
 
 mod configuration;
+mod notify;
 mod rules;
 mod sessions;
 mod stop;
@@ -226,6 +227,8 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let mut chores = chores(&server.directory, &store, watchdog, &around);
     chores.spawn(rules::follow(tools, live.policy()));
     chores.spawn(sessions::follow(hub, live.mcp()));
+    let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), children.clone());
+    chores.spawn(notifier.run());
     chores.spawn(watch::follow(live));
     let serving = listen::listen(server.clone(), listener);
     let working = async {

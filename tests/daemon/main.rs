@@ -19,6 +19,7 @@ mod fanout;
 mod first_question;
 mod logs;
 mod mcp;
+mod notify;
 mod order;
 mod pinned;
 mod place;

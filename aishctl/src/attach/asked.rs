@@ -1,21 +1,29 @@
 //! Questions to the person at this window (spec 80, 3.3, 3.4): one at a time stands on the screen, the oldest first, and
 //! what is said to it is an answer. They are rows like all others; whoever looks away finds them above.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, SystemTime};
 
-use aish_proto::confirm::{Answer, AnswerOutcome, AnswerParams, AnswerResult, Decision};
+use aish_proto::confirm::{Answer, AnswerOutcome, AnswerResult, Decision};
 use aish_proto::event::{ConfirmRequested, ConfirmResolved, Envelope, Snapshot};
 use aish_proto::id::ConfirmId;
 
+use tokio::time::Instant;
+
+use super::attention::Waiting;
 use super::ui::{Ui, Yes};
 use super::{Done, Open};
 use crate::args::Command;
 use crate::confirm::{self, Confirm};
 use crate::connect::CallError;
 use crate::consent::{self, Word};
+use crate::editor::{self, Draft};
 use crate::failure::Failure;
 use crate::prompt::{Question, Reaction};
 use crate::rows::Row;
+
+/// Under a question that keys answer.
+const KEYS: &str = "\n  Alt-y or Alt-n any time";
 
 /// What waits for a person in this conversation.
 #[derive(Debug, Default)]
@@ -24,22 +32,39 @@ pub(super) struct Asked {
     open: VecDeque<Question>,
     /// The one that stands on the screen.
     shown: Option<ConfirmId>,
+    /// How long those have that have an end.
+    patience: BTreeMap<ConfirmId, Duration>,
 }
 
 impl Asked {
     pub(super) fn take(&mut self, event: &Envelope) {
         if let Some(snapshot) = event.read::<Snapshot>() {
+            for it in &snapshot.pending_confirms {
+                self.expires(&it.request, &it.requested_at);
+            }
             let waiting = snapshot.pending_confirms.into_iter();
             self.open = waiting.map(|it| Question::new(it.request)).collect();
             self.shown = None;
         } else if let Some(request) = event.read::<ConfirmRequested>() {
             // One that waited before we came is in the snapshot and in the log.
             if self.find(request.confirm).is_none() {
+                self.expires(&request, &event.ts);
                 self.open.push_back(Question::new(request));
             }
         } else if let Some(resolved) = event.read::<ConfirmResolved>() {
             self.open
                 .retain(|it| it.request.confirm != resolved.confirm);
+            self.patience.remove(&resolved.confirm);
+        }
+    }
+
+    /// Remembers how long it has from when it was asked.
+    fn expires(&mut self, request: &ConfirmRequested, asked_at: &str) {
+        let end = request.expires_at.as_deref().and_then(at);
+        if let (Some(end), Some(asked)) = (end, at(asked_at))
+            && let Ok(patience) = end.duration_since(asked)
+        {
+            self.patience.insert(request.confirm, patience);
         }
     }
 
@@ -73,14 +98,25 @@ impl<U: Ui> Open<U> {
             return Ok(());
         };
         let confirm = question.request.confirm;
-        let text = if can_answer {
-            question.show() + "\n  Alt-y or Alt-n any time"
+        let (text, colour) = if can_answer {
+            (question.show() + KEYS, question.colour())
         } else {
-            elsewhere(&question.request)
+            (elsewhere(&question.request), question.colour())
         };
         self.asked.shown = Some(confirm);
         self.display.ui.asks(can_answer.then_some(confirm));
-        self.say(&text).await
+        self.say_in(&text, colour).await
+    }
+
+    /// The rows of a question, in its colour.
+    async fn say_in(&mut self, text: &str, colour: &str) -> Result<(), Failure> {
+        if !self.window.look.is_colored() {
+            return self.say(text).await;
+        }
+        let lines = text
+            .lines()
+            .map(|it| format!("{colour}{}\u{1b}[0m", it.trim_end()));
+        self.display.show(lines.map(Row::Text).collect()).await
     }
 
     async fn say(&mut self, text: &str) -> Result<(), Failure> {
@@ -110,12 +146,12 @@ impl<U: Ui> Open<U> {
         let Some(meant) = meant else {
             return Ok(false);
         };
-        let word = match consent::word(words, &meant.request) {
+        let word = match meant.word(words) {
             Word::Unclear(_) => return Ok(false),
-            word @ (Word::Decide(..) | Word::View | Word::Help) => word,
+            word @ (Word::Decide(..) | Word::View | Word::Help | Word::Edit) => word,
         };
-        let reaction = meant.take(word);
-        self.react(reaction).await?;
+        let (confirm, reaction) = (meant.request.confirm, meant.take(word));
+        self.react(confirm, reaction).await?;
         Ok(true)
     }
 
@@ -130,10 +166,10 @@ impl<U: Ui> Open<U> {
         let word = match yes {
             Yes::No => Word::Decide(Decision::Deny, None),
             // One key is not enough for what cannot be undone.
-            Yes::Yes => consent::word("y", &question.request),
+            Yes::Yes => question.word("y"),
         };
-        let reaction = question.take(word);
-        self.react(reaction).await
+        let (confirm, reaction) = (question.request.confirm, question.take(word));
+        self.react(confirm, reaction).await
     }
 
     /// Whether this command allows what a person has seen here; then it needs no digest.
@@ -158,29 +194,97 @@ impl<U: Ui> Open<U> {
         let Some(question) = self.asked.called(id) else {
             return Ok(false);
         };
-        let reaction = question.take(Word::Decide(decision, None));
-        self.react(reaction).await?;
+        let (confirm, reaction) = (
+            question.request.confirm,
+            question.take(Word::Decide(decision, None)),
+        );
+        self.react(confirm, reaction).await?;
         Ok(true)
     }
 
-    async fn react(&mut self, reaction: Reaction) -> Result<(), Failure> {
-        let (request, decision, reason) = match reaction {
+    async fn react(&mut self, confirm: ConfirmId, reaction: Reaction) -> Result<(), Failure> {
+        let params = match reaction {
             Reaction::Say(text) => return self.say(&text).await,
-            Reaction::Answer(request, decision, reason) => (request, decision, reason),
+            Reaction::Edit(arguments) => return self.edit(confirm, &arguments).await,
+            Reaction::Answer(params) => *params,
         };
+        let number = self.asked.find(confirm).map(|it| it.request.number);
+        let (number, decision) = (number.unwrap_or_default(), params.decision);
         let caller = self.connection.caller();
         self.calls.spawn(async move {
-            let params = AnswerParams {
-                confirm: request.confirm,
-                decision,
-                digest: request.digest,
-                arguments: None,
-                reason,
-            };
             let result = caller.call::<Answer>(params).await;
-            Done::Answered(request.number, decision, result)
+            Done::Answered(number, decision, result)
         });
         Ok(())
+    }
+
+    /// Lends the terminal to an editor; [`Open::edited`] hears of it.
+    async fn edit(&mut self, confirm: ConfirmId, arguments: &str) -> Result<(), Failure> {
+        let configured = &self.connection.link.hello.ui.editor;
+        let words = editor::program(&self.window.reach.around, configured);
+        match words.and_then(|words| Draft::new(arguments, words)) {
+            Ok(draft) => {
+                self.display.ui.edit(confirm, draft);
+                Ok(())
+            }
+            Err(failure) => self.display.refuse(&failure).await,
+        }
+    }
+
+    /// Arguments come back from the editor: they are asked about as they are now.
+    pub(super) async fn edited(
+        &mut self,
+        confirm: ConfirmId,
+        edited: Result<String, Failure>,
+    ) -> Result<(), Failure> {
+        let Some(question) = self.asked.find(confirm) else {
+            return self
+                .display
+                .tell("it was settled meanwhile; nothing is changed")
+                .await;
+        };
+        let text = match edited {
+            Ok(arguments) => question.edited(arguments),
+            Err(failure) => {
+                let text = question.show();
+                self.display.refuse(&failure).await?;
+                text
+            }
+        };
+        let colour = self.asked.find(confirm).map_or("", |it| it.colour());
+        self.asked.shown = Some(confirm);
+        self.display.ui.asks(Some(confirm));
+        self.say_in(&(text + KEYS), colour).await
+    }
+
+    /// Tells whoever does not look of what waits, as the configuration says.
+    pub(super) fn call_attention(&mut self) {
+        if !self.has_editor() {
+            return;
+        }
+        let (notify, now) = (self.connection.link.hello.ui.notify, Instant::now());
+        let open = self.asked.open.iter().map(|it| Waiting {
+            confirm: it.request.confirm,
+            patience: self.asked.patience.get(&it.request.confirm).copied(),
+        });
+        let open: Vec<Waiting> = open.collect();
+        self.display.ui.waiting(&self.title, open.len());
+        self.attention.waits(&open, now, notify);
+        let looked = self.display.ui.looked();
+        for confirm in self.attention.take(now, looked, notify) {
+            let Some(question) = self.asked.find(confirm) else {
+                continue;
+            };
+            let request = &question.request;
+            let text = format!("c{} {} in {}", request.number, request.tool, self.title);
+            self.display.ui.ring(&text, notify.method);
+        }
+    }
+
+    /// When there may be something to tell of.
+    pub(super) fn attention_due(&self) -> Option<Instant> {
+        let notify = self.connection.link.hello.ui.notify;
+        self.attention.due(self.display.ui.looked(), notify)
     }
 
     /// What came of an answer. That it counts is told to everybody.
@@ -199,6 +303,11 @@ impl<U: Ui> Open<U> {
             Err(error) => self.display.refuse(&error.into()).await,
         }
     }
+}
+
+/// The daemon's times have one form.
+fn at(time: &str) -> Option<SystemTime> {
+    humantime::parse_rfc3339(time).ok()
 }
 
 /// The question where no key answers it.

@@ -90,6 +90,7 @@ impl<U: Ui> Open<U> {
             around: self.window.reach.around.clone(),
             global,
             may_prompt: false,
+            editor: self.connection.link.hello.ui.editor.clone(),
         };
         self.calls
             .spawn(async move { Done::Printed(desk.run(&command).await) });

@@ -2,6 +2,7 @@
 
 use aish_proto::config::{Ui, When};
 
+use super::ring::Rings;
 use super::terminal::{Glyphs, Keymap};
 use crate::args::{Color, Global};
 use crate::markdown::{Colours, Style};
@@ -17,6 +18,7 @@ pub struct Look {
     pub editor: Editor,
     /// How answers are laid out; absent: as the model wrote them.
     pub answers: Option<Style>,
+    pub rings: Rings,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,6 +107,7 @@ impl Look {
                 Glyphs::Unicode
             },
             keymap: Keymap::Emacs,
+            rings: Rings::of(around, screen::is_plain(global.looks, around)),
             editor: if editor { Editor::Line } else { Editor::None },
         }
     }

@@ -2,6 +2,7 @@
 //! on both sides it has a line editor, else lines are read and rows are written as they are.
 
 mod asked;
+mod attention;
 mod commands;
 mod connection;
 mod delivery;
@@ -9,6 +10,7 @@ mod display;
 pub mod look;
 mod outbox;
 mod plain;
+pub mod ring;
 pub mod terminal;
 mod turns;
 mod ui;
@@ -29,6 +31,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::asked::Asked;
+use self::attention::Attention;
 use self::connection::{Connection, Replay};
 use self::display::Display;
 use self::look::{Editor, Look, Preferred};
@@ -66,6 +69,8 @@ enum Wake {
     Input(Result<Input, Failure>),
     Signal(Signal),
     Done(Done),
+    /// Somebody may have to be told of a question.
+    Attention,
 }
 
 /// A call that has come back.
@@ -101,6 +106,7 @@ struct Open<U> {
     running_model: Option<String>,
     turns: Turns,
     asked: Asked,
+    attention: Attention,
     outbox: Outbox,
     /// Another conversation is looked for: nothing is sent before it is known which one lines are for.
     switching: bool,
@@ -194,6 +200,7 @@ impl<U: Ui> Open<U> {
             running_model: None,
             turns: Turns::default(),
             asked: Asked::default(),
+            attention: Attention::default(),
             outbox: Outbox::default(),
             switching: false,
             held: VecDeque::new(),
@@ -215,6 +222,7 @@ impl<U: Ui> Open<U> {
             let wake = self.select().await;
             let leaves = self.apply(wake).await?;
             self.send_next();
+            self.call_attention();
             if self.gives_up() {
                 self.tell_unsent().await?;
                 return Ok(Exit::DONE);
@@ -240,12 +248,20 @@ impl<U: Ui> Open<U> {
         let full = self.outbox.is_full() || self.held.len() >= outbox::LINES;
         let listens = !self.input_ended && !full && attached && known;
         let reads = self.connection.delivers() && self.display.ui.has_room();
+        let attention = self.attention_due();
+        let attention = async {
+            match attention {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             signal = self.window.signals.next() => Wake::Signal(signal),
             Some(Ok(done)) = self.calls.join_next() => Wake::Done(done),
             input = self.display.ui.next(), if listens => Wake::Input(input),
             event = self.connection.link.events.recv(), if reads => Wake::Event(event),
+            () = attention => Wake::Attention,
         }
     }
 
@@ -260,6 +276,7 @@ impl<U: Ui> Open<U> {
                 .map(|()| false),
             Wake::Event(None) => self.lost().await.map(|()| false),
             Wake::Input(input) => self.input(input?).await,
+            Wake::Attention => Ok(false),
         }
     }
 
@@ -272,10 +289,11 @@ impl<U: Ui> Open<U> {
                 }
             }
             Input::Answer(question, yes) => self.answered_by_key(question, yes).await?,
+            Input::Edited(question, edited) => self.edited(question, edited).await?,
             Input::Interrupt(typed) => return self.interrupt(typed).await,
             Input::End => self.input_ended = true,
             Input::NamesWanted => self.look_up_names(),
-            Input::Room => {}
+            Input::Room | Input::Turned => {}
             Input::Broken => return Err(Failure::new(Exit::FAILED, "the line editor failed")),
         }
         Ok(false)

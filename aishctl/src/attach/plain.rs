@@ -1,9 +1,13 @@
 //! A window without a terminal: lines of stdin in, rows on stdout, nothing else.
 
+use aish_proto::config::NotifyMethod;
 use aish_proto::id::ConfirmId;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::Instant;
 
+use super::attention::{Focus, Looked};
 use super::ui::{Head, Input, Names, Ui};
+use crate::editor::Draft;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -65,6 +69,20 @@ impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> Ui for Plain<R, O> {
 
     /// Nobody sees it: only a command that names the question answers it.
     fn asks(&mut self, _: Option<ConfirmId>) {}
+
+    fn edit(&mut self, _: ConfirmId, _: Draft) {}
+
+    fn ring(&mut self, _: &str, _: NotifyMethod) {}
+
+    fn waiting(&mut self, _: &str, _: usize) {}
+
+    /// A pipe is never looked at by anybody.
+    fn looked(&self) -> Looked {
+        Looked {
+            keyed_at: Instant::now(),
+            focus: Focus::Here,
+        }
+    }
 
     fn names(&mut self, _: Names) {}
 

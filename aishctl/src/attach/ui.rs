@@ -1,8 +1,11 @@
 //! What a window needs of the place where a person (or a pipe) sits: lines and keys come in, rows go out. The
 //! two that exist are [`super::plain`] and [`super::terminal`]; an editor is swapped by writing a third.
 
+use aish_proto::config::NotifyMethod;
 use aish_proto::id::ConfirmId;
 
+use super::attention::Looked;
+use crate::editor::Draft;
 use crate::failure::Failure;
 
 /// What came in.
@@ -11,6 +14,10 @@ pub(crate) enum Input {
     /// A line, and the question to which it may be an answer: the one that had stood on the screen for a while when
     /// the line was begun.
     Line(String, Option<ConfirmId>),
+    /// What became of arguments that were edited, and their question.
+    Edited(ConfirmId, Result<String, Failure>),
+    /// Somebody turned to this terminal, or away from it.
+    Turned,
     /// Alt-y or Alt-n, at the question that stands.
     Answer(ConfirmId, Yes),
     /// Ctrl-C that was not used up by clearing the line.
@@ -75,6 +82,14 @@ pub(crate) trait Ui {
     fn head(&mut self, head: Head);
     /// What is shown next is this question, or none stands any more.
     fn asks(&mut self, question: Option<ConfirmId>);
+    /// Lends the terminal to the program that edits this; [`Input::Edited`] comes back.
+    fn edit(&mut self, question: ConfirmId, draft: Draft);
+    /// Calls somebody who does not look.
+    fn ring(&mut self, text: &str, method: NotifyMethod);
+    /// So many questions wait in this conversation.
+    fn waiting(&mut self, conversation: &str, count: usize);
+    /// When somebody was last there.
+    fn looked(&self) -> Looked;
     fn names(&mut self, names: Names);
     /// A second Ctrl-C is ours for this long, even where a line is half typed.
     fn leaving_is_near(&mut self);

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use super::joined::Joined;
 use super::table::{Leaf, Part as _, tables};
-use super::value::{Keymap, LogFormat, OnTimeout, Secret, Temperature, Time, When, Whole};
+use super::value::{
+    Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature, Time, When, Whole,
+};
 
 /// What holds when nobody says otherwise: the lowest layer.
 pub const DEFAULTS: &str = r#"config_version = 1
@@ -56,6 +58,12 @@ format = "auto"
 redact = ["authorization", "key", "token"]
 content = false
 
+[notify]
+when = "unattended"
+method = "auto"
+command = []
+after = "2s"
+
 [ui]
 color = "auto"
 markdown = "auto"
@@ -90,6 +98,8 @@ tables! {
         shutdown: Shutdown,
         /// The daemon's log.
         logging: Logging,
+        /// Telling somebody of a question that waits.
+        notify: Notify,
         /// How clients look. The daemon hands it to them; it uses none of it.
         ui: Ui,
     }
@@ -263,6 +273,19 @@ tables! {
         redact: Leaf<Vec<String>>,
         /// Whether prompts and answers may be logged, at the level debug.
         content: Leaf<bool>,
+    }
+
+    /// Telling somebody of a question that waits.
+    Notify {
+        /// Unattended: when nobody is attached, has pressed a key for 30s, or looks at that terminal.
+        when: Leaf<NotifyWhen>,
+        /// Terminals have notices of their own (osc) and a bell; where nobody is attached, the daemon starts a program: the
+        /// command, or else `notify-send` (desktop). Auto is all of it.
+        method: Leaf<NotifyMethod>,
+        /// The program and its arguments; a title and a line of text are added to them. No shell reads it.
+        command: Leaf<Vec<String>>,
+        /// How long a question has to have waited.
+        after: Leaf<Time>,
     }
 
     /// How clients look.

@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::layers::Where;
 use super::load::{self, Loaded, Notice};
 use super::project;
-use super::settings::{Settings, Ui, needs_restart};
+use super::settings::{Notify, Settings, Ui, needs_restart};
 use super::show::{self, Shown};
 use super::trust;
 use crate::core::mcp::settings::Mcp;
@@ -53,6 +53,7 @@ pub struct Standing {
     /// Keys whose new value waits for a restart.
     pub restart_needed: Vec<String>,
     pub ui: Ui,
+    pub notify: Notify,
     pub grace: Duration,
 }
 
@@ -97,6 +98,7 @@ impl Live {
             warnings: warnings(&loaded),
             restart_needed: vec![],
             ui: settings.ui.clone(),
+            notify: settings.notify.clone(),
             grace: settings.grace,
         };
         Self {
@@ -161,6 +163,7 @@ impl Live {
             warnings: warnings(&loaded),
             restart_needed: late.into_iter().filter(|it| needs_restart(it)).collect(),
             ui: settings.ui.clone(),
+            notify: settings.notify.clone(),
             grace: settings.grace,
         };
         self.models.send_if_modified(|models| {

@@ -13,7 +13,7 @@ use super::keys::File;
 use super::layers::Stack;
 use super::preset::Check;
 use super::table::{Entry, Leaf, join, nearest};
-use super::value::{Keymap, LogFormat, Time, When, Whole};
+use super::value::{Keymap, LogFormat, NotifyMethod, NotifyWhen, Time, When, Whole};
 use crate::core::mcp::settings::Mcp;
 use crate::core::policy::Policy;
 use crate::core::preset::Models;
@@ -38,6 +38,7 @@ pub struct Settings {
     /// Time that running turns get at a stop.
     pub grace: Duration,
     pub log: Log,
+    pub notify: Notify,
     pub ui: Ui,
     /// Every key that is said, with the value that counts.
     pub entries: Vec<Entry>,
@@ -53,6 +54,17 @@ pub struct Log {
     pub redact: Vec<String>,
     /// Whether prompts and answers may be logged.
     pub content: bool,
+}
+
+/// What becomes of a question that waits while nobody looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notify {
+    pub when: NotifyWhen,
+    pub method: NotifyMethod,
+    /// A program and its arguments; empty: none.
+    pub command: Vec<String>,
+    /// How long it has to have waited.
+    pub after: Duration,
 }
 
 /// How clients look.
@@ -110,6 +122,7 @@ impl Settings {
             state: file.daemon.state.as_ref().map(|it| home(&it.value)),
             grace: time(&file.shutdown.grace),
             log: Log::of(file),
+            notify: Notify::of(file),
             ui: Ui::of(file),
             entries: stack.entries(),
         };
@@ -175,6 +188,18 @@ impl Log {
             format: said(&log.format).unwrap_or(LogFormat::Auto),
             redact: said(&log.redact).unwrap_or_default(),
             content: said(&log.content).unwrap_or(false),
+        }
+    }
+}
+
+impl Notify {
+    fn of(file: &File) -> Self {
+        let notify = &file.notify;
+        Self {
+            when: said(&notify.when).unwrap_or(NotifyWhen::Unattended),
+            method: said(&notify.method).unwrap_or(NotifyMethod::Auto),
+            command: said(&notify.command).unwrap_or_default(),
+            after: time(&notify.after),
         }
     }
 }

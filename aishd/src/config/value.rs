@@ -297,6 +297,20 @@ words! {
         Deny: "deny",
         Wait: "wait",
     }
+    /// When somebody is told of a question.
+    NotifyWhen {
+        Never: "never",
+        Unattended: "unattended",
+        Always: "always",
+    }
+    /// How somebody is told of a question.
+    NotifyMethod {
+        Auto: "auto",
+        Desktop: "desktop",
+        Osc: "osc",
+        Bell: "bell",
+        Command: "command",
+    }
     /// How the log is written.
     LogFormat {
         Auto: "auto",

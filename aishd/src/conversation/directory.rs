@@ -245,6 +245,13 @@ impl Directory {
         self.around.tools.catalog()
     }
 
+    /// Whether a person looks at this conversation now.
+    #[must_use]
+    pub fn is_attended(&self, id: ConversationId) -> bool {
+        let open = lock(&self.open);
+        open.get(&id).is_some_and(|it| it.attendance.is_attended())
+    }
+
     /// Every confirm that waits for a person.
     #[must_use]
     pub fn pending(&self) -> &Pending {

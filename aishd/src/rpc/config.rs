@@ -10,9 +10,9 @@ use jsonrpsee::RpcModule;
 
 use super::refusal::Refusal;
 use super::{Call, Server, register};
-use crate::config::live::Live;
-use crate::config::settings::Ui;
-use crate::config::value::{Keymap, When};
+use crate::config::live::{Live, Standing};
+use crate::config::settings::Notify;
+use crate::config::value::{Keymap, NotifyMethod, NotifyWhen, When};
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Show, _, _>(module, show);
@@ -60,7 +60,8 @@ pub(super) async fn read<T: Send + 'static>(
 }
 
 /// How clients look.
-pub(super) fn ui(ui: &Ui) -> wire::Ui {
+pub(super) fn ui(standing: &Standing) -> wire::Ui {
+    let ui = &standing.ui;
     wire::Ui {
         color: when(ui.color),
         markdown: when(ui.markdown),
@@ -70,6 +71,25 @@ pub(super) fn ui(ui: &Ui) -> wire::Ui {
             Keymap::Emacs => wire::Keymap::Emacs,
             Keymap::Vi => wire::Keymap::Vi,
         },
+        notify: notify(&standing.notify),
+    }
+}
+
+fn notify(notify: &Notify) -> wire::Notify {
+    wire::Notify {
+        when: match notify.when {
+            NotifyWhen::Never => wire::NotifyWhen::Never,
+            NotifyWhen::Unattended => wire::NotifyWhen::Unattended,
+            NotifyWhen::Always => wire::NotifyWhen::Always,
+        },
+        method: match notify.method {
+            NotifyMethod::Auto => wire::NotifyMethod::Auto,
+            NotifyMethod::Desktop => wire::NotifyMethod::Desktop,
+            NotifyMethod::Osc => wire::NotifyMethod::Osc,
+            NotifyMethod::Bell => wire::NotifyMethod::Bell,
+            NotifyMethod::Command => wire::NotifyMethod::Command,
+        },
+        after_ms: u64::try_from(notify.after.as_millis()).unwrap_or(u64::MAX),
     }
 }
 

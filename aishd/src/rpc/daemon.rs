@@ -93,7 +93,7 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         ],
         limits: call.server.limits.clone(),
         wanted_secrets: wanted.into_iter().map(str::to_owned).collect(),
-        ui: config::ui(&call.server.config.standing().borrow().ui),
+        ui: config::ui(&call.server.config.standing().borrow()),
     })
 }
 

@@ -13,7 +13,7 @@ use super::history::{self, History};
 use super::hooks::{Hooks, Room};
 use super::pastes::Gone;
 use super::screen::Screen;
-use super::{Keymap, keys, mode};
+use super::{Keymap, errand, keys, mode};
 use crate::attach::ui::Input;
 
 pub(super) struct LineEditor {
@@ -88,7 +88,11 @@ impl LineEditor {
                     }
                 },
                 (Err(ReadlineError::Interrupted), Some(suspended)) => {
-                    suspend(&self.screen);
+                    match self.screen.errand() {
+                        Some(errand) if errand::run(&errand, &self.screen).is_err() => return,
+                        Some(_) => {}
+                        None => suspend(&self.screen),
+                    }
                     begun = (suspended.left, suspended.right);
                 }
                 (Err(ReadlineError::Interrupted), None) => {}

@@ -4,10 +4,11 @@
 //! typed while it is between two lines is never echoed and never lost.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, PipeReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
@@ -15,6 +16,7 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use aish_proto::limits;
 
 use super::screen::Screen;
+use crate::attach::attention::Focus;
 use crate::attach::look::Look;
 use crate::attach::ui::Input;
 use crate::notice;
@@ -39,11 +41,25 @@ pub(super) fn editors_terminal() -> io::Result<(File, OwnedFd)> {
 }
 
 /// Carries what is typed until the terminal is gone.
-pub(super) fn carry(tty: OwnedFd, mut to: File, screen: &Arc<Screen>, look: Look) {
+pub(super) fn carry(
+    tty: OwnedFd,
+    mut to: File,
+    ear: &PipeReader,
+    screen: &Arc<Screen>,
+    look: Look,
+) {
     let mut tty = File::from(tty);
     let mut filter = Filter::default();
     let mut page = [0; 4096];
     loop {
+        match wait(&tty, ear) {
+            Ok(Ready::Keys) => {}
+            Ok(Ready::Hush) => {
+                screen.hush.rest(ear);
+                continue;
+            }
+            Err(_) => break,
+        }
         let read = match tty.read(&mut page) {
             Ok(0) => break,
             Ok(read) => read,
@@ -52,7 +68,11 @@ pub(super) fn carry(tty: OwnedFd, mut to: File, screen: &Arc<Screen>, look: Look
         };
         for typed in filter.take(&page[..read]) {
             let bytes = match typed {
-                Typed::Keys(keys) => keys,
+                Typed::Keys(keys) => {
+                    let (keys, focus) = turned(&keys);
+                    screen.seen(focus, &keys);
+                    keys
+                }
                 Typed::Paste(text) if text.len() > limits::INPUT_BYTES => {
                     let told = format!(
                         "that paste is {} bytes, a question takes {}; aishctl ask -f FILE takes part of a file",
@@ -72,6 +92,40 @@ pub(super) fn carry(tty: OwnedFd, mut to: File, screen: &Arc<Screen>, look: Look
     }
     // The terminal hung up: nobody sits here any more.
     drop(screen.inputs.blocking_send(Input::End));
+}
+
+/// What there is to do for the keyboard.
+enum Ready {
+    Keys,
+    /// Somebody else gets the keys.
+    Hush,
+}
+
+fn wait(tty: &File, ear: &PipeReader) -> rustix::io::Result<Ready> {
+    loop {
+        let mut fds = [
+            PollFd::new(tty, PollFlags::IN),
+            PollFd::new(ear, PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) if !fds[1].revents().is_empty() => return Ok(Ready::Hush),
+            Ok(_) => return Ok(Ready::Keys),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The keys without what the terminal says of itself, and the last of that.
+fn turned(keys: &str) -> (String, Option<Focus>) {
+    const HERE: &str = "\u{1b}[I";
+    const ELSEWHERE: &str = "\u{1b}[O";
+    let focus = match (keys.rfind(HERE), keys.rfind(ELSEWHERE)) {
+        (None, None) => return (keys.to_owned(), None),
+        (here, elsewhere) if here > elsewhere => Focus::Here,
+        (_, _) => Focus::Elsewhere,
+    };
+    (keys.replace(HERE, "").replace(ELSEWHERE, ""), Some(focus))
 }
 
 /// What was typed, taken apart.
@@ -204,6 +258,22 @@ mod tests {
         );
         check(b"a\xff\xfeb\xe6\x97", &["ab"]);
         check(b"\x1b[20\x1b[2", &["\x1b[20\x1b[2"]);
+    }
+
+    #[test]
+    fn what_a_terminal_says_of_itself_is_no_key() {
+        for (keys, left, focus) in [
+            ("ab", "ab", None),
+            ("\u{1b}[I", "", Some(Focus::Here)),
+            ("a\u{1b}[Ob\u{1b}[Ic", "abc", Some(Focus::Here)),
+            (
+                "\u{1b}[I\u{1b}[O\u{1b}[A",
+                "\u{1b}[A",
+                Some(Focus::Elsewhere),
+            ),
+        ] {
+            assert_eq!((left.to_owned(), focus), turned(keys), "{keys:?}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod completion;
 mod editor;
+mod errand;
 mod frame;
 mod history;
 mod hooks;
@@ -14,18 +15,24 @@ mod pastes;
 mod prompt;
 mod screen;
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use aish_proto::config::NotifyMethod;
 use aish_proto::id::ConfirmId;
 use tokio::sync::mpsc;
 
+use self::errand::Errand;
 use self::screen::Screen;
+use super::attention::Looked;
 use super::look::Look;
+use super::ring::{self, Rings};
 use super::ui::{Head, Input, Names, Ui};
+use crate::editor::Draft;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -55,6 +62,11 @@ pub enum Keymap {
 pub(crate) struct Terminal {
     screen: Arc<Screen>,
     inputs: mpsc::Receiver<Input>,
+    /// Types at the editor.
+    keys: File,
+    rings: Rings,
+    /// The conversation and the number that the title says.
+    title: (String, usize),
     /// What starts once there is a prompt to show.
     editor: Option<Threads>,
 }
@@ -75,10 +87,12 @@ impl Terminal {
     /// Takes the terminal of stdin and stdout.
     pub(crate) fn open(state_directory: Option<&Path>, look: Look) -> io::Result<Self> {
         let (sender, inputs) = mpsc::channel(INPUTS);
-        let screen = Screen::new(sender, look);
+        let (hush, ear) = errand::Hush::new()?;
+        let screen = Screen::new(sender, look, hush);
         let tty = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
         let (keys, editors) = keyboard::editors_terminal()?;
         rustix::stdio::dup2_stdin(&editors)?;
+        let typed = keys.try_clone()?;
         let history = state_directory.map(history::History::at);
         let made = editor::LineEditor::new(&screen, look.keymap, history)
             .and_then(|it| mode::take(tty.try_clone()?).map(|()| it));
@@ -91,12 +105,15 @@ impl Terminal {
         };
         let carried = Arc::clone(&screen);
         spawn("keyboard", move || {
-            keyboard::carry(tty, keys, &carried, look);
+            keyboard::carry(tty, keys, &ear, &carried, look);
         })?;
         let woken = Arc::clone(&screen);
         Ok(Self {
             screen,
             inputs,
+            keys: typed,
+            rings: look.rings,
+            title: (String::new(), 0),
             editor: Some(Threads {
                 edit: Box::new(move || editor.run()),
                 print: Box::new(move || editor::print(&woken, printer)),
@@ -144,6 +161,32 @@ impl Ui for Terminal {
         self.screen.asks(question);
     }
 
+    fn edit(&mut self, question: ConfirmId, draft: Draft) {
+        /// The key by which a line is given up for a while.
+        const SUSPEND: &[u8] = b"\x1a";
+        self.screen.send_on(Errand { question, draft });
+        // An editor that has gone has said so.
+        drop(self.keys.write_all(SUSPEND));
+    }
+
+    fn ring(&mut self, text: &str, method: NotifyMethod) {
+        self.screen.send(&ring::notice(text, method, self.rings));
+    }
+
+    fn waiting(&mut self, conversation: &str, count: usize) {
+        let (named, before) = &self.title;
+        if (named.as_str(), *before) == (conversation, count) || (*before, count) == (0, 0) {
+            return;
+        }
+        self.screen
+            .send(&ring::title(conversation, *before, count, self.rings));
+        self.title = (conversation.to_owned(), count);
+    }
+
+    fn looked(&self) -> Looked {
+        self.screen.looked()
+    }
+
     fn names(&mut self, names: Names) {
         self.screen.set_names(names);
     }
@@ -168,6 +211,8 @@ impl Drop for Terminal {
             mode::say(b"\x1b[0m\r\n\x1b[J");
         }
         mode::say(self.screen.take_rows().as_bytes());
+        let (named, waiting) = &self.title;
+        mode::say(ring::title(named, *waiting, 0, self.rings).as_bytes());
         mode::give_back();
     }
 }

@@ -2,6 +2,7 @@
 //! program ends, is stopped, or panics. Nobody else sets them: the editor has a terminal of its own to read from
 //! (see [`super::keyboard`]).
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -11,8 +12,9 @@ use rustix::termios::{
     InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr, ttyname,
 };
 
-const PASTES_ARE_MARKED: &[u8] = b"\x1b[?2004h";
-const PASTES_ARE_KEYS: &[u8] = b"\x1b[?2004l";
+/// Pastes are marked, and the terminal says when somebody turns to it or away.
+const TALKS: &[u8] = b"\x1b[?2004h\x1b[?1004h";
+const IS_SILENT: &[u8] = b"\x1b[?1004l\x1b[?2004l";
 
 /// The terminal as it was. Global, because a panic anywhere must find it.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
@@ -59,15 +61,23 @@ pub(super) fn take_again() {
         raw.local_modes -=
             LocalModes::ECHO | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ISIG;
         let _hung_up = tcsetattr(&before.tty, OptionalActions::Now, &raw);
-        before.say(PASTES_ARE_MARKED);
+        before.say(TALKS);
     }
 }
 
 /// Puts the modes back. Waits for nothing: the terminal may be stopped, or gone.
 pub(super) fn give_back() {
     if let Some(before) = &*lock() {
-        before.say(PASTES_ARE_KEYS);
+        before.say(IS_SILENT);
         let _hung_up = tcsetattr(&before.tty, OptionalActions::Now, &before.modes);
+    }
+}
+
+/// The terminal's keys, for a program that gets them for a while.
+pub(super) fn terminal() -> io::Result<File> {
+    match &*lock() {
+        Some(before) => Ok(before.tty.try_clone()?.into()),
+        None => Err(io::Error::from(io::ErrorKind::NotFound)),
     }
 }
 

@@ -11,9 +11,11 @@ use aish_proto::id::ConfirmId;
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::{Notify, mpsc};
 
+use super::errand::{Errand, Hush};
 use super::frame::Frame;
 use super::pastes::{self, Gone, Pastes};
 use super::{layout, prompt};
+use crate::attach::attention::{Focus, Looked};
 use crate::attach::look::Look;
 use crate::attach::ui::{Head, Input, Names, State};
 use crate::notice;
@@ -67,6 +69,12 @@ struct Shared {
     resumed: bool,
     /// What is asked.
     frame: Frame,
+    /// What is to be sent that is no text, such as a bell.
+    bells: String,
+    /// When somebody was last there.
+    looked: Looked,
+    /// What the editor is to do between two lines.
+    errand: Option<Errand>,
     names: Names,
     /// Counted up whenever names came.
     names_came: u64,
@@ -81,11 +89,12 @@ pub(super) struct Screen {
     names: Condvar,
     pub(super) room: Notify,
     pub(super) inputs: mpsc::Sender<Input>,
+    pub(super) hush: Hush,
     look: Look,
 }
 
 impl Screen {
-    pub(super) fn new(inputs: mpsc::Sender<Input>, look: Look) -> Arc<Self> {
+    pub(super) fn new(inputs: mpsc::Sender<Input>, look: Look, hush: Hush) -> Arc<Self> {
         Arc::new(Self {
             shared: Mutex::new(Shared {
                 rows: String::new(),
@@ -102,6 +111,12 @@ impl Screen {
                 suspended: None,
                 resumed: false,
                 frame: Frame::default(),
+                bells: String::new(),
+                looked: Looked {
+                    keyed_at: tokio::time::Instant::now(),
+                    focus: Focus::Unknown,
+                },
+                errand: None,
                 names: Names::default(),
                 names_came: 0,
                 pastes: Pastes::default(),
@@ -110,6 +125,7 @@ impl Screen {
             names: Condvar::new(),
             room: Notify::new(),
             inputs,
+            hush,
             look,
         })
     }
@@ -151,6 +167,21 @@ impl Screen {
         self.lock().frame.answered_at(Instant::now())
     }
 
+    /// The terminal gets this as soon as it can be written to.
+    pub(super) fn send(&self, bytes: &str) {
+        self.lock().bells.push_str(bytes);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn looked(&self) -> Looked {
+        self.lock().looked
+    }
+
+    /// What the editor is to do once it has left its line.
+    pub(super) fn send_on(&self, errand: Errand) {
+        self.lock().errand = Some(errand);
+    }
+
     /// The program goes on after a stop; somebody else wrote on the terminal meanwhile.
     pub(super) fn resumed(&self) {
         let mut shared = self.lock();
@@ -161,7 +192,9 @@ impl Screen {
 
     /// What was not drawn.
     pub(super) fn take_rows(&self) -> String {
-        std::mem::take(&mut self.lock().rows)
+        let mut shared = self.lock();
+        let bells = std::mem::take(&mut shared.bells);
+        bells + &std::mem::take(&mut shared.rows)
     }
 
     pub(super) fn leave_soon(&self) {
@@ -178,6 +211,20 @@ impl Screen {
     /// The cursor stands in a line that nobody will finish.
     pub(super) fn is_editing(&self) -> bool {
         self.lock().phase != Phase::Away
+    }
+
+    // --- the keyboard's side
+
+    /// Somebody pressed these keys, or turned to the terminal or away from it.
+    pub(super) fn seen(&self, focus: Option<Focus>, keys: &str) {
+        let mut shared = self.lock();
+        if !keys.is_empty() {
+            shared.looked.keyed_at = tokio::time::Instant::now();
+        }
+        if let Some(focus) = focus {
+            shared.looked.focus = focus;
+            drop(self.inputs.try_send(Input::Turned));
+        }
     }
 
     // --- the printer's side
@@ -213,6 +260,10 @@ impl Screen {
         let mut shared = self.lock();
         shared.phase = Phase::Away;
         (shared.suspended.take(), shared.frame.end_line())
+    }
+
+    pub(super) fn errand(&self) -> Option<Errand> {
+        self.lock().errand.take()
     }
 
     /// A key will end this line.
@@ -264,6 +315,7 @@ impl Screen {
         if shared.phase == Phase::Away {
             shared.phase = Phase::Editing;
         }
+        let bells = std::mem::take(&mut shared.bells);
         let mut drawn = String::new();
         if !shared.rows.is_empty() && !shared.tall {
             // The prompt is the last thing on the screen: below it there is only what a resize left behind.
@@ -288,7 +340,7 @@ impl Screen {
         }
         drop(shared);
         self.changed.notify_all();
-        drawn
+        bells + &drawn
     }
 
     /// The editor lays everything out for the terminal's size of now.
@@ -375,7 +427,8 @@ impl Screen {
 impl Shared {
     fn is_due(&self) -> bool {
         let rows = !self.rows.is_empty() && !self.tall;
-        self.phase == Phase::Editing && !self.rung && (rows || self.stale)
+        let rings = !self.bells.is_empty();
+        self.phase == Phase::Editing && !self.rung && (rows || rings || self.stale)
     }
 }
 

@@ -1,0 +1,106 @@
+//! The terminal, lent to another program: the editor's thread runs it between two lines, so that nothing is drawn
+//! meanwhile, and the keyboard is not read, so that every key is the program's.
+
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use aish_proto::id::ConfirmId;
+
+use super::mode;
+use super::screen::Screen;
+use crate::attach::ui::Input;
+use crate::editor::{Draft, Place};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// The keyboard may be in the middle of handing over a key.
+const HUSHED_WITHIN: Duration = Duration::from_secs(1);
+
+/// Arguments that are to be edited, and the question that they belong to.
+#[derive(Debug)]
+pub(super) struct Errand {
+    pub(super) question: ConfirmId,
+    pub(super) draft: Draft,
+}
+
+/// Runs it, on the editor's thread. Fails when nobody listens any more.
+pub(super) fn run(errand: &Errand, screen: &Screen) -> Result<(), ()> {
+    screen.hush.hush();
+    mode::give_back();
+    let edited = match mode::terminal() {
+        Ok(terminal) => errand.draft.edit(&Place::TypedAt(terminal)),
+        Err(error) => Err(Failure::new(
+            Exit::FAILED,
+            format!("cannot lend the terminal: {error}"),
+        )),
+    };
+    mode::take_again();
+    screen.hush.listen();
+    screen.resumed();
+    screen
+        .inputs
+        .blocking_send(Input::Edited(errand.question, edited))
+        .map_err(drop)
+}
+
+/// Whether the keyboard is read.
+#[derive(Debug)]
+pub(super) struct Hush {
+    state: Mutex<State>,
+    changed: Condvar,
+    ring: PipeWriter,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Listening,
+    /// The keyboard's thread is told to stop reading.
+    Hushing,
+    Hushed,
+}
+
+impl Hush {
+    /// The other end wakes the keyboard's thread.
+    pub(super) fn new() -> std::io::Result<(Self, PipeReader)> {
+        let (ear, ring) = pipe()?;
+        let hush = Self {
+            state: Mutex::new(State::Listening),
+            changed: Condvar::new(),
+            ring,
+        };
+        Ok((hush, ear))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns when the keyboard is not read any more.
+    fn hush(&self) {
+        let mut state = self.lock();
+        *state = State::Hushing;
+        // A keyboard that has gone reads nothing either.
+        drop((&self.ring).write_all(b"!"));
+        let waited = self
+            .changed
+            .wait_timeout_while(state, HUSHED_WITHIN, |it| *it == State::Hushing);
+        drop(waited);
+    }
+
+    fn listen(&self) {
+        *self.lock() = State::Listening;
+        self.changed.notify_all();
+    }
+
+    /// The keyboard's side: it was woken, and returns when it may read again.
+    pub(super) fn rest(&self, mut ear: &PipeReader) {
+        drop(ear.read(&mut [0; 16]));
+        let mut state = self.lock();
+        if *state == State::Hushing {
+            *state = State::Hushed;
+            self.changed.notify_all();
+        }
+        drop(self.changed.wait_while(state, |it| *it != State::Listening));
+    }
+}

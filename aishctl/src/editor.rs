@@ -1,0 +1,174 @@
+//! The program that somebody edits with, and arguments while they are edited in it. Only a client starts one, with the
+//! environment and the terminal of the person who sits there.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::process::{Command, Stdio};
+
+use serde_json::{Map, Value};
+use tempfile::NamedTempFile;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::surroundings::Surroundings;
+
+/// `ui.editor`, then `$VISUAL`, then `$EDITOR`, then vi. Taken apart into words here; no shell sees it.
+pub fn program(around: &Surroundings, configured: &str) -> Result<Vec<String>, Failure> {
+    let names = ["VISUAL", "EDITOR"];
+    let said = Some(configured).filter(|it| !it.is_empty());
+    let said = said.or_else(|| names.iter().find_map(|it| around.variable(it)));
+    let words = shlex::split(said.unwrap_or("vi")).unwrap_or_default();
+    if words.is_empty() {
+        let message = "ui.editor, VISUAL and EDITOR name no program";
+        return Err(Failure::new(Exit::USAGE, message));
+    }
+    Ok(words)
+}
+
+/// Where the program is seen and typed at.
+#[derive(Debug)]
+pub enum Place {
+    /// Where we are ourselves.
+    Ours,
+    On(File),
+    /// Typed at there, and seen where our output is.
+    TypedAt(File),
+}
+
+impl Place {
+    /// The terminal of this process, also where our output goes elsewhere.
+    #[must_use]
+    pub fn terminal() -> Self {
+        let open = File::options().read(true).write(true).open("/dev/tty");
+        open.map_or(Self::Ours, Self::On)
+    }
+
+    fn keys(&self) -> io::Result<Stdio> {
+        match self {
+            Self::Ours => Ok(Stdio::inherit()),
+            Self::On(terminal) | Self::TypedAt(terminal) => Ok(terminal.try_clone()?.into()),
+        }
+    }
+
+    fn screen(&self) -> io::Result<Stdio> {
+        match self {
+            Self::Ours | Self::TypedAt(_) => Ok(Stdio::inherit()),
+            Self::On(terminal) => Ok(terminal.try_clone()?.into()),
+        }
+    }
+}
+
+/// Starts it on a file and waits until it has ended well.
+pub fn run(words: &[String], file: &std::path::Path, at: &Place) -> Result<(), Failure> {
+    let Some((program, args)) = words.split_first() else {
+        return Err(Failure::new(Exit::USAGE, "no editor is named"));
+    };
+    let start = || -> io::Result<_> {
+        let mut command = Command::new(program);
+        command.args(args).arg(file);
+        command.stdin(at.keys()?).stdout(at.screen()?).status()
+    };
+    let status = start().map_err(|error| {
+        Failure::new(Exit::FAILED, format!("cannot start {program}: {error}"))
+            .hint("set VISUAL or EDITOR to a program that is there")
+    })?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Exit::FAILED,
+        format!("{program} ended with {status}"),
+    ))
+}
+
+/// The arguments of a call in a file that nobody else can read, and that is gone with this value.
+#[derive(Debug)]
+pub struct Draft {
+    file: NamedTempFile,
+    words: Vec<String>,
+}
+
+impl Draft {
+    /// With a member a line, for the program of these words.
+    pub fn new(arguments: &str, words: Vec<String>) -> Result<Self, Failure> {
+        let cannot = |error: io::Error| {
+            Failure::new(Exit::FAILED, format!("cannot edit the arguments: {error}"))
+        };
+        let value: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let text = serde_json::to_string_pretty(&value).unwrap_or_default() + "\n";
+        let mut file = tempfile::Builder::new()
+            .prefix("aish-arguments-")
+            .suffix(".json")
+            .tempfile()
+            .map_err(cannot)?;
+        file.write_all(text.as_bytes()).map_err(cannot)?;
+        Ok(Self { file, words })
+    }
+
+    /// Has them edited, and gives them back on one line. What is no JSON object any more is refused.
+    pub fn edit(&self, at: &Place) -> Result<String, Failure> {
+        run(&self.words, self.file.path(), at)?;
+        let text = std::fs::read_to_string(self.file.path()).map_err(|error| {
+            Failure::new(Exit::FAILED, format!("cannot read the arguments: {error}"))
+        })?;
+        one_object(&text)
+    }
+}
+
+/// Arguments as somebody typed them, in the form of a call's.
+pub fn one_object(text: &str) -> Result<String, Failure> {
+    let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+        Failure::new(
+            Exit::USAGE,
+            format!("the arguments are not one JSON object: {error}"),
+        )
+    })?;
+    serde_json::to_string(&object)
+        .map_err(|error| Failure::new(Exit::FAILED, format!("cannot write them: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(script: &str, expected: Result<&str, &str>) {
+        let words = ["sh", "-c", script, "sh"].map(str::to_owned).to_vec();
+        let draft = Draft::new("{\"b\":1,\"a\":\"é\"}", words).unwrap();
+        let edited = draft.edit(&Place::Ours);
+        match (&edited, expected) {
+            (Ok(text), Ok(expected)) => assert_eq!(expected, text),
+            (Err(failure), Err(expected)) => {
+                assert!(failure.message.starts_with(expected), "{failure:?}");
+            }
+            (_, _) => panic!("{edited:?}"),
+        }
+    }
+
+    #[test]
+    fn arguments_are_edited_with_a_member_a_line_and_come_back_on_one() {
+        check("grep -c : \"$1\" | grep -qx 2", Ok("{\"a\":\"é\",\"b\":1}"));
+        check("echo '{\"c\": [ 2 ]}' > \"$1\"", Ok("{\"c\":[2]}"));
+        check(
+            "echo '[2]' > \"$1\"",
+            Err("the arguments are not one JSON object"),
+        );
+        check(
+            "echo > \"$1\"",
+            Err("the arguments are not one JSON object"),
+        );
+        check("exit 1", Err("sh ended with"));
+    }
+
+    #[test]
+    fn the_program_is_words_and_no_shell_line() {
+        let mut around = Surroundings::default();
+        assert_eq!(vec!["vi"], program(&around, "").unwrap());
+        around.variables.insert("EDITOR".into(), "code -w".into());
+        assert_eq!(vec!["code", "-w"], program(&around, "").unwrap());
+        around.variables.insert("VISUAL".into(), "emacs".into());
+        assert_eq!(vec!["emacs"], program(&around, "").unwrap());
+        assert_eq!(vec!["my ed", "x"], program(&around, "'my ed' x").unwrap());
+        assert!(program(&around, "'").is_err());
+    }
+}
