@@ -263,7 +263,9 @@ mod tests {
                 Entry::Notification => "notification".to_owned(),
                 Entry::Bad(id, error) => {
                     assert!(sent(line, id));
-                    assert_eq!(INVALID_REQUEST_CODE, error.code());
+                    // In a batch, a member may have a text that cannot be read (half a surrogate pair).
+                    let unread = error.code() == PARSE_ERROR_CODE && *id == Id::Null;
+                    assert!(unread || error.code() == INVALID_REQUEST_CODE, "{error}");
                     format!("bad {}", *id == Id::Null)
                 }
             };
