@@ -233,10 +233,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let serving = listen::listen(server.clone(), listener);
     let working = async {
         let ((), ()) = tokio::join!(serving, stop::in_order(&server, &stops, signals));
-        let gone = tokio::time::timeout(CHILDREN_WAIT, children.gone()).await;
-        if gone.is_err() {
-            tracing::warn!("children are still ending; their keepers go on without us");
-        }
+        wait_for(&children).await;
     };
     tokio::select! {
         () = working => {}
@@ -247,6 +244,14 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let _panicked = tokio::task::spawn_blocking(move || store.close()).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Until the children are gone, but not for ever.
+async fn wait_for(children: &Children) {
+    let gone = tokio::time::timeout(CHILDREN_WAIT, children.gone()).await;
+    if gone.is_err() {
+        tracing::warn!("children are still ending; their keepers go on without us");
+    }
 }
 
 /// What only one daemon can have.

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use aishd::core::access::Access;
 use aishd::core::catalog::Catalog;
+use aishd::core::constraints::Constraints;
 use aishd::core::mcp::tool::{Mirroring, read};
 use aishd::core::policy::{Grants, Pattern, Patterns, Policy, ProviderRule, Question, decide};
-use aishd::core::tool::{Reach, Tool};
+use aishd::core::tool::{Network, Reach, Tool};
 use aishd::core::tool_name::ToolName;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Rules of each kind: denials, automatic approvals, levels and grants are ten thousand together.
 const RULES: usize = 2_500;
@@ -34,7 +35,7 @@ fn name(at: usize) -> String {
 
 /// As servers send it: a description of some lines, a schema with a dozen properties.
 fn sent(at: usize) -> Value {
-    let properties: serde_json::Map<String, Value> = (0..12)
+    let properties: Map<String, Value> = (0..12)
         .map(|it| {
             let described =
                 json!({"type": "string", "description": "What it is for, in one sentence."});
@@ -61,6 +62,7 @@ fn tool(at: usize) -> Tool {
         needs: Access::Read,
         reads_only: at.is_multiple_of(2),
         reach: Reach::World,
+        network: Network::Stays,
     }
 }
 
@@ -112,9 +114,12 @@ fn main() {
     let tools: Vec<Arc<Tool>> = (0..TOOLS).map(|it| Arc::new(tool(it))).collect();
     let (policy, grants) = (policy(), grants(&tools));
     let nothing = Patterns::default();
+    let (arguments, constraints) = (Map::new(), Constraints::default());
     let times = (0..ROUNDS).map(|round| {
         let question = Question {
             tool: &tools[round % TOOLS],
+            arguments: &arguments,
+            constraints: &constraints,
             grants: &grants,
             turn: &nothing,
             client: &nothing,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use aish_proto::id::{ConversationId, TurnId};
 use aishd::clock;
+use aishd::core::constraints::Constraints;
 use aishd::core::event::{Event, Key, Origin, Record, Source, Stop};
 use aishd::core::state::State;
 use aishd::store::{Commit, Store};
@@ -32,6 +33,7 @@ async fn conversation(store: &Store, turns: usize) -> anyhow::Result<Conversatio
         model: None,
         cwd: "/".to_owned(),
         forked_from: None,
+        constraints: Constraints::default(),
     };
     let mut events = vec![(None, created)];
     for at in 0..turns {
