@@ -77,7 +77,12 @@ fn json_of_a_cancelled_turn_has_what_came() {
     gate.text("so far");
     gate.wait_written();
     let client = world.client();
-    let open = client.done::<List>(ListParams::default()).conversations;
+    let mut open = vec![];
+    // The question may be at the model before it is on disk, and nobody sees it sooner than that.
+    until_true("the conversation in the list", || {
+        open = client.done::<List>(ListParams::default()).conversations;
+        !open.is_empty()
+    });
     let mut follow = client.attach(open[0].id, Since::Start);
     // As a delta, or in the snapshot of who comes later.
     follow.until(|it| it.data.to_string().contains("so far"));
