@@ -1,16 +1,23 @@
 //! `aishctl` is a small program for plain questions, and becomes `aish` beside it for everything else.
 
-use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use aish_testkit::{Answer, Upstream, World, built};
+
+/// By a process of its own: a child that another test starts meanwhile would hold our file open for writing, and
+/// such a file cannot be started.
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").args([from, to]).status().unwrap();
+    assert!(copied.success());
+}
 
 /// A folder that has nothing but `aishctl`.
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let alone = folder.path().join("aishctl");
-    fs::copy(built("aishctl"), &alone).unwrap();
+    copy(&built("aishctl"), &alone);
     (folder, alone)
 }
 
@@ -36,7 +43,7 @@ fn a_question_to_a_pipe_needs_no_other_program_and_everything_else_says_which_is
         assert!(said.contains("hint: "), "{args:?}: {said}");
     }
 
-    fs::copy(built("aish"), folder.path().join("aish")).unwrap();
+    copy(&built("aish"), &folder.path().join("aish"));
     let listed = world.program(&alone, &["conv", "ls"]).run().ok();
     assert!(listed.out().contains("how are you?"), "{}", listed.out());
     let help = world.program(&alone, &["--help"]).run().ok();
