@@ -29,8 +29,16 @@ struct Point {
     goes_on: bool,
 }
 
+/// At the passing of the first call, and at that of the second.
 #[track_caller]
-fn check(point: &Point) {
+fn check(name: &'static str, goes_on: bool) {
+    for nth in [1, 2] {
+        check_at(&Point { name, nth, goes_on });
+    }
+}
+
+#[track_caller]
+fn check_at(point: &Point) {
     for _ in 0..kills() {
         let Scene {
             upstream,
@@ -152,92 +160,32 @@ fn every_call_has_one_reply(events: &[Envelope]) {
 
 #[test]
 fn before_a_question_is_stored() {
-    let name = "confirm.before_store";
-    check(&Point {
-        name,
-        nth: 1,
-        goes_on: false,
-    });
-    check(&Point {
-        name,
-        nth: 2,
-        goes_on: false,
-    });
+    check("confirm.before_store", false);
 }
 
 #[test]
 fn after_a_question_is_stored() {
-    let name = "confirm.after_store";
-    check(&Point {
-        name,
-        nth: 1,
-        goes_on: true,
-    });
-    check(&Point {
-        name,
-        nth: 2,
-        goes_on: true,
-    });
+    check("confirm.after_store", true);
 }
 
 #[test]
 fn after_an_answer_is_stored() {
-    let name = "confirm.after_answer_store";
-    check(&Point {
-        name,
-        nth: 1,
-        goes_on: false,
-    });
-    check(&Point {
-        name,
-        nth: 2,
-        goes_on: false,
-    });
+    check("confirm.after_answer_store", false);
 }
 
 #[test]
 fn before_the_mark_that_a_call_started() {
-    let name = "tool.before_start_mark";
-    check(&Point {
-        name,
-        nth: 1,
-        goes_on: false,
-    });
-    check(&Point {
-        name,
-        nth: 2,
-        goes_on: false,
-    });
+    check("tool.before_start_mark", false);
 }
 
 #[test]
 fn after_the_mark_that_a_call_started() {
-    let name = "tool.after_start_mark";
-    check(&Point {
-        name,
-        nth: 1,
-        goes_on: false,
-    });
-    check(&Point {
-        name,
-        nth: 2,
-        goes_on: false,
-    });
+    check("tool.after_start_mark", false);
 }
 
 #[test]
 fn after_a_result_is_stored() {
-    let name = "tool.after_result";
-    check(&Point {
-        name,
-        nth: 1,
-        goes_on: false,
-    });
-    check(&Point {
-        name,
-        nth: 2,
-        goes_on: false,
-    });
+    check("tool.after_result", false);
 }
 
 /// G6: also where it was shown long ago, and nobody is attached any more.
