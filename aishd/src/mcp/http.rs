@@ -119,9 +119,15 @@ impl Http {
         }
     }
 
-    /// Reads the stream beside the questions to its end.
-    pub(super) async fn listen(&self, place: &mut Place) -> Result<Listened, Failure> {
-        let response = self.send(self.get(place)).await?;
+    /// Reads the stream beside the questions to its end. Tells when the server has answered, whatever it said.
+    pub(super) async fn listen(
+        &self,
+        place: &mut Place,
+        answered: impl FnOnce(),
+    ) -> Result<Listened, Failure> {
+        let response = self.send(self.get(place)).await;
+        answered();
+        let response = response?;
         if !response.status().is_success() || Kind::of(&response) != Kind::Events {
             return Ok(Listened::Refused);
         }

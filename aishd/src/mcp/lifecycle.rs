@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,8 @@ use crate::core::mcp::tool::{self, Listed, Mirroring};
 
 /// How long a server may think about whether it knows the newest revision (design/mcp, 2, row 5).
 const PROBE: Duration = Duration::from_secs(3);
+/// How long a session waits for the stream beside its questions.
+const BESIDE: Duration = Duration::from_secs(1);
 /// A server need not hear that we leave.
 const GOODBYE: Duration = Duration::from_secs(1);
 const MAX_INSTRUCTIONS_CHARS: usize = 4000;
@@ -389,7 +392,11 @@ async fn finish(opened: Opened, means: Means<'_>, started: Instant) -> Result<Li
     listed.remarks = remarks;
     match peer.era {
         Era::Session => {
-            pumps.spawn(listen::beside(peer.link.clone()));
+            let (tell, open) = oneshot::channel();
+            pumps.spawn(listen::beside(peer.link.clone(), tell));
+            // What a server says during the first call arrives only where the stream is open by then. One that does
+            // not even refuse it is not waited for.
+            let _in_time = tokio::time::timeout(BESIDE, open).await;
         }
         Era::Stateless => {
             pumps.spawn(listen::subscribed(peer.clone(), about.offers));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, json};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::error::Broken;
@@ -19,16 +20,24 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Longer than any daemon lives; the question ends with its session.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The stream beside the questions, without which the usual servers' own requests never arrive.
-pub(super) async fn beside(link: Arc<Link>) {
+/// The stream beside the questions, without which the usual servers' own requests never arrive. Tells when it is open,
+/// or will not be.
+pub(super) async fn beside(link: Arc<Link>, open: oneshot::Sender<()>) {
     let Link::Http(http) = &*link else { return };
     if !http.has_session() {
         return;
     }
     let mut place = Place::default();
     let mut pause = SHORTEST;
+    let mut open = Some(open);
     loop {
-        pause = match http.listen(&mut place).await {
+        let told = || {
+            if let Some(open) = open.take() {
+                // A session that does not wait for it any more is of no matter.
+                let _late = open.send(());
+            }
+        };
+        pause = match http.listen(&mut place, told).await {
             Ok(Listened::Refused) => return,
             Ok(Listened::Ended { fruitful: true }) => SHORTEST,
             Ok(Listened::Ended { fruitful: false }) | Err(_) => (pause * 2).min(LONGEST),

@@ -317,9 +317,9 @@ def changing(handler, message):
 
 
 def changing_get(handler):
-    handler.stream()
-    handler.event("", ident="1")
     with LOCK:
+        handler.stream()
+        handler.event("", ident="1")
         STATE["streams"].append(handler)
     time.sleep(600)
 
