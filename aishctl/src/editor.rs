@@ -31,8 +31,10 @@ pub enum Place {
     /// Where we are ourselves.
     Ours,
     On(File),
-    /// Typed at there, and seen where our output is.
-    TypedAt(File),
+    Between {
+        keys: File,
+        screen: File,
+    },
 }
 
 impl Place {
@@ -46,14 +48,19 @@ impl Place {
     fn keys(&self) -> io::Result<Stdio> {
         match self {
             Self::Ours => Ok(Stdio::inherit()),
-            Self::On(terminal) | Self::TypedAt(terminal) => Ok(terminal.try_clone()?.into()),
+            Self::On(terminal) | Self::Between { keys: terminal, .. } => {
+                Ok(terminal.try_clone()?.into())
+            }
         }
     }
 
     fn screen(&self) -> io::Result<Stdio> {
         match self {
-            Self::Ours | Self::TypedAt(_) => Ok(Stdio::inherit()),
-            Self::On(terminal) => Ok(terminal.try_clone()?.into()),
+            Self::Ours => Ok(Stdio::inherit()),
+            Self::On(terminal)
+            | Self::Between {
+                screen: terminal, ..
+            } => Ok(terminal.try_clone()?.into()),
         }
     }
 }

@@ -198,7 +198,16 @@ fn an_editor_that_fails_changes_nothing() {
     screen.key("what time is it?\r");
     wait_asked(&screen, "c1", "aish__time");
     screen.key("e\r");
-    screen.wait_for("[aish] false ended with exit status: 1");
+    screen.wait_rows("the question, again below what is said", |rows| {
+        let said = rows
+            .iter()
+            .position(|it| it == "[aish] false ended with exit status: 1");
+        said.is_some_and(|at| {
+            rows[at..]
+                .iter()
+                .any(|it| it.contains("Alt-y or Alt-n any time"))
+        })
+    });
     wait_asked(&screen, "c1", "aish__time");
     screen.key("half a line\u{1b}n");
     screen.wait_for("c1 denied by ");

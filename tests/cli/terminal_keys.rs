@@ -90,6 +90,26 @@ fn a_stopped_terminal_catches_up() {
     });
 }
 
+/// The line is drawn by the window and not by the editor, so the key that empties the screen is the window's as well.
+#[test]
+fn ctrl_l_empties_the_screen_and_keeps_the_line() {
+    let (upstream, world, _daemon) = world();
+    let mut screen = open(&world, 80, 24);
+    upstream.answer(Answer::text("an answer"));
+    screen.key("a question\r");
+    screen.wait_for("an answer");
+    screen.key("half typed\u{1b}[D");
+    wait_typed(&screen, "half typed");
+    screen.key("\u{c}");
+    screen.wait_rows("nothing but the line", |rows| {
+        rows.len() <= 24
+            && rows.last().is_some_and(|it| it.ends_with("○ half typed"))
+            && rows.iter().filter(|it| !it.is_empty()).count() == 1
+    });
+    screen.key("X");
+    wait_typed(&screen, "half typeXd");
+}
+
 /// Ctrl-Z gives the terminal to the shell; on `fg` the line is there again, and what was missed.
 #[test]
 fn a_stopped_job_comes_back_with_its_line_and_what_was_missed() {
@@ -340,25 +360,31 @@ fn plain_glyphs_are_there_for_who_wants_them() {
 fn twenty_pastes_in_one_line_are_whole_in_the_question_and_no_mark_is_remembered() {
     let (upstream, world, _daemon) = world();
     let mut screen = open(&world, 80, 24);
+    upstream.answer(Answer::text("that is all"));
     screen.key("before\r");
-    drop(upstream.wait_requests(1));
+    screen.wait_for("that is all");
     let texts: Vec<String> = (0..20)
         .map(|it| format!("row of paste {it}\n").repeat(40))
         .collect();
     for text in &texts {
         screen.key(&format!("\u{1b}[200~{text}\u{1b}[201~"));
     }
+    upstream.answer(Answer::text("that is long"));
     screen.key("\r");
     let asked = upstream.wait_requests(2).question();
     assert_eq!(texts.concat().trim_end(), asked);
+    // While it runs, Ctrl-C is for the turn.
+    screen.wait_for("that is long");
     screen.wait_line("proj · test ○");
     screen.key("\u{1b}[A");
     wait_typed(&screen, "before");
     // A short one comes back as its text.
     let short = "a row\n".repeat(20);
+    upstream.answer(Answer::text("that is short"));
     screen.key(&format!("\u{3}\u{1b}[200~{short}\u{1b}[201~end\r"));
     let whole = format!("{short}end");
     assert_eq!(whole, upstream.wait_requests(3).question());
+    screen.wait_for("that is short");
     screen.wait_line("proj · test ○");
     screen.key("\u{1b}[A!\r");
     assert_eq!(whole + "!", upstream.wait_requests(4).question());

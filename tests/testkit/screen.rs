@@ -1,6 +1,8 @@
 //! A program on a terminal with a screen: what a person would type goes in, and what he would see comes out of an
 //! emulator, as rows.
 
+mod cut;
+
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
@@ -15,6 +17,7 @@ use rustix::process::{Signal, kill_process};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use vt100::Parser;
 
+use self::cut::Cut;
 use crate::process::{code_of, pid_of};
 use crate::pty;
 use crate::wait::{PATIENCE, left, until};
@@ -38,11 +41,18 @@ struct Seen {
 
 struct State {
     emulator: Parser,
+    cut: Cut,
     /// Everything that was written, for tests that look at bytes.
     bytes: Vec<u8>,
     /// Nobody reads the terminal, as after Ctrl-S.
     stopped: bool,
     ended: bool,
+}
+
+impl State {
+    fn process(&mut self, bytes: &[u8]) {
+        self.cut = cut::process(&mut self.emulator, bytes, self.cut);
+    }
 }
 
 impl std::fmt::Debug for Seen {
@@ -88,6 +98,7 @@ impl Screen {
         let seen = Arc::new(Seen {
             state: Mutex::new(State {
                 emulator: Parser::new(height, width, SCROLLBACK),
+                cut: Cut::Wrapped,
                 bytes: vec![],
                 stopped: false,
                 ended: false,
@@ -332,9 +343,9 @@ fn read_all(mut from: File, seen: Arc<Seen>) {
                 break;
             };
             held.extend(&page[..read]);
-            let whole = whole_characters(&held);
+            let whole = cut::whole(&held);
             let mut state = seen.lock();
-            state.emulator.process(&held[..whole]);
+            state.process(&held[..whole]);
             state.bytes.extend(&page[..read]);
             drop(state);
             held.drain(..whole);
@@ -343,19 +354,6 @@ fn read_all(mut from: File, seen: Arc<Seen>) {
         seen.lock().ended = true;
         seen.changed.notify_all();
     });
-}
-
-/// How much of this is whole: the emulator loses the character after one that comes in two pieces.
-fn whole_characters(bytes: &[u8]) -> usize {
-    let last = bytes.len() - bytes.len().min(3);
-    let begun = bytes[last..]
-        .iter()
-        .rposition(|it| *it >= 0xc0)
-        .map(|it| last + it);
-    match begun {
-        Some(at) if std::str::from_utf8(&bytes[at..]).is_err() => at,
-        Some(_) | None => bytes.len(),
-    }
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use aish_proto::id::ConfirmId;
 use rustix::process::{Signal, kill_current_process_group};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
-use rustyline::{Config, Editor, ExternalPrinter};
+use rustyline::{Config, Editor};
 
 use super::history::{self, History};
-use super::hooks::{Hooks, Room};
+use super::hooks::Hooks;
 use super::pastes::Gone;
 use super::screen::Screen;
 use super::{Keymap, errand, keys, mode};
@@ -23,18 +23,18 @@ pub(super) struct LineEditor {
 }
 
 impl LineEditor {
-    /// An editor of our stdin, and what wakes it.
+    /// An editor of our stdin.
     pub(super) fn new(
         screen: &Arc<Screen>,
         keymap: Keymap,
         history: Option<History>,
-    ) -> io::Result<(Self, impl ExternalPrinter + Send + use<>)> {
+    ) -> io::Result<Self> {
         let config = Config::builder()
             .edit_mode(match keymap {
                 Keymap::Emacs => rustyline::EditMode::Emacs,
                 Keymap::Vi => rustyline::EditMode::Vi,
             })
-            // The hooks are asked only where colours are on; they know better whether any are wanted.
+            // The hooks are asked only where colours are on.
             .color_mode(rustyline::ColorMode::Forced)
             .completion_type(rustyline::CompletionType::Circular)
             .bell_style(rustyline::config::BellStyle::None)
@@ -54,24 +54,19 @@ impl LineEditor {
         for line in history.iter().flat_map(History::load) {
             drop(editor.add_history_entry(line));
         }
-        let printer = editor.create_external_printer().map_err(io::Error::other)?;
-        Ok((
-            Self {
-                editor,
-                screen: Arc::clone(screen),
-                history,
-            },
-            printer,
-        ))
+        Ok(Self {
+            editor,
+            screen: Arc::clone(screen),
+            history,
+        })
     }
 
     /// Reads lines until nobody wants any.
     pub(super) fn run(mut self) {
         let mut begun = (String::new(), String::new());
         loop {
-            let room = Room::of(self.screen.begin_line(), &self.screen);
             let (left, right) = std::mem::take(&mut begun);
-            let read = self.editor.readline_with_initial(&room, (&left, &right));
+            let read = self.editor.readline_with_initial("", (&left, &right));
             let (suspended, answers) = self.screen.end_line();
             match (read, suspended) {
                 (Ok(line), _) => match self.screen.unfold(&keys::joined(&line)) {
@@ -136,14 +131,11 @@ impl Drop for LineEditor {
     }
 }
 
-/// Wakes the editor whenever there is something to draw, but not for every row of a burst.
-pub(super) fn print(screen: &Screen, mut printer: impl ExternalPrinter) {
-    // It ends in a line feed, else the editor adds one: up and down again is where the prompt was.
-    const WAKE: &str = "\u{1b}[A\n";
-    while screen
-        .wake_when_due(|| printer.print(WAKE.to_owned()))
-        .is_ok()
-    {
+/// Draws whenever there is something, but not for every row of a burst. Ends with the process.
+pub(super) fn print(screen: &Screen) -> ! {
+    loop {
+        screen.wait_due();
+        screen.draw();
         std::thread::sleep(super::BATCH);
     }
 }

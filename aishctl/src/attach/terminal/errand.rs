@@ -28,8 +28,9 @@ pub(super) struct Errand {
 pub(super) fn run(errand: &Errand, screen: &Screen) -> Result<(), ()> {
     screen.hush.hush();
     mode::give_back();
-    let edited = match mode::terminal() {
-        Ok(terminal) => errand.draft.edit(&Place::TypedAt(terminal)),
+    let lent = mode::terminal().and_then(|keys| Ok((keys, screen.terminal()?)));
+    let edited = match lent {
+        Ok((keys, screen)) => errand.draft.edit(&Place::Between { keys, screen }),
         Err(error) => Err(Failure::new(
             Exit::FAILED,
             format!("cannot lend the terminal: {error}"),

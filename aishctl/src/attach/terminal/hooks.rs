@@ -1,4 +1,4 @@
-//! Where the editor asks us: what stands before the line, what Tab gives.
+//! Where the editor asks us what Tab gives, and tells what the line is.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use rustyline::completion::Completer;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
-use rustyline::{Context, Helper, Prompt};
+use rustyline::{Context, Helper};
 
 use super::completion;
 use super::screen::Screen;
@@ -24,28 +24,29 @@ impl Validator for Hooks {}
 impl Hinter for Hooks {
     type Hint = String;
 
-    fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
-        self.screen.key(line);
+    fn hint(&self, _: &str, _: usize, _: &Context<'_>) -> Option<String> {
         None
     }
 }
 
+/// What the editor writes goes nowhere; it is only asked what it would.
 impl Highlighter for Hooks {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
         &'s self,
         prompt: &'p str,
         default: bool,
     ) -> Cow<'b, str> {
-        Cow::Owned(self.screen.draw(prompt, default))
+        self.screen.prompted((!default).then_some(prompt));
+        Cow::Borrowed("")
     }
 
-    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
-        self.screen.broken(line)
+    fn highlight<'l>(&self, line: &'l str, cursor: usize) -> Cow<'l, str> {
+        self.screen.typed(line, cursor);
+        Cow::Borrowed("")
     }
 
-    /// Always: every key draws the line anew, so a drawing without a key before it is the one that a wake asked for.
-    fn highlight_char(&self, line: &str, _: usize, _: CmdKind) -> bool {
-        self.screen.key(line);
+    /// Always: every key draws the line anew.
+    fn highlight_char(&self, _: &str, _: usize, _: CmdKind) -> bool {
         true
     }
 }
@@ -64,32 +65,5 @@ impl Completer for Hooks {
             return Ok((at, Vec::new()));
         }
         Ok(completion::complete(typed, &self.screen.names()))
-    }
-}
-
-/// The place that the prompt takes; what stands in it is drawn by the hooks.
-pub(super) struct Room {
-    blank: String,
-    screen: Arc<Screen>,
-}
-
-impl Room {
-    pub(super) fn of(columns: usize, screen: &Arc<Screen>) -> Self {
-        Self {
-            blank: " ".repeat(columns),
-            screen: Arc::clone(screen),
-        }
-    }
-}
-
-impl Prompt for Room {
-    /// Read when the editor lays the line out anew: at its beginning, and when it has heard of a new size.
-    fn raw(&self) -> &str {
-        self.screen.laid_out();
-        &self.blank
-    }
-
-    fn styled(&self) -> &str {
-        &self.blank
     }
 }

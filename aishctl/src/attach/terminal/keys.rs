@@ -1,4 +1,5 @@
-//! The keys that are ours: Enter, Ctrl-C, Ctrl-D, Ctrl-Z, and Alt-y and Alt-n at a question (spec 80, 2.5, 3.4). All others are the editor's.
+//! The keys that are ours: Enter, Ctrl-C, Ctrl-D, Ctrl-Z, Ctrl-L, and Alt-y and Alt-n at a question (spec 80, 2.5, 3.4).
+//! All others are the editor's.
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ enum Key {
     Interrupt,
     End,
     Suspend,
+    Clear,
     Answer(Yes),
 }
 
@@ -39,6 +41,7 @@ pub(super) fn bindings(screen: &Arc<Screen>) -> Vec<(KeyEvent, EventHandler)> {
         (KeyEvent::ctrl('C'), bound(Key::Interrupt)),
         (KeyEvent::ctrl('D'), bound(Key::End)),
         (KeyEvent::ctrl('Z'), bound(Key::Suspend)),
+        (KeyEvent::ctrl('L'), bound(Key::Clear)),
         (KeyEvent::alt('y'), bound(Key::Answer(Yes::Yes))),
         (KeyEvent::alt('n'), bound(Key::Answer(Yes::No))),
         // The editor would take it for Ctrl-C, and give up the line.
@@ -67,10 +70,7 @@ impl ConditionalEventHandler for Bound {
         match self.key {
             Key::Enter => Some(self.enter(line, at)),
             Key::Interrupt => Some(self.interrupt(line)),
-            Key::End if line.is_empty() => {
-                self.screen.leave_line();
-                Some(Cmd::EndOfFile)
-            }
+            Key::End if line.is_empty() => Some(Cmd::EndOfFile),
             // It deletes a character, unless the editor is as vi: there it would send the line.
             Key::End => (context.mode() == EditMode::Vi).then_some(Cmd::Noop),
             // Where nothing is asked, these are the editor's.
@@ -78,6 +78,10 @@ impl ConditionalEventHandler for Bound {
                 drop(self.screen.inputs.try_send(Input::Answer(question, yes)));
                 Cmd::Noop
             }),
+            Key::Clear => {
+                self.screen.clear();
+                Some(Cmd::Noop)
+            }
             Key::Suspend => {
                 let (left, right) = line.split_at(at);
                 self.screen.suspend_line(Suspended {
@@ -96,10 +100,7 @@ impl Bound {
             Ending::Empty => Cmd::Noop,
             Ending::OpenFence => Cmd::Newline,
             Ending::Continued if at == line.len() => Cmd::Newline,
-            Ending::Continued | Ending::Whole => {
-                self.screen.leave_line();
-                Cmd::AcceptLine
-            }
+            Ending::Continued | Ending::Whole => Cmd::AcceptLine,
         }
     }
 

@@ -1,6 +1,7 @@
-//! A window on a terminal: a line editor below, rows above it, and neither ever in the other. Four threads meet in
-//! `screen`: the window's own, the editor's, the printer's that wakes the editor, and the keyboard's.
+//! A window on a terminal: a line below, rows above it, and neither ever in the other. Four threads meet in `screen`:
+//! the window's own, the editor's, the printer's that draws what comes without a key, and the keyboard's.
 
+mod canvas;
 mod completion;
 mod editor;
 mod errand;
@@ -17,6 +18,7 @@ mod screen;
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -24,6 +26,7 @@ use std::time::Duration;
 
 use aish_proto::config::NotifyMethod;
 use aish_proto::id::ConfirmId;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use self::errand::Errand;
@@ -69,6 +72,7 @@ pub(crate) struct Terminal {
     title: (String, usize),
     /// What starts once there is a prompt to show.
     editor: Option<Threads>,
+    resizes: Signal,
 }
 
 /// What is done on threads of their own; they end with the process.
@@ -88,18 +92,22 @@ impl Terminal {
     pub(crate) fn open(state_directory: Option<&Path>, look: Look) -> io::Result<Self> {
         let (sender, inputs) = mpsc::channel(INPUTS);
         let (hush, ear) = errand::Hush::new()?;
-        let screen = Screen::new(sender, look, hush);
+        let resizes = signal(SignalKind::window_change())?;
         let tty = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+        let out = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+        let screen = Screen::new(out.try_clone()?, sender, look, hush);
         let (keys, editors) = keyboard::editors_terminal()?;
-        rustix::stdio::dup2_stdin(&editors)?;
         let typed = keys.try_clone()?;
         let history = state_directory.map(history::History::at);
-        let made = editor::LineEditor::new(&screen, look.keymap, history)
-            .and_then(|it| mode::take(tty.try_clone()?).map(|()| it));
-        let (editor, printer) = match made {
+        let made = mode::take(tty.try_clone()?, &out)
+            .and_then(|()| give_away(&editors))
+            .and_then(|()| editor::LineEditor::new(&screen, look.keymap, history));
+        let editor = match made {
             Ok(made) => made,
             Err(error) => {
+                mode::give_back();
                 rustix::stdio::dup2_stdin(&tty)?;
+                rustix::stdio::dup2_stdout(&out)?;
                 return Err(error);
             }
         };
@@ -116,10 +124,19 @@ impl Terminal {
             title: (String::new(), 0),
             editor: Some(Threads {
                 edit: Box::new(move || editor.run()),
-                print: Box::new(move || editor::print(&woken, printer)),
+                print: Box::new(move || editor::print(&woken)),
             }),
+            resizes,
         })
     }
+}
+
+/// The editor reads our stdin and writes to our stdout: it gets a terminal of its own to read, and writes to nobody.
+fn give_away(editors: &OwnedFd) -> io::Result<()> {
+    let nobody = File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(editors)?;
+    rustix::stdio::dup2_stdout(&nobody)?;
+    Ok(())
 }
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
@@ -133,9 +150,14 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
 impl Ui for Terminal {
     async fn next(&mut self) -> Result<Input, Failure> {
         let full = !self.screen.has_room();
-        tokio::select! {
-            input = self.inputs.recv() => input.ok_or_else(|| Failure::new(Exit::FAILED, "the line editor ended")),
-            () = self.screen.room.notified(), if full => Ok(Input::Room),
+        loop {
+            tokio::select! {
+                input = self.inputs.recv() => {
+                    return input.ok_or_else(|| Failure::new(Exit::FAILED, "the line editor ended"));
+                }
+                () = self.screen.room.notified(), if full => return Ok(Input::Room),
+                Some(()) = self.resizes.recv() => self.screen.resized(),
+            }
         }
     }
 
@@ -201,16 +223,13 @@ impl Ui for Terminal {
     }
 
     fn columns(&self) -> Option<usize> {
-        Some(screen::size().0)
+        Some(self.screen.size().0)
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        if self.screen.is_editing() {
-            mode::say(b"\x1b[0m\r\n\x1b[J");
-        }
-        mode::say(self.screen.take_rows().as_bytes());
+        mode::say(self.screen.close().as_bytes());
         let (named, waiting) = &self.title;
         mode::say(ring::title(named, *waiting, 0, self.rings).as_bytes());
         mode::give_back();

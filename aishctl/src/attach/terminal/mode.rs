@@ -32,10 +32,10 @@ fn lock() -> MutexGuard<'static, Option<Before>> {
 }
 
 /// Takes the terminal; [`give_back`] undoes it.
-pub(super) fn take(tty: OwnedFd) -> io::Result<()> {
+pub(super) fn take(tty: OwnedFd, out: &OwnedFd) -> io::Result<()> {
     let modes = tcgetattr(&tty)?;
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let name = ttyname(rustix::stdio::stdout(), Vec::new()).ok();
+    let name = ttyname(out, Vec::new()).ok();
     let out = name.and_then(|it| open(it.as_c_str(), flags, Mode::empty()).ok());
     *lock() = Some(Before { tty, modes, out });
     HOOK.call_once(|| {

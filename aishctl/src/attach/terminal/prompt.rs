@@ -1,9 +1,9 @@
-//! What stands before the line being typed: `proj · deep ● `. Its width is fixed while a line is edited, because
-//! the editor has laid the line out behind it.
+//! What stands before the line being typed: `proj · deep ● `.
 
 use unicode_width::UnicodeWidthChar as _;
 
 use super::Glyphs;
+use super::layout::columns_of;
 use crate::attach::ui::{Head, State};
 use crate::safe;
 
@@ -70,11 +70,6 @@ fn glyph(state: State, glyphs: Glyphs) -> (char, &'static str) {
         Glyphs::Unicode => (unicode, style),
         Glyphs::Plain => (plain, style),
     }
-}
-
-/// As the editor counts: each character for itself.
-fn columns_of(text: &str) -> usize {
-    text.chars().map(|it| it.width().unwrap_or(0)).sum()
 }
 
 #[cfg(test)]

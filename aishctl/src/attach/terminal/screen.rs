@@ -1,16 +1,18 @@
-//! What the editor's thread and the rest of the program share: rows that wait to be shown, the prompt, and where
-//! the editor is. Only the editor's thread ever writes to the terminal. It does so when it draws its line: the
-//! cursor stands at the beginning of the prompt's cleared row then, so rows and after them the prompt are one write,
-//! and no row can get into the line. The printer only wakes the editor to draw.
+//! What the threads of one terminal share: rows that wait to be shown, the line as it is typed, and what stands on the
+//! screen. The editor turns keys into a line and draws nothing; every drawing is made and written here, one after the
+//! other, rows and below them the line in one write. So no row can get into the line.
 
-use std::borrow::Cow;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use aish_proto::id::ConfirmId;
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{Notify, mpsc};
 
+use super::canvas::{self, Size, Standing};
 use super::errand::{Errand, Hush};
 use super::frame::Frame;
 use super::pastes::{self, Gone, Pastes};
@@ -19,23 +21,16 @@ use crate::attach::attention::{Focus, Looked};
 use crate::attach::look::Look;
 use crate::attach::ui::{Head, Input, Names, State};
 use crate::notice;
+use crate::safe;
 
 /// Rows that wait, in bytes. A terminal that shows nothing (Ctrl-S) stops the window here, and so the daemon.
 const ROWS_BYTES: usize = 256 << 10;
 /// How long Tab waits for the names of today.
 const NAMES_WITHIN: Duration = Duration::from_millis(100);
+/// A drawing that takes longer at the end is one on a terminal that is stopped.
+const CLOSED_WITHIN: Duration = Duration::from_millis(100);
 /// How long a stop may take to come.
 const STOPPED_WITHIN: Duration = Duration::from_millis(300);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// Between two lines, or before the first.
-    Away,
-    /// The prompt is on the screen and keys are read.
-    Editing,
-    /// A key ended the line; what wakes the editor now would be written into it.
-    Leaving,
-}
 
 /// Why the editor gave up a line that was not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,25 +39,31 @@ pub(super) struct Suspended {
     pub(super) right: String,
 }
 
+/// The line that is being typed.
+#[derive(Debug)]
+struct Typed {
+    /// What the editor itself asks, as when it searches.
+    search: Option<String>,
+    text: String,
+    cursor: usize,
+}
+
 #[derive(Debug)]
 struct Shared {
     rows: String,
     head: Head,
-    /// Of the prompt, while this line is edited.
-    width: usize,
-    phase: Phase,
-    /// A wake is on its way to the editor.
-    rung: bool,
-    /// A key was pressed since the last drawing: that one is not the wake's.
-    keyed: bool,
-    /// The prompt on the screen is not that of now.
+    /// None between two lines, and before the first.
+    line: Option<Typed>,
+    /// What the editor said last of its prompt.
+    search: Option<String>,
+    /// What stands on the screen is not as it would be drawn now.
     stale: bool,
-    /// The line is higher than the screen: drawing above it would leave pieces of it behind.
-    tall: bool,
-    /// Of the terminal, columns and rows.
-    size: (usize, usize),
-    /// What the editor lays its line out for. It hears of a new size a little later than the terminal has it.
-    columns: usize,
+    /// What stands on the screen is not known.
+    lost: bool,
+    /// The screen is to be emptied.
+    cleared: bool,
+    /// The terminal is given back: nothing is drawn any more.
+    over: bool,
     leave_until: Option<Instant>,
     suspended: Option<Suspended>,
     /// The stop that was asked for is over.
@@ -84,6 +85,10 @@ struct Shared {
 /// Shared by the threads of one terminal.
 #[derive(Debug)]
 pub(super) struct Screen {
+    terminal: OwnedFd,
+    /// Held while something is written, so that drawings follow each other; nobody waits for it who must not wait for
+    /// the terminal.
+    standing: Mutex<Standing>,
     shared: Mutex<Shared>,
     changed: Condvar,
     names: Condvar,
@@ -94,19 +99,24 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    pub(super) fn new(inputs: mpsc::Sender<Input>, look: Look, hush: Hush) -> Arc<Self> {
+    pub(super) fn new(
+        terminal: OwnedFd,
+        inputs: mpsc::Sender<Input>,
+        look: Look,
+        hush: Hush,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            terminal,
+            standing: Mutex::default(),
             shared: Mutex::new(Shared {
                 rows: String::new(),
                 head: Head::default(),
-                width: 0,
-                phase: Phase::Away,
-                rung: false,
-                keyed: false,
+                line: None,
+                search: None,
                 stale: false,
-                tall: false,
-                size: size(),
-                columns: 0,
+                lost: false,
+                cleared: false,
+                over: false,
                 leave_until: None,
                 suspended: None,
                 resumed: false,
@@ -186,15 +196,33 @@ impl Screen {
     pub(super) fn resumed(&self) {
         let mut shared = self.lock();
         shared.stale = true;
+        shared.lost = true;
         shared.resumed = true;
         self.changed.notify_all();
     }
 
-    /// What was not drawn.
-    pub(super) fn take_rows(&self) -> String {
+    /// The terminal has another size.
+    pub(super) fn resized(&self) {
+        self.lock().stale = true;
+        self.changed.notify_all();
+    }
+
+    /// The end: what is still to be written. A terminal that is stopped is not waited for.
+    pub(super) fn close(&self) -> String {
+        self.lock().over = true;
+        let standing = self.standing_within(CLOSED_WITHIN);
         let mut shared = self.lock();
-        let bells = std::mem::take(&mut shared.bells);
-        bells + &std::mem::take(&mut shared.rows)
+        let mut left = std::mem::take(&mut shared.bells);
+        let above = shared.take_rows();
+        match (shared.line.take(), standing) {
+            (Some(line), Some(mut standing)) => {
+                let prompt = shared.prompt(&line, self.size(), self.look);
+                left.push_str(&standing.leave(&above, line.behind(&prompt)));
+            }
+            (Some(_), None) => left.push_str(&format!("\u{1b}[0m\r\n\u{1b}[J{above}")),
+            (None, _) => left.push_str(&above),
+        }
+        left
     }
 
     pub(super) fn leave_soon(&self) {
@@ -206,11 +234,6 @@ impl Screen {
         shared.names = names;
         shared.names_came += 1;
         self.names.notify_all();
-    }
-
-    /// The cursor stands in a line that nobody will finish.
-    pub(super) fn is_editing(&self) -> bool {
-        self.lock().phase != Phase::Away
     }
 
     // --- the keyboard's side
@@ -229,46 +252,90 @@ impl Screen {
 
     // --- the printer's side
 
-    /// Waits until there is something to draw and the editor can be woken, then wakes it. The lock is held over
-    /// `wake`, so the editor cannot leave its line meanwhile; there is never more than one wake on its way,
-    /// so `wake` does not block.
-    pub(super) fn wake_when_due<E>(&self, wake: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
-        let mut shared = self
+    /// Waits until there is something to draw beside what keys change.
+    pub(super) fn wait_due(&self) {
+        let waited = self
             .changed
             .wait_while(self.lock(), |it| !it.is_due())
             .unwrap_or_else(PoisonError::into_inner);
-        shared.rung = true;
-        wake()
+        drop(waited);
+    }
+
+    /// Writes what waits, and below it the line. Returns when the terminal has taken it.
+    pub(super) fn draw(&self) {
+        let mut standing = self.standing();
+        let mut shared = self.lock();
+        if shared.line.is_none() || shared.over {
+            return;
+        }
+        let size = self.size();
+        let mut drawn = std::mem::take(&mut shared.bells);
+        if std::mem::take(&mut shared.lost) {
+            standing.forget();
+        }
+        if std::mem::take(&mut shared.cleared) {
+            drawn.push_str(standing.clear());
+        }
+        let above = shared.take_rows();
+        let Some(line) = &shared.line else { return };
+        let prompt = shared.prompt(line, size, self.look);
+        drawn.push_str(&standing.draw(&above, line.behind(&prompt), size));
+        shared.stale = false;
+        drop(shared);
+        if !above.is_empty() {
+            self.room.notify_one();
+        }
+        self.write(&drawn);
     }
 
     // --- the editor's side
 
-    /// A line begins. Gives the columns that its prompt will take to the end.
-    pub(super) fn begin_line(&self) -> usize {
+    /// The editor asks this before the line; nothing when it is the prompt.
+    pub(super) fn prompted(&self, search: Option<&str>) {
+        self.lock().search = search.map(str::to_owned);
+    }
+
+    /// The line is this now, with the cursor before this byte.
+    pub(super) fn typed(&self, text: &str, cursor: usize) {
         let mut shared = self.lock();
-        shared.size = size();
-        shared.columns = shared.size.0;
-        shared.width = prompt::width(&shared.head, self.look.glyphs, shared.columns);
-        shared.phase = Phase::Away;
-        shared.tall = false;
-        shared.suspended = None;
-        shared.width
+        shared.line = Some(Typed {
+            search: shared.search.clone(),
+            text: text.to_owned(),
+            cursor,
+        });
+        shared.frame.line(text, Instant::now());
+        shared.pastes.line(text);
+        drop(shared);
+        self.draw();
     }
 
     /// The line has ended and the editor is back.
     pub(super) fn end_line(&self) -> (Option<Suspended>, Option<ConfirmId>) {
+        let mut standing = self.standing();
         let mut shared = self.lock();
-        shared.phase = Phase::Away;
-        (shared.suspended.take(), shared.frame.end_line())
+        let mut drawn = String::new();
+        if let Some(line) = shared.line.take() {
+            let above = shared.take_rows();
+            let prompt = shared.prompt(&line, self.size(), self.look);
+            drawn = standing.leave(&above, line.behind(&prompt));
+        }
+        let ended = (shared.suspended.take(), shared.frame.end_line());
+        drop(shared);
+        self.room.notify_one();
+        self.write(&drawn);
+        ended
+    }
+
+    /// The screen is emptied, but for the line.
+    pub(super) fn clear(&self) {
+        let mut shared = self.lock();
+        shared.cleared = true;
+        shared.stale = true;
+        self.changed.notify_all();
     }
 
     pub(super) fn errand(&self) -> Option<Errand> {
         self.lock().errand.take()
-    }
-
-    /// A key will end this line.
-    pub(super) fn leave_line(&self) {
-        self.lock().phase = Phase::Leaving;
     }
 
     /// Stops by `stop`, and returns when the program goes on. The stop takes effect a moment after it was asked for,
@@ -284,85 +351,7 @@ impl Screen {
     }
 
     pub(super) fn suspend_line(&self, suspended: Suspended) {
-        let mut shared = self.lock();
-        shared.phase = Phase::Leaving;
-        shared.suspended = Some(suspended);
-    }
-
-    /// A key changed the line or moved in it; it will be drawn again.
-    pub(super) fn key(&self, line: &str) {
-        let mut shared = self.lock();
-        shared.keyed = true;
-        shared.frame.line(line, Instant::now());
-        shared.pastes.line(line);
-        let (columns, rows) = shared.size;
-        shared.tall = shared.width + line.len() > columns
-            && layout::rows(line, shared.width, columns) >= rows;
-    }
-
-    /// What is drawn where the prompt stands: the rows that wait, then the prompt.
-    pub(super) fn draw(&self, prompt: &str, ours: bool) -> String {
-        let mut shared = self.lock();
-        let now = size();
-        let resized = now != std::mem::replace(&mut shared.size, now);
-        if resized {
-            // The editor hears of it by a signal, and not of one that came before it listened.
-            let _gone = kill_process(getpid(), Signal::WINCH);
-        }
-        if !std::mem::take(&mut shared.keyed) {
-            shared.rung = false;
-        }
-        if shared.phase == Phase::Away {
-            shared.phase = Phase::Editing;
-        }
-        let bells = std::mem::take(&mut shared.bells);
-        let mut drawn = String::new();
-        if !shared.rows.is_empty() && !shared.tall {
-            // The prompt is the last thing on the screen: below it there is only what a resize left behind.
-            drawn = format!("\u{1b}[J{}", shared.rows);
-            shared.rows.clear();
-            shared.rows.shrink_to(ROWS_BYTES);
-            shared.frame.drawn(Instant::now());
-            self.room.notify_one();
-        } else if resized {
-            drawn.push_str("\u{1b}[J");
-        }
-        if ours {
-            shared.stale = false;
-            drawn.push_str(&prompt::text(
-                &shared.head,
-                self.look.glyphs,
-                shared.width,
-                self.look.is_colored(),
-            ));
-        } else {
-            drawn.push_str(prompt);
-        }
-        drop(shared);
-        self.changed.notify_all();
-        bells + &drawn
-    }
-
-    /// The editor lays everything out for the terminal's size of now.
-    pub(super) fn laid_out(&self) {
-        self.lock().columns = size().0;
-    }
-
-    /// The line as it is drawn. Its rows end in line feeds and not where the terminal wraps, so that the rows that
-    /// the editor clears later are those that it drew, also when the terminal has another width by then. Once it is
-    /// left, it is one line for whoever copies it.
-    pub(super) fn broken<'l>(&self, line: &'l str) -> Cow<'l, str> {
-        let mut shared = self.lock();
-        let now = shared.size.0;
-        if shared.phase == Phase::Leaving {
-            return Cow::Borrowed(line);
-        }
-        if layout::rows(line, shared.width, now.min(shared.columns)) == 1 {
-            // The editor does not say that it heard of a new size while one row is enough.
-            shared.columns = now;
-            return Cow::Borrowed(line);
-        }
-        Cow::Owned(layout::broken(line, shared.width, shared.columns, now))
+        self.lock().suspended = Some(suspended);
     }
 
     /// Whether Ctrl-C is for the conversation, and not for the line that is half typed.
@@ -417,25 +406,96 @@ impl Screen {
     /// Whether a paste may stand in the line as it is: it takes less than half of the screen, and no backslash of it
     /// would be taken for one that continues the line.
     pub(super) fn takes_paste(&self, text: &str) -> bool {
-        let (columns, rows) = size();
+        let (columns, rows) = self.size();
         text.len() < 4096
             && !text.contains("\\\n")
-            && layout::rows(text, 0, columns) <= (rows / 2).max(3)
+            && layout::lay(text, 0, 0, columns).rows.len() <= (rows / 2).max(3)
+    }
+
+    // --- the terminal
+
+    /// Columns and rows of the terminal.
+    pub(super) fn size(&self) -> Size {
+        match rustix::termios::tcgetwinsize(&self.terminal) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+                (size.ws_col.into(), size.ws_row.into())
+            }
+            _ => (80, 24),
+        }
+    }
+
+    /// What a program is seen on that gets the terminal for a while.
+    pub(super) fn terminal(&self) -> io::Result<File> {
+        self.terminal.try_clone().map(File::from)
+    }
+
+    /// To the terminal, however slow it is. One that is gone is noticed at its keys.
+    fn write(&self, drawn: &str) {
+        let mut left = drawn.as_bytes();
+        while !left.is_empty() {
+            match rustix::io::write(&self.terminal, left) {
+                Ok(written) => left = left.get(written..).unwrap_or_default(),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => {
+                    let mut fds = [PollFd::new(&self.terminal, PollFlags::OUT)];
+                    let _again = poll(&mut fds, None);
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn standing_within(&self, limit: Duration) -> Option<MutexGuard<'_, Standing>> {
+        let until = Instant::now() + limit;
+        loop {
+            match self.standing.try_lock() {
+                Ok(standing) => return Some(standing),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() >= until => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+}
+
+impl Typed {
+    fn behind<'a>(&'a self, (prompt, prompt_columns): &'a (String, usize)) -> canvas::Line<'a> {
+        canvas::Line {
+            prompt,
+            prompt_columns: *prompt_columns,
+            text: &self.text,
+            cursor: self.cursor,
+        }
     }
 }
 
 impl Shared {
     fn is_due(&self) -> bool {
-        let rows = !self.rows.is_empty() && !self.tall;
-        let rings = !self.bells.is_empty();
-        self.phase == Phase::Editing && !self.rung && (rows || rings || self.stale)
+        self.line.is_some()
+            && !self.over
+            && (!self.rows.is_empty() || !self.bells.is_empty() || self.stale)
     }
-}
 
-/// Columns and rows of the terminal.
-pub(super) fn size() -> (usize, usize) {
-    match rustix::termios::tcgetwinsize(rustix::stdio::stdout()) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
-        _ => (80, 24),
+    fn take_rows(&mut self) -> String {
+        if !self.rows.is_empty() {
+            self.frame.drawn(Instant::now());
+        }
+        std::mem::take(&mut self.rows)
+    }
+
+    /// What stands before the line, and how many columns it takes.
+    fn prompt(&self, line: &Typed, (columns, _): Size, look: Look) -> (String, usize) {
+        if let Some(search) = &line.search {
+            let search = safe::one_line(search);
+            let taken = layout::columns_of(&search);
+            return (search, taken);
+        }
+        let width = prompt::width(&self.head, look.glyphs, columns);
+        let text = prompt::text(&self.head, look.glyphs, width, look.is_colored());
+        (text, width)
     }
 }

@@ -1,0 +1,108 @@
+//! What is written when the line is drawn: the rows that wait, and below them the prompt and the line, which are always
+//! the last thing on the screen. Nothing but this moves the cursor, so it is known where it stands, whatever the width
+//! of the terminal was and is.
+
+use std::fmt::Write as _;
+
+use super::layout;
+
+/// The terminal shows what comes between these at once, where it knows them.
+const BEGIN: &str = "\u{1b}[?2026h";
+const END: &str = "\u{1b}[?2026l";
+/// A row of the line that is too long, because the terminal became narrower a moment ago, is cut and does not wrap: it
+/// stays one row.
+const CUT: &str = "\u{1b}[?7l";
+const WRAP: &str = "\u{1b}[?7h";
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
+
+/// What stands at the end of the screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// Rows of the line above the cursor.
+    above: usize,
+}
+
+/// The line that is being typed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    /// With its colours.
+    pub(super) prompt: &'a str,
+    pub(super) prompt_columns: usize,
+    pub(super) text: &'a str,
+    /// The cursor is before this byte.
+    pub(super) cursor: usize,
+}
+
+/// Columns and rows of a terminal.
+pub(super) type Size = (usize, usize);
+
+impl Standing {
+    /// Rows above, and the line where it can be typed on. One that is higher than the screen shows the rows around its
+    /// cursor.
+    pub(super) fn draw(&mut self, above: &str, line: Line<'_>, (columns, rows): Size) -> String {
+        let laid = layout::lay(line.text, line.cursor, line.prompt_columns, columns);
+        let (at, column) = laid.cursor;
+        // One row of the conversation stays in sight.
+        let height = rows.saturating_sub(1).max(1);
+        let first = (at + 1).saturating_sub(height);
+        let last = laid.rows.len().min(first + height);
+        let mut drawn = self.erased();
+        drawn.push_str(above);
+        drawn.push_str(CUT);
+        if first == 0 {
+            drawn.push_str(line.prompt);
+        }
+        let shown = laid.rows.get(first..last).unwrap_or_default();
+        drawn.push_str(&shown.join("\n"));
+        up(&mut drawn, last.saturating_sub(at + 1));
+        drawn.push('\r');
+        if column > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(drawn, "\u{1b}[{column}C");
+        }
+        drawn.push_str(WRAP);
+        drawn.push_str(END);
+        self.above = at - first;
+        drawn
+    }
+
+    /// The line as it stays, whole and in one piece for whoever copies it; the cursor is below it.
+    pub(super) fn leave(&mut self, above: &str, line: Line<'_>) -> String {
+        let mut drawn = self.erased();
+        drawn.push_str(above);
+        drawn.push_str(line.prompt);
+        drawn.push_str(&layout::whole(line.text));
+        drawn.push('\n');
+        drawn.push_str(END);
+        self.forget();
+        drawn
+    }
+
+    /// The screen is empty.
+    pub(super) fn clear(&mut self) -> &'static str {
+        self.forget();
+        CLEAR
+    }
+
+    /// Somebody else wrote on the terminal, and left the cursor where a row may begin.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Back to where the prompt begins, with nothing below it.
+    fn erased(&self) -> String {
+        let mut drawn = BEGIN.to_owned();
+        up(&mut drawn, self.above);
+        drawn.push_str("\r\u{1b}[J");
+        drawn
+    }
+}
+
+fn up(drawn: &mut String, rows: usize) {
+    if rows > 0 {
+        let _ = write!(drawn, "\u{1b}[{rows}A");
+    }
+}
+
+#[cfg(test)]
+mod tests;
