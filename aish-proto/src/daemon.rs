@@ -59,6 +59,10 @@ pub struct HelloParams {
     /// Values of environment variables that presets name as `key_env`; kept in memory only and never shown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, String>,
+    /// It counts only if the daemon wants no secrets, and is else to be said again. So a client may send its first calls
+    /// right behind it, and none of them begins without a key that it could have lent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tentative: bool,
 }
 
 impl std::fmt::Debug for HelloParams {
@@ -68,6 +72,7 @@ impl std::fmt::Debug for HelloParams {
             .field("client", &self.client)
             .field("role", &self.role)
             .field("secrets", &self.secrets.keys())
+            .field("tentative", &self.tentative)
             .finish()
     }
 }

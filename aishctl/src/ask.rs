@@ -6,7 +6,7 @@ use std::io::Read;
 use std::pin::pin;
 use std::time::Duration;
 
-use aish_proto::attach::{Attach, AttachParams, Cursor, Since};
+use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, Since};
 use aish_proto::daemon::{BlobPut, BlobPutParams};
 use aish_proto::event::CalledTool;
 use aish_proto::id::{BlobId, ConversationId, Seq};
@@ -18,6 +18,7 @@ use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 use ulid::Ulid;
 
+use self::beginning::place_unasked;
 pub(crate) use self::beginning::{Place, may_prompt, on_confirm, place};
 use crate::args::{AskArgs, Global};
 use crate::connect::{CallError, Caller};
@@ -269,10 +270,37 @@ async fn begin(
     given: Given,
     progress: &Progress,
 ) -> Result<Sent, Failure> {
-    let mut link = reach.open(Wait::No).await?;
-    if link.started {
-        notices.say(&format!("started aishd {}", link.hello.server.version));
+    let key = Ulid::new().to_string();
+    let on_confirm = on_confirm(args, may_prompt(&reach.around, global));
+    let question = |place, input| Question {
+        place,
+        input,
+        key: &key,
+        args,
+        model: global.model.as_deref(),
+        on_confirm: &on_confirm,
+    };
+    if let Some(place) = place_unasked(reach, global, args)
+        && given.is_short()
+        && !mention::may_be_in(given.question())
+    {
+        // Nothing has to be known of the daemon: the question goes with the introduction.
+        let (input, notes) = given.fit(INPUT_BYTES, args.strict)?;
+        let question = question(place, &input);
+        let first = |caller: Caller| {
+            let question = &question;
+            // Calls are large, and who only waits would carry them.
+            Box::pin(async move { send(&caller, question, progress).await })
+        };
+        let (link, first) = reach.open_calling(Wait::No, first).await?;
+        say_started(&link, notices);
+        for note in notes {
+            notices.say(&note);
+        }
+        return sent(reach, link, &question, progress, first).await;
     }
+    let mut link = reach.open(Wait::No).await?;
+    say_started(&link, notices);
     let limit = link.hello.limits.input_bytes.min(INPUT_BYTES);
     let mut given = given;
     for (name, text) in mention::read(&link.caller, given.question()).await? {
@@ -289,23 +317,43 @@ async fn begin(
             Err(failure) => return Err(failure),
         }
     };
-    let question = Question {
-        place,
-        input: &input,
-        key: &Ulid::new().to_string(),
-        args,
-        model: global.model.as_deref(),
-        on_confirm: on_confirm(args, may_prompt(&reach.around, global)),
-    };
+    let question = question(place, &input);
+    sent(reach, link, &question, progress, None).await
+}
+
+/// What the daemon said of a question that was sent.
+type Receipt = Result<(SendResult, Option<AttachResult>), CallError>;
+
+/// Sends it until it is there; `first` is what became of it at the first attempt.
+async fn sent(
+    reach: &Reach,
+    mut link: Link,
+    question: &Question<'_>,
+    progress: &Progress,
+    mut first: Option<Receipt>,
+) -> Result<Sent, Failure> {
     loop {
-        match send(&mut link, &question, progress).await {
-            Ok(sent) => return Ok((link, question.place.id, sent)),
+        let receipt = match first.take() {
+            Some(receipt) => receipt,
+            None => Box::pin(send(&link.caller, question, progress)).await,
+        };
+        match receipt {
+            Ok((sent, attached)) => {
+                link.attached = attached;
+                return Ok((link, question.place.id, sent));
+            }
             // The key makes it the same question, whether or not it had arrived.
             Err(error) if error.is_transient() && !progress.is_stopped() => {
                 link = reach.open(Wait::UntilBack).await?;
             }
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+fn say_started(link: &Link, notices: &mut Notices) {
+    if link.started {
+        notices.say(&format!("started aishd {}", link.hello.server.version));
     }
 }
 
@@ -316,16 +364,11 @@ struct Question<'a> {
     key: &'a str,
     args: &'a AskArgs,
     model: Option<&'a str>,
-    on_confirm: OnConfirm,
+    on_confirm: &'a OnConfirm,
 }
 
 /// Sends a question; what is too large for one line goes ahead in pieces.
-async fn send(
-    link: &mut Link,
-    question: &Question<'_>,
-    progress: &Progress,
-) -> Result<SendResult, CallError> {
-    let caller = &link.caller;
+async fn send(caller: &Caller, question: &Question<'_>, progress: &Progress) -> Receipt {
     // Six bytes is the longest that JSON makes of one; a control character, say.
     let line = caller.line_bytes().saturating_sub(16 << 10) / 2;
     let escaped = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |it| it.len());
@@ -373,7 +416,7 @@ async fn send(
     let deadline = Some(caller.deadline().max(Duration::from_secs(10)));
     let sending = caller.call_within::<Send>(params, deadline);
     if new.is_none() || question.args.detach {
-        return sending.await;
+        return Ok((sending.await?, None));
     }
     // All that happens in a new conversation is ours, so it need not be known first where the question stands.
     let attaching = caller.call::<Attach>(AttachParams {
@@ -391,11 +434,11 @@ async fn send(
             done = &mut attaching, if attached.is_none() => attached = Some(done.ok()),
         }
     };
-    link.attached = match attached {
+    let attached = match attached {
         Some(attached) => attached,
         None => attaching.await.ok(),
     };
-    Ok(sent)
+    Ok((sent, attached))
 }
 
 /// Puts a text in pieces, each of which fits a line.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use aish_proto::attach::AttachResult;
@@ -66,14 +67,35 @@ pub struct Link {
 impl Reach {
     /// Connects and says hello, starting the daemon where that is allowed.
     pub async fn open(&self, wait: Wait) -> Result<Link, Failure> {
+        let nothing = |_caller| std::future::ready(());
+        let (link, _none) = self.open_with(wait, Greet::Only, nothing).await?;
+        Ok(link)
+    }
+
+    /// The same with a first call right behind hello: who asks waits for the daemon once. It was not made where the
+    /// daemon wants to be lent a key first.
+    pub async fn open_calling<C: Future>(
+        &self,
+        wait: Wait,
+        first: impl Fn(Caller) -> C,
+    ) -> Result<(Link, Option<C::Output>), Failure> {
+        self.open_with(wait, Greet::AndCall, first).await
+    }
+
+    async fn open_with<C: Future>(
+        &self,
+        wait: Wait,
+        greet: Greet,
+        first: impl Fn(Caller) -> C,
+    ) -> Result<(Link, Option<C::Output>), Failure> {
         let give_up = Instant::now() + BACK_WITHIN;
         let mut pause = FIRST_PAUSE;
         let mut tried = false;
         let mut started = false;
         loop {
             let problem = match connect::connect(&self.socket, self.deadline).await {
-                Ok((caller, events)) => match self.greet(caller, events).await {
-                    Ok(link) => return Ok(Link { started, ..link }),
+                Ok((caller, events)) => match self.greet(caller, events, greet, &first).await {
+                    Ok((link, called)) => return Ok((Link { started, ..link }, called)),
                     Err(Refused {
                         transient: true,
                         failure,
@@ -106,26 +128,43 @@ impl Reach {
         }
     }
 
-    async fn greet(&self, mut caller: Caller, events: Events) -> Result<Link, Refused> {
-        let mut hello = self.say_hello(&caller, BTreeMap::new()).await?;
-        let secrets = lent(&self.around, &hello.wanted_secrets);
-        if !secrets.is_empty() {
-            hello = self.say_hello(&caller, secrets).await?;
+    async fn greet<C: Future>(
+        &self,
+        mut caller: Caller,
+        events: Events,
+        greet: Greet,
+        first: impl Fn(Caller) -> C,
+    ) -> Result<(Link, Option<C::Output>), Refused> {
+        let tentative = greet == Greet::AndCall;
+        let greeting = self.say_hello(&caller, BTreeMap::new(), tentative);
+        let (mut hello, mut called) = match greet {
+            Greet::Only => (greeting.await?, None),
+            Greet::AndCall => both(greeting, first(caller.clone())).await?,
+        };
+        if !hello.wanted_secrets.is_empty() {
+            // It was made before anybody was greeted, and so refused.
+            called = None;
+            let secrets = lent(&self.around, &hello.wanted_secrets);
+            if tentative || !secrets.is_empty() {
+                hello = self.say_hello(&caller, secrets, false).await?;
+            }
         }
         caller.set_line_bytes(hello.limits.line_bytes);
-        Ok(Link {
+        let link = Link {
             caller,
             events,
             hello,
             started: false,
             attached: None,
-        })
+        };
+        Ok((link, called))
     }
 
     async fn say_hello(
         &self,
         caller: &Caller,
         secrets: BTreeMap<String, String>,
+        tentative: bool,
     ) -> Result<HelloResult, Refused> {
         let params = HelloParams {
             protocol: ProtocolRange::OURS,
@@ -142,6 +181,7 @@ impl Reach {
             },
             role: self.role,
             secrets,
+            tentative,
         };
         caller.call::<Hello>(params).await.map_err(|error| {
             let transient = error.is_transient();
@@ -185,6 +225,33 @@ fn start_hint(around: &Surroundings, socket: &Path) -> String {
     } else {
         format!("start it there: aishd --socket {}", socket.display())
     }
+}
+
+/// What goes over a connection that was just made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Greet {
+    Only,
+    AndCall,
+}
+
+/// Hello goes first; where it is refused, nothing else is waited for.
+async fn both<T>(
+    greeting: impl Future<Output = Result<HelloResult, Refused>>,
+    call: impl Future<Output = T>,
+) -> Result<(HelloResult, Option<T>), Refused> {
+    let (mut greeting, mut call) = (pin!(greeting), pin!(call));
+    let mut called = None;
+    let hello = loop {
+        tokio::select! {
+            biased;
+            hello = &mut greeting => break hello?,
+            done = &mut call, if called.is_none() => called = Some(done),
+        }
+    };
+    if called.is_none() && hello.wanted_secrets.is_empty() {
+        called = Some(call.await);
+    }
+    Ok((hello, called))
 }
 
 struct Refused {

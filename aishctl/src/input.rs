@@ -13,6 +13,8 @@ use crate::failure::Failure;
 
 /// The name that stdin has as an attachment.
 const STDIN: &str = "stdin";
+/// A question up to here goes with the introduction to the daemon, whatever its limits are.
+const SHORT_BYTES: usize = 16 << 10;
 /// Room for the mark of what was left out.
 const MARK_BYTES: usize = 48;
 
@@ -87,6 +89,16 @@ impl Given {
     #[must_use]
     pub fn question(&self) -> &str {
         &self.question.head
+    }
+
+    /// Whether every daemon takes it as it is, in one line.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        let texts = self
+            .attachments
+            .iter()
+            .map(|(name, text)| name.len() + text.bytes());
+        self.question.bytes() + texts.sum::<usize>() <= SHORT_BYTES
     }
 
     /// A text that goes along.

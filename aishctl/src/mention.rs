@@ -47,6 +47,12 @@ pub async fn read(caller: &Caller, question: &str) -> Result<Vec<(String, String
     Ok(texts)
 }
 
+/// Whether a question may name one, so that the daemon has to be asked first.
+#[must_use]
+pub fn may_be_in(question: &str) -> bool {
+    !find(question).is_empty()
+}
+
 /// Words of the form `@alias:scheme:rest`, each once. A sign that ends a sentence does not belong to one.
 fn find(question: &str) -> Vec<Mention<'_>> {
     let mut found: Vec<Mention<'_>> = vec![];

@@ -6,7 +6,7 @@ use aish_proto::error::{ErrorData, ErrorKind};
 use aish_proto::id::{ClientId, ConversationId, Epoch, SubscriptionId, TurnId};
 use aish_proto::limits;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixListener;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
@@ -108,6 +108,12 @@ impl Link {
         // A client that leaves with events unread resets the connection.
         drop(self.lines.read_line(&mut line).await);
         assert_eq!("", line);
+    }
+
+    /// Answers nothing for as long as the client is there.
+    pub(crate) async fn hang(&mut self) {
+        let mut lines = Vec::new();
+        drop(self.lines.read_to_end(&mut lines).await);
     }
 
     pub(crate) async fn line(&mut self, value: &Value) {

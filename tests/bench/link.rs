@@ -38,6 +38,7 @@ impl Link {
             },
             role: Role::Driver,
             secrets: BTreeMap::new(),
+            tentative: false,
         })?;
         Ok(link)
     }

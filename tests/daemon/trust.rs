@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use aish_proto::daemon::Reload;
 use aish_proto::method::Empty;
 use aish_testkit::World;
+use aish_testkit::wait::PATIENCE;
 use serde_json::{Value, json};
 
 #[test]
@@ -70,6 +71,40 @@ fn only_a_driver_lends_and_only_what_a_preset_names() {
     assert_eq!(json!([]), wanted("observer"), "it is not asked for any");
     assert_eq!(json!(["A_KEY", "B_KEY"]), wanted("driver"));
     assert_eq!(json!(["B_KEY"]), lent("driver").unwrap()["wantedSecrets"]);
+}
+
+/// Calls may follow a tentative hello at once: none of them begins without a key that could have been lent.
+#[test]
+fn a_tentative_hello_counts_where_no_secret_is_wanted() {
+    let world = World::new();
+    world.write_config(
+        "[models.a]\nendpoint=\"http://127.0.0.1:9\"\nmodel=\"m\"\nkey_env=\"A_KEY\"\n",
+    );
+    let _daemon = world.daemon().spawn();
+    let tentative = |secrets: Value| {
+        let mut params = hello("driver", &secrets);
+        params["tentative"] = true.into();
+        params
+    };
+    let client = world.stranger();
+    let wanted =
+        |params| client.call_raw("daemon/hello", &params).unwrap()["wantedSecrets"].clone();
+    assert_eq!(json!(["A_KEY"]), wanted(tentative(json!({}))));
+    let refused = client.call_raw("daemon/status", &json!({})).unwrap_err();
+    assert_eq!("notInitialized", refused.kind());
+    assert_eq!(json!([]), wanted(tentative(json!({"A_KEY": "sk-a"}))));
+    assert!(client.call_raw("daemon/status", &json!({})).is_ok());
+    // Another client's hello and its first call in one write.
+    let other = world.stranger();
+    let call = |id: u8, method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string() + "\n"
+    };
+    let both = call(1, "daemon/hello", tentative(json!({}))) + &call(2, "daemon/status", json!({}));
+    other.raw(both.as_bytes()).unwrap();
+    for _ in 0..2 {
+        let reply = other.next_line(PATIENCE).unwrap();
+        assert!(reply.contains("\"result\""), "{reply}");
+    }
 }
 
 #[test]

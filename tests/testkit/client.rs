@@ -73,6 +73,7 @@ impl Client {
             },
             role,
             secrets: BTreeMap::new(),
+            tentative: false,
         };
         self.done::<Hello>(params)
     }

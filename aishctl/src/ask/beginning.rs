@@ -35,21 +35,34 @@ pub(crate) async fn place(
     if args.last {
         return Ok(known(resolve::last(caller).await?.id));
     }
-    let around = &reach.around;
-    let named = global.conversation.as_deref();
-    if let Some(name) = named.or_else(|| around.variable("AISH_CONVERSATION")) {
-        return Ok(known(resolve::named(caller, name).await?.id));
+    match named(reach, global) {
+        Some(name) => Ok(known(resolve::named(caller, name).await?.id)),
+        None => Ok(new(reach)),
     }
+}
+
+/// A new conversation, where none is named: the daemon need not be asked first.
+pub(crate) fn place_unasked(reach: &Reach, global: &Global, args: &AskArgs) -> Option<Place> {
+    let is_new = !args.last && named(reach, global).is_none();
+    is_new.then(|| new(reach))
+}
+
+fn named<'a>(reach: &'a Reach, global: &'a Global) -> Option<&'a str> {
+    let named = global.conversation.as_deref();
+    named.or_else(|| reach.around.variable("AISH_CONVERSATION"))
+}
+
+fn new(reach: &Reach) -> Place {
     let new = CreateParams {
         title: None,
         model: None,
-        cwd: around.cwd_text(),
+        cwd: reach.around.cwd_text(),
         constraints: None,
     };
-    Ok(Place {
+    Place {
         id: ConversationId(Ulid::new()),
         new: Some(new),
-    })
+    }
 }
 
 /// A person at this terminal can be asked.

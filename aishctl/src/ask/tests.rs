@@ -80,6 +80,7 @@ struct World {
     reader_takes: usize,
     stuck: bool,
     shown: Arc<Notify>,
+    variables: Vec<(&'static str, &'static str)>,
     signals: Signals,
     press: mpsc::Sender<Signal>,
 }
@@ -107,6 +108,7 @@ impl World {
             reader_takes: usize::MAX,
             stuck: false,
             shown: Arc::default(),
+            variables: vec![],
             signals,
             press,
         }
@@ -114,7 +116,10 @@ impl World {
 
     /// Asks while the script plays the daemon.
     async fn ask<S: AsyncFnOnce(&Peer, &mpsc::Sender<Signal>)>(mut self, script: S) -> Got {
-        let reach = reach(&self.peer.socket);
+        let mut reach = reach(&self.peer.socket);
+        for (name, value) in self.variables {
+            reach.around.variables.insert(name.into(), value.into());
+        }
         let stderr = Stderr::default();
         let mut notices = Notices::new(Box::new(stderr.clone()), &self.global, false);
         let to = Stdout {
@@ -225,6 +230,56 @@ async fn the_answer_is_on_stdout_with_a_final_newline_and_nothing_else() {
         (0, "because so\n", ""),
         (got.code, got.out.as_str(), got.err.as_str())
     );
+}
+
+/// Who asks waits for the daemon once: the question is sent before hello is answered.
+#[tokio::test]
+async fn a_question_goes_with_the_introduction() {
+    let got = World::new()
+        .ask(async |peer, _| {
+            let mut link = peer.accept().await;
+            let hello = link.expect("daemon/hello").await;
+            assert_eq!(true, hello.params["tentative"]);
+            let send = link.expect("turn/send").await;
+            let attach = link.expect("conversation/attach").await;
+            link.reply(&hello, peer::hello(&[])).await;
+            link.refuse(&attach, ErrorKind::NotFound, "no", None).await;
+            link.refuse(&send, ErrorKind::Overloaded, "sixteen wait", None)
+                .await;
+            link.expect_end().await;
+        })
+        .await;
+    assert_eq!("sixteen wait", got.err);
+}
+
+/// And where the daemon wants a key first, nothing begins without it; it is the same question then.
+#[tokio::test]
+async fn a_question_waits_for_the_key_that_is_lent() {
+    let got = World {
+        variables: vec![("A_KEY", "a")],
+        ..World::new()
+    }
+    .ask(async |peer, _| {
+        let mut link = peer.accept().await;
+        let hello = link.expect("daemon/hello").await;
+        let early = link.expect("turn/send").await;
+        let attach = link.expect("conversation/attach").await;
+        link.reply(&hello, peer::hello(&["A_KEY"])).await;
+        for call in [&early, &attach] {
+            link.refuse(call, ErrorKind::NotInitialized, "hello comes first", None)
+                .await;
+        }
+        let hello = link.expect("daemon/hello").await;
+        assert_eq!(json!({"A_KEY": "a"}), hello.params["secrets"]);
+        assert!(hello.params.get("tentative").is_none());
+        link.reply(&hello, peer::hello(&[])).await;
+        let send = link.expect("turn/send").await;
+        assert_eq!(early.params, send.params);
+        link.refuse(&send, ErrorKind::Overloaded, "sixteen wait", None)
+            .await;
+    })
+    .await;
+    assert_eq!("sixteen wait", got.err);
 }
 
 #[tokio::test]

@@ -60,7 +60,6 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         let message = "only a driver may lend secrets";
         return Err(Refusal::new(ErrorKind::ForbiddenRole, message));
     }
-    call.connection.greet(params.client, params.role);
     let broker = call.server.directory.broker();
     let models = call.server.directory.models();
     let named: BTreeSet<&str> = models
@@ -79,6 +78,9 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         {
             wanted.insert(name);
         }
+    }
+    if wanted.is_empty() || !params.tentative {
+        call.connection.greet(params.client, params.role);
     }
     Ok(HelloResult {
         protocol,
