@@ -4,6 +4,7 @@
 pub mod args;
 pub mod ask;
 pub mod attach;
+pub mod audit;
 pub mod colon;
 pub mod config;
 pub mod confirm;
@@ -40,6 +41,7 @@ pub mod safe;
 pub mod screen;
 pub mod service;
 pub mod signals;
+pub mod since;
 pub mod span;
 pub mod spawn;
 pub mod spinner;

@@ -5,6 +5,7 @@ mod configuration;
 mod sessions;
 mod stop;
 mod watch;
+mod witness;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::configuration::{ConfigFault, Configured};
 use self::stop::{Signals, Stops};
+use self::witness::{Told, Witness};
 use crate::args::{Args, Offline};
 use crate::broker::Broker;
 use crate::child::Children;
@@ -33,7 +35,7 @@ use crate::config::{Settings, env};
 use crate::conversation::Surroundings;
 use crate::conversation::directory::Directory;
 use crate::conversation::pending::Pending;
-use crate::logging::{Logging, Ring};
+use crate::logging::{Logging, Redactor, Ring};
 use crate::mcp::hub::Hub;
 use crate::rpc::{About, Parts, Server, listen};
 use crate::service::{self, Pulse};
@@ -192,15 +194,17 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let keeper = children.keeper().context("become the keeper of children")?;
     let broker = broker(&logging, children.clone());
     let settings = configured.settings.clone();
-    let ring = logging.ring();
+    let (ring, redactor) = (logging.ring(), logging.redactor());
     let hub = sessions::hub(&store, children.clone(), logging.redactor());
-    let live = configured.live(logging);
+    let witness = Witness::new(&store);
+    let told = witness.of_start(&settings.policy).await;
+    let live = configured.live(logging, witness.clone());
     let server = build(
         about,
         hub.clone(),
         live.clone(),
         &settings,
-        ring,
+        (ring, redactor),
         Surroundings {
             store: store.clone(),
             broker,
@@ -222,6 +226,9 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     pulse.set_ready();
     say_ready();
     let mut chores = chores(&server.directory, &store, watchdog, &around);
+    if told == Told::NotYet {
+        chores.spawn(witness.make_up_for(live.policy()));
+    }
     chores.spawn(sessions::follow(hub, live.mcp()));
     chores.spawn(watch::follow(live));
     let serving = listen::listen(server.clone(), listener);
@@ -305,7 +312,7 @@ fn build(
     hub: Hub,
     config: Arc<Live>,
     settings: &Settings,
-    log: Ring,
+    (log, redactor): (Ring, Redactor),
     surroundings: Surroundings,
     closing: CancellationToken,
 ) -> Arc<Server> {
@@ -315,6 +322,7 @@ fn build(
         about,
         limits: limits(settings),
         log,
+        redactor,
         stop: tokio::sync::watch::channel(None).0,
         closing,
         config,

@@ -25,8 +25,11 @@ type Form = fn(&Value) -> bool;
 const CHANGING_NUMBERS: [&str; 6] = ["pid", "uid", "ms", "waitedMs", "connectMs", "journalBytes"];
 
 /// Texts that are different in each build or on each machine, by the name of their field.
-const CHANGING_TEXTS: [(&str, &str); 5] = [
+const CHANGING_TEXTS: [(&str, &str); 8] = [
     ("digest", "<text>"),
+    ("hash", "<text>"),
+    ("head", "<text>"),
+    ("sealed", "<text>"),
     ("detail", "<text>"),
     ("version", "<text>"),
     ("hint", "<text>"),

@@ -219,7 +219,7 @@ pub(super) enum Request {
     Change(Change, ClientId, Reply<Seq>),
     Queue(QueueChange, ClientId, Reply<()>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
-    Delete(Reply<()>),
+    Delete(Person, Reply<()>),
 }
 
 /// Stops the running turn's work at once, ahead of the mailbox (spec 00, Conversations and asks).
@@ -339,8 +339,8 @@ impl Handle {
         kept(&self.store, self.id, head, wanted)
     }
 
-    pub(super) async fn delete(&self) -> Result<(), RequestError> {
-        self.request(Request::Delete).await
+    pub(super) async fn delete(&self, by: Person) -> Result<(), RequestError> {
+        self.request(|reply| Request::Delete(by, reply)).await
     }
 
     async fn request<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, RequestError> {

@@ -10,6 +10,7 @@ use super::confirm::{Confirm, Resolution};
 use super::event::{At, Event, Origin, Record, Stop};
 use super::policy::Grants;
 use super::reply::Usage;
+use super::tool::Subject;
 
 /// Longest title that is taken from a first message.
 const TITLE_FROM_TEXT_CHARS: usize = 60;
@@ -71,6 +72,8 @@ pub struct OpenConfirm {
     pub requested_at: At,
     #[serde(rename = "expires_at", default)]
     pub expires_at: Option<At>,
+    #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +111,9 @@ pub struct OpenCall {
     /// Whether it began to run: then its effect is unknown until it has said so.
     #[serde(rename = "started", default)]
     pub started: bool,
+    /// What began.
+    #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,6 +176,7 @@ impl State {
                         id: call.id.clone(),
                         name: call.name.clone(),
                         started: false,
+                        subject: None,
                     };
                     running.answer_seq = record.seq;
                     running.rounds += u32::from(!calls.is_empty());
@@ -179,10 +186,14 @@ impl State {
             }
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
             Event::ConfirmResolved(resolution) => self.answered(resolution),
-            Event::ToolStarted { call, .. } => {
+            Event::ToolStarted {
+                call, name, digest, ..
+            } => {
                 let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
-                open.filter(|it| it.id == *call)
-                    .for_each(|it| it.started = true);
+                open.filter(|it| it.id == *call).for_each(|it| {
+                    it.started = true;
+                    it.subject = Subject::named(name, *digest);
+                });
             }
             Event::PermissionChanged {
                 provider,
@@ -262,6 +273,7 @@ impl State {
             seq: record.seq,
             requested_at: record.at,
             expires_at: confirm.expires_at,
+            subject: Some(confirm.subject()),
         });
     }
 

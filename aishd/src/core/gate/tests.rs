@@ -41,7 +41,9 @@ fn check(call: &ToolCall, on_confirm: &OnConfirm, attended: Attended, expected: 
     let said = match judged {
         Judged::Run(go) => format!("run {}: {}", spelled(&go.arguments), go.rule),
         Judged::Ask(confirm) => format!("ask {}: {}", confirm.arguments, confirm.why),
-        Judged::Refuse { denial, content } => format!("{denial:?} {content}"),
+        Judged::Refuse {
+            denial, content, ..
+        } => format!("{denial:?} {content}"),
     };
     assert_eq!(expected, said);
 }

@@ -153,6 +153,7 @@ impl World {
                             denial: None,
                             ms: None,
                             kept: None,
+                            refused: None,
                         },
                     );
                 }
