@@ -112,7 +112,6 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
 }
 
 /// What the flags of `allow` say.
-#[expect(clippy::fn_params_excessive_bools, reason = "they are the flags")]
 pub fn allowing(always: bool, provider: bool, raise: bool) -> Decision {
     match (always, provider, raise) {
         (true, _, _) => Decision::AllowConversation,

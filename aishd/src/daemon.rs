@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::configuration::{ConfigFault, Configured};
 use self::stop::{Signals, Stops};
-use self::witness::{Told, Witness};
+use self::witness::Witness;
 use crate::args::{Args, Offline};
 use crate::broker::Broker;
 use crate::child::Children;
@@ -196,8 +196,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let settings = configured.settings.clone();
     let (ring, redactor) = (logging.ring(), logging.redactor());
     let hub = sessions::hub(&store, children.clone(), logging.redactor());
-    let witness = Witness::new(&store);
-    let told = witness.of_start(&settings.policy).await;
+    let witness = Witness::start(&store, &settings.policy).await;
     let live = configured.live(logging, witness.clone());
     let server = build(
         about,
@@ -226,9 +225,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     pulse.set_ready();
     say_ready();
     let mut chores = chores(&server.directory, &store, watchdog, &around);
-    if told == Told::NotYet {
-        chores.spawn(witness.make_up_for(live.policy()));
-    }
+    chores.spawn(witness.make_up_for(live.policy()));
     chores.spawn(sessions::follow(hub, live.mcp()));
     chores.spawn(watch::follow(live));
     let serving = listen::listen(server.clone(), listener);

@@ -11,6 +11,7 @@
 
 mod ask;
 mod attach;
+mod audit;
 mod autostart;
 mod commands;
 mod config;

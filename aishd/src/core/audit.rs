@@ -325,28 +325,7 @@ fn told(before: &State, event: &Event) -> Option<Told> {
             rule: rule.clone(),
             confirm: *confirm,
         },
-        Event::ToolResult {
-            call,
-            ok,
-            content,
-            denial,
-            ms,
-            kept,
-            refused,
-            ..
-        } => match refused {
-            Some(refused) => Told::CallRefused {
-                call: CallMark::of(call),
-                subject: refused.subject.clone(),
-                denial: *denial,
-                because: refused.because.clone(),
-            },
-            None => Told::CallEnded {
-                call: CallMark::of(call),
-                subject: started(before, call),
-                outcome: outcome(*ok, kept.map_or(content.len() as u64, |it| it.bytes), *ms),
-            },
-        },
+        Event::ToolResult { .. } => return ended(before, event),
         Event::PermissionChanged {
             provider,
             from,
@@ -372,6 +351,36 @@ fn told(before: &State, event: &Event) -> Option<Told> {
         | Event::ArchivedChanged { .. }
         | Event::Status { .. }
         | Event::TurnFinished { .. } => return None,
+    })
+}
+
+/// What is told of a call's reply.
+fn ended(before: &State, event: &Event) -> Option<Told> {
+    let Event::ToolResult {
+        call,
+        ok,
+        content,
+        denial,
+        ms,
+        kept,
+        refused,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(match refused {
+        Some(refused) => Told::CallRefused {
+            call: CallMark::of(call),
+            subject: refused.subject.clone(),
+            denial: *denial,
+            because: refused.because.clone(),
+        },
+        None => Told::CallEnded {
+            call: CallMark::of(call),
+            subject: started(before, call),
+            outcome: outcome(*ok, kept.map_or(content.len() as u64, |it| it.bytes), *ms),
+        },
     })
 }
 

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, watch};
 
 use crate::clock;
-use crate::core::audit::{self, Draft, PolicyChange};
+use crate::core::audit::{Draft, PolicyChange, Told};
 use crate::core::policy::Policy;
 use crate::store::{CommitError, Note, Store};
 
@@ -24,31 +24,17 @@ pub(super) struct Witness {
     last: Arc<Mutex<Option<BTreeSet<String>>>>,
 }
 
-/// Whether the rules that are in force are told of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    Yes,
-    /// The store did not take it.
-    NotYet,
-}
-
 impl Witness {
-    pub(super) fn new(store: &Store) -> Self {
-        Self {
+    /// What is configured at start is in force. On a full disk it is told later.
+    pub(super) async fn start(store: &Store, policy: &Policy) -> Self {
+        let witness = Self {
             store: store.clone(),
             last: Arc::default(),
+        };
+        if let Err(error) = witness.tell(&policy.lines()).await {
+            tracing::error!(%error, "record the rules of the configuration");
         }
-    }
-
-    /// What is configured at start is in force. On a full disk it is told later.
-    pub(super) async fn of_start(&self, policy: &Policy) -> Told {
-        match self.tell(&policy.lines()).await {
-            Ok(()) => Told::Yes,
-            Err(error) => {
-                tracing::error!(%error, "record the rules of the configuration");
-                Told::NotYet
-            }
-        }
+        witness
     }
 
     /// Returns once the change is durable; rules that cannot be told of do not come into force. Blocks.
@@ -57,14 +43,12 @@ impl Witness {
         told.map_err(|error| format!("the change of rules cannot be recorded: {error}"))
     }
 
-    /// Tries until it is told.
+    /// Tells of the rules that are in force until it is told.
     pub(super) async fn make_up_for(self, policy: watch::Receiver<Arc<Policy>>) {
-        loop {
+        while self.last.lock().await.is_none() {
             tokio::time::sleep(PAUSE).await;
             let now = policy.borrow().clone();
-            if self.tell(&now.lines()).await.is_ok() {
-                return;
-            }
+            let _not_yet = self.tell(&now.lines()).await;
         }
     }
 
@@ -76,10 +60,11 @@ impl Witness {
         };
         let before = last.clone().or_else(noted);
         if before.as_ref() == Some(now) {
+            *last = before;
             return Ok(());
         }
         let change = PolicyChange::between(&before.unwrap_or_default(), now);
-        let draft = Draft::beside(clock::now(), audit::Told::PolicyChanged(change));
+        let draft = Draft::beside(clock::now(), Told::PolicyChanged(change));
         self.store.tell(vec![draft]).await?;
         *last = Some(now.clone());
         let text = serde_json::to_string(now).unwrap_or_default();

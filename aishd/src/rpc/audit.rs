@@ -290,12 +290,7 @@ fn fill(record: &mut AuditRecord, told: What) {
         }
         What::CallEnded { call, outcome, .. } => {
             record.call = Some(call.0);
-            let (outcome, bytes, ms) = match outcome {
-                Outcome::Ok { bytes, ms } => (AuditOutcome::Ok, Some(bytes), Some(ms)),
-                Outcome::Failed { bytes, ms } => (AuditOutcome::Failed, Some(bytes), Some(ms)),
-                Outcome::Unknown => (AuditOutcome::Unknown, None, None),
-            };
-            (record.outcome, record.bytes, record.ms) = (Some(outcome), bytes, ms);
+            ended(record, outcome);
         }
         What::CallRefused {
             call,
@@ -329,6 +324,15 @@ fn fill(record: &mut AuditRecord, told: What) {
         }
         What::ConversationDeleted { by } => record.by = by.map(answerer),
     }
+}
+
+fn ended(record: &mut AuditRecord, outcome: Outcome) {
+    let (outcome, bytes, ms) = match outcome {
+        Outcome::Ok { bytes, ms } => (AuditOutcome::Ok, Some(bytes), Some(ms)),
+        Outcome::Failed { bytes, ms } => (AuditOutcome::Failed, Some(bytes), Some(ms)),
+        Outcome::Unknown => (AuditOutcome::Unknown, None, None),
+    };
+    (record.outcome, record.bytes, record.ms) = (Some(outcome), bytes, ms);
 }
 
 fn shortened(text: &str) -> String {

@@ -225,7 +225,7 @@ impl Walk {
     fn commit(&mut self, check: &mut Check<'_>, lines: &Lines<'_>) -> Result<(), ReadError> {
         let told = self.records(check, lines)?;
         if self.begun && self.before.n <= check.head.n {
-            untold(check, lines, &told)?;
+            untold(check, lines, &told);
         }
         Ok(())
     }
@@ -270,11 +270,7 @@ impl Walk {
 }
 
 /// Events that should have been told of together with what they are committed with.
-fn untold(
-    check: &mut Check<'_>,
-    lines: &Lines<'_>,
-    told: &HashSet<(ConversationId, Seq)>,
-) -> Result<(), ReadError> {
+fn untold(check: &mut Check<'_>, lines: &Lines<'_>, told: &HashSet<(ConversationId, Seq)>) {
     for (rec, location) in lines {
         let Rec::Event(rec) = rec else { continue };
         let Ok(record) = serde_json::from_str::<Record>(rec.record.get()) else {
@@ -286,7 +282,7 @@ fn untold(
             ..
         } = record.event
         {
-            return Ok(());
+            return;
         }
         if tells(&record.event) && !told.contains(&(rec.conversation, record.seq)) {
             let file = format!("{:020}.jsonl", location.segment);
@@ -294,5 +290,4 @@ fn untold(
             check.found(None, Some((file, location.line)), fault);
         }
     }
-    Ok(())
 }

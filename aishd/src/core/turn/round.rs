@@ -143,8 +143,12 @@ impl Round {
                         let denial = Some(Denial::Person);
                         let refused =
                             refused(Some(&confirm), "denied before by a person in this turn");
-                        step.events
-                            .push(reply(&owed.call, denial, content.to_owned(), refused));
+                        step.events.push(reply(
+                            &owed.call,
+                            denial,
+                            content.to_owned(),
+                            Some(refused),
+                        ));
                         continue;
                     }
                     self.rest.push_front(owed);
@@ -238,12 +242,12 @@ impl Round {
         &mut self,
         denial: Denial,
         content: String,
-        refused: Option<Box<Refused>>,
+        refused: Box<Refused>,
         step: &mut Step,
     ) {
         if let Some(owed) = self.rest.pop_front() {
             step.events
-                .push(reply(&owed.call, Some(denial), content, refused));
+                .push(reply(&owed.call, Some(denial), content, Some(refused)));
         }
     }
 
@@ -344,7 +348,10 @@ pub(super) fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
             "the turn ended first"
         }
     };
-    let result = |call| reply(call, None, format!("[aish] {why}"), refused(None, why));
+    let result = |call| {
+        let never_began = Some(refused(None, why));
+        reply(call, None, format!("[aish] {why}"), never_began)
+    };
     step.events.extend(calls.iter().map(result));
 }
 
@@ -367,11 +374,11 @@ pub(crate) fn unknown_effect(stop: Stop) -> &'static str {
 }
 
 /// Why a call never began, and what was asked about it, if anything was.
-fn refused(asked: Option<&Confirm>, because: &str) -> Option<Box<Refused>> {
-    Some(Box::new(Refused {
+fn refused(asked: Option<&Confirm>, because: &str) -> Box<Refused> {
+    Box::new(Refused {
         subject: asked.map(Confirm::subject),
         because: because.to_owned(),
-    }))
+    })
 }
 
 /// The reply of a call that has no result.
