@@ -7,6 +7,7 @@
     reason = "a test that cannot go on ends here; the runner shows where"
 )]
 
+mod audit;
 mod bad_input;
 mod children;
 mod configuration;

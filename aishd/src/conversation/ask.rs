@@ -21,7 +21,6 @@ use crate::core::preset::{Models, Preset};
 use crate::core::reply::Failure;
 use crate::core::turn::{Effect, Turn};
 use crate::failpoint;
-use crate::store::Commit;
 
 /// The built-in responder can always be asked by name.
 const DEMO: &str = "demo";
@@ -354,7 +353,7 @@ impl Conversation {
         self.load_transcript()
             .await
             .map_err(RequestError::Storage)?;
-        let (records, state) = self.number(&facts);
+        let commit = self.number(&facts);
         let max_depth = self.around.policy.borrow().max_depth;
         let (machine, step) = Turn::start(max_depth);
         let token = self.around.stopping.child_token();
@@ -373,9 +372,9 @@ impl Conversation {
             active.offer = Some(offer.clone());
         }
         self.stopper.set(Some((turn, token.clone())));
-        let live = Arc::new(Live::new(turn, 0, state.last_seq));
+        let live = Arc::new(Live::new(turn, 0, commit.state.last_seq));
         let transcript = self.transcript.take().map(|mut transcript| {
-            for record in &records {
+            for record in &commit.records {
                 transcript.apply(record);
             }
             transcript
@@ -387,18 +386,13 @@ impl Conversation {
                 self.spawn_stream(stream, body, live.clone());
             }
         }
-        let commit = Commit {
-            conversation: self.id,
-            records: records.clone(),
-            state: state.clone(),
-        };
-        if let Err(error) = self.around.store.commit(commit).await {
+        if let Err(error) = self.around.store.commit(commit.clone()).await {
             // Not asked, then: the stream goes, and the transcript is read again when it is needed.
             token.cancel();
             self.abandon().await;
             return Err(error.into());
         }
-        self.publish(records, state, LiveChange::End);
+        self.publish(commit.records, commit.state, LiveChange::End);
         self.transcript = transcript;
         self.publisher.begin_live(live);
         Ok(())

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::Conversation;
 use super::view::LiveChange;
 use crate::clock;
+use crate::core::audit::Draft;
 use crate::core::event::{Event, Record};
 use crate::core::state::State;
 use crate::core::turn::{Effect, Step};
@@ -146,26 +147,20 @@ impl Conversation {
         facts: &[Fact],
         live: LiveChange,
     ) -> Result<Seq, CommitError> {
-        let (records, state) = self.number(facts);
+        let commit = self.number(facts);
         pass_before(facts);
-        self.around
-            .store
-            .commit(Commit {
-                conversation: self.id,
-                records: records.clone(),
-                state: state.clone(),
-            })
-            .await?;
+        self.around.store.commit(commit.clone()).await?;
         pass_after(facts);
-        self.publish(records, state, live);
+        self.publish(commit.records, commit.state, live);
         Ok(self.state.last_seq)
     }
 
-    /// Gives facts their places after the last one stored.
-    pub(super) fn number(&self, facts: &[Fact]) -> (Vec<Record>, State) {
+    /// Gives facts their places after the last one stored, and says what is told of them.
+    pub(super) fn number(&self, facts: &[Fact]) -> Commit {
         let at = clock::now();
         let mut state = self.state.clone();
         let mut records: Vec<Record> = self.unborn.iter().cloned().collect();
+        let mut audit = vec![];
         for fact in facts {
             let record = Record {
                 seq: state.last_seq.next(),
@@ -174,10 +169,16 @@ impl Conversation {
                 client: fact.client,
                 event: fact.event.clone(),
             };
+            audit.extend(Draft::of(self.id, &state, &record));
             state.apply(&record);
             records.push(record);
         }
-        (records, state)
+        Commit {
+            conversation: self.id,
+            records,
+            state,
+            audit,
+        }
     }
 
     pub(super) fn publish(&mut self, records: Vec<Record>, state: State, live: LiveChange) {

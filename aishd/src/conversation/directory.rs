@@ -19,6 +19,7 @@ use crate::broker::Broker;
 pub use crate::broker::Probe as Probed;
 use crate::clock;
 use crate::core::catalog::Catalog;
+use crate::core::confirm::Person;
 use crate::core::constraints::Constraints;
 use crate::core::event::{Event, Record};
 use crate::core::policy::Policy;
@@ -440,14 +441,19 @@ impl Directory {
             conversation,
             records,
             state,
+            // A place for a conversation to be in, and copies of what was told of where it happened.
+            audit: vec![],
         };
         Ok(self.around.store.commit(commit).await?)
     }
 
     /// Removes a conversation and whatever runs in it.
-    pub async fn delete(&self, id: ConversationId) -> Result<(), RequestError> {
-        self.with(id, |handle| async move { handle.delete().await })
-            .await
+    pub async fn delete(&self, id: ConversationId, by: Person) -> Result<(), RequestError> {
+        self.with(id, |handle| {
+            let by = by.clone();
+            async move { handle.delete(by).await }
+        })
+        .await
     }
 
     /// Every conversation with its state, last used first.

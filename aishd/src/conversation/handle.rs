@@ -224,7 +224,7 @@ pub(super) enum Request {
     Change(Change, ClientId, Reply<Seq>),
     Queue(QueueChange, ClientId, Reply<()>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
-    Delete(Reply<()>),
+    Delete(Person, Reply<()>),
     /// Says that everything before it has been done.
     Drain(Reply<()>),
 }
@@ -351,8 +351,8 @@ impl Handle {
         kept(&self.store, self.id, head, wanted)
     }
 
-    pub(super) async fn delete(&self) -> Result<(), RequestError> {
-        self.request(Request::Delete).await
+    pub(super) async fn delete(&self, by: Person) -> Result<(), RequestError> {
+        self.request(|reply| Request::Delete(by, reply)).await
     }
 
     /// Returns once every request before this one has been done, or the actor has gone.

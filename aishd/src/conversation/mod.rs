@@ -6,6 +6,7 @@
 mod answer;
 mod ask;
 pub mod attendance;
+pub mod audit;
 mod call;
 mod commit;
 pub mod directory;
@@ -46,8 +47,10 @@ use self::pending::Pending;
 use self::perform::Body;
 use self::view::{LiveChange, Loading, Publisher};
 use crate::broker::{Broker, Discovery};
+use crate::clock;
+use crate::core::audit::{Draft, Told};
 use crate::core::catalog::Offer;
-use crate::core::confirm::OnConfirm;
+use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Record, Source, Stop};
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
@@ -260,8 +263,8 @@ impl Conversation {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
-            Request::Delete(reply) => {
-                let result = self.delete().await;
+            Request::Delete(by, reply) => {
+                let result = self.delete(by).await;
                 let deleted = result.is_ok();
                 let _client_left = reply.send(result);
                 if deleted {
@@ -512,11 +515,19 @@ impl Conversation {
     }
 
     /// Removes the conversation, and then whatever runs in it.
-    async fn delete(&mut self) -> Result<(), RequestError> {
-        self.around.store.delete(self.id).await?;
+    async fn delete(&mut self, by: Person) -> Result<(), RequestError> {
+        let told = Told::ConversationDeleted {
+            by: Some(by.clone()),
+        };
+        let draft = Draft {
+            conversation: Some(self.id),
+            client: Some(by.client),
+            ..Draft::beside(clock::now(), told)
+        };
+        self.around.store.delete(self.id, vec![draft]).await?;
         self.abandon().await;
         // What the running turn wrote meanwhile goes too.
-        if let Err(error) = self.around.store.delete(self.id).await {
+        if let Err(error) = self.around.store.delete(self.id, vec![]).await {
             tracing::warn!(%error, "clear up after a deleted conversation");
         }
         self.around.pending.remove_all_of(self.id);
@@ -554,7 +565,7 @@ impl Request {
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
             Self::Change(_, _, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
-            Self::Queue(_, _, reply) | Self::Delete(reply) | Self::Drain(reply) => {
+            Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
                 drop(reply.send(Err(error)));
             }
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::access::Access;
 use super::event::At;
 use super::policy::Patterns;
-use super::tool::Sha;
+use super::tool::{Sha, Subject};
 use super::tool_name::ToolName;
 
 /// What is asked. It runs what `digest` is of, or nothing.
@@ -59,6 +59,16 @@ pub struct Confirm {
     /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
     #[serde(rename = "expires_at", default)]
     pub expires_at: Option<At>,
+}
+
+impl Confirm {
+    #[must_use]
+    pub fn subject(&self) -> Subject {
+        Subject {
+            tool: self.tool.clone(),
+            digest: self.digest,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -234,6 +234,26 @@ impl Policy {
         own.unwrap_or(self.default_level)
     }
 
+    /// Every rule in a line of its own, as the configuration calls it.
+    #[must_use]
+    pub fn lines(&self) -> BTreeSet<String> {
+        let denied = self.deny.iter().map(|it| format!("permissions.deny {it}"));
+        let approved = self.auto_approve.iter();
+        let approved = approved.map(|(it, approves)| format!("mcp.auto_approve {it} = {approves}"));
+        let providers = self.providers.iter().map(|(provider, rule)| {
+            let (level, max) = (rule.level.number(), rule.max_level.number());
+            format!("permissions.tools {provider} level = {level}, max_level = {max}")
+        });
+        let needs = self.needs.iter();
+        let needs = needs.map(|(tool, it)| format!("{tool} needs level {}", it.number()));
+        let others = [
+            format!("tools.builtin = {}", self.builtin_tools),
+            format!("permissions.confirm_timeout = {} ms", self.unattended_ms),
+        ];
+        let rules = denied.chain(approved).chain(providers).chain(needs);
+        rules.chain(others).collect()
+    }
+
     fn auto_approves(&self, tool: &ToolName) -> Option<Pattern> {
         let found = Pattern::covering(tool)
             .into_iter()

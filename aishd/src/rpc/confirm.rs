@@ -315,7 +315,7 @@ fn state(fate: Fate) -> ConfirmState {
     }
 }
 
-fn decision(decision: Decision) -> wire::Decision {
+pub(super) fn decision(decision: Decision) -> wire::Decision {
     match decision {
         Decision::AllowOnce => wire::Decision::AllowOnce,
         Decision::AllowConversation => wire::Decision::AllowConversation,

@@ -215,7 +215,8 @@ async fn delete(call: Call<Delete>) -> Result<Empty, Refusal> {
             "confirmTitle is not the conversation's title",
         ));
     }
-    call.server.directory.delete(id).await?;
+    let by = call.connection.person();
+    call.server.directory.delete(id, by).await?;
     Ok(Empty {})
 }
 
