@@ -8,6 +8,7 @@ mod ask;
 pub mod attendance;
 pub mod audit;
 mod call;
+mod change;
 mod commit;
 pub mod directory;
 pub mod doing;
@@ -29,7 +30,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aish_proto::id::{ClientId, ConversationId, Seq, TurnId};
+use aish_proto::id::{ClientId, ConversationId, TurnId};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -39,18 +40,16 @@ use tracing::Instrument as _;
 
 use self::attendance::Attendance;
 pub use self::call::KeptPart;
-use self::commit::{Fact, Unstored};
+use self::commit::Unstored;
 use self::directory::{NewConversation, Registration};
-use self::handle::{Change, QueueChange, Request, RequestError, Stopper};
+use self::handle::{Request, RequestError, Stopper};
 use self::live::Live;
 use self::pending::Pending;
 use self::perform::Body;
-use self::view::{LiveChange, Loading, Publisher};
+use self::view::{Loading, Publisher};
 use crate::broker::{Broker, Discovery};
-use crate::clock;
-use crate::core::audit::{Draft, Told};
 use crate::core::catalog::Offer;
-use crate::core::confirm::{OnConfirm, Person};
+use crate::core::confirm::OnConfirm;
 use crate::core::event::{Event, Record, Source, Stop};
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
@@ -442,98 +441,6 @@ impl Conversation {
             }
         }
         reply
-    }
-
-    async fn change(&mut self, change: Change, client: ClientId) -> Result<Seq, RequestError> {
-        let event = match change {
-            Change::Title(title) => Event::Renamed { title },
-            Change::Model(model) => {
-                if let Some(name) = &model {
-                    self.check_model(name)?;
-                }
-                Event::ModelChanged { model }
-            }
-            Change::Archived(archived) => Event::ArchivedChanged { archived },
-            Change::Pinned(pinned) => Event::ResourcePinned(pinned),
-            Change::Unpinned(pinned) => Event::ResourceUnpinned(pinned),
-            Change::Level(provider, change, by) => self.level_changed(provider, change, by)?,
-            Change::Constraints(constraints, by) => Event::ConstraintsChanged {
-                constraints,
-                by: Some(by),
-            },
-        };
-        let fact = Fact {
-            turn: None,
-            client: Some(client),
-            event,
-        };
-        Ok(self.commit(&[fact], LiveChange::Keep).await?)
-    }
-
-    async fn change_queue(
-        &mut self,
-        change: QueueChange,
-        client: ClientId,
-    ) -> Result<(), RequestError> {
-        match change {
-            QueueChange::Remove(turn) => self.remove_queued(turn, client).await,
-            QueueChange::Move(turn, position) => {
-                let queued = self.state.queue.iter().find(|it| it.turn == turn);
-                let steer = queued.ok_or(RequestError::UnknownTurn(turn))?.steer;
-                let last = u32::try_from(self.state.queue.len()).unwrap_or(u32::MAX);
-                let position = position.clamp(1, last);
-                let fact = Fact {
-                    turn: Some(turn),
-                    client: Some(client),
-                    event: Event::TurnQueued { position, steer },
-                };
-                self.commit(&[fact], LiveChange::Keep).await?;
-                Ok(())
-            }
-            QueueChange::Resume => {
-                self.start_first().await;
-                Ok(())
-            }
-        }
-    }
-
-    async fn remove_queued(&mut self, turn: TurnId, client: ClientId) -> Result<(), RequestError> {
-        if !self.state.queue.iter().any(|it| it.turn == turn) {
-            return Err(RequestError::UnknownTurn(turn));
-        }
-        let fact = Fact {
-            turn: Some(turn),
-            client: Some(client),
-            event: finished(Stop::Cancelled),
-        };
-        self.commit(&[fact], LiveChange::Keep).await?;
-        if self.resolving == Some(turn) {
-            self.resolving = None;
-            self.start_next().await;
-        }
-        Ok(())
-    }
-
-    /// Removes the conversation, and then whatever runs in it.
-    async fn delete(&mut self, by: Person) -> Result<(), RequestError> {
-        let told = Told::ConversationDeleted {
-            by: Some(by.clone()),
-        };
-        let draft = Draft {
-            conversation: Some(self.id),
-            client: Some(by.client),
-            ..Draft::beside(clock::now(), told)
-        };
-        self.around.store.delete(self.id, vec![draft]).await?;
-        self.abandon().await;
-        // What the running turn wrote meanwhile goes too.
-        if let Err(error) = self.around.store.delete(self.id, vec![]).await {
-            tracing::warn!(%error, "clear up after a deleted conversation");
-        }
-        self.around.pending.remove_all_of(self.id);
-        self.registration.remove();
-        self.publisher.loaded(Loading::Missing, &State::default());
-        Ok(())
     }
 }
 

@@ -5,22 +5,20 @@
 //! The serde attributes spell the stored form out, as in [`super::event`].
 
 pub mod chain;
+pub mod fact;
+pub mod rules;
 pub mod verdict;
-
-use std::collections::BTreeSet;
 
 use aish_proto::id::{ClientId, ConfirmId, ConversationId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+use self::rules::RuleChange;
 use super::access::Access;
 use super::confirm::{Decision, Denial, Fate, OnConfirm, Person};
-use super::event::{At, Event, Record, Source};
+use super::event::{At, Record, Source};
 use super::state::State;
 use super::tool::{Sha, Subject};
 use super::tool_name::{Alias, ToolName};
-
-/// As many rules of a change are named; the digest is of all of them.
-const MOST_RULES: usize = 100;
 
 /// One thing that is told, before it has its place in the trail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -151,7 +149,7 @@ pub enum Told {
     },
     /// Other rules of the configuration are in force.
     #[serde(rename = "policy_changed")]
-    PolicyChanged(PolicyChange),
+    PolicyChanged(RuleChange),
     /// Its log goes; what was told of it stays.
     #[serde(rename = "conversation_deleted")]
     ConversationDeleted {
@@ -195,40 +193,6 @@ impl CallMark {
     }
 }
 
-/// From some rules to others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PolicyChange {
-    /// Of all rules that are in force now, a line each, in order.
-    #[serde(rename = "digest")]
-    pub digest: Sha,
-    #[serde(rename = "added", default, skip_serializing_if = "Vec::is_empty")]
-    pub added: Vec<String>,
-    #[serde(rename = "removed", default, skip_serializing_if = "Vec::is_empty")]
-    pub removed: Vec<String>,
-    /// So many more than are named.
-    #[serde(rename = "unnamed", default)]
-    pub unnamed: u64,
-}
-
-impl PolicyChange {
-    #[must_use]
-    pub fn between(before: &BTreeSet<String>, now: &BTreeSet<String>) -> Self {
-        let named = |it: std::collections::btree_set::Difference<'_, String>| {
-            it.take(MOST_RULES).cloned().collect::<Vec<_>>()
-        };
-        let added = named(now.difference(before));
-        let removed = named(before.difference(now));
-        let all = now.symmetric_difference(before).count();
-        let lines: Vec<&str> = now.iter().map(String::as_str).collect();
-        Self {
-            digest: Sha::of(lines.join("\n").as_bytes()),
-            unnamed: (all - added.len() - removed.len()) as u64,
-            added,
-            removed,
-        }
-    }
-}
-
 impl Draft {
     /// What is to be told of a record that comes after `before`. Its `fact` is not known yet.
     #[must_use]
@@ -240,7 +204,7 @@ impl Draft {
             turn: record.turn,
             client: record.client,
             fact: None,
-            told: told(before, &record.event)?,
+            told: fact::told(before, &record.event)?,
         })
     }
 
@@ -256,188 +220,5 @@ impl Draft {
             fact: None,
             told,
         }
-    }
-}
-
-/// Whether the trail has a record of such an event: [`Draft::of`] gives one for these, and for no others.
-#[must_use]
-pub fn tells(event: &Event) -> bool {
-    match event {
-        Event::UserMessage { .. }
-        | Event::TurnStarted { .. }
-        | Event::ConfirmRequested(_)
-        | Event::ConfirmResolved(_)
-        | Event::ToolStarted { .. }
-        | Event::ToolResult { .. }
-        | Event::PermissionChanged { .. } => true,
-        Event::Created { .. }
-        | Event::TurnQueued { .. }
-        | Event::AssistantMessage { .. }
-        | Event::ResultKept { .. }
-        | Event::ResourcePinned(_)
-        | Event::ResourceUnpinned(_)
-        | Event::ConstraintsChanged { .. }
-        | Event::Evicted { .. }
-        | Event::ModelChanged { .. }
-        | Event::Renamed { .. }
-        | Event::ArchivedChanged { .. }
-        | Event::Status { .. }
-        | Event::TurnFinished { .. } => false,
-    }
-}
-
-fn told(before: &State, event: &Event) -> Option<Told> {
-    Some(match event {
-        Event::UserMessage { on_confirm, .. } => Told::TurnAsked {
-            on_confirm: on_confirm.clone(),
-        },
-        Event::TurnStarted { model, source, .. } => Told::ModelChosen {
-            model: model.clone(),
-            source: *source,
-        },
-        Event::ConfirmRequested(confirm) => Told::ConfirmRequested {
-            confirm: confirm.id,
-            subject: confirm.subject(),
-            needs: confirm.needs,
-            raise_to: confirm.raise_to,
-            why: confirm.why.clone(),
-        },
-        Event::ConfirmResolved(resolution) => {
-            let mut open = before.confirms.iter();
-            let open = open.find(|it| it.id == resolution.confirm);
-            Told::ConfirmResolved {
-                confirm: resolution.confirm,
-                subject: open.and_then(|it| it.subject.clone()),
-                fate: resolution.fate,
-                decision: resolution.decision,
-                by: resolution.by.clone(),
-                waited_ms: resolution.waited_ms,
-                approved: resolution.approved.clone(),
-            }
-        }
-        Event::ToolStarted {
-            call,
-            name,
-            digest,
-            rule,
-            confirm,
-            ..
-        } => Told::CallStarted {
-            call: CallMark::of(call),
-            subject: Subject::named(name, *digest),
-            rule: rule.clone(),
-            confirm: *confirm,
-        },
-        Event::ToolResult { .. } => return ended(before, event),
-        Event::PermissionChanged {
-            provider,
-            from,
-            to,
-            revoked,
-            by,
-            confirm,
-        } => Told::PermissionChanged {
-            provider: provider.clone(),
-            from: *from,
-            to: *to,
-            revoked: *revoked,
-            by: by.clone(),
-            confirm: *confirm,
-        },
-        Event::Created { .. }
-        | Event::TurnQueued { .. }
-        | Event::AssistantMessage { .. }
-        | Event::ResultKept { .. }
-        | Event::ResourcePinned(_)
-        | Event::ResourceUnpinned(_)
-        | Event::ConstraintsChanged { .. }
-        | Event::Evicted { .. }
-        | Event::ModelChanged { .. }
-        | Event::Renamed { .. }
-        | Event::ArchivedChanged { .. }
-        | Event::Status { .. }
-        | Event::TurnFinished { .. } => return None,
-    })
-}
-
-/// What is told of a call's reply.
-fn ended(before: &State, event: &Event) -> Option<Told> {
-    let Event::ToolResult {
-        call,
-        ok,
-        content,
-        denial,
-        ms,
-        kept,
-        refused,
-        ..
-    } = event
-    else {
-        return None;
-    };
-    Some(match refused {
-        Some(refused) => Told::CallRefused {
-            call: CallMark::of(call),
-            subject: refused.subject.clone(),
-            denial: *denial,
-            because: refused.because.clone(),
-        },
-        None => Told::CallEnded {
-            call: CallMark::of(call),
-            subject: started(before, call),
-            outcome: outcome(*ok, kept.map_or(content.len() as u64, |it| it.bytes), *ms),
-        },
-    })
-}
-
-/// What the call was when it began.
-fn started(before: &State, call: &str) -> Option<Subject> {
-    let mut open = before.running.iter().flat_map(|it| &it.open_calls);
-    open.find(|it| it.id == call)
-        .and_then(|it| it.subject.clone())
-}
-
-fn outcome(ok: bool, bytes: u64, ms: Option<u64>) -> Outcome {
-    match (ms, ok) {
-        (None, _) => Outcome::Unknown,
-        (Some(ms), true) => Outcome::Ok { bytes, ms },
-        (Some(ms), false) => Outcome::Failed { bytes, ms },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(before: &[&str], now: &[&str], added: &[&str], removed: &[&str]) {
-        let set = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
-        let change = PolicyChange::between(&set(before), &set(now));
-        assert_eq!(
-            (added, removed),
-            (
-                &change.added.iter().map(String::as_str).collect::<Vec<_>>()[..],
-                &change
-                    .removed
-                    .iter()
-                    .map(String::as_str)
-                    .collect::<Vec<_>>()[..]
-            )
-        );
-        assert_eq!(0, change.unnamed);
-    }
-
-    #[test]
-    fn a_change_of_rules_says_which_came_and_which_went() {
-        check(&[], &["a"], &["a"], &[]);
-        check(&["a", "b"], &["b", "c"], &["c"], &["a"]);
-        check(&["a"], &["a"], &[], &[]);
-    }
-
-    #[test]
-    fn ten_thousand_rules_make_no_long_record() {
-        let many: BTreeSet<String> = (0..10_000).map(|it| format!("rule {it}")).collect();
-        let change = PolicyChange::between(&BTreeSet::new(), &many);
-        assert_eq!((MOST_RULES, 9_900), (change.added.len(), change.unnamed));
     }
 }

@@ -8,7 +8,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, watch};
 
 use crate::clock;
-use crate::core::audit::{Draft, PolicyChange, Told};
+use crate::core::audit::rules::RuleChange;
+use crate::core::audit::{Draft, Told};
 use crate::core::policy::Policy;
 use crate::store::{CommitError, Note, Store};
 
@@ -63,7 +64,7 @@ impl Witness {
             *last = before;
             return Ok(());
         }
-        let change = PolicyChange::between(&before.unwrap_or_default(), now);
+        let change = RuleChange::between(&before.unwrap_or_default(), now);
         let draft = Draft::beside(clock::now(), Told::PolicyChanged(change));
         self.store.tell(vec![draft]).await?;
         *last = Some(now.clone());

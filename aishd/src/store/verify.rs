@@ -11,9 +11,10 @@ use super::scan::{self, Lines, ScanError};
 use super::segment::{self, Segment};
 use super::trail::Direction;
 use super::{ReadError, Store};
+use crate::core::audit::Told;
 use crate::core::audit::chain::{Break, Fact, Head, Sealed};
+use crate::core::audit::fact::tells;
 use crate::core::audit::verdict::{Fault, Finding, Verdict};
-use crate::core::audit::{Told, tells};
 use crate::core::event::{Event, Record};
 use crate::core::tool::Sha;
 
