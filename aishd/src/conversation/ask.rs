@@ -142,7 +142,7 @@ impl Conversation {
     }
 
     /// What holds where this conversation is.
-    fn models(&self) -> Arc<Models> {
+    pub(super) fn models(&self) -> Arc<Models> {
         self.around.models.borrow().within(&self.state.cwd).clone()
     }
 
