@@ -54,6 +54,9 @@ pub struct Confirm {
     pub raise_to: Option<Access>,
     #[serde(rename = "why")]
     pub why: String,
+    /// The same for the audit trail, where `why` has a word of the model.
+    #[serde(rename = "why_told", default, skip_serializing_if = "Option::is_none")]
+    pub why_told: Option<String>,
     #[serde(rename = "options")]
     pub options: Vec<Decision>,
     /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.

@@ -109,7 +109,7 @@ impl Gate<'_> {
         match decide(question, self.policy) {
             Verdict::Deny(rule) => {
                 let content = format!("[aish] denied by policy: {rule}");
-                refuse(Some(Denial::Policy), content, refused(rule.to_string()))
+                refuse(Some(Denial::Policy), content, refused(rule.told()))
             }
             Verdict::Allow(rule) if self.offered(tool) => Judged::Run(Go {
                 tool: tool.clone(),
@@ -238,6 +238,7 @@ impl Gate<'_> {
             needs: self.policy.needs(tool),
             raise_to,
             why: why.text(&tool.name),
+            why_told: Some(why.told(&tool.name)).filter(|it| *it != why.text(&tool.name)),
             options,
             expires_at,
         }))

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::access::Access;
-use super::constraints::{Breach, Constraints, Standing};
+use super::constraints::{Breach, Constraints, Doubt, Standing};
 use super::shorten::MAX_RESULT_CHARS;
 use super::tool::{Reach, Sha, Tool};
 use super::tool_name::{Alias, ToolName};
@@ -106,7 +106,7 @@ pub enum Verdict {
     Deny(Rule),
 }
 
-/// What decided. Its text stands in the audit trail and in the model's reply.
+/// What decided. Its text stands in the model's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     Denied(Pattern),
@@ -135,7 +135,7 @@ pub enum Why {
     Level { has: Access, needs: Access },
     /// Whether it keeps to the conversation's constraints is not known (AUT-1). The level may be too low besides.
     Unclear {
-        text: String,
+        doubt: Doubt,
         has: Access,
         needs: Access,
     },
@@ -280,7 +280,7 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     let needs = policy.needs(tool);
     let unclear = match constraints.standing(tool, needs, arguments) {
         Standing::Broken(breach) => return Verdict::Deny(Rule::Constraint(breach)),
-        Standing::Unclear(why) => Some(why),
+        Standing::Unclear(doubt) => Some(doubt),
         Standing::Kept => None,
     };
     if let Some(rule) = policy.providers.get(provider)
@@ -295,9 +295,9 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     if tool.reach == Reach::Conversation {
         return Verdict::Allow(Rule::OwnConversation);
     }
-    if let Some(text) = unclear {
+    if let Some(doubt) = unclear {
         let has = policy.level(provider, grants);
-        return Verdict::Ask(Why::Unclear { text, has, needs });
+        return Verdict::Ask(Why::Unclear { doubt, has, needs });
     }
     if let Some(pattern) = policy.auto_approves(&tool.name) {
         return Verdict::Allow(Rule::AutoApprove(pattern));
@@ -345,10 +345,36 @@ impl Why {
                 has.number(),
                 needs.number()
             ),
-            Self::Unclear { text, .. } => text.clone(),
+            Self::Unclear { doubt, .. } => doubt.to_string(),
             Self::Changed { .. } => {
                 "the tool's definition changed since it was approved here".to_owned()
             }
+        }
+    }
+
+    /// For the audit trail: without a word of the model.
+    #[must_use]
+    pub fn told(&self, tool: &ToolName) -> String {
+        match self {
+            Self::Unclear { doubt, .. } => doubt.told(),
+            Self::EveryCall | Self::Level { .. } | Self::Changed { .. } => self.text(tool),
+        }
+    }
+}
+
+impl Rule {
+    /// For the audit trail: without a word of the model.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match self {
+            Self::Constraint(breach) => breach.told(),
+            Self::Denied(_)
+            | Self::MaxLevel { .. }
+            | Self::OwnConversation
+            | Self::AutoApprove(_)
+            | Self::ThisTurn(_)
+            | Self::Client(_)
+            | Self::Always => self.to_string(),
         }
     }
 }

@@ -268,6 +268,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         needs,
         raise_to,
         why,
+        why_told: _,
         options,
         expires_at,
     } = confirm;

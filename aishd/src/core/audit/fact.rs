@@ -46,7 +46,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             subject: confirm.subject(),
             needs: confirm.needs,
             raise_to: confirm.raise_to,
-            why: confirm.why.clone(),
+            why: confirm.why_told.as_ref().unwrap_or(&confirm.why).clone(),
         },
         Event::ConfirmResolved(resolution) => {
             let mut open = before.confirms.iter();

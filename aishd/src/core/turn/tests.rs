@@ -182,6 +182,7 @@ fn confirm(number: u32, call: &ToolCall) -> Confirm {
         needs: Access::Write,
         raise_to: None,
         why: String::new(),
+        why_told: None,
         options: vec![],
         expires_at: None,
     }
