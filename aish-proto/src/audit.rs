@@ -80,7 +80,8 @@ pub struct AuditRecord {
     pub provider: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Over the tool's definition, where it runs, the arguments and the directory, as in `confirmRequested`.
+    /// Over the tool's definition, where it runs, the arguments and the directory, as in `confirmRequested`; of a resource
+    /// over its URI, of a prompt over its name and arguments, of rules over all that are in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,6 +147,14 @@ pub enum AuditKind {
     CallRefused,
     PermissionChanged,
     PolicyChanged,
+    /// What a conversation keeps itself from.
+    ConstraintsChanged,
+    ResourcePinned,
+    ResourceUnpinned,
+    /// A server was asked for a prompt.
+    PromptAsked,
+    /// A program was started to tell somebody of a question.
+    NoticeGiven,
     ConversationDeleted,
 }
 

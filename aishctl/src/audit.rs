@@ -177,6 +177,11 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::CallRefused => "refused",
         AuditKind::PermissionChanged => "permission",
         AuditKind::PolicyChanged => "rules",
+        AuditKind::ConstraintsChanged => "limits",
+        AuditKind::ResourcePinned => "pinned",
+        AuditKind::ResourceUnpinned => "unpinned",
+        AuditKind::PromptAsked => "prompt",
+        AuditKind::NoticeGiven => "notice",
         AuditKind::ConversationDeleted => "deleted",
     }
 }
@@ -231,7 +236,11 @@ fn outcome(it: &AuditRecord) -> String {
 
 fn who(it: &AuditRecord) -> String {
     match (&it.by, &it.arguments) {
-        (Some(by), _) => consent::who(by),
+        (Some(by), Some(arguments)) => {
+            let arguments = table::cut(arguments, ARGUMENT_COLUMNS);
+            format!("{}: {arguments}", consent::who(by))
+        }
+        (Some(by), None) => consent::who(by),
         (None, Some(arguments)) => table::cut(arguments, ARGUMENT_COLUMNS),
         (None, None) => String::new(),
     }

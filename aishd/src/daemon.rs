@@ -199,7 +199,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let (ring, redactor) = (logging.ring(), logging.redactor());
     let hub = sessions::hub(&store, children.clone(), logging.redactor());
     let tools = Tools::new(hub.clone());
-    let witness = Witness::start(&store, &settings.policy).await;
+    let witness = Witness::start(&store, &settings).await;
     let live = configured.live(logging, witness.clone());
     let server = build(
         about,
@@ -370,7 +370,7 @@ fn chores(
 
 /// Goes after the configuration as it changes.
 fn follow(chores: &mut JoinSet<()>, live: Arc<Live>, witness: Witness, tools: Tools, hub: Hub) {
-    chores.spawn(witness.make_up_for(live.policy()));
+    chores.spawn(witness.make_up_for(live.clone()));
     chores.spawn(rules::follow(tools, live.policy()));
     chores.spawn(sessions::follow(hub, live.mcp()));
     chores.spawn(watch::follow(live));

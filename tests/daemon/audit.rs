@@ -43,7 +43,7 @@ pub(crate) fn verify(client: &Client) -> VerifyResult {
 }
 
 #[track_caller]
-fn whole(client: &Client) -> String {
+pub(crate) fn whole(client: &Client) -> String {
     let result = verify(client);
     assert!(result.whole, "{:?}", result.findings);
     result.head
@@ -178,11 +178,8 @@ fn levels_rules_and_deletions_are_told_with_who_made_them() {
     });
     let config = scene.world.config_file();
     let text = fs::read_to_string(&config).unwrap();
-    fs::write(
-        &config,
-        format!("{text}\n[permissions]\ndeny = [\"fs__*\"]\n"),
-    )
-    .unwrap();
+    let text = format!("{text}\n[permissions]\ndeny = [\"fs__*\"]\n");
+    scene.world.write("config/aish/config.toml", &text);
     client.done::<Reload>(Empty {});
     let status = client.done::<aish_proto::conversation::StatusOf>(
         aish_proto::conversation::ConversationParams { id: conversation },

@@ -8,6 +8,7 @@
 )]
 
 mod audit;
+mod audit_who;
 mod bad_input;
 mod children;
 mod configuration;

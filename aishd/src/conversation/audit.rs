@@ -6,6 +6,7 @@ use aish_proto::id::{ConversationId, Seq};
 
 use super::directory::Directory;
 use super::handle::RequestError;
+use crate::core::audit::Draft;
 use crate::core::audit::chain::{Entry, Head, Sealed};
 use crate::core::audit::verdict::Verdict;
 use crate::core::event::{Event, Record};
@@ -60,6 +61,11 @@ impl Directory {
             })
         };
         Ok(self.blocking(read).await??)
+    }
+
+    /// Adds what stands in no conversation's log. Returns once it is durable.
+    pub async fn tell(&self, draft: Draft) -> Result<(), RequestError> {
+        Ok(self.around.store.tell(vec![draft]).await?)
     }
 
     /// At most `limit` records as they were written.
@@ -136,6 +142,8 @@ fn arguments(store: &Store, entry: &Entry) -> Result<Option<String>, ReadError> 
     Ok(match event {
         Some(Event::ToolStarted { arguments, .. }) => Some(arguments),
         Some(Event::ConfirmRequested(confirm)) => Some(confirm.arguments),
+        Some(Event::ConfirmResolved(resolution)) => resolution.edited,
+        Some(Event::ResourcePinned(it) | Event::ResourceUnpinned(it)) => Some(it.uri),
         Some(_) | None => None,
     })
 }

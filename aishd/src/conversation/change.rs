@@ -1,6 +1,6 @@
 //! What is changed in a conversation beside its turns: its name and rules, what waits, and whether it is there at all.
 
-use aish_proto::id::{ClientId, Seq, TurnId};
+use aish_proto::id::{Seq, TurnId};
 
 use super::commit::Fact;
 use super::handle::{Change, QueueChange, RequestError};
@@ -13,11 +13,7 @@ use crate::core::event::{Event, Stop};
 use crate::core::state::State;
 
 impl Conversation {
-    pub(super) async fn change(
-        &mut self,
-        change: Change,
-        client: ClientId,
-    ) -> Result<Seq, RequestError> {
+    pub(super) async fn change(&mut self, change: Change, by: Person) -> Result<Seq, RequestError> {
         let event = match change {
             Change::Title(title) => Event::Renamed { title },
             Change::Model(model) => {
@@ -29,15 +25,15 @@ impl Conversation {
             Change::Archived(archived) => Event::ArchivedChanged { archived },
             Change::Pinned(pinned) => Event::ResourcePinned(pinned),
             Change::Unpinned(pinned) => Event::ResourceUnpinned(pinned),
-            Change::Level(provider, change, by) => self.level_changed(provider, change, by)?,
-            Change::Constraints(constraints, by) => Event::ConstraintsChanged {
+            Change::Level(provider, change) => self.level_changed(provider, change, by.clone())?,
+            Change::Constraints(constraints) => Event::ConstraintsChanged {
                 constraints,
-                by: Some(by),
+                by: Some(by.clone()),
             },
         };
         let fact = Fact {
             turn: None,
-            client: Some(client),
+            by: Some(by),
             event,
         };
         Ok(self.commit(&[fact], LiveChange::Keep).await?)
@@ -46,10 +42,10 @@ impl Conversation {
     pub(super) async fn change_queue(
         &mut self,
         change: QueueChange,
-        client: ClientId,
+        by: Person,
     ) -> Result<(), RequestError> {
         match change {
-            QueueChange::Remove(turn) => self.remove_queued(turn, client).await,
+            QueueChange::Remove(turn) => self.remove_queued(turn, by).await,
             QueueChange::Move(turn, position) => {
                 let queued = self.state.queue.iter().find(|it| it.turn == turn);
                 let steer = queued.ok_or(RequestError::UnknownTurn(turn))?.steer;
@@ -57,7 +53,7 @@ impl Conversation {
                 let position = position.clamp(1, last);
                 let fact = Fact {
                     turn: Some(turn),
-                    client: Some(client),
+                    by: Some(by),
                     event: Event::TurnQueued { position, steer },
                 };
                 self.commit(&[fact], LiveChange::Keep).await?;
@@ -73,14 +69,14 @@ impl Conversation {
     pub(super) async fn remove_queued(
         &mut self,
         turn: TurnId,
-        client: ClientId,
+        by: Person,
     ) -> Result<(), RequestError> {
         if !self.state.queue.iter().any(|it| it.turn == turn) {
             return Err(RequestError::UnknownTurn(turn));
         }
         let fact = Fact {
             turn: Some(turn),
-            client: Some(client),
+            by: Some(by),
             event: finished(Stop::Cancelled),
         };
         self.commit(&[fact], LiveChange::Keep).await?;
@@ -93,13 +89,10 @@ impl Conversation {
 
     /// Removes the conversation, and then whatever runs in it.
     pub(super) async fn delete(&mut self, by: Person) -> Result<(), RequestError> {
-        let told = Told::ConversationDeleted {
-            by: Some(by.clone()),
-        };
         let draft = Draft {
             conversation: Some(self.id),
-            client: Some(by.client),
-            ..Draft::beside(clock::now(), told)
+            by: Some(by),
+            ..Draft::beside(clock::now(), Told::ConversationDeleted)
         };
         self.around.store.delete(self.id, vec![draft]).await?;
         self.abandon().await;

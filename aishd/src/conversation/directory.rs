@@ -18,6 +18,7 @@ use super::{Conversation, Start, Surroundings};
 use crate::broker::Broker;
 pub use crate::broker::Probe as Probed;
 use crate::clock;
+use crate::core::audit::Draft;
 use crate::core::catalog::Catalog;
 use crate::core::confirm::Person;
 use crate::core::constraints::Constraints;
@@ -379,6 +380,7 @@ impl Directory {
     pub async fn create(
         &self,
         new: NewConversation,
+        by: Person,
     ) -> Result<(ConversationId, Seq), RequestError> {
         if self.around.draining.is_cancelled() {
             return Err(RequestError::Draining);
@@ -388,7 +390,7 @@ impl Directory {
         let mut state = State::default();
         let records = vec![place(&mut state, None, new.created())];
         let seq = state.last_seq;
-        self.commit(id, records, state).await?;
+        self.commit(id, records, state, by).await?;
         Ok((id, seq))
     }
 
@@ -431,18 +433,22 @@ impl Directory {
         Err(RequestError::UnknownModel(name.clone()))
     }
 
+    /// Stores a conversation that somebody made.
     pub(super) async fn commit(
         &self,
         conversation: ConversationId,
         records: Vec<Record>,
         state: State,
+        by: Person,
     ) -> Result<(), RequestError> {
+        // Of the first only: what is copied was told of where it happened.
+        let made = records.first();
+        let told = made.and_then(|it| Draft::of(conversation, &State::default(), it));
         let commit = Commit {
             conversation,
             records,
             state,
-            // A place for a conversation to be in, and copies of what was told of where it happened.
-            audit: vec![],
+            audit: told.map(|it| it.by(Some(by))).into_iter().collect(),
         };
         Ok(self.around.store.commit(commit).await?)
     }

@@ -30,7 +30,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aish_proto::id::{ClientId, ConversationId, TurnId};
+use aish_proto::id::{ConversationId, TurnId};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -49,7 +49,7 @@ use self::perform::Body;
 use self::view::{Loading, Publisher};
 use crate::broker::{Broker, Discovery};
 use crate::core::catalog::Offer;
-use crate::core::confirm::OnConfirm;
+use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Record, Source, Stop};
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
@@ -127,7 +127,7 @@ struct Active {
     on_confirm: OnConfirm,
     token: CancellationToken,
     /// Who cancelled it.
-    stopped_by: Option<ClientId>,
+    stopped_by: Option<Person>,
 }
 
 /// What a task of this conversation came to.
@@ -242,20 +242,16 @@ impl Conversation {
                 let result = self.accept_again(*again).await;
                 let _client_left = reply.send(result);
             }
-            Request::Cancel {
-                turn,
-                client,
-                reply,
-            } => {
-                let result = self.cancel(turn, client).await;
+            Request::Cancel { turn, by, reply } => {
+                let result = self.cancel(turn, by).await;
                 let _client_left = reply.send(result);
             }
-            Request::Change(change, client, reply) => {
-                let result = self.change(change, client).await;
+            Request::Change(change, by, reply) => {
+                let result = self.change(change, by).await;
                 let _client_left = reply.send(result);
             }
-            Request::Queue(change, client, reply) => {
-                let result = self.change_queue(change, client).await;
+            Request::Queue(change, by, reply) => {
+                let result = self.change_queue(change, by).await;
                 let _client_left = reply.send(result);
             }
             Request::Answer(answering, reply) => {
@@ -301,7 +297,7 @@ impl Conversation {
                 let mut step = Step::default();
                 if active.token.is_cancelled() {
                     // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
-                    active.stopped_by = active.stopped_by.or(by);
+                    active.stopped_by = active.stopped_by.take().or(by);
                     let stop = if stopping {
                         Stop::Interrupted
                     } else {

@@ -176,7 +176,7 @@ fn leftovers(state: &State, partial: Option<Partial>) -> Vec<Fact> {
     events.push(end);
     let fact = |event| Fact {
         turn: Some(running.turn),
-        client: None,
+        by: None,
         event,
     };
     events.into_iter().map(fact).collect()

@@ -9,7 +9,7 @@ pub mod fact;
 pub mod rules;
 pub mod verdict;
 
-use aish_proto::id::{ClientId, ConfirmId, ConversationId, Seq, TurnId};
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
 use self::rules::RuleChange;
@@ -36,9 +36,9 @@ pub struct Draft {
     pub seq: Option<Seq>,
     #[serde(rename = "turn", default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// The client that caused it.
-    #[serde(rename = "client", default, skip_serializing_if = "Option::is_none")]
-    pub client: Option<ClientId>,
+    /// Whoever caused it, where that was somebody.
+    #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Person>,
     /// Of the bytes that stand there.
     #[serde(rename = "fact", default, skip_serializing_if = "Option::is_none")]
     pub fact: Option<Sha>,
@@ -90,8 +90,6 @@ pub enum Told {
         fate: Fate,
         #[serde(rename = "decision", default, skip_serializing_if = "Option::is_none")]
         decision: Option<Decision>,
-        #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
-        by: Option<Person>,
         #[serde(rename = "waited_ms", default, skip_serializing_if = "Option::is_none")]
         waited_ms: Option<u64>,
         /// Definitions that run unasked from now on.
@@ -142,20 +140,56 @@ pub enum Told {
         to: Access,
         #[serde(rename = "revoked", default)]
         revoked: bool,
-        #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
-        by: Option<Person>,
         #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
     },
     /// Other rules of the configuration are in force.
     #[serde(rename = "policy_changed")]
     PolicyChanged(RuleChange),
+    /// The conversation keeps itself from other things than before.
+    #[serde(rename = "constraints_changed")]
+    ConstraintsChanged(RuleChange),
+    /// What a server has under this name is in every request from now on; the digest is of the name.
+    #[serde(rename = "resource_pinned")]
+    ResourcePinned {
+        #[serde(rename = "provider")]
+        provider: Alias,
+        #[serde(rename = "resource")]
+        resource: Sha,
+    },
+    #[serde(rename = "resource_unpinned")]
+    ResourceUnpinned {
+        #[serde(rename = "provider")]
+        provider: Alias,
+        #[serde(rename = "resource")]
+        resource: Sha,
+    },
+    /// A server was asked for a prompt; its answer became a question, or was shown.
+    #[serde(rename = "prompt_asked")]
+    PromptAsked {
+        #[serde(rename = "provider")]
+        provider: Alias,
+        /// Not named where the server did not know it. The digest is of the name and the arguments.
+        #[serde(rename = "prompt", default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<ToolName>,
+        #[serde(rename = "digest")]
+        digest: Sha,
+        #[serde(rename = "outcome")]
+        outcome: Outcome,
+    },
+    /// A program of the configuration was started, for somebody to come to a question.
+    #[serde(rename = "notice_given")]
+    NoticeGiven {
+        #[serde(rename = "confirm")]
+        confirm: ConfirmId,
+        #[serde(rename = "subject")]
+        subject: Subject,
+        #[serde(rename = "outcome")]
+        outcome: Notice,
+    },
     /// Its log goes; what was told of it stays.
     #[serde(rename = "conversation_deleted")]
-    ConversationDeleted {
-        #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
-        by: Option<Person>,
-    },
+    ConversationDeleted,
 }
 
 /// What became of a call that began.
@@ -180,6 +214,16 @@ pub enum Outcome {
     Unknown,
 }
 
+/// What became of a program that tells of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Notice {
+    #[serde(rename = "given")]
+    Given,
+    /// It could not be started, ended with a fault, or was ended because it did not.
+    #[serde(rename = "failed")]
+    Failed,
+}
+
 /// Ties the start of a call to its end: a few digits of the digest of its id, which is the model server's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -202,10 +246,16 @@ impl Draft {
             conversation: Some(conversation),
             seq: Some(record.seq),
             turn: record.turn,
-            client: record.client,
+            by: None,
             fact: None,
             told: fact::told(before, &record.event)?,
         })
+    }
+
+    /// The same, put down to somebody.
+    #[must_use]
+    pub fn by(self, by: Option<Person>) -> Self {
+        Self { by, ..self }
     }
 
     /// What concerns no event of a conversation's log.
@@ -216,7 +266,7 @@ impl Draft {
             conversation: None,
             seq: None,
             turn: None,
-            client: None,
+            by: None,
             fact: None,
             told,
         }

@@ -4,6 +4,7 @@
 //! broken and is no proof that it is kept, and paths are compared as they are written: a link inside a directory may
 //! lead out of it. Nothing that is asked about is allowed by a constraint.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,19 @@ impl Constraints {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.read_only && !self.no_network && self.roots.is_empty()
+    }
+
+    /// Each of them in a line of its own.
+    #[must_use]
+    pub fn lines(&self) -> BTreeSet<String> {
+        let read_only = self.read_only.then(|| "read only".to_owned());
+        let no_network = self.no_network.then(|| "no network".to_owned());
+        let roots = self.roots.iter().map(|it| format!("root {it}"));
+        read_only
+            .into_iter()
+            .chain(no_network)
+            .chain(roots)
+            .collect()
     }
 
     /// What every call of a tool would break, whatever its arguments are.

@@ -237,18 +237,40 @@ impl Policy {
     /// Every rule in a line of its own, as the configuration calls it.
     #[must_use]
     pub fn lines(&self) -> BTreeSet<String> {
-        let denied = self.deny.iter().map(|it| format!("permissions.deny {it}"));
-        let approved = self.auto_approve.iter();
+        let Self {
+            deny,
+            auto_approve,
+            providers,
+            needs,
+            default_level,
+            builtin_tools,
+            unattended_ms,
+            silence,
+            max_depth,
+            max_result_chars,
+            parallel_readonly,
+        } = self;
+        let denied = deny.iter().map(|it| format!("permissions.deny {it}"));
+        let approved = auto_approve.iter();
         let approved = approved.map(|(it, approves)| format!("mcp.auto_approve {it} = {approves}"));
-        let providers = self.providers.iter().map(|(provider, rule)| {
+        let providers = providers.iter().map(|(provider, rule)| {
             let (level, max) = (rule.level.number(), rule.max_level.number());
             format!("permissions.tools {provider} level = {level}, max_level = {max}")
         });
-        let needs = self.needs.iter();
-        let needs = needs.map(|(tool, it)| format!("{tool} needs level {}", it.number()));
+        let needs = needs.iter();
+        let needs = needs.map(|(tool, it)| format!("permissions.needs {tool} = {}", it.number()));
+        let silence = match silence {
+            Silence::Denies => "deny",
+            Silence::Waits => "wait",
+        };
         let others = [
-            format!("tools.builtin = {}", self.builtin_tools),
-            format!("permissions.confirm_timeout = {} ms", self.unattended_ms),
+            format!("permissions.default_level = {}", default_level.number()),
+            format!("permissions.confirm_timeout = {unattended_ms} ms"),
+            format!("permissions.on_timeout = {silence}"),
+            format!("tools.builtin = {builtin_tools}"),
+            format!("tools.max_depth = {max_depth}"),
+            format!("tools.max_result_chars = {max_result_chars}"),
+            format!("tools.parallel_readonly = {parallel_readonly}"),
         ];
         let rules = denied.chain(approved).chain(providers).chain(needs);
         rules.chain(others).collect()

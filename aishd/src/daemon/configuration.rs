@@ -105,7 +105,7 @@ impl Configured {
     /// The configuration as it goes on from here. The log follows it, and no rule changes untold.
     pub(super) fn live(self, logging: Logging, witness: Witness) -> Arc<Live> {
         let apply = move |settings: &Settings| {
-            witness.of_change(&settings.policy)?;
+            witness.of_change(settings)?;
             logging.follow(&log(settings));
             Ok(())
         };

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::Mutex;
 
 use crate::clock;
+use crate::config::Settings;
+use crate::config::live::Live;
+use crate::config::settings::Notify;
 use crate::core::audit::rules::RuleChange;
 use crate::core::audit::{Draft, Told};
 use crate::core::policy::Policy;
+use crate::core::tool::Sha;
 use crate::store::{CommitError, Note, Store};
 
 /// Where the rules stand that were told of last.
@@ -27,29 +31,34 @@ pub(super) struct Witness {
 
 impl Witness {
     /// What is configured at start is in force. On a full disk it is told later.
-    pub(super) async fn start(store: &Store, policy: &Policy) -> Self {
+    pub(super) async fn start(store: &Store, settings: &Settings) -> Self {
         let witness = Self {
             store: store.clone(),
             last: Arc::default(),
         };
-        if let Err(error) = witness.tell(&policy.lines()).await {
+        if let Err(error) = witness
+            .tell(&lines(&settings.policy, &settings.notify))
+            .await
+        {
             tracing::error!(%error, "record the rules of the configuration");
         }
         witness
     }
 
     /// Returns once the change is durable; rules that cannot be told of do not come into force. Blocks.
-    pub(super) fn of_change(&self, policy: &Policy) -> Result<(), String> {
-        let told = Handle::current().block_on(self.tell(&policy.lines()));
+    pub(super) fn of_change(&self, settings: &Settings) -> Result<(), String> {
+        let now = lines(&settings.policy, &settings.notify);
+        let told = Handle::current().block_on(self.tell(&now));
         told.map_err(|error| format!("the change of rules cannot be recorded: {error}"))
     }
 
     /// Tells of the rules that are in force until it is told.
-    pub(super) async fn make_up_for(self, policy: watch::Receiver<Arc<Policy>>) {
+    pub(super) async fn make_up_for(self, live: Arc<Live>) {
         while self.last.lock().await.is_none() {
             tokio::time::sleep(PAUSE).await;
-            let now = policy.borrow().clone();
-            let _not_yet = self.tell(&now.lines()).await;
+            let policy = live.policy().borrow().clone();
+            let notify = live.standing().borrow().notify.clone();
+            let _not_yet = self.tell(&lines(&policy, &notify)).await;
         }
     }
 
@@ -76,4 +85,14 @@ impl Witness {
         });
         Ok(())
     }
+}
+
+/// The rules about calls, and the program that is started because of one. Its arguments may have a secret in them.
+fn lines(policy: &Policy, notify: &Notify) -> BTreeSet<String> {
+    let mut lines = policy.lines();
+    if let Some(program) = notify.command.first() {
+        let digest = Sha::of(notify.command.join("\0").as_bytes());
+        lines.insert(format!("notify.command {program} {digest}"));
+    }
+    lines
 }

@@ -107,7 +107,7 @@ impl Check<'_> {
             (fact.conversation, fact.seq, fact.digest)
         else {
             if let (Some(conversation), Ok(entry)) = (fact.conversation, sealed.entry())
-                && let Told::ConversationDeleted { .. } = entry.draft.told
+                && let Told::ConversationDeleted = entry.draft.told
             {
                 self.deleted.insert(conversation, sealed.n);
             }
@@ -277,18 +277,21 @@ fn untold(check: &mut Check<'_>, lines: &Lines<'_>, told: &HashSet<(Conversation
         let Ok(record) = serde_json::from_str::<Record>(rec.record.get()) else {
             continue;
         };
-        // What is copied was told of where it happened.
-        if let Event::Created {
-            forked_from: Some(_),
-            ..
-        } = record.event
-        {
-            return;
-        }
+        let is_copy = matches!(
+            record.event,
+            Event::Created {
+                forked_from: Some(_),
+                ..
+            }
+        );
         if tells(&record.event) && !told.contains(&(rec.conversation, record.seq)) {
             let file = format!("{:020}.jsonl", location.segment);
             let fault = Fault::Untold(rec.conversation, record.seq);
             check.found(None, Some((file, location.line)), fault);
+        }
+        // What is copied was told of where it happened.
+        if is_copy {
+            return;
         }
     }
 }

@@ -242,7 +242,7 @@ mod tests {
             let end = trail[length - 1].head();
             let at = which.index(length - 1);
             let mut head = trail[at].head();
-            let other = Draft::beside(At(7), Told::ConversationDeleted { by: None });
+            let other = Draft::beside(At(7), Told::ConversationDeleted);
             trail.insert(at + 1, head.seal(&other).unwrap());
             prop_assert!(verify(&trail, end).is_some());
         }

@@ -1,9 +1,12 @@
 //! What is told of an event of a conversation's log.
 
+use super::rules::RuleChange;
 use super::{CallMark, Outcome, Told};
+use crate::core::constraints::Constraints;
 use crate::core::event::Event;
+use crate::core::pinned::Pinned;
 use crate::core::state::State;
-use crate::core::tool::Subject;
+use crate::core::tool::{Sha, Subject};
 
 /// Whether the trail has a record of such an event: [`Draft::of`](super::Draft::of) gives one for these, and for no others.
 #[must_use]
@@ -15,14 +18,14 @@ pub fn tells(event: &Event) -> bool {
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
         | Event::ToolResult { .. }
-        | Event::PermissionChanged { .. } => true,
-        Event::Created { .. }
-        | Event::TurnQueued { .. }
-        | Event::AssistantMessage { .. }
-        | Event::ResultKept { .. }
+        | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
-        | Event::ConstraintsChanged { .. }
+        | Event::ConstraintsChanged { .. } => true,
+        Event::Created { constraints, .. } => !constraints.is_empty(),
+        Event::TurnQueued { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ResultKept { .. }
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
@@ -56,7 +59,6 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
                 subject: open.and_then(|it| it.subject.clone()),
                 fate: resolution.fate,
                 decision: resolution.decision,
-                by: resolution.by.clone(),
                 waited_ms: resolution.waited_ms,
                 approved: resolution.approved.clone(),
             }
@@ -80,23 +82,33 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             from,
             to,
             revoked,
-            by,
             confirm,
+            by: _,
         } => Told::PermissionChanged {
             provider: provider.clone(),
             from: *from,
             to: *to,
             revoked: *revoked,
-            by: by.clone(),
             confirm: *confirm,
+        },
+        Event::ConstraintsChanged { constraints, .. } => {
+            Told::ConstraintsChanged(between(&before.constraints, constraints))
+        }
+        Event::Created { constraints, .. } if !constraints.is_empty() => {
+            Told::ConstraintsChanged(between(&Constraints::default(), constraints))
+        }
+        Event::ResourcePinned(Pinned { alias, uri }) => Told::ResourcePinned {
+            provider: alias.clone(),
+            resource: Sha::of(uri.as_bytes()),
+        },
+        Event::ResourceUnpinned(Pinned { alias, uri }) => Told::ResourceUnpinned {
+            provider: alias.clone(),
+            resource: Sha::of(uri.as_bytes()),
         },
         Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
         | Event::ResultKept { .. }
-        | Event::ResourcePinned(_)
-        | Event::ResourceUnpinned(_)
-        | Event::ConstraintsChanged { .. }
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
@@ -104,6 +116,10 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         | Event::Status { .. }
         | Event::TurnFinished { .. } => return None,
     })
+}
+
+fn between(before: &Constraints, now: &Constraints) -> RuleChange {
+    RuleChange::between(&before.lines(), &now.lines())
 }
 
 /// What is told of a call's reply.

@@ -4,7 +4,7 @@ use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
 
 use crate::clock;
 use crate::conversation::audit::Told;
-use crate::core::audit::{Outcome, Told as What};
+use crate::core::audit::{Notice, Outcome, Told as What};
 use crate::core::confirm::{Denial, Fate};
 use crate::core::tool::Subject;
 use crate::logging::Redactor;
@@ -16,7 +16,7 @@ const ARGUMENT_BYTES: usize = 2000;
 
 pub(super) fn subject(told: &What) -> Option<&Subject> {
     match told {
-        What::ConfirmRequested { subject, .. } => Some(subject),
+        What::ConfirmRequested { subject, .. } | What::NoticeGiven { subject, .. } => Some(subject),
         What::ConfirmResolved { subject, .. }
         | What::CallStarted { subject, .. }
         | What::CallEnded { subject, .. }
@@ -25,7 +25,11 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::ModelChosen { .. }
         | What::PermissionChanged { .. }
         | What::PolicyChanged(_)
-        | What::ConversationDeleted { .. } => None,
+        | What::ConstraintsChanged(_)
+        | What::ResourcePinned { .. }
+        | What::ResourceUnpinned { .. }
+        | What::PromptAsked { .. }
+        | What::ConversationDeleted => None,
     }
 }
 
@@ -48,7 +52,12 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::CallEnded { .. }
         | What::PermissionChanged { .. }
         | What::PolicyChanged(_)
-        | What::ConversationDeleted { .. } => None,
+        | What::ConstraintsChanged(_)
+        | What::ResourcePinned { .. }
+        | What::ResourceUnpinned { .. }
+        | What::PromptAsked { .. }
+        | What::NoticeGiven { .. }
+        | What::ConversationDeleted => None,
     }
 }
 
@@ -67,7 +76,7 @@ pub(super) fn record(it: Told, redactor: &Redactor) -> AuditRecord {
         conversation: draft.conversation,
         seq: draft.seq,
         turn: draft.turn,
-        client: draft.client,
+        client: draft.by.as_ref().map(|it| it.client),
         provider: subject.map(|it| it.tool.alias().to_string()),
         tool: subject.map(|it| it.tool.to_string()),
         digest: subject.map(|it| it.digest.to_string()),
@@ -76,7 +85,7 @@ pub(super) fn record(it: Told, redactor: &Redactor) -> AuditRecord {
         denied: None,
         confirm: None,
         answer: None,
-        by: None,
+        by: draft.by.map(answerer),
         waited_ms: None,
         approved: vec![],
         call: None,
@@ -106,7 +115,12 @@ fn kind(told: &What) -> AuditKind {
         What::CallRefused { .. } => AuditKind::CallRefused,
         What::PermissionChanged { .. } => AuditKind::PermissionChanged,
         What::PolicyChanged(_) => AuditKind::PolicyChanged,
-        What::ConversationDeleted { .. } => AuditKind::ConversationDeleted,
+        What::ConstraintsChanged(_) => AuditKind::ConstraintsChanged,
+        What::ResourcePinned { .. } => AuditKind::ResourcePinned,
+        What::ResourceUnpinned { .. } => AuditKind::ResourceUnpinned,
+        What::PromptAsked { .. } => AuditKind::PromptAsked,
+        What::NoticeGiven { .. } => AuditKind::NoticeGiven,
+        What::ConversationDeleted => AuditKind::ConversationDeleted,
     }
 }
 
@@ -131,14 +145,12 @@ fn fill(record: &mut AuditRecord, told: What) {
         What::ConfirmResolved {
             confirm,
             decision: answer,
-            by,
             waited_ms,
             approved,
             ..
         } => {
             record.confirm = Some(confirm);
             record.answer = answer.map(decision);
-            record.by = by.map(answerer);
             record.waited_ms = waited_ms;
             record.approved = approved.iter().map(|(tool, _)| tool.to_string()).collect();
         }
@@ -171,22 +183,66 @@ fn fill(record: &mut AuditRecord, told: What) {
             from,
             to,
             revoked,
-            by,
             confirm,
         } => {
             record.provider = Some(provider.to_string());
             (record.from, record.to) = (Some(from.number()), Some(to.number()));
             record.because = revoked.then(|| "revoked".to_owned());
-            record.by = by.map(answerer);
             record.confirm = confirm;
         }
-        What::PolicyChanged(change) => {
+        told @ (What::PolicyChanged(_)
+        | What::ConstraintsChanged(_)
+        | What::ResourcePinned { .. }
+        | What::ResourceUnpinned { .. }
+        | What::PromptAsked { .. }
+        | What::NoticeGiven { .. }
+        | What::ConversationDeleted) => fill_of_no_call(record, told),
+    }
+}
+
+/// The same, of what concerns no call of a model.
+fn fill_of_no_call(record: &mut AuditRecord, told: What) {
+    match told {
+        What::ResourcePinned { provider, resource }
+        | What::ResourceUnpinned { provider, resource } => {
+            record.provider = Some(provider.to_string());
+            record.digest = Some(resource.to_string());
+        }
+        What::PromptAsked {
+            provider,
+            prompt,
+            digest,
+            outcome,
+        } => {
+            record.provider = Some(provider.to_string());
+            record.tool = prompt.map(|it| it.to_string());
+            record.digest = Some(digest.to_string());
+            ended(record, outcome);
+        }
+        What::NoticeGiven {
+            confirm, outcome, ..
+        } => {
+            record.confirm = Some(confirm);
+            record.outcome = Some(match outcome {
+                Notice::Given => AuditOutcome::Ok,
+                Notice::Failed => AuditOutcome::Failed,
+            });
+        }
+        What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
             let unnamed = (change.unnamed > 0).then_some(change.unnamed);
             record.because = unnamed.map(|it| format!("{it} more rules changed"));
             (record.added, record.removed) = (change.added, change.removed);
         }
-        What::ConversationDeleted { by } => record.by = by.map(answerer),
+        What::TurnAsked { .. }
+        | What::ModelChosen { .. }
+        | What::ConfirmRequested { .. }
+        | What::ConfirmResolved { .. }
+        | What::CallStarted { .. }
+        | What::CallEnded { .. }
+        | What::CallRefused { .. }
+        | What::PermissionChanged { .. }
+        | What::ConversationDeleted => {}
     }
 }
 

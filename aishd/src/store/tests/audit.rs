@@ -229,7 +229,7 @@ fn one_who_cuts_everything_alike_is_found_by_a_note_of_the_last_record() {
     store.close();
     copy_dir(dir.path(), before.path());
     let store = Store::open(dir.path()).unwrap();
-    let told = Told::ConversationDeleted { by: None };
+    let told = Told::ConversationDeleted;
     block_on(store.tell(vec![Draft::beside(clock::now(), told)])).unwrap();
     let noted = whole(&store, 5);
     assert!(store.verify_trail(Some(noted)).unwrap().is_whole());

@@ -169,7 +169,7 @@ pub(super) fn partial_of(conversation: u64, turn_number: u64, offset: u64, text:
 
 /// What the trail is told when somebody deletes a conversation.
 pub(super) fn deletion(number: u64) -> Vec<Draft> {
-    let told = Told::ConversationDeleted { by: None };
+    let told = Told::ConversationDeleted;
     vec![Draft {
         conversation: Some(conversation(number)),
         ..Draft::beside(clock::now(), told)
