@@ -17,6 +17,8 @@ use crate::{consent, resolve, safe, table};
 const PAGE: u32 = 500;
 /// As much of the arguments stands in a row.
 const ARGUMENT_COLUMNS: usize = 60;
+/// As much of the rules that changed; `--json` has all that are named.
+const RULE_COLUMNS: usize = 100;
 /// Records that are shown where neither a number nor a time is given.
 const NEWEST: usize = 100;
 
@@ -228,7 +230,7 @@ fn outcome(it: &AuditRecord) -> String {
         levels,
         size,
         it.because.clone(),
-        (!rules.is_empty()).then(|| rules.join(", ")),
+        (!rules.is_empty()).then(|| table::cut(&rules.join(", "), RULE_COLUMNS)),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join(", ")
