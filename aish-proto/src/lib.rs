@@ -2,6 +2,7 @@
 //! errors (spec 10). Nothing here does IO; both sides link it, so a wrong pair does not compile.
 
 pub mod attach;
+pub mod audit;
 pub mod config;
 pub mod confirm;
 pub mod conversation;

@@ -8,8 +8,8 @@ use crate::event::{self, Envelope};
 use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
-    attach, config, confirm, conversation, daemon, doctor, error, log, mcp, model, permission,
-    turn, version,
+    attach, audit, config, confirm, conversation, daemon, doctor, error, log, mcp, model,
+    permission, turn, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -73,6 +73,9 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         permission::Check,
         permission::Rules,
         turn::ReadResult,
+        audit::List,
+        audit::Verify,
+        audit::Export,
         model::List,
         model::Probe,
         mcp::List,

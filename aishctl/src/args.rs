@@ -6,6 +6,7 @@ use std::time::Duration;
 use aish_proto::turn::SendMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::audit::Audit;
 use crate::config::Config;
 use crate::confirm::Confirm;
 use crate::permission::Perm;
@@ -126,6 +127,8 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<Perm>,
     },
+    /// What was decided about every effect, by whom, and what became of it
+    Audit(Audit),
     /// Turns that wait
     Queue {
         #[command(subcommand)]

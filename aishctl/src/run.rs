@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use aish_proto::daemon::ClientKind;
 use aish_proto::method::Role;
 use clap::CommandFactory as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::pipe;
 use tokio::time::Instant;
 
 use crate::alone::{ALL, ALONE};
@@ -145,6 +147,7 @@ impl Program {
             | Command::Queue { .. }
             | Command::Confirm { .. }
             | Command::Perm { .. }
+            | Command::Audit(_)
             | Command::Cancel { .. }
             | Command::Search(_)
             | Command::Fork(_)
@@ -251,8 +254,25 @@ impl Program {
             may_prompt: self.around.stdin_terminal && !self.global.no_input,
         };
         let printed = desk.run(&command).await?;
-        print(&printed.shown(self.around.stdout_terminal))?;
+        let shown = printed.shown(self.around.stdout_terminal);
+        let paged = matches!(&command, Command::Audit(audit) if !audit.no_pager && !printed.json);
+        match paged.then(|| self.pager()).flatten() {
+            Some((pager, mut to)) => {
+                // The person may have read enough before the end.
+                let _read_enough = to.write_all(shown.as_bytes()).await;
+                drop(to);
+                pager.wait().map_err(|it| Failure::output(&it))?;
+            }
+            None => {
+                print(&shown)?;
+            }
+        }
         Ok(printed.exit)
+    }
+
+    fn pager(&self) -> Option<(Pager, pipe::Sender)> {
+        let command = pager::command(&self.around)?;
+        Pager::start(&command, &self.around)
     }
 
     /// The transcript, through a pager where a person reads it and it has an end.
@@ -260,11 +280,7 @@ impl Program {
         let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
         let mut output = self.parts(form).output;
         let paged = form == Form::Text && !args.follow && !args.no_pager;
-        let pager = paged
-            .then(|| pager::command(&self.around))
-            .flatten()
-            .and_then(|it| Pager::start(&it, &self.around));
-        let Some((pager, to)) = pager else {
+        let Some((pager, to)) = paged.then(|| self.pager()).flatten() else {
             return log::run(&reach, &self.global, args, &mut output).await;
         };
         let mut output = output.to(to);

@@ -36,6 +36,13 @@ pub fn rfc3339(at: At) -> String {
     }
 }
 
+/// A time as the wire writes it, or with another offset.
+#[must_use]
+pub fn parse(text: &str) -> Option<At> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    Some(At(time.as_millisecond()))
+}
+
 /// The time as people here read it, with the offset from UTC.
 #[must_use]
 pub fn local(at: At) -> String {

@@ -7,6 +7,7 @@ mod rules;
 mod sessions;
 mod stop;
 mod watch;
+mod witness;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::configuration::{ConfigFault, Configured};
 use self::stop::{Signals, Stops};
+use self::witness::Witness;
 use crate::args::{Args, Offline};
 use crate::broker::Broker;
 use crate::child::Children;
@@ -35,7 +37,7 @@ use crate::config::{Settings, env};
 use crate::conversation::Surroundings;
 use crate::conversation::directory::Directory;
 use crate::conversation::pending::Pending;
-use crate::logging::{Logging, Ring};
+use crate::logging::{Logging, Redactor, Ring};
 use crate::mcp::hub::Hub;
 use crate::rpc::{About, Parts, Server, listen};
 use crate::service::{self, Pulse};
@@ -194,16 +196,17 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let keeper = children.keeper().context("become the keeper of children")?;
     let broker = broker(&logging, children.clone());
     let settings = configured.settings.clone();
-    let ring = logging.ring();
+    let (ring, redactor) = (logging.ring(), logging.redactor());
     let hub = sessions::hub(&store, children.clone(), logging.redactor());
     let tools = Tools::new(hub.clone());
-    let live = configured.live(logging);
+    let witness = Witness::start(&store, &settings).await;
+    let live = configured.live(logging, witness.clone());
     let server = build(
         about,
         hub.clone(),
         live.clone(),
         &settings,
-        ring,
+        (ring, redactor),
         Surroundings {
             store: store.clone(),
             broker,
@@ -225,11 +228,9 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     pulse.set_ready();
     say_ready();
     let mut chores = chores(&server.directory, &store, watchdog, &around);
-    chores.spawn(rules::follow(tools, live.policy()));
-    chores.spawn(sessions::follow(hub, live.mcp()));
     let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), children.clone());
     chores.spawn(notifier.run());
-    chores.spawn(watch::follow(live));
+    follow(&mut chores, live, witness, tools, hub);
     let serving = listen::listen(server.clone(), listener);
     let working = async {
         let ((), ()) = tokio::join!(serving, stop::in_order(&server, &stops, signals));
@@ -316,7 +317,7 @@ fn build(
     hub: Hub,
     config: Arc<Live>,
     settings: &Settings,
-    log: Ring,
+    (log, redactor): (Ring, Redactor),
     surroundings: Surroundings,
     closing: CancellationToken,
 ) -> Arc<Server> {
@@ -326,6 +327,7 @@ fn build(
         about,
         limits: limits(settings),
         log,
+        redactor,
         stop: tokio::sync::watch::channel(None).0,
         closing,
         config,
@@ -364,6 +366,14 @@ fn chores(
         chores.spawn(service::report(move || directory.load(), changed));
     }
     chores
+}
+
+/// Goes after the configuration as it changes.
+fn follow(chores: &mut JoinSet<()>, live: Arc<Live>, witness: Witness, tools: Tools, hub: Hub) {
+    chores.spawn(witness.make_up_for(live.clone()));
+    chores.spawn(rules::follow(tools, live.policy()));
+    chores.spawn(sessions::follow(hub, live.mcp()));
+    chores.spawn(watch::follow(live));
 }
 
 fn limits(settings: &Settings) -> Limits {

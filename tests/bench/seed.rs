@@ -58,6 +58,7 @@ async fn conversation(store: &Store, turns: usize) -> anyhow::Result<Conversatio
                     conversation: id,
                     records,
                     state,
+                    audit: vec![],
                 })
                 .await?;
         }

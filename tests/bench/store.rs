@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use aish_proto::id::{ConversationId, TurnId};
 use aishd::clock;
+use aishd::core::audit::Draft;
 use aishd::core::event::{At, Event, Origin, Record, Source, Stop};
 use aishd::core::state::State;
 use aishd::store::{Commit, Store};
@@ -38,6 +39,7 @@ impl Author {
     }
 
     fn commit(&mut self, events: Vec<(TurnId, Event)>) -> Commit {
+        let mut audit = vec![];
         let records = events.into_iter().map(|(turn, event)| {
             let record = Record {
                 seq: self.state.last_seq.next(),
@@ -46,13 +48,16 @@ impl Author {
                 client: None,
                 event,
             };
+            audit.extend(Draft::of(self.id, &self.state, &record));
             self.state.apply(&record);
             record
         });
+        let records = records.collect();
         Commit {
             conversation: self.id,
-            records: records.collect(),
+            records,
             state: self.state.clone(),
+            audit,
         }
     }
 

@@ -12,6 +12,7 @@
 mod alone;
 mod ask;
 mod attach;
+mod audit;
 mod autostart;
 mod commands;
 mod config;

@@ -7,6 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use aish_proto::attach::Since;
+use aish_proto::audit::{AuditKind, ListParams as ListParamsOfTrail};
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmRecord, Decision, List, ListParams};
 use aish_proto::event::{AssistantMessage, Envelope, ToolCall, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
@@ -14,6 +15,7 @@ use aish_proto::turn::{Send, SendParams, StopReason, TurnStatus};
 use aish_testkit::client::question;
 use aish_testkit::{Client, Follow, surroundings};
 
+use crate::audit;
 use crate::consent::{Scene, pending, with};
 
 fn kills() -> usize {
@@ -74,6 +76,7 @@ fn check_at(point: &Point) {
         follow.until_kind("replayComplete");
         follow.recording().assert_sound();
         every_call_has_one_reply(follow.events_so_far());
+        every_call_has_its_record(&client, follow.events_so_far());
         scene
             .upstream
             .answer(aish_testkit::Answer::text("after the crash"));
@@ -135,6 +138,20 @@ fn finish(client: &Client, conversation: ConversationId, turn: TurnId) {
             .outcome;
         assert_eq!(AnswerOutcome::Resolved, outcome);
     }
+}
+
+/// AUD-1: whatever ran is told of, and nothing else is.
+#[track_caller]
+fn every_call_has_its_record(client: &Client, events: &[Envelope]) {
+    let verdict = audit::verify(client);
+    assert!(verdict.whole, "{:?}", verdict.findings);
+    let told = audit::records(client, &ListParamsOfTrail::default());
+    let told = told.iter().filter(|it| it.kind == AuditKind::CallStarted);
+    let mut told: Vec<_> = told.filter_map(|it| it.seq).collect();
+    told.sort_unstable();
+    let ran = events.iter().filter(|it| it.read::<ToolCall>().is_some());
+    let ran: Vec<_> = ran.filter_map(|it| it.seq).collect();
+    assert_eq!(ran, told);
 }
 
 #[track_caller]

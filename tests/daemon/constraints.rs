@@ -17,11 +17,11 @@ use crate::tools::{Scene, answer, events};
 /// Everything runs unasked, and `look` writes.
 const FREE: &str = "[mcp.auto_approve]\n\"c__*\" = true\n[permissions.needs]\nc__look = 2\n";
 
-fn set(client: &Client, id: ConversationId, constraints: Limits) {
+pub(crate) fn set(client: &Client, id: ConversationId, constraints: Limits) {
     client.done::<SetConstraints>(SetConstraintsParams { id, constraints });
 }
 
-fn roots(roots: &[&str]) -> Limits {
+pub(crate) fn roots(roots: &[&str]) -> Limits {
     Limits {
         roots: roots.iter().map(|it| (*it).to_owned()).collect(),
         ..Limits::default()

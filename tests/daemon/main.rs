@@ -7,6 +7,8 @@
     reason = "a test that cannot go on ends here; the runner shows where"
 )]
 
+mod audit;
+mod audit_who;
 mod bad_input;
 mod children;
 mod configuration;

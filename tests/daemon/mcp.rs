@@ -47,6 +47,8 @@ fn the_tools_of_the_last_session_are_there_before_the_server_is() {
     wait_for(&client, ServerState::Ready);
     let before = tools(&client);
     assert!(before.contains(&"slow__echo".to_owned()), "{before:?}");
+    // What is remembered is written down soon, and before anything that comes later.
+    client.create();
     daemon.kill9();
     drop(client);
     let _daemon = world.daemon().spawn();

@@ -10,7 +10,7 @@ use aish_testkit::wait::{PATIENCE, until};
 use crate::consent::{Scene, with};
 
 /// A daemon whose program writes its arguments down, one a line.
-fn scene(more: &str) -> Scene {
+pub(crate) fn scene(more: &str) -> Scene {
     Scene::new(&format!(
         "[notify]\nafter = \"50ms\"\ncommand = [\"sh\", \"-c\", 'printf \"%s\\n\" \"$@\" >> \"$0\"', \"NOTICES\", \"urgent\"]\n{more}"
     ))
@@ -26,7 +26,7 @@ fn told(world: &World) -> Vec<String> {
 }
 
 /// Puts the path into the configuration: a scene makes its own world.
-fn place(scene: Scene) -> Scene {
+pub(crate) fn place(scene: Scene) -> Scene {
     let Scene {
         upstream,
         world,

@@ -14,18 +14,23 @@ use aish_testkit::{Answer as Said, Client, Daemon, Upstream, World, repository};
 
 use crate::consent::call_id;
 
-struct Scene {
-    upstream: Upstream,
-    world: World,
-    daemon: Daemon,
+pub(crate) struct Scene {
+    pub(crate) upstream: Upstream,
+    pub(crate) world: World,
+    pub(crate) daemon: Daemon,
 }
 
 impl Scene {
     fn new() -> Self {
+        Self::with("watched")
+    }
+
+    /// With a server that does as this mode of the script says.
+    pub(crate) fn with(mode: &str) -> Self {
         let (upstream, world) = (Upstream::start(), World::new());
         let script = repository::top().join("tests/data/mcp/stdio_server.py");
         world.write_config(&format!(
-            "{}\n[mcp.servers.n]\ncommand = \"python3\"\nargs = [{script:?}, \"watched\"]\n",
+            "{}\n[mcp.servers.n]\ncommand = \"python3\"\nargs = [{script:?}, {mode:?}]\n",
             upstream.config("test")
         ));
         let daemon = world.daemon().spawn();
@@ -83,7 +88,7 @@ fn asked(client: &Client, params: SendParams) -> TurnId {
     turn
 }
 
-fn pin(conversation: ConversationId, uri: &str) -> PinParams {
+pub(crate) fn pin(conversation: ConversationId, uri: &str) -> PinParams {
     PinParams {
         conversation,
         alias: "n".to_owned(),

@@ -4,10 +4,14 @@ use std::fs;
 
 use aish_proto::attach::{Attach, AttachParams, Since};
 use aish_proto::config::{Show, ShowParams};
+use aish_proto::confirm::{self, Decision};
 use aish_proto::conversation::{Create, CreateParams, CreateResult};
 use aish_proto::daemon::Reload;
 use aish_proto::method::Empty;
+use aish_proto::turn::StopReason;
 use aish_testkit::{Answer, Client, Upstream, World, built};
+
+use crate::consent::{pending, with};
 
 fn create(client: &Client, cwd: &str) -> CreateResult {
     client.done::<Create>(CreateParams {
@@ -112,6 +116,37 @@ fn a_conversation_in_a_trusted_project_has_its_models() {
     aishd(&it.world, &["untrust", &deep], 0);
     client.done::<Reload>(Empty {});
     assert_eq!("the user's", ask(&deep));
+}
+
+/// A turn that waited for a person goes on with the model of its project after a restart, too (G6, R20).
+#[test]
+fn a_waiting_turn_has_the_model_of_its_project_after_a_restart() {
+    let (user, project) = (Upstream::start(), Upstream::start());
+    let it = Project::new(&user);
+    let config = user.config("test");
+    it.world
+        .write_config(&format!("{config}\n[tools]\nbuiltin = true\n"));
+    it.write(&project.config("ours"));
+    aishd(&it.world, &["trust", &it.root], 0);
+    let daemon = it.world.daemon().spawn();
+    let client = it.world.client();
+    let conversation = create(&client, &it.root).id;
+    project.answer(Answer::stream().then_call(0, "call_1", "aish__time", "{}"));
+    project.answer(Answer::text("the project's"));
+    let turn = client.ask(conversation, "what time is it?");
+    let confirm = pending(&client, conversation);
+    assert_eq!(0, daemon.terminate());
+    let _daemon = it.world.daemon().spawn();
+    let client = it.world.client();
+    let yes = with(&confirm, Decision::AllowOnce);
+    client.done::<confirm::Answer>(yes);
+    let record = client.wait_turn(turn);
+    assert_eq!(
+        (Some(StopReason::End), "the project's"),
+        (record.stop_reason, record.text.as_str()),
+        "{record:?}"
+    );
+    project.finish();
 }
 
 /// The watcher sees the same without being asked: trust, and its end by a change.

@@ -32,8 +32,11 @@ pub struct Live {
     mcp: watch::Sender<Mcp>,
     policy: watch::Sender<Arc<Policy>>,
     standing: watch::Sender<Arc<Standing>>,
-    apply: Box<dyn Fn(&Settings) + Send + Sync>,
+    apply: Apply,
 }
+
+/// Takes settings over before they are in force, or says why they cannot be.
+pub type Apply = Box<dyn Fn(&Settings) -> Result<(), String> + Send + Sync>;
 
 struct Now {
     settings: Settings,
@@ -82,14 +85,14 @@ impl std::fmt::Debug for Live {
 }
 
 impl Live {
-    /// `apply` is told of settings that are new, for what takes effect at once.
+    /// `apply` is told of settings that are new before anybody else is.
     #[must_use]
     pub fn new(
         place: Where,
         settings: Settings,
         loaded: Loaded,
         is_set: fn(&str) -> bool,
-        apply: Box<dyn Fn(&Settings) + Send + Sync>,
+        apply: Apply,
     ) -> Self {
         let standing = Standing {
             number: 0,
@@ -143,17 +146,11 @@ impl Live {
             if errors == Errors::Hold {
                 return Reading::Held;
             }
-            let lines: Vec<String> = error_lines(&loaded.faults);
-            for line in &lines {
-                tracing::error!("{line}; the configuration before stays");
-            }
-            let before = self.standing.borrow().clone();
-            return Reading::Told(self.tell(Standing {
-                changed: vec![],
-                errors: lines,
-                ..(*before).clone()
-            }));
+            return self.stays(error_lines(&loaded.faults));
         };
+        if let Err(error) = (self.apply)(&settings) {
+            return self.stays(vec![error]);
+        }
         let changed = settings.changes_from(&self.lock().settings);
         let late = settings.changes_from(&self.started);
         let standing = Standing {
@@ -181,9 +178,21 @@ impl Live {
             policy.clone_from(&settings.policy);
             differs
         });
-        (self.apply)(&settings);
         *self.lock() = Now { settings, loaded };
         Reading::Told(self.tell(standing))
+    }
+
+    /// The configuration before stays, for these reasons.
+    fn stays(&self, errors: Vec<String>) -> Reading {
+        for line in &errors {
+            tracing::error!("{line}; the configuration before stays");
+        }
+        let before = self.standing.borrow().clone();
+        Reading::Told(self.tell(Standing {
+            changed: vec![],
+            errors,
+            ..(*before).clone()
+        }))
     }
 
     /// Everybody is told when there is something to tell.
@@ -311,6 +320,7 @@ mod tests {
         let slow = Box::new(move |_: &Settings| {
             began.send(()).unwrap();
             goes_on.lock().unwrap().recv().unwrap();
+            Ok(())
         });
         let live = Arc::new(Live::new(place, settings, loaded, |_| false, slow));
         let reloading = live.clone();

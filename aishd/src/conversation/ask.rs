@@ -14,14 +14,13 @@ use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Discovery;
 use crate::clock;
-use crate::core::confirm::OnConfirm;
+use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Key, Level, Origin, Stop, TurnError};
 use crate::core::policy::Patterns;
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::Failure;
 use crate::core::turn::{Effect, Turn};
 use crate::failpoint;
-use crate::store::Commit;
 
 /// The built-in responder can always be asked by name.
 const DEMO: &str = "demo";
@@ -62,7 +61,7 @@ impl Conversation {
             on_confirm: ask.on_confirm,
         };
         let turn = TurnId(clock::ulid());
-        self.take_in(turn, ask.client, event, ask.mode).await
+        self.take_in(turn, ask.by, event, ask.mode).await
     }
 
     pub(super) async fn accept_again(&mut self, again: AskAgain) -> Result<Accepted, RequestError> {
@@ -114,7 +113,7 @@ impl Conversation {
         };
         // It goes ahead of what waits: the queue was held for exactly this.
         let turn = TurnId(clock::ulid());
-        self.start_with(turn, again.client, event).await
+        self.start_with(turn, again.by, event).await
     }
 
     /// The record of a key that was used before (G4).
@@ -143,7 +142,7 @@ impl Conversation {
     }
 
     /// What holds where this conversation is.
-    fn models(&self) -> Arc<Models> {
+    pub(super) fn models(&self) -> Arc<Models> {
         self.around.models.borrow().within(&self.state.cwd).clone()
     }
 
@@ -157,13 +156,13 @@ impl Conversation {
     async fn take_in(
         &mut self,
         turn: TurnId,
-        client: aish_proto::id::ClientId,
+        by: Person,
         event: Event,
         mode: Mode,
     ) -> Result<Accepted, RequestError> {
         let runs = self.turn.is_some() || self.resolving.is_some();
         if !runs && self.state.queue.is_empty() {
-            return self.start_with(turn, client, event).await;
+            return self.start_with(turn, by, event).await;
         }
         if mode == Mode::Reject {
             return Err(RequestError::Busy);
@@ -175,8 +174,8 @@ impl Conversation {
         let position = u32::try_from(queued + 1).unwrap_or(u32::MAX);
         let steer = mode == Mode::Steer && runs;
         let facts = vec![
-            fact(turn, client, event),
-            fact(turn, client, Event::TurnQueued { position, steer }),
+            fact(turn, by.clone(), event),
+            fact(turn, by, Event::TurnQueued { position, steer }),
         ];
         failpoint::pass("ask.before_store");
         let seq = self.state.last_seq.next();
@@ -194,7 +193,7 @@ impl Conversation {
     async fn start_with(
         &mut self,
         turn: TurnId,
-        client: aish_proto::id::ClientId,
+        by: Person,
         event: Event,
     ) -> Result<Accepted, RequestError> {
         let Event::UserMessage { model, .. } = &event else {
@@ -202,7 +201,7 @@ impl Conversation {
         };
         let chosen = self.choose(model.as_deref());
         let seq = self.state.last_seq.next();
-        let mut facts = vec![fact(turn, client, event)];
+        let mut facts = vec![fact(turn, by.clone(), event)];
         failpoint::pass("ask.before_store");
         match chosen {
             Chosen::Ready(preset) => {
@@ -212,7 +211,7 @@ impl Conversation {
                 // It stands first in the queue until its preset is known.
                 if !self.state.queue.is_empty() {
                     let (position, steer) = (1, false);
-                    facts.push(fact(turn, client, Event::TurnQueued { position, steer }));
+                    facts.push(fact(turn, by, Event::TurnQueued { position, steer }));
                 }
                 self.commit(&facts, LiveChange::Keep).await?;
                 self.look_for_preset(turn);
@@ -322,7 +321,7 @@ impl Conversation {
         }
         let notices = discovery.notices.into_iter().map(|text| Fact {
             turn: Some(turn),
-            client: None,
+            by: None,
             event: Event::Status {
                 level: Level::Info,
                 text,
@@ -347,14 +346,14 @@ impl Conversation {
         };
         facts.push(Fact {
             turn: Some(turn),
-            client: None,
+            by: None,
             event: started,
         });
         facts.extend(self.steering(turn));
         self.load_transcript()
             .await
             .map_err(RequestError::Storage)?;
-        let (records, state) = self.number(&facts);
+        let commit = self.number(&facts);
         let max_depth = self.around.policy.borrow().max_depth;
         let (machine, step) = Turn::start(max_depth);
         let token = self.around.stopping.child_token();
@@ -373,9 +372,9 @@ impl Conversation {
             active.offer = Some(offer.clone());
         }
         self.stopper.set(Some((turn, token.clone())));
-        let live = Arc::new(Live::new(turn, 0, state.last_seq));
+        let live = Arc::new(Live::new(turn, 0, commit.state.last_seq));
         let transcript = self.transcript.take().map(|mut transcript| {
-            for record in &records {
+            for record in &commit.records {
                 transcript.apply(record);
             }
             transcript
@@ -387,18 +386,13 @@ impl Conversation {
                 self.spawn_stream(stream, body, live.clone());
             }
         }
-        let commit = Commit {
-            conversation: self.id,
-            records: records.clone(),
-            state: state.clone(),
-        };
-        if let Err(error) = self.around.store.commit(commit).await {
+        if let Err(error) = self.around.store.commit(commit.clone()).await {
             // Not asked, then: the stream goes, and the transcript is read again when it is needed.
             token.cancel();
             self.abandon().await;
             return Err(error.into());
         }
-        self.publish(records, state, LiveChange::End);
+        self.publish(commit.records, commit.state, LiveChange::End);
         self.transcript = transcript;
         self.publisher.begin_live(live);
         Ok(())
@@ -436,7 +430,7 @@ impl Conversation {
                 }
                 Fact {
                     turn: Some(it.turn),
-                    client: None,
+                    by: None,
                     event,
                 }
             })
@@ -449,7 +443,7 @@ fn gone(turn: TurnId, name: &str) -> Fact {
     let failure = Failure::Config(format!("no model preset is called {name:?} any more"));
     Fact {
         turn: Some(turn),
-        client: None,
+        by: None,
         event: Event::TurnFinished {
             stop: Stop::Upstream,
             text: String::new(),
@@ -463,10 +457,10 @@ fn gone(turn: TurnId, name: &str) -> Fact {
     }
 }
 
-fn fact(turn: TurnId, client: aish_proto::id::ClientId, event: Event) -> Fact {
+fn fact(turn: TurnId, by: Person, event: Event) -> Fact {
     Fact {
         turn: Some(turn),
-        client: Some(client),
+        by: Some(by),
         event,
     }
 }

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
-use aish_proto::id::{ClientId, Seq, TurnId};
+use aish_proto::id::{Seq, TurnId};
 use tokio::time::Instant;
 
 use super::Conversation;
 use super::view::LiveChange;
 use crate::clock;
+use crate::core::audit::Draft;
+use crate::core::confirm::Person;
 use crate::core::event::{Event, Record};
 use crate::core::state::State;
 use crate::core::turn::{Effect, Step};
@@ -23,7 +25,8 @@ pub(super) const RETRY_LONGEST: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub(super) struct Fact {
     pub(super) turn: Option<TurnId>,
-    pub(super) client: Option<ClientId>,
+    /// Whoever caused it.
+    pub(super) by: Option<Person>,
     pub(super) event: Event,
 }
 
@@ -69,7 +72,14 @@ impl Conversation {
     pub(super) async fn take_step(&mut self, step: Step) {
         let Some(active) = &self.turn else { return };
         let (turn, ends) = (active.id, step.ends_turn());
-        let stopped_by = active.stopped_by;
+        let answered = |it: &Event| {
+            let Event::ConfirmResolved(resolution) = it else {
+                return None;
+            };
+            resolution.by.clone()
+        };
+        let answered_by = step.events.iter().find_map(answered);
+        let caused_by = answered_by.or_else(|| active.stopped_by.clone());
         let opens = |it: &Effect| matches!(it, Effect::OpenStream(_));
         let asks_again = step.effects.iter().any(opens);
         let mut facts: Vec<Fact> = step
@@ -77,7 +87,7 @@ impl Conversation {
             .into_iter()
             .map(|event| Fact {
                 turn: Some(turn),
-                client: client_of(&event, stopped_by),
+                by: by_of(&event, caused_by.as_ref()),
                 event,
             })
             .collect();
@@ -146,38 +156,43 @@ impl Conversation {
         facts: &[Fact],
         live: LiveChange,
     ) -> Result<Seq, CommitError> {
-        let (records, state) = self.number(facts);
+        let commit = self.number(facts);
         pass_before(facts);
-        self.around
-            .store
-            .commit(Commit {
-                conversation: self.id,
-                records: records.clone(),
-                state: state.clone(),
-            })
-            .await?;
+        self.around.store.commit(commit.clone()).await?;
         pass_after(facts);
-        self.publish(records, state, live);
+        self.publish(commit.records, commit.state, live);
         Ok(self.state.last_seq)
     }
 
-    /// Gives facts their places after the last one stored.
-    pub(super) fn number(&self, facts: &[Fact]) -> (Vec<Record>, State) {
+    /// Gives facts their places after the last one stored, and says what is told of them.
+    pub(super) fn number(&self, facts: &[Fact]) -> Commit {
         let at = clock::now();
         let mut state = self.state.clone();
         let mut records: Vec<Record> = self.unborn.iter().cloned().collect();
+        // Whoever asks the first question makes the conversation.
+        let maker = facts.first().and_then(|it| it.by.clone());
+        let born = self.unborn.iter();
+        let born = born.filter_map(|it| Draft::of(self.id, &State::default(), it));
+        let mut audit: Vec<Draft> = born.map(|it| it.by(maker.clone())).collect();
         for fact in facts {
             let record = Record {
                 seq: state.last_seq.next(),
                 at,
                 turn: fact.turn,
-                client: fact.client,
+                client: fact.by.as_ref().map(|it| it.client),
                 event: fact.event.clone(),
             };
+            let told = Draft::of(self.id, &state, &record);
+            audit.extend(told.map(|it| it.by(fact.by.clone())));
             state.apply(&record);
             records.push(record);
         }
-        (records, state)
+        Commit {
+            conversation: self.id,
+            records,
+            state,
+            audit,
+        }
     }
 
     pub(super) fn publish(&mut self, records: Vec<Record>, state: State, live: LiveChange) {
@@ -222,13 +237,30 @@ fn pass_after(facts: &[Fact]) {
     }
 }
 
-/// The client that a fact of a turn is put down to.
-fn client_of(event: &Event, stopped_by: Option<ClientId>) -> Option<ClientId> {
-    if let Event::ConfirmResolved(resolution) = event {
-        return resolution.by.as_ref().map(|it| it.client);
+/// Whom a fact of a turn is put down to, where somebody answered or stopped it.
+fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
+    match event {
+        Event::PermissionChanged { by, .. } => by.clone(),
+        // One that ran to its end did so by itself.
+        Event::ToolResult { ms: Some(_), .. } => None,
+        Event::ConfirmResolved(_) | Event::ToolResult { .. } | Event::TurnFinished { .. } => {
+            caused_by.cloned()
+        }
+        Event::Created { .. }
+        | Event::UserMessage { .. }
+        | Event::TurnQueued { .. }
+        | Event::TurnStarted { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ConfirmRequested(_)
+        | Event::ToolStarted { .. }
+        | Event::ResultKept { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
+        | Event::ConstraintsChanged { .. }
+        | Event::Evicted { .. }
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::ArchivedChanged { .. }
+        | Event::Status { .. } => None,
     }
-    if let Event::PermissionChanged { by, .. } = event {
-        return by.as_ref().map(|it| it.client);
-    }
-    stopped_by.filter(|_| matches!(event, Event::TurnFinished { .. }))
 }

@@ -18,7 +18,9 @@ use super::{Conversation, Start, Surroundings};
 use crate::broker::Broker;
 pub use crate::broker::Probe as Probed;
 use crate::clock;
+use crate::core::audit::Draft;
 use crate::core::catalog::Catalog;
+use crate::core::confirm::Person;
 use crate::core::constraints::Constraints;
 use crate::core::event::{Event, Record};
 use crate::core::policy::Policy;
@@ -378,6 +380,7 @@ impl Directory {
     pub async fn create(
         &self,
         new: NewConversation,
+        by: Person,
     ) -> Result<(ConversationId, Seq), RequestError> {
         if self.around.draining.is_cancelled() {
             return Err(RequestError::Draining);
@@ -387,7 +390,7 @@ impl Directory {
         let mut state = State::default();
         let records = vec![place(&mut state, None, new.created())];
         let seq = state.last_seq;
-        self.commit(id, records, state).await?;
+        self.commit(id, records, state, by).await?;
         Ok((id, seq))
     }
 
@@ -430,24 +433,33 @@ impl Directory {
         Err(RequestError::UnknownModel(name.clone()))
     }
 
+    /// Stores a conversation that somebody made.
     pub(super) async fn commit(
         &self,
         conversation: ConversationId,
         records: Vec<Record>,
         state: State,
+        by: Person,
     ) -> Result<(), RequestError> {
+        // Of the first only: what is copied was told of where it happened.
+        let made = records.first();
+        let told = made.and_then(|it| Draft::of(conversation, &State::default(), it));
         let commit = Commit {
             conversation,
             records,
             state,
+            audit: told.map(|it| it.by(Some(by))).into_iter().collect(),
         };
         Ok(self.around.store.commit(commit).await?)
     }
 
     /// Removes a conversation and whatever runs in it.
-    pub async fn delete(&self, id: ConversationId) -> Result<(), RequestError> {
-        self.with(id, |handle| async move { handle.delete().await })
-            .await
+    pub async fn delete(&self, id: ConversationId, by: Person) -> Result<(), RequestError> {
+        self.with(id, |handle| {
+            let by = by.clone();
+            async move { handle.delete(by).await }
+        })
+        .await
     }
 
     /// Every conversation with its state, last used first.

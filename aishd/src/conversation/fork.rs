@@ -7,6 +7,7 @@ use aish_proto::id::{ConversationId, Seq, TurnId};
 use super::directory::{Directory, place};
 use super::handle::{Handle, RequestError};
 use crate::clock;
+use crate::core::confirm::Person;
 use crate::core::event::{Event, Origin, Record};
 use crate::core::state::State;
 use crate::store::ReadError;
@@ -20,6 +21,7 @@ impl Directory {
         &self,
         id: ConversationId,
         at: Option<Seq>,
+        by: Person,
     ) -> Result<(ConversationId, Seq), RequestError> {
         if self.around.draining.is_cancelled() {
             return Err(RequestError::Draining);
@@ -50,7 +52,7 @@ impl Directory {
         }
         // One commit, so that nobody ever sees half a copy.
         let seq = state.last_seq;
-        self.commit(copy, batch, state).await?;
+        self.commit(copy, batch, state, by).await?;
         Ok((copy, seq))
     }
 }

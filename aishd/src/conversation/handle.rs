@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aish_proto::id::{ClientId, ConfirmId, ConversationId, Seq, TurnId};
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,7 @@ pub struct Ask {
     pub expected: Option<TurnId>,
     /// A preset by name, for this turn only.
     pub model: Option<String>,
-    pub client: ClientId,
+    pub by: Person,
     pub place: Place,
     /// `None`: a person is asked, whoever that may be.
     pub on_confirm: Option<OnConfirm>,
@@ -113,7 +113,7 @@ pub struct AskAgain {
     pub turn: Option<TurnId>,
     pub key: Key,
     pub model: Option<String>,
-    pub client: ClientId,
+    pub by: Person,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,10 +137,10 @@ pub enum Change {
     Title(String),
     Model(Option<String>),
     Archived(bool),
-    Level(Alias, LevelChange, Person),
+    Level(Alias, LevelChange),
     Pinned(Pinned),
     Unpinned(Pinned),
-    Constraints(Constraints, Person),
+    Constraints(Constraints),
 }
 
 /// What a person does to a provider's level.
@@ -218,13 +218,13 @@ pub(super) enum Request {
     Again(Box<AskAgain>, Reply<Accepted>),
     Cancel {
         turn: TurnId,
-        client: ClientId,
+        by: Person,
         reply: Reply<bool>,
     },
-    Change(Change, ClientId, Reply<Seq>),
-    Queue(QueueChange, ClientId, Reply<()>),
+    Change(Change, Person, Reply<Seq>),
+    Queue(QueueChange, Person, Reply<()>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
-    Delete(Reply<()>),
+    Delete(Person, Reply<()>),
     /// Says that everything before it has been done.
     Drain(Reply<()>),
 }
@@ -237,7 +237,7 @@ pub(super) struct Stopper(Arc<Mutex<Option<Stoppable>>>);
 struct Stoppable {
     turn: TurnId,
     token: CancellationToken,
-    stopped_by: Option<ClientId>,
+    stopped_by: Option<Person>,
 }
 
 impl Stopper {
@@ -251,18 +251,18 @@ impl Stopper {
     }
 
     /// Who stopped the running turn first.
-    pub(super) fn stopped_by(&self) -> Option<ClientId> {
+    pub(super) fn stopped_by(&self) -> Option<Person> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        running.as_ref().and_then(|it| it.stopped_by)
+        running.as_ref().and_then(|it| it.stopped_by.clone())
     }
 
     /// False: another turn runs, or none.
-    fn stop(&self, turn: TurnId, by: ClientId) -> bool {
+    fn stop(&self, turn: TurnId, by: &Person) -> bool {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(running) = running.as_mut().filter(|it| it.turn == turn) else {
             return false;
         };
-        running.stopped_by.get_or_insert(by);
+        running.stopped_by.get_or_insert_with(|| by.clone());
         running.token.cancel();
         true
     }
@@ -302,29 +302,21 @@ impl Handle {
     }
 
     /// Stops the turn now; returns once that is in the log. False: it was over already.
-    pub async fn cancel(&self, turn: TurnId, client: ClientId) -> Result<bool, RequestError> {
-        let ran = self.stopper.stop(turn, client);
-        let request = |reply| Request::Cancel {
-            turn,
-            client,
-            reply,
-        };
+    pub async fn cancel(&self, turn: TurnId, by: Person) -> Result<bool, RequestError> {
+        let ran = self.stopper.stop(turn, &by);
+        let request = |reply| Request::Cancel { turn, by, reply };
         let stopped = self.request(request).await?;
         // The actor may have ended it on the stopper's word, before it read the request.
         Ok(stopped || (ran && self.turn(turn)?.stop == Some(Stop::Cancelled)))
     }
 
-    pub async fn change(&self, change: Change, client: ClientId) -> Result<Seq, RequestError> {
-        self.request(|reply| Request::Change(change, client, reply))
+    pub async fn change(&self, change: Change, by: Person) -> Result<Seq, RequestError> {
+        self.request(|reply| Request::Change(change, by, reply))
             .await
     }
 
-    pub async fn change_queue(
-        &self,
-        change: QueueChange,
-        client: ClientId,
-    ) -> Result<(), RequestError> {
-        self.request(|reply| Request::Queue(change, client, reply))
+    pub async fn change_queue(&self, change: QueueChange, by: Person) -> Result<(), RequestError> {
+        self.request(|reply| Request::Queue(change, by, reply))
             .await
     }
 
@@ -351,8 +343,8 @@ impl Handle {
         kept(&self.store, self.id, head, wanted)
     }
 
-    pub(super) async fn delete(&self) -> Result<(), RequestError> {
-        self.request(Request::Delete).await
+    pub(super) async fn delete(&self, by: Person) -> Result<(), RequestError> {
+        self.request(|reply| Request::Delete(by, reply)).await
     }
 
     /// Returns once every request before this one has been done, or the actor has gone.

@@ -6,7 +6,9 @@
 mod answer;
 mod ask;
 pub mod attendance;
+pub mod audit;
 mod call;
+mod change;
 mod commit;
 pub mod directory;
 pub mod doing;
@@ -28,7 +30,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aish_proto::id::{ClientId, ConversationId, Seq, TurnId};
+use aish_proto::id::{ConversationId, TurnId};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -38,16 +40,16 @@ use tracing::Instrument as _;
 
 use self::attendance::Attendance;
 pub use self::call::KeptPart;
-use self::commit::{Fact, Unstored};
+use self::commit::Unstored;
 use self::directory::{NewConversation, Registration};
-use self::handle::{Change, QueueChange, Request, RequestError, Stopper};
+use self::handle::{Request, RequestError, Stopper};
 use self::live::Live;
 use self::pending::Pending;
 use self::perform::Body;
-use self::view::{LiveChange, Loading, Publisher};
+use self::view::{Loading, Publisher};
 use crate::broker::{Broker, Discovery};
 use crate::core::catalog::Offer;
-use crate::core::confirm::OnConfirm;
+use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Record, Source, Stop};
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
@@ -125,7 +127,7 @@ struct Active {
     on_confirm: OnConfirm,
     token: CancellationToken,
     /// Who cancelled it.
-    stopped_by: Option<ClientId>,
+    stopped_by: Option<Person>,
 }
 
 /// What a task of this conversation came to.
@@ -240,28 +242,24 @@ impl Conversation {
                 let result = self.accept_again(*again).await;
                 let _client_left = reply.send(result);
             }
-            Request::Cancel {
-                turn,
-                client,
-                reply,
-            } => {
-                let result = self.cancel(turn, client).await;
+            Request::Cancel { turn, by, reply } => {
+                let result = self.cancel(turn, by).await;
                 let _client_left = reply.send(result);
             }
-            Request::Change(change, client, reply) => {
-                let result = self.change(change, client).await;
+            Request::Change(change, by, reply) => {
+                let result = self.change(change, by).await;
                 let _client_left = reply.send(result);
             }
-            Request::Queue(change, client, reply) => {
-                let result = self.change_queue(change, client).await;
+            Request::Queue(change, by, reply) => {
+                let result = self.change_queue(change, by).await;
                 let _client_left = reply.send(result);
             }
             Request::Answer(answering, reply) => {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
-            Request::Delete(reply) => {
-                let result = self.delete().await;
+            Request::Delete(by, reply) => {
+                let result = self.delete(by).await;
                 let deleted = result.is_ok();
                 let _client_left = reply.send(result);
                 if deleted {
@@ -299,7 +297,7 @@ impl Conversation {
                 let mut step = Step::default();
                 if active.token.is_cancelled() {
                     // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
-                    active.stopped_by = active.stopped_by.or(by);
+                    active.stopped_by = active.stopped_by.take().or(by);
                     let stop = if stopping {
                         Stop::Interrupted
                     } else {
@@ -440,90 +438,6 @@ impl Conversation {
         }
         reply
     }
-
-    async fn change(&mut self, change: Change, client: ClientId) -> Result<Seq, RequestError> {
-        let event = match change {
-            Change::Title(title) => Event::Renamed { title },
-            Change::Model(model) => {
-                if let Some(name) = &model {
-                    self.check_model(name)?;
-                }
-                Event::ModelChanged { model }
-            }
-            Change::Archived(archived) => Event::ArchivedChanged { archived },
-            Change::Pinned(pinned) => Event::ResourcePinned(pinned),
-            Change::Unpinned(pinned) => Event::ResourceUnpinned(pinned),
-            Change::Level(provider, change, by) => self.level_changed(provider, change, by)?,
-            Change::Constraints(constraints, by) => Event::ConstraintsChanged {
-                constraints,
-                by: Some(by),
-            },
-        };
-        let fact = Fact {
-            turn: None,
-            client: Some(client),
-            event,
-        };
-        Ok(self.commit(&[fact], LiveChange::Keep).await?)
-    }
-
-    async fn change_queue(
-        &mut self,
-        change: QueueChange,
-        client: ClientId,
-    ) -> Result<(), RequestError> {
-        match change {
-            QueueChange::Remove(turn) => self.remove_queued(turn, client).await,
-            QueueChange::Move(turn, position) => {
-                let queued = self.state.queue.iter().find(|it| it.turn == turn);
-                let steer = queued.ok_or(RequestError::UnknownTurn(turn))?.steer;
-                let last = u32::try_from(self.state.queue.len()).unwrap_or(u32::MAX);
-                let position = position.clamp(1, last);
-                let fact = Fact {
-                    turn: Some(turn),
-                    client: Some(client),
-                    event: Event::TurnQueued { position, steer },
-                };
-                self.commit(&[fact], LiveChange::Keep).await?;
-                Ok(())
-            }
-            QueueChange::Resume => {
-                self.start_first().await;
-                Ok(())
-            }
-        }
-    }
-
-    async fn remove_queued(&mut self, turn: TurnId, client: ClientId) -> Result<(), RequestError> {
-        if !self.state.queue.iter().any(|it| it.turn == turn) {
-            return Err(RequestError::UnknownTurn(turn));
-        }
-        let fact = Fact {
-            turn: Some(turn),
-            client: Some(client),
-            event: finished(Stop::Cancelled),
-        };
-        self.commit(&[fact], LiveChange::Keep).await?;
-        if self.resolving == Some(turn) {
-            self.resolving = None;
-            self.start_next().await;
-        }
-        Ok(())
-    }
-
-    /// Removes the conversation, and then whatever runs in it.
-    async fn delete(&mut self) -> Result<(), RequestError> {
-        self.around.store.delete(self.id).await?;
-        self.abandon().await;
-        // What the running turn wrote meanwhile goes too.
-        if let Err(error) = self.around.store.delete(self.id).await {
-            tracing::warn!(%error, "clear up after a deleted conversation");
-        }
-        self.around.pending.remove_all_of(self.id);
-        self.registration.remove();
-        self.publisher.loaded(Loading::Missing, &State::default());
-        Ok(())
-    }
 }
 
 /// Waits until nobody has looked for a while.
@@ -554,7 +468,7 @@ impl Request {
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
             Self::Change(_, _, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
-            Self::Queue(_, _, reply) | Self::Delete(reply) | Self::Drain(reply) => {
+            Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
                 drop(reply.send(Err(error)));
             }
         }

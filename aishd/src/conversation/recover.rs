@@ -5,7 +5,7 @@ use super::directory::{NewConversation, place};
 use super::view::{LiveChange, Loading};
 use super::{Conversation, finished};
 use crate::core::confirm::{Fate, Resolution};
-use crate::core::event::{Event, Stop};
+use crate::core::event::{Event, Refused, Stop};
 use crate::core::state::State;
 use crate::core::transcript::Transcript;
 use crate::core::turn::unknown_effect;
@@ -147,6 +147,12 @@ fn leftovers(state: &State, partial: Option<Partial>) -> Vec<Fact> {
         })));
     }
     for call in &running.open_calls {
+        let refused = (!call.started).then(|| {
+            Box::new(Refused {
+                subject: None,
+                because: "interrupted by a restart".to_owned(),
+            })
+        });
         let content = if call.started {
             unknown_effect(Stop::Interrupted)
         } else {
@@ -160,6 +166,7 @@ fn leftovers(state: &State, partial: Option<Partial>) -> Vec<Fact> {
             denial: None,
             ms: None,
             kept: None,
+            refused,
         });
     }
     let mut end = finished(Stop::Interrupted);
@@ -169,7 +176,7 @@ fn leftovers(state: &State, partial: Option<Partial>) -> Vec<Fact> {
     events.push(end);
     let fact = |event| Fact {
         turn: Some(running.turn),
-        client: None,
+        by: None,
         event,
     };
     events.into_iter().map(fact).collect()

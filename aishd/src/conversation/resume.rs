@@ -105,12 +105,12 @@ impl Conversation {
 
     /// Opens a stream, with the preset that the turn began with.
     pub(super) fn open_stream_of(&mut self, stream: StreamId) {
+        let models = self.models();
         let Some(active) = &mut self.turn else { return };
         if active.preset.is_some() {
             return self.open_stream(stream);
         }
         let (turn, (name, source)) = (active.id, active.model.clone());
-        let models = self.around.models.borrow().clone();
         let preset = match source {
             Source::Configured => models.presets.get(&name).cloned(),
             Source::Demo => Some(Arc::new(Preset::demo())),

@@ -1,20 +1,17 @@
 //! Ending what runs: because somebody cancelled it, because the daemon stops, or because the conversation is deleted.
 
-use aish_proto::id::{ClientId, TurnId};
+use aish_proto::id::TurnId;
 
 use super::handle::RequestError;
 use super::{Active, Conversation};
+use crate::core::confirm::Person;
 use crate::core::event::Stop;
 use crate::core::turn::Input;
 
 impl Conversation {
-    pub(super) async fn cancel(
-        &mut self,
-        turn: TurnId,
-        client: ClientId,
-    ) -> Result<bool, RequestError> {
+    pub(super) async fn cancel(&mut self, turn: TurnId, by: Person) -> Result<bool, RequestError> {
         if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
-            active.stopped_by.get_or_insert(client);
+            active.stopped_by.get_or_insert(by);
             active.token.cancel();
             if active.machine.asking().is_some() {
                 self.stop_now(Stop::Cancelled).await;
@@ -27,7 +24,7 @@ impl Conversation {
             return Ok(true);
         }
         if self.state.queue.iter().any(|it| it.turn == turn) {
-            self.remove_queued(turn, client).await?;
+            self.remove_queued(turn, by).await?;
             return Ok(true);
         }
         match self.around.store.find_turn(turn)? {
@@ -44,7 +41,7 @@ impl Conversation {
     pub(super) async fn stop_now(&mut self, stop: Stop) {
         let by = self.stopper.stopped_by();
         if let Some(active) = &mut self.turn {
-            active.stopped_by = active.stopped_by.or(by);
+            active.stopped_by = active.stopped_by.take().or(by);
             let step = active.machine.handle(Input::Stopped(stop));
             Box::pin(self.take_step(step)).await;
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::access::Access;
 use super::event::At;
 use super::policy::Patterns;
-use super::tool::Sha;
+use super::tool::{Sha, Subject};
 use super::tool_name::ToolName;
 
 /// What is asked. It runs what `digest` is of, or nothing.
@@ -54,11 +54,24 @@ pub struct Confirm {
     pub raise_to: Option<Access>,
     #[serde(rename = "why")]
     pub why: String,
+    /// The same for the audit trail, where `why` has a word of the model.
+    #[serde(rename = "why_told", default, skip_serializing_if = "Option::is_none")]
+    pub why_told: Option<String>,
     #[serde(rename = "options")]
     pub options: Vec<Decision>,
     /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
     #[serde(rename = "expires_at", default)]
     pub expires_at: Option<At>,
+}
+
+impl Confirm {
+    #[must_use]
+    pub fn subject(&self) -> Subject {
+        Subject {
+            tool: self.tool.clone(),
+            digest: self.digest,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

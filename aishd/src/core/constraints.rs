@@ -4,6 +4,7 @@
 //! broken and is no proof that it is kept, and paths are compared as they are written: a link inside a directory may
 //! lead out of it. Nothing that is asked about is allowed by a constraint.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -73,14 +74,37 @@ pub enum Breach {
 pub enum Standing {
     Kept,
     Broken(Breach),
-    /// Nobody knows; the text says why.
-    Unclear(String),
+    /// Nobody knows.
+    Unclear(Doubt),
+}
+
+/// Why nobody knows whether a call keeps to the constraints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    Path {
+        path: String,
+    },
+    /// What runs programs goes where they go, whatever paths it is given.
+    Runs,
 }
 
 impl Constraints {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.read_only && !self.no_network && self.roots.is_empty()
+    }
+
+    /// Each of them in a line of its own.
+    #[must_use]
+    pub fn lines(&self) -> BTreeSet<String> {
+        let read_only = self.read_only.then(|| "read only".to_owned());
+        let no_network = self.no_network.then(|| "no network".to_owned());
+        let roots = self.roots.iter().map(|it| format!("root {it}"));
+        read_only
+            .into_iter()
+            .chain(no_network)
+            .chain(roots)
+            .collect()
     }
 
     /// What every call of a tool would break, whatever its arguments are.
@@ -109,17 +133,12 @@ impl Constraints {
                 Found::Absolute(path) if self.roots.iter().any(|it| it.holds(&path)) => {}
                 Found::Absolute(path) => return Standing::Broken(Breach::Outside { path }),
                 Found::Unclear(path) => {
-                    unclear.get_or_insert(format!(
-                        "where {path:?} leads is not known, and paths are kept to the conversation's directories"
-                    ));
+                    unclear.get_or_insert(Doubt::Path { path });
                 }
             }
         }
-        // What runs programs goes where they go, whatever paths it is given.
         if needs == Access::Execute {
-            unclear.get_or_insert(
-                "a call of level 3 may go beyond the conversation's directories".to_owned(),
-            );
+            unclear.get_or_insert(Doubt::Runs);
         }
         unclear.map_or(Standing::Kept, Standing::Unclear)
     }
@@ -271,6 +290,44 @@ impl fmt::Display for Root {
     }
 }
 
+impl Breach {
+    /// The same without a word of the model, where it has one.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match self {
+            Self::ReadOnly { .. } | Self::NoNetwork => self.to_string(),
+            Self::Outside { path: _ } => {
+                "a path is outside of the directories of this conversation".to_owned()
+            }
+        }
+    }
+}
+
+impl Doubt {
+    /// The same without a word of the model, where it has one.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match self {
+            Self::Path { path: _ } => "where a path leads is not known, and paths are kept to the conversation's directories".to_owned(),
+            Self::Runs => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path { path } => write!(
+                f,
+                "where {path:?} leads is not known, and paths are kept to the conversation's directories"
+            ),
+            Self::Runs => {
+                f.write_str("a call of level 3 may go beyond the conversation's directories")
+            }
+        }
+    }
+}
+
 impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -394,6 +451,25 @@ mod tests {
         own.reach = Reach::Conversation;
         let all = constraints(true, true, &["/srv"]);
         assert_eq!(None, all.bars(&own, Access::Write));
+    }
+
+    /// No word of the model stands in the audit trail (AUD-1).
+    #[test]
+    fn what_is_told_of_a_path_does_not_name_it() {
+        let kept = constraints(false, false, &["/srv"]);
+        let read = tool("fs__read", Access::Read);
+        for arguments in [r#"{"path":"/s3cret"}"#, r#"{"path":"s3cret"}"#] {
+            let parsed = serde_json::from_str(arguments).unwrap();
+            let (shown, told) = match kept.standing(&read, Access::Read, &parsed) {
+                Standing::Kept => panic!("{arguments} is kept"),
+                Standing::Broken(breach) => (breach.to_string(), breach.told()),
+                Standing::Unclear(doubt) => (doubt.to_string(), doubt.told()),
+            };
+            assert!(
+                shown.contains("s3cret") && !told.contains("s3cret"),
+                "{told}"
+            );
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
 use super::pinned::Pinned;
 use super::reply::{FailureClass, ToolCall, Usage};
-use super::tool::Sha;
+use super::tool::{Sha, Subject};
 use super::tool_name::Alias;
 
 /// Milliseconds since the Unix epoch.
@@ -181,6 +181,9 @@ pub enum Event {
         /// The whole of it, where `content` is less.
         #[serde(rename = "kept", default, skip_serializing_if = "Option::is_none")]
         kept: Option<KeptResult>,
+        /// Why it never began. `None`: it did.
+        #[serde(rename = "refused", default, skip_serializing_if = "Option::is_none")]
+        refused: Option<Box<Refused>>,
     },
     /// A provider has another level in this conversation (PRM-4).
     #[serde(rename = "permission_changed")]
@@ -276,6 +279,17 @@ pub struct Key {
     /// SHA-256 over text, attachments and model, in hexadecimal.
     #[serde(rename = "body")]
     pub body: String,
+}
+
+/// A call that never began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Not known where it was no call of a known tool, or was not looked at.
+    #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
+    /// The rule, or why; never with a word of the model or of a person.
+    #[serde(rename = "because")]
+    pub because: String,
 }
 
 /// A result that is kept whole.

@@ -10,10 +10,12 @@ use super::canonical::canonical;
 use super::catalog::{Catalog, Offer};
 use super::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
 use super::constraints::Constraints;
-use super::event::At;
+use super::event::{At, Refused};
 use super::policy::{Grants, Patterns, Policy, Question, Verdict, Why, decide};
 use super::reply::ToolCall;
-use super::tool::{Sha, Tool};
+use super::tool::{Sha, Subject, Tool};
+
+const NOT_OFFERED: &str = "no such tool is offered";
 
 /// All that a judgement is made from.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +52,7 @@ pub enum Judged {
     Refuse {
         denial: Option<Denial>,
         content: String,
+        refused: Refused,
     },
 }
 
@@ -80,12 +83,12 @@ impl Gate<'_> {
             Ok(arguments) => arguments,
             Err(why) => {
                 let content = format!("[aish] tool arguments not parseable as JSON: {why}");
-                return refuse(None, content);
+                return refuse(None, content, because("its arguments are no JSON object"));
             }
         };
         let Some(tool) = self.find(&call.name) else {
             let content = format!("[aish] tool dispatch failed: unknown tool {}", call.name);
-            return refuse(None, content);
+            return refuse(None, content, because(NOT_OFFERED));
         };
         let question = Question {
             tool,
@@ -96,10 +99,17 @@ impl Gate<'_> {
             client: self.client,
         };
         let digest = tool.call_digest(&arguments, self.cwd);
+        let refused = |because: String| Refused {
+            subject: Some(Subject {
+                tool: tool.name.clone(),
+                digest,
+            }),
+            because,
+        };
         match decide(question, self.policy) {
             Verdict::Deny(rule) => {
                 let content = format!("[aish] denied by policy: {rule}");
-                refuse(Some(Denial::Policy), content)
+                refuse(Some(Denial::Policy), content, refused(rule.told()))
             }
             Verdict::Allow(rule) if self.offered(tool) => Judged::Run(Go {
                 tool: tool.clone(),
@@ -117,7 +127,7 @@ impl Gate<'_> {
             }
             Verdict::Allow(_) | Verdict::Ask(_) => {
                 let content = format!("[aish] tool dispatch failed: unknown tool {}", call.name);
-                refuse(None, content)
+                refuse(None, content, refused(NOT_OFFERED.to_owned()))
             }
         }
     }
@@ -176,17 +186,26 @@ impl Gate<'_> {
         digest: Sha,
         why: &Why,
     ) -> Judged {
+        let refused = |because: &str| Refused {
+            subject: Some(Subject {
+                tool: tool.name.clone(),
+                digest,
+            }),
+            because: because.to_owned(),
+        };
         match (self.on_confirm.then, self.attended) {
             (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}
             (Then::AskAttended, Attended::ByNobody) => {
                 let mut content = "[aish] denied: nobody is attached who could allow it".to_owned();
                 add_upgrade(&mut content, tool, why);
-                return refuse(Some(Denial::NoApprover), content);
+                let refused = refused("nobody is attached who could allow it");
+                return refuse(Some(Denial::NoApprover), content, refused);
             }
             (Then::Deny, _) => {
                 let mut content = "[aish] denied by policy: --confirm=deny".to_owned();
                 add_upgrade(&mut content, tool, why);
-                return refuse(Some(Denial::NoApprover), content);
+                let refused = refused("--confirm=deny");
+                return refuse(Some(Denial::NoApprover), content, refused);
             }
         }
         let raise_to = why.raise_to();
@@ -219,6 +238,7 @@ impl Gate<'_> {
             needs: self.policy.needs(tool),
             raise_to,
             why: why.text(&tool.name),
+            why_told: Some(why.told(&tool.name)).filter(|it| *it != why.text(&tool.name)),
             options,
             expires_at,
         }))
@@ -251,8 +271,19 @@ fn add_upgrade(content: &mut String, tool: &Tool, why: &Why) {
     }
 }
 
-fn refuse(denial: Option<Denial>, content: String) -> Judged {
-    Judged::Refuse { denial, content }
+fn because(because: &str) -> Refused {
+    Refused {
+        subject: None,
+        because: because.to_owned(),
+    }
+}
+
+fn refuse(denial: Option<Denial>, content: String, refused: Refused) -> Judged {
+    Judged::Refuse {
+        denial,
+        content,
+        refused,
+    }
 }
 
 #[cfg(test)]

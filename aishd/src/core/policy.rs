@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::access::Access;
-use super::constraints::{Breach, Constraints, Standing};
+use super::constraints::{Breach, Constraints, Doubt, Standing};
 use super::shorten::MAX_RESULT_CHARS;
 use super::tool::{Reach, Sha, Tool};
 use super::tool_name::{Alias, ToolName};
@@ -106,7 +106,7 @@ pub enum Verdict {
     Deny(Rule),
 }
 
-/// What decided. Its text stands in the audit trail and in the model's reply.
+/// What decided. Its text stands in the model's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     Denied(Pattern),
@@ -135,7 +135,7 @@ pub enum Why {
     Level { has: Access, needs: Access },
     /// Whether it keeps to the conversation's constraints is not known (AUT-1). The level may be too low besides.
     Unclear {
-        text: String,
+        doubt: Doubt,
         has: Access,
         needs: Access,
     },
@@ -234,6 +234,48 @@ impl Policy {
         own.unwrap_or(self.default_level)
     }
 
+    /// Every rule in a line of its own, as the configuration calls it.
+    #[must_use]
+    pub fn lines(&self) -> BTreeSet<String> {
+        let Self {
+            deny,
+            auto_approve,
+            providers,
+            needs,
+            default_level,
+            builtin_tools,
+            unattended_ms,
+            silence,
+            max_depth,
+            max_result_chars,
+            parallel_readonly,
+        } = self;
+        let denied = deny.iter().map(|it| format!("permissions.deny {it}"));
+        let approved = auto_approve.iter();
+        let approved = approved.map(|(it, approves)| format!("mcp.auto_approve {it} = {approves}"));
+        let providers = providers.iter().map(|(provider, rule)| {
+            let (level, max) = (rule.level.number(), rule.max_level.number());
+            format!("permissions.tools {provider} level = {level}, max_level = {max}")
+        });
+        let needs = needs.iter();
+        let needs = needs.map(|(tool, it)| format!("permissions.needs {tool} = {}", it.number()));
+        let silence = match silence {
+            Silence::Denies => "deny",
+            Silence::Waits => "wait",
+        };
+        let others = [
+            format!("permissions.default_level = {}", default_level.number()),
+            format!("permissions.confirm_timeout = {unattended_ms} ms"),
+            format!("permissions.on_timeout = {silence}"),
+            format!("tools.builtin = {builtin_tools}"),
+            format!("tools.max_depth = {max_depth}"),
+            format!("tools.max_result_chars = {max_result_chars}"),
+            format!("tools.parallel_readonly = {parallel_readonly}"),
+        ];
+        let rules = denied.chain(approved).chain(providers).chain(needs);
+        rules.chain(others).collect()
+    }
+
     fn auto_approves(&self, tool: &ToolName) -> Option<Pattern> {
         let found = Pattern::covering(tool)
             .into_iter()
@@ -260,7 +302,7 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     let needs = policy.needs(tool);
     let unclear = match constraints.standing(tool, needs, arguments) {
         Standing::Broken(breach) => return Verdict::Deny(Rule::Constraint(breach)),
-        Standing::Unclear(why) => Some(why),
+        Standing::Unclear(doubt) => Some(doubt),
         Standing::Kept => None,
     };
     if let Some(rule) = policy.providers.get(provider)
@@ -275,9 +317,9 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     if tool.reach == Reach::Conversation {
         return Verdict::Allow(Rule::OwnConversation);
     }
-    if let Some(text) = unclear {
+    if let Some(doubt) = unclear {
         let has = policy.level(provider, grants);
-        return Verdict::Ask(Why::Unclear { text, has, needs });
+        return Verdict::Ask(Why::Unclear { doubt, has, needs });
     }
     if let Some(pattern) = policy.auto_approves(&tool.name) {
         return Verdict::Allow(Rule::AutoApprove(pattern));
@@ -325,10 +367,36 @@ impl Why {
                 has.number(),
                 needs.number()
             ),
-            Self::Unclear { text, .. } => text.clone(),
+            Self::Unclear { doubt, .. } => doubt.to_string(),
             Self::Changed { .. } => {
                 "the tool's definition changed since it was approved here".to_owned()
             }
+        }
+    }
+
+    /// For the audit trail: without a word of the model.
+    #[must_use]
+    pub fn told(&self, tool: &ToolName) -> String {
+        match self {
+            Self::Unclear { doubt, .. } => doubt.told(),
+            Self::EveryCall | Self::Level { .. } | Self::Changed { .. } => self.text(tool),
+        }
+    }
+}
+
+impl Rule {
+    /// For the audit trail: without a word of the model.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match self {
+            Self::Constraint(breach) => breach.told(),
+            Self::Denied(_)
+            | Self::MaxLevel { .. }
+            | Self::OwnConversation
+            | Self::AutoApprove(_)
+            | Self::ThisTurn(_)
+            | Self::Client(_)
+            | Self::Always => self.to_string(),
         }
     }
 }

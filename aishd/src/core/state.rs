@@ -12,6 +12,7 @@ use super::event::{At, Event, Origin, Record, Stop};
 use super::pinned::Pinned;
 use super::policy::Grants;
 use super::reply::Usage;
+use super::tool::Subject;
 
 /// Longest title that is taken from a first message.
 const TITLE_FROM_TEXT_CHARS: usize = 60;
@@ -79,6 +80,8 @@ pub struct OpenConfirm {
     pub requested_at: At,
     #[serde(rename = "expires_at", default)]
     pub expires_at: Option<At>,
+    #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +119,9 @@ pub struct OpenCall {
     /// Whether it began to run: then its effect is unknown until it has said so.
     #[serde(rename = "started", default)]
     pub started: bool,
+    /// What began.
+    #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,6 +189,7 @@ impl State {
                         id: call.id.clone(),
                         name: call.name.clone(),
                         started: false,
+                        subject: None,
                     };
                     running.answer_seq = record.seq;
                     running.rounds += u32::from(!calls.is_empty());
@@ -192,10 +199,14 @@ impl State {
             }
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
             Event::ConfirmResolved(resolution) => self.answered(resolution),
-            Event::ToolStarted { call, .. } => {
+            Event::ToolStarted {
+                call, name, digest, ..
+            } => {
                 let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
-                open.filter(|it| it.id == *call)
-                    .for_each(|it| it.started = true);
+                open.filter(|it| it.id == *call).for_each(|it| {
+                    it.started = true;
+                    it.subject = Subject::named(name, *digest);
+                });
             }
             Event::PermissionChanged {
                 provider,
@@ -284,6 +295,7 @@ impl State {
             seq: record.seq,
             requested_at: record.at,
             expires_at: confirm.expires_at,
+            subject: Some(confirm.subject()),
         });
     }
 

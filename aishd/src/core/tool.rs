@@ -55,6 +55,24 @@ pub enum Reach {
 #[serde(try_from = "String", into = "String")]
 pub struct Sha(pub [u8; 32]);
 
+/// What a decision is about: a call of this tool, with what its digest is of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    #[serde(rename = "tool")]
+    pub tool: ToolName,
+    #[serde(rename = "digest")]
+    pub digest: Sha,
+}
+
+impl Subject {
+    /// `None` where the name is no tool's.
+    #[must_use]
+    pub fn named(name: &str, digest: Sha) -> Option<Self> {
+        let tool = name.parse().ok()?;
+        Some(Self { tool, digest })
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is 64 hexadecimal digits")]
 pub struct NoDigest;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::witness::Witness;
 use crate::args::Args;
 use crate::config::env::{self, Env};
 use crate::config::fault::Fault;
@@ -101,9 +102,13 @@ impl Configured {
         }
     }
 
-    /// The configuration as it goes on from here; the log follows it.
-    pub(super) fn live(self, logging: Logging) -> Arc<Live> {
-        let apply = move |settings: &Settings| logging.follow(&log(settings));
+    /// The configuration as it goes on from here. The log follows it, and no rule changes untold.
+    pub(super) fn live(self, logging: Logging, witness: Witness) -> Arc<Live> {
+        let apply = move |settings: &Settings| {
+            witness.of_change(settings)?;
+            logging.follow(&log(settings));
+            Ok(())
+        };
         let Self {
             settings,
             loaded,

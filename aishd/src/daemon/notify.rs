@@ -9,7 +9,7 @@ use std::time::Duration;
 use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
-use crate::child::spec::{Spec, Stream};
+use crate::child::spec::{Exit, Spec, Stream};
 use crate::child::{Children, SpawnError};
 use crate::clock;
 use crate::config::env;
@@ -18,6 +18,7 @@ use crate::config::settings::Notify;
 use crate::config::value::{NotifyMethod, NotifyWhen};
 use crate::conversation::directory::Directory;
 use crate::conversation::pending::{Open, Question};
+use crate::core::audit::{Draft, Notice, Told};
 
 /// When it is looked again whether somebody who was there still is.
 const LOOK: Duration = Duration::from_secs(30);
@@ -113,7 +114,9 @@ impl Notifier {
                 NotifyWhen::Never => plan.next = None,
                 NotifyWhen::Unattended if attended => plan.next = Some(now + LOOK),
                 NotifyWhen::Unattended | NotifyWhen::Always => {
-                    start(&self.children, &notify, question).await;
+                    if let Some(outcome) = start(&self.children, &notify, question).await {
+                        record(&self.directory, question, outcome).await;
+                    }
                     plan.next = plan.reminder.take().map(|it| it.max(now));
                 }
             }
@@ -139,12 +142,28 @@ fn words(notify: &Notify, question: &Question) -> Option<Vec<String>> {
     Some(words)
 }
 
-async fn start(children: &Children, notify: &Notify, question: &Question) {
-    let Some(words) = words(notify, question) else {
-        return;
+/// What a program was started for stands in the audit trail (AUD-1).
+async fn record(directory: &Directory, question: &Question, outcome: Notice) {
+    let told = Told::NoticeGiven {
+        confirm: question.confirm.id,
+        subject: question.confirm.subject(),
+        outcome,
     };
+    let draft = Draft {
+        conversation: Some(question.conversation),
+        turn: question.turn,
+        ..Draft::beside(clock::now(), told)
+    };
+    if let Err(error) = directory.tell(draft).await {
+        tracing::warn!(%error, "record a notice");
+    }
+}
+
+/// `None`: nothing was to be started, or there is no such program of a desktop.
+async fn start(children: &Children, notify: &Notify, question: &Question) -> Option<Notice> {
+    let words = words(notify, question)?;
     let [program, args @ ..] = &words[..] else {
-        return;
+        return None;
     };
     let mut spec = Spec::new(program, PathBuf::from("/"));
     spec.args = args.to_vec();
@@ -155,12 +174,20 @@ async fn start(children: &Children, notify: &Notify, question: &Question) {
         .collect();
     match children.spawn(&spec).await {
         Ok(mut child) => {
-            if tokio::time::timeout(PATIENCE, child.wait()).await.is_err() {
+            let Ok(exit) = tokio::time::timeout(PATIENCE, child.wait()).await else {
                 tracing::warn!(program, "the program of notify.command does not end");
                 child.end(GRACE).await;
-            }
+                return Some(Notice::Failed);
+            };
+            Some(match exit {
+                Exit::Code(0) => Notice::Given,
+                Exit::Code(_) | Exit::Signal(_) | Exit::Unknown => Notice::Failed,
+            })
         }
-        Err(SpawnError::NotFound { .. }) if notify.command.is_empty() => {}
-        Err(error) => tracing::warn!(%error, "tell of a question"),
+        Err(SpawnError::NotFound { .. }) if notify.command.is_empty() => None,
+        Err(error) => {
+            tracing::warn!(%error, "tell of a question");
+            Some(Notice::Failed)
+        }
     }
 }

@@ -268,6 +268,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         needs,
         raise_to,
         why,
+        why_told: _,
         options,
         expires_at,
     } = confirm;
@@ -315,7 +316,7 @@ fn state(fate: Fate) -> ConfirmState {
     }
 }
 
-fn decision(decision: Decision) -> wire::Decision {
+pub(super) fn decision(decision: Decision) -> wire::Decision {
     match decision {
         Decision::AllowOnce => wire::Decision::AllowOnce,
         Decision::AllowConversation => wire::Decision::AllowConversation,

@@ -35,8 +35,7 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<SetConstraints, _, _>(module, |call: Call<SetConstraints>| async move {
         let params = call.params;
         let constraints = kept_from(params.constraints)?;
-        let by = call.connection.person();
-        let change_to = Change::Constraints(constraints, by);
+        let change_to = Change::Constraints(constraints);
         change(&call.server, &call.connection, params.id, change_to).await
     });
     register::<List, _, _>(module, list);
@@ -73,7 +72,11 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
 async fn create(call: Call<Create>) -> Result<CreateResult, Refusal> {
     let new = checked(call.params)?;
     let notices = notices::of(&call.server, &new.cwd).await;
-    let (id, seq) = call.server.directory.create(new).await?;
+    let (id, seq) = call
+        .server
+        .directory
+        .create(new, call.connection.person())
+        .await?;
     Ok(CreateResult { id, seq, notices })
 }
 
@@ -178,10 +181,10 @@ async fn change(
     id: ConversationId,
     change: Change,
 ) -> Result<SeqResult, Refusal> {
-    let client = connection.client;
+    let by = connection.person();
     let seq = server.directory.with(id, |handle| {
-        let change = change.clone();
-        async move { handle.change(change, client).await }
+        let (change, by) = (change.clone(), by.clone());
+        async move { handle.change(change, by).await }
     });
     Ok(SeqResult { seq: seq.await? })
 }
@@ -196,7 +199,7 @@ async fn fork(call: Call<Fork>) -> Result<CreateResult, Refusal> {
     let (id, seq) = call
         .server
         .directory
-        .fork(call.params.id, call.params.at_seq)
+        .fork(call.params.id, call.params.at_seq, call.connection.person())
         .await?;
     Ok(CreateResult {
         id,
@@ -215,7 +218,8 @@ async fn delete(call: Call<Delete>) -> Result<Empty, Refusal> {
             "confirmTitle is not the conversation's title",
         ));
     }
-    call.server.directory.delete(id).await?;
+    let by = call.connection.person();
+    call.server.directory.delete(id, by).await?;
     Ok(Empty {})
 }
 

@@ -258,6 +258,7 @@ impl Log {
                 denial,
                 ms,
                 kept,
+                refused: _,
             } => out!(wire::ToolResult {
                 call,
                 name,
@@ -326,7 +327,7 @@ impl Log {
     }
 }
 
-fn denied(denial: Denial) -> aish_proto::confirm::Denial {
+pub(super) fn denied(denial: Denial) -> aish_proto::confirm::Denial {
     match denial {
         Denial::Person => aish_proto::confirm::Denial::Person,
         Denial::Policy => aish_proto::confirm::Denial::Policy,

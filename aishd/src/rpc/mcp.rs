@@ -7,14 +7,13 @@ use std::sync::Arc;
 use aish_proto::error::ErrorKind;
 use aish_proto::event::ToolsChanged;
 use aish_proto::mcp::{
-    self as wire, Connect, ConnectParams, ConnectResult, Disconnect, GetPrompt, GetPromptResult,
-    Import, ImportResult, List, ListResult, Logs, LogsResult, Prompts, PromptsResult, ReadResource,
-    ReadResourceResult, Refresh, RefreshResult, Resources, ResourcesResult, Restart, Tool,
-    ToolResult, Tools, ToolsResult,
+    self as wire, Connect, ConnectParams, ConnectResult, Disconnect, Import, ImportResult, List,
+    ListResult, Logs, LogsResult, Prompts, PromptsResult, ReadResource, ReadResourceResult,
+    Refresh, RefreshResult, Resources, ResourcesResult, Restart, Tool, ToolResult, Tools,
+    ToolsResult,
 };
 use aish_proto::method::Empty;
 use jsonrpsee::RpcModule;
-use serde_json::Value;
 
 use super::refusal::Refusal;
 use super::{Call, Server, register};
@@ -43,7 +42,6 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Resources, _, _>(module, resources);
     register::<ReadResource, _, _>(module, read_resource);
     register::<Prompts, _, _>(module, prompts);
-    register::<GetPrompt, _, _>(module, get_prompt);
 }
 
 fn now(server: &Server) -> Arc<Servers> {
@@ -231,23 +229,6 @@ async fn prompts(call: Call<Prompts>) -> Result<PromptsResult, Refusal> {
     };
     Ok(PromptsResult {
         prompts: found.into_iter().map(each).collect(),
-    })
-}
-
-async fn get_prompt(call: Call<GetPrompt>) -> Result<GetPromptResult, Refusal> {
-    let params = call.params;
-    let alias = alias(&params.alias)?;
-    let arguments = params.arguments.into_iter();
-    let arguments = arguments
-        .map(|(name, value)| (name, Value::String(value)))
-        .collect();
-    let over = call.connection.over.child_token();
-    let hub = &call.server.hub;
-    let got = hub.get_prompt(&alias, &params.name, &arguments, &over);
-    let (description, messages) = got.await?;
-    Ok(GetPromptResult {
-        description,
-        messages,
     })
 }
 

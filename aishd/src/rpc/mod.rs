@@ -2,6 +2,7 @@
 //! jsonrpsee's; lines, batches, limits and subscriptions are ours (spec 00, Wire).
 
 mod attach;
+mod audit;
 mod blob;
 mod config;
 mod confirm;
@@ -48,7 +49,7 @@ use self::room::Rooms;
 use crate::config::live::Live;
 use crate::conversation::directory::Directory;
 use crate::core::event::At;
-use crate::logging::Ring;
+use crate::logging::{Redactor, Ring};
 use crate::mcp::hub::Hub;
 
 /// What every method is given.
@@ -59,6 +60,8 @@ pub struct Server {
     pub limits: Limits,
     /// The last lines of the log.
     pub log: Ring,
+    /// What must not be shown of a call's arguments.
+    pub redactor: Redactor,
     /// Begins the ordered stop, with the time that running turns get.
     pub stop: watch::Sender<Option<Stopping>>,
     /// Cancelled when no connection may live any longer.
@@ -106,6 +109,7 @@ pub struct Parts {
     pub about: About,
     pub limits: Limits,
     pub log: Ring,
+    pub redactor: Redactor,
     pub stop: watch::Sender<Option<Stopping>>,
     pub closing: CancellationToken,
     pub config: Arc<Live>,
@@ -168,6 +172,7 @@ impl Server {
             about: parts.about,
             limits: parts.limits,
             log: parts.log,
+            redactor: parts.redactor,
             stop: parts.stop,
             closing: parts.closing,
             config: parts.config,
@@ -198,6 +203,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     turn::register_all(&mut module);
     confirm::register_all(&mut module);
     permission::register_all(&mut module);
+    audit::register_all(&mut module);
     model::register_all(&mut module);
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);

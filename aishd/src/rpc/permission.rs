@@ -115,14 +115,14 @@ async fn change_level(
     name: &str,
     change: LevelChange,
 ) -> Result<ChangeResult, Refusal> {
-    let change = Changed::Level(provider(server, name)?, change, connection.person());
-    let client = connection.client;
+    let change = Changed::Level(provider(server, name)?, change);
+    let by = connection.person();
     let record = server
         .directory
         .with(conversation, |handle| {
-            let change = change.clone();
+            let (change, by) = (change.clone(), by.clone());
             async move {
-                let seq = handle.change(change, client).await?;
+                let seq = handle.change(change, by).await?;
                 Ok(handle.record(seq)?)
             }
         })

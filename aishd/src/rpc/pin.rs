@@ -100,10 +100,10 @@ async fn change(
     conversation: ConversationId,
     change: Change,
 ) -> Result<PinnedResult, Refusal> {
-    let client = connection.client;
+    let by = connection.person();
     let changed = server.directory.with(conversation, |handle| {
-        let change = change.clone();
-        async move { handle.change(change, client).await }
+        let (change, by) = (change.clone(), by.clone());
+        async move { handle.change(change, by).await }
     });
     changed.await?;
     list(server, conversation).await

@@ -1,18 +1,29 @@
-//! `mcp/callPrompt`: a prompt that a server keeps ready, asked as a question (MCP-14).
+//! `mcp/getPrompt` and `mcp/callPrompt`: a prompt that a server keeps ready, shown, or asked as a question (MCP-14).
+
+use std::collections::BTreeMap;
 
 use aish_proto::error::ErrorKind;
-use aish_proto::mcp::{CallPrompt, CallPromptParams};
+use aish_proto::id::ConversationId;
+use aish_proto::mcp::{CallPrompt, CallPromptParams, GetPrompt, GetPromptResult};
 use aish_proto::turn::{Attachment, SendParams, SendResult};
 use jsonrpsee::RpcModule;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
+use super::connection::Connection;
 use super::refusal::Refusal;
 use super::turn::{Body, take};
 use super::{Call, Server, mcp, register};
+use crate::clock;
 use crate::conversation::handle::RequestError;
+use crate::core::audit::{Draft, Outcome, Told};
 use crate::core::mcp::prompt;
+use crate::core::tool::Sha;
+use crate::core::tool_name::Alias;
+use crate::mcp::CallError;
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<GetPrompt, _, _>(module, get);
     register::<CallPrompt, _, _>(module, call);
 }
 
@@ -59,19 +70,91 @@ async fn was_asked(server: &Server, params: &CallPromptParams) -> Result<bool, R
 
 async fn rendered(call: &Call<CallPrompt>) -> Result<prompt::Rendered, Refusal> {
     let params = &call.params;
-    let alias = mcp::alias(&params.alias)?;
-    let arguments = params.arguments.iter();
-    let arguments = arguments
-        .map(|(name, value)| (name.clone(), Value::String(value.clone())))
-        .collect();
-    let over = call.connection.over.child_token();
-    let hub = &call.server.hub;
-    let got = hub.get_prompt(&alias, &params.name, &arguments, &over);
-    let (_, messages) = got.await?;
+    let wanted = Wanted {
+        alias: mcp::alias(&params.alias)?,
+        name: &params.name,
+        arguments: &params.arguments,
+        conversation: Some(params.conversation),
+    };
+    let (_, messages) = asked(&call.server, &call.connection, wanted).await?;
     let rendered = prompt::render(&messages);
     if rendered.text.trim().is_empty() {
-        let message = format!("the prompt {} of {alias} says nothing", params.name);
+        let message = format!(
+            "the prompt {} of {} says nothing",
+            params.name, params.alias
+        );
         return Err(Refusal::new(ErrorKind::McpFailed, message));
     }
     Ok(rendered)
+}
+
+async fn get(call: Call<GetPrompt>) -> Result<GetPromptResult, Refusal> {
+    let params = &call.params;
+    let wanted = Wanted {
+        alias: mcp::alias(&params.alias)?,
+        name: &params.name,
+        arguments: &params.arguments,
+        conversation: None,
+    };
+    let (description, messages) = asked(&call.server, &call.connection, wanted).await?;
+    Ok(GetPromptResult {
+        description,
+        messages,
+    })
+}
+
+/// A prompt, and what it is to be made with.
+struct Wanted<'a> {
+    alias: Alias,
+    name: &'a str,
+    arguments: &'a BTreeMap<String, String>,
+    /// Where it becomes a question, if it does.
+    conversation: Option<ConversationId>,
+}
+
+/// What a server says a prompt is. Nobody is given it before the audit trail has who asked for it (AUD-1).
+async fn asked(
+    server: &Server,
+    connection: &Connection,
+    wanted: Wanted<'_>,
+) -> Result<(Option<String>, Vec<Value>), Refusal> {
+    let Wanted {
+        alias,
+        name,
+        arguments,
+        conversation,
+    } = wanted;
+    let digest = json!([alias.as_str(), name, arguments]).to_string();
+    let sent = arguments.iter();
+    let sent = sent
+        .map(|(name, value)| (name.clone(), Value::String(value.clone())))
+        .collect();
+    let over = connection.over.child_token();
+    let began = Instant::now();
+    let got = server.hub.get_prompt(&alias, name, &sent, &over).await;
+    if let Err(CallError::UnknownServer(_)) = &got {
+        return Ok(got?);
+    }
+    let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (prompt, outcome) = match &got {
+        Ok((_, messages)) => {
+            let bytes = messages.iter().map(|it| it.to_string().len() as u64).sum();
+            let known = format!("{alias}__{name}").parse().ok();
+            (known, Outcome::Ok { bytes, ms })
+        }
+        Err(_) => (None, Outcome::Failed { bytes: 0, ms }),
+    };
+    let told = Told::PromptAsked {
+        provider: alias,
+        prompt,
+        digest: Sha::of(digest.as_bytes()),
+        outcome,
+    };
+    let draft = Draft {
+        conversation,
+        by: Some(connection.person()),
+        ..Draft::beside(clock::now(), told)
+    };
+    server.directory.tell(draft).await?;
+    Ok(got?)
 }

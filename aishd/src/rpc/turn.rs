@@ -181,7 +181,7 @@ fn ask(params: SendParams, connection: &Connection, place: Place) -> Result<Ask,
         },
         expected: params.expected_turn,
         model: params.model,
-        client: connection.client,
+        by: connection.person(),
         place,
         on_confirm: params.on_confirm.as_ref().map(on_confirm).transpose()?,
     })
@@ -263,7 +263,7 @@ async fn again(
             key: params.idempotency_key,
         },
         model: params.model,
-        client: connection.client,
+        by: connection.person(),
     };
     let accepted = server
         .directory
@@ -276,14 +276,14 @@ async fn again(
 }
 
 async fn cancel(call: Call<Cancel>) -> Result<CancelResult, Refusal> {
-    let (turn, client) = (call.params.turn, call.connection.client);
+    let (turn, by) = (call.params.turn, call.connection.person());
     let cancelled = call
         .server
         .directory
-        .with_turn(
-            turn,
-            |handle| async move { handle.cancel(turn, client).await },
-        )
+        .with_turn(turn, |handle| {
+            let by = by.clone();
+            async move { handle.cancel(turn, by).await }
+        })
         .await?;
     Ok(CancelResult { cancelled })
 }
@@ -349,12 +349,15 @@ async fn change_queue(
     conversation: aish_proto::id::ConversationId,
     change: QueueChange,
 ) -> Result<QueueListResult, Refusal> {
-    let client = connection.client;
+    let by = connection.person();
     let handle = server
         .directory
-        .with(conversation, |handle| async move {
-            handle.change_queue(change, client).await?;
-            Ok(handle)
+        .with(conversation, |handle| {
+            let by = by.clone();
+            async move {
+                handle.change_queue(change, by).await?;
+                Ok(handle)
+            }
         })
         .await?;
     listed(&handle)

@@ -9,7 +9,8 @@ use sled::{Batch, Db};
 use super::index::{Fault, StoredKeyUse, read_state};
 use super::journal::Location;
 use super::line::{PartialRec, Rec};
-use super::{Note, Partial, scan, values};
+use super::{Note, Partial, scan, trail, values};
+use crate::core::audit::chain;
 use crate::core::event::{Event, Record};
 use crate::core::state::State;
 
@@ -269,6 +270,23 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
+    /// Adds a record of the audit trail.
+    pub(super) fn audit(
+        &mut self,
+        head: chain::Head,
+        entry: &str,
+        at: Location,
+    ) -> Result<(), Fault> {
+        self.lines += 1;
+        self.bytes += entry.len();
+        self.at = Some(at);
+        let stored = trail::stored(head.hash, entry);
+        self.put(&values::audit(head.n), stored.as_bytes())?;
+        self.batch
+            .insert(values::AUDIT_HEAD, serde_json::to_vec(&head)?);
+        Ok(())
+    }
+
     /// Takes a conversation out. What was collected is applied first, because the search for what there is to
     /// take out only finds what is applied.
     pub(super) fn delete(
@@ -390,6 +408,13 @@ impl<'a> Replay<'a> {
                         text: it.text,
                     };
                     self.changes.note(&note, at)?;
+                }
+                Rec::Audit(it) => {
+                    let head = chain::Head {
+                        n: it.n,
+                        hash: it.hash,
+                    };
+                    self.changes.audit(head, it.entry.get(), at)?;
                 }
                 Rec::Delete(it) => {
                     self.settle()?;

@@ -58,8 +58,8 @@ fn without(mut body: &[u8], deleted: &HashMap<ConversationId, Pos>) -> Option<Ve
         let drop = match line::parse(rec).ok()? {
             Rec::Event(it) => gone(it.conversation, it.place.pos),
             Rec::Partial(it) => gone(it.conversation, it.place.pos),
-            // What replays over an old index must still hear of the deletion.
-            Rec::Delete(_) | Rec::Header(_) | Rec::Note(_) => false,
+            // What replays over an old index must still hear of the deletion, and what was told of it stays.
+            Rec::Delete(_) | Rec::Header(_) | Rec::Note(_) | Rec::Audit(_) => false,
         };
         if !drop {
             kept.extend_from_slice(&body[..length]);

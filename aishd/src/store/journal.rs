@@ -13,10 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::line::{
-    self, DeleteRec, EncodeError, EventRec, FORMAT, Header, NoteRec, PartialRec, Place, Pos, Rec,
+    self, AuditRec, DeleteRec, EncodeError, EventRec, FORMAT, Header, NoteRec, PartialRec, Place,
+    Pos, Rec,
 };
 use super::{Note, Partial, segment};
 use crate::clock;
+use crate::core::audit::chain::Head;
 
 pub(super) const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
 
@@ -46,8 +48,16 @@ pub(super) enum Entry<'a> {
         last: bool,
     },
     Partial(&'a Partial),
-    Delete(ConversationId),
+    Delete {
+        conversation: ConversationId,
+        last: bool,
+    },
     Note(&'a Note),
+    Audit {
+        head: Head,
+        entry: &'a RawValue,
+        last: bool,
+    },
 }
 
 #[derive(Debug)]
@@ -264,8 +274,10 @@ impl Journal {
 impl<'a> Entry<'a> {
     fn is_last(&self) -> bool {
         match self {
-            Self::Event { last, .. } => *last,
-            Self::Partial(_) | Self::Delete(_) | Self::Note(_) => true,
+            Self::Event { last, .. } | Self::Delete { last, .. } | Self::Audit { last, .. } => {
+                *last
+            }
+            Self::Partial(_) | Self::Note(_) => true,
         }
     }
 
@@ -288,7 +300,13 @@ impl<'a> Entry<'a> {
                 offset: partial.offset,
                 text: partial.text.clone(),
             }),
-            Self::Delete(conversation) => Rec::Delete(DeleteRec {
+            Self::Audit { head, entry, .. } => Rec::Audit(AuditRec {
+                place,
+                n: head.n,
+                hash: head.hash,
+                entry,
+            }),
+            Self::Delete { conversation, .. } => Rec::Delete(DeleteRec {
                 place,
                 conversation: *conversation,
             }),

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::core::event::At;
+use crate::core::tool::Sha;
 
 /// The newest format that this program writes and understands.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 /// What eight digits can say.
 const MAX_REC_BYTES: usize = 99_999_999;
 
@@ -35,6 +36,9 @@ pub(super) enum Rec<'a> {
     Delete(DeleteRec),
     #[serde(rename = "note")]
     Note(NoteRec),
+    /// Since format 2.
+    #[serde(rename = "audit", borrow)]
+    Audit(AuditRec<'a>),
 }
 
 /// The first line of a segment.
@@ -118,6 +122,20 @@ pub(super) struct NoteRec {
     pub(super) text: String,
 }
 
+/// A record of the audit trail, behind what it tells of in one commit with it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct AuditRec<'a> {
+    #[serde(rename = "at")]
+    pub(super) place: Place,
+    #[serde(rename = "n")]
+    pub(super) n: u64,
+    /// Over the bytes of `entry`.
+    #[serde(rename = "hash")]
+    pub(super) hash: Sha,
+    #[serde(rename = "entry", borrow)]
+    pub(super) entry: &'a RawValue,
+}
+
 impl Rec<'_> {
     pub(super) fn place(&self) -> Option<Place> {
         match self {
@@ -126,6 +144,7 @@ impl Rec<'_> {
             Self::Partial(it) => Some(it.place),
             Self::Delete(it) => Some(it.place),
             Self::Note(it) => Some(it.place),
+            Self::Audit(it) => Some(it.place),
         }
     }
 }

@@ -14,8 +14,10 @@ mod reserve;
 mod scan;
 mod segment;
 mod shared;
+mod trail;
 mod upkeep;
 mod values;
+mod verify;
 mod writer;
 
 #[cfg(test)]
@@ -31,9 +33,11 @@ use sled::Db;
 use tokio::sync::{mpsc, oneshot};
 
 use self::index::Fault;
-use self::requests::{Ack, Prepared, Request};
+use self::requests::{Ack, Prepared, Request, Trail};
 use self::shared::{Handle, Shared};
+pub use self::trail::Direction;
 use self::writer::Writer;
+use crate::core::audit::Draft;
 use crate::core::event::{At, Record};
 use crate::core::state::State;
 
@@ -57,6 +61,8 @@ pub struct Commit {
     pub records: Vec<Record>,
     /// The state after the last of them.
     pub state: State,
+    /// What the audit trail tells of them.
+    pub audit: Vec<Draft>,
 }
 
 /// Text of an item that is being written (LOOP-3); kept without a sync, gone with the next commit of its turn.
@@ -273,8 +279,18 @@ impl Store {
     }
 
     /// Removes a conversation from sled at once and from the journal at the next compaction.
-    pub async fn delete(&self, conversation: ConversationId) -> Result<(), CommitError> {
-        self.request(|ack| Request::Delete(conversation, Some(ack)))
+    pub async fn delete(
+        &self,
+        conversation: ConversationId,
+        audit: Vec<Draft>,
+    ) -> Result<(), CommitError> {
+        self.request(|ack| Request::Delete(conversation, Trail::new(audit), Some(ack)))
+            .await
+    }
+
+    /// Adds to the audit trail what concerns no conversation's log. Returns once it is durable.
+    pub async fn tell(&self, audit: Vec<Draft>) -> Result<(), CommitError> {
+        self.request(|ack| Request::Audit(Trail::new(audit), Some(ack)))
             .await
     }
 

@@ -15,7 +15,8 @@ use super::lock::Lock;
 use super::reserve::Reserve;
 use super::scan::{self, Ended, ScanError};
 use super::segment::{self, Segment};
-use super::{Alive, OpenError, disk};
+use super::{Alive, OpenError, disk, trail};
+use crate::core::audit::chain::Head;
 use crate::{clock, failpoint};
 
 /// Everything that the writer works with.
@@ -26,6 +27,8 @@ pub(super) struct Opened {
     pub(super) journal: Journal,
     pub(super) db: Db,
     pub(super) memory: Memory,
+    /// The last record of the audit trail.
+    pub(super) trail: Head,
     pub(super) epoch: Epoch,
     pub(super) repairs: Vec<String>,
 }
@@ -73,6 +76,7 @@ pub(super) fn open(dir: &Path, alive: &Alive) -> Result<Opened, OpenError> {
     };
     let (journal, current) = start.store(&journal, &segments)?;
     reserve.make_if_plenty();
+    let trail = trail::head(&current.db).map_err(|it| start.io(it))?;
     for repair in &start.repairs {
         tracing::warn!(dir = %dir.display(), repair, "the store was repaired");
     }
@@ -83,6 +87,7 @@ pub(super) fn open(dir: &Path, alive: &Alive) -> Result<Opened, OpenError> {
         journal,
         db: current.db,
         memory: current.memory,
+        trail,
         repairs: start.repairs,
     })
 }
@@ -214,10 +219,12 @@ impl Start<'_> {
         }
         let epoch = newest.and_then(|it| it.header.as_ref()).map(|it| it.epoch);
         let epoch = epoch.filter(|_| !lost);
+        // An older program may not read what this one writes (G14): it gets a segment of its own.
+        let older = newest.is_some_and(|it| it.format.is_some_and(|it| it < FORMAT));
         let resume = Resume {
             // An index without a journal: the missing segment is named, so that nobody takes the next for all.
             newest: newest.map(|it| it.first).or(applied.map(|it| it.segment)),
-            at: (!lost && ahead.is_none()).then_some(ended.size),
+            at: (!lost && ahead.is_none() && !older).then_some(ended.size),
             next_pos: pos + 1,
             // What was lost counts as durable, so that a later rebuild notices; what never was synced does not.
             durable: if lost { pos } else { ended.pos },

@@ -12,11 +12,17 @@ use super::index::Fault;
 use super::journal::{Entry, Location};
 use super::line::Pos;
 use super::{Commit, CommitError, Note, Partial};
+use crate::core::audit::Draft;
+use crate::core::audit::chain::Head;
 use crate::core::event::Record;
 use crate::core::state::State;
+use crate::core::tool::Sha;
 
 /// The journal's lines can have eight digits of length; nothing that we accept comes near.
 const RECORD_BYTES: usize = 64 * 1024 * 1024;
+
+/// About what a record of the audit trail takes.
+const DRAFT_BYTES: usize = 512;
 
 pub(super) type Ack = oneshot::Sender<Result<(), CommitError>>;
 
@@ -24,8 +30,63 @@ pub(super) type Ack = oneshot::Sender<Result<(), CommitError>>;
 pub(super) enum Request {
     Commit(Box<Prepared>, Option<Ack>),
     Partial(Partial),
-    Delete(ConversationId, Option<Ack>),
+    Delete(ConversationId, Trail, Option<Ack>),
     Note(Note),
+    /// What is told beside the conversations.
+    Audit(Trail, Option<Ack>),
+}
+
+/// What a request adds to the audit trail: drafts until the writer gives them their places.
+#[derive(Debug, Default)]
+pub(super) struct Trail {
+    drafts: Vec<Draft>,
+    sealed: Vec<(Head, Box<RawValue>)>,
+}
+
+impl Trail {
+    pub(super) fn new(drafts: Vec<Draft>) -> Self {
+        Self {
+            drafts,
+            sealed: vec![],
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.drafts.len() * DRAFT_BYTES
+    }
+
+    fn seal(&mut self, head: &mut Head) -> Result<(), CommitError> {
+        let failed = |it| CommitError::Io(format!("encode a record of the audit trail: {it}"));
+        self.sealed.clear();
+        for draft in &self.drafts {
+            let sealed = head.seal(draft).map_err(failed)?;
+            let text = RawValue::from_string(sealed.text.clone()).map_err(failed)?;
+            self.sealed.push((sealed.head(), text));
+        }
+        Ok(())
+    }
+
+    /// Its lines complete the commit.
+    fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let count = self.sealed.len();
+        let lines = self.sealed.iter().zip(1..);
+        lines.map(move |((head, entry), number)| Entry::Audit {
+            head: *head,
+            entry,
+            last: number == count,
+        })
+    }
+
+    fn apply(
+        &self,
+        changes: &mut Changes<'_>,
+        locations: &mut impl Iterator<Item = Location>,
+    ) -> Result<(), Fault> {
+        for ((head, entry), at) in self.sealed.iter().zip(locations) {
+            changes.audit(*head, entry.get(), at)?;
+        }
+        Ok(())
+    }
 }
 
 /// A commit whose records were encoded by who made it, so that the writer need not.
@@ -34,6 +95,7 @@ pub(super) struct Prepared {
     conversation: ConversationId,
     records: Vec<(Record, Box<RawValue>)>,
     state: State,
+    trail: Trail,
 }
 
 impl Prepared {
@@ -47,7 +109,14 @@ impl Prepared {
             }
             records.push((record, stored));
         }
+        let mut drafts = commit.audit;
+        for draft in &mut drafts {
+            let mut told_of = records.iter();
+            let told_of = told_of.find(|(record, _)| Some(record.seq) == draft.seq);
+            draft.fact = told_of.map(|(_, stored)| Sha::of(stored.get().as_bytes()));
+        }
         Ok(Self {
+            trail: Trail::new(drafts),
             conversation: commit.conversation,
             records,
             state: commit.state,
@@ -76,7 +145,8 @@ impl Prepared {
     }
 
     fn bytes(&self) -> usize {
-        self.records.iter().map(|(_, it)| it.get().len()).sum()
+        let records: usize = self.records.iter().map(|(_, it)| it.get().len()).sum();
+        records + self.trail.bytes()
     }
 }
 
@@ -85,27 +155,49 @@ impl Request {
         match self {
             Self::Commit(commit, _) => commit.bytes(),
             Self::Partial(partial) => partial.text.len(),
-            Self::Delete(..) => 0,
+            Self::Delete(_, trail, _) | Self::Audit(trail, _) => trail.bytes(),
             Self::Note(note) => note.text.len(),
         }
     }
 
     pub(super) fn refuse(self, error: &CommitError) {
         match self {
-            Self::Commit(_, Some(ack)) | Self::Delete(_, Some(ack)) => {
+            Self::Commit(_, Some(ack))
+            | Self::Delete(_, _, Some(ack))
+            | Self::Audit(_, Some(ack)) => {
                 answer(ack, Err(error.clone()));
             }
-            Self::Commit(_, None) | Self::Delete(_, None) | Self::Partial(_) | Self::Note(_) => {}
+            Self::Commit(_, None)
+            | Self::Delete(_, _, None)
+            | Self::Audit(_, None)
+            | Self::Partial(_)
+            | Self::Note(_) => {}
         }
     }
 
     /// Whom it is to be answered to; asked once.
     pub(super) fn take_ack(&mut self) -> Option<Ack> {
         match self {
-            Self::Commit(_, ack) | Self::Delete(_, ack) => ack.take(),
+            Self::Commit(_, ack) | Self::Delete(_, _, ack) | Self::Audit(_, ack) => ack.take(),
             Self::Partial(_) | Self::Note(_) => None,
         }
     }
+
+    fn trail(&mut self) -> Option<&mut Trail> {
+        match self {
+            Self::Commit(commit, _) => Some(&mut commit.trail),
+            Self::Delete(_, trail, _) | Self::Audit(trail, _) => Some(trail),
+            Self::Partial(_) | Self::Note(_) => None,
+        }
+    }
+}
+
+/// Gives what a group tells its places in the trail, behind `head`. Returns the last of them.
+pub(super) fn seal(group: &mut [Request], mut head: Head) -> Result<Head, CommitError> {
+    for trail in group.iter_mut().filter_map(Request::trail) {
+        trail.seal(&mut head)?;
+    }
+    Ok(head)
 }
 
 pub(super) fn answer(ack: Ack, outcome: Result<(), CommitError>) {
@@ -124,8 +216,8 @@ pub(super) fn in_order(
     let mut waiting = group.into_iter();
     while let Some(request) = waiting.next() {
         match &request {
-            Request::Partial(_) | Request::Note(_) => {}
-            Request::Delete(conversation, _) => {
+            Request::Partial(_) | Request::Note(_) | Request::Audit(..) => {}
+            Request::Delete(conversation, ..) => {
                 last_seqs.insert(*conversation, Seq(0));
             }
             Request::Commit(commit, _) => {
@@ -161,16 +253,23 @@ pub(super) fn entries(group: &[Request]) -> Vec<Entry<'_>> {
     for request in group {
         match request {
             Request::Partial(partial) => entries.push(Entry::Partial(partial)),
-            Request::Delete(conversation, _) => entries.push(Entry::Delete(*conversation)),
+            Request::Delete(conversation, trail, _) => {
+                let (conversation, last) = (*conversation, trail.sealed.is_empty());
+                entries.push(Entry::Delete { conversation, last });
+                entries.extend(trail.entries());
+            }
+            Request::Audit(trail, _) => entries.extend(trail.entries()),
             Request::Note(note) => entries.push(Entry::Note(note)),
             Request::Commit(commit, _) => {
+                let untold = commit.trail.sealed.is_empty();
                 let count = commit.records.len();
                 let lines = commit.records.iter().zip(1..);
                 entries.extend(lines.map(|((_, record), number)| Entry::Event {
                     conversation: commit.conversation,
                     record,
-                    last: number == count,
+                    last: untold && number == count,
                 }));
+                entries.extend(commit.trail.entries());
             }
         }
     }
@@ -193,6 +292,7 @@ pub(super) fn apply(
                 for ((record, stored), at) in commit.records.iter().zip(&mut locations) {
                     changes.record(commit.conversation, record, stored.get().as_bytes(), at)?;
                 }
+                commit.trail.apply(&mut changes, &mut locations)?;
                 changes.state(commit.conversation, &commit.state)?;
             }
             Request::Partial(partial) => {
@@ -200,12 +300,14 @@ pub(super) fn apply(
                     changes.partial(partial, at)?;
                 }
             }
-            Request::Delete(conversation, _) => {
+            Request::Delete(conversation, trail, _) => {
                 for at in locations.by_ref().take(1) {
                     changes.delete(*conversation, at)?;
                     deleted.push((*conversation, at.pos));
                 }
+                trail.apply(&mut changes, &mut locations)?;
             }
+            Request::Audit(trail, _) => trail.apply(&mut changes, &mut locations)?,
             Request::Note(note) => {
                 for at in locations.by_ref().take(1) {
                     changes.note(note, at)?;

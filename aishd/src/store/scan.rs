@@ -208,7 +208,7 @@ impl Scan<'_> {
         let line = at + cursor as u64;
         let committed = match rec {
             Rec::Partial(_) | Rec::Header(_) => self.ended.committed,
-            Rec::Event(_) | Rec::Delete(_) | Rec::Note(_) => place.pos,
+            Rec::Event(_) | Rec::Delete(_) | Rec::Note(_) | Rec::Audit(_) => place.pos,
         };
         Location {
             pos: place.pos,

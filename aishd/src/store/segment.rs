@@ -72,7 +72,8 @@ fn read_header(first: Pos, path: PathBuf) -> io::Result<Segment> {
         .map(|it| it.header.format);
     let found = checked.and_then(|(rec, bytes)| match line::parse(rec) {
         Ok(Rec::Header(header)) => Some((header, bytes)),
-        Ok(Rec::Event(_) | Rec::Partial(_) | Rec::Delete(_) | Rec::Note(_)) | Err(_) => None,
+        Ok(Rec::Event(_) | Rec::Partial(_) | Rec::Delete(_) | Rec::Note(_) | Rec::Audit(_))
+        | Err(_) => None,
     });
     let (header, body_at) = match found {
         Some((header, bytes)) => (Some(header), bytes),

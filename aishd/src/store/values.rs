@@ -21,8 +21,11 @@ const DELETED: u8 = b'd';
 const NOTE: u8 = b'n';
 const CONFIRM: u8 = b'c';
 const CONFIRM_END: u8 = b'C';
+const AUDIT: u8 = b'a';
 
 pub(super) const APPLIED: &[u8] = b"mapplied";
+/// The last record of the audit trail.
+pub(super) const AUDIT_HEAD: &[u8] = b"maudit";
 
 pub(super) fn state(conversation: ConversationId) -> Vec<u8> {
     of(STATE, conversation)
@@ -98,6 +101,21 @@ pub(super) fn all_deleted() -> [u8; 1] {
 
 pub(super) fn note(key: &str) -> Vec<u8> {
     [&[NOTE], &Sha256::digest(key.as_bytes())[..]].concat()
+}
+
+/// A record of the audit trail.
+pub(super) fn audit(n: u64) -> Vec<u8> {
+    [&[AUDIT], &n.to_be_bytes()[..]].concat()
+}
+
+pub(super) fn all_audit() -> [u8; 1] {
+    [AUDIT]
+}
+
+/// The number in such a key.
+pub(super) fn audit_in(key: &[u8]) -> Option<u64> {
+    let n = key.get(1..9)?.try_into().ok()?;
+    Some(u64::from_be_bytes(n))
 }
 
 fn of(kind: u8, conversation: ConversationId) -> Vec<u8> {

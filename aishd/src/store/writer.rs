@@ -16,12 +16,13 @@ use super::journal::{AppendError, Journal, Location, SEGMENT_BYTES};
 use super::line::Pos;
 use super::lock::Lock;
 use super::recover::Opened;
-use super::requests::{Ack, Request, answer, apply, entries, in_order};
+use super::requests::{Ack, Request, answer, apply, entries, in_order, seal};
 use super::reserve::Reserve;
 use super::segment::Segment;
 use super::shared::Shared;
 use super::upkeep::{Away, Ends};
 use super::{CommitError, MAILBOX, disk};
+use crate::core::audit::chain::Head;
 use crate::failpoint;
 
 /// One write and one sync for so much: enough to be worth the sync, little enough to be quick.
@@ -40,6 +41,8 @@ pub(super) struct Writer {
     pub(super) reserve: Reserve,
     pub(super) journal: Journal,
     pub(super) memory: Memory,
+    /// The last record of the audit trail that is durable.
+    trail: Head,
     /// Why the index is away, when it is.
     pub(super) away: Option<Away>,
     /// When the index is flushed, if it has anything to flush.
@@ -83,6 +86,7 @@ impl Writer {
             reserve: opened.reserve,
             journal: opened.journal,
             memory: opened.memory,
+            trail: opened.trail,
             away: None,
             flush_at: Some(Instant::now() + IDLE),
             unflushed_bytes: 0,
@@ -210,6 +214,10 @@ impl Writer {
         if group.is_empty() {
             return;
         }
+        let trail = match seal(&mut group, self.trail) {
+            Ok(trail) => trail,
+            Err(error) => return refuse(group, &error),
+        };
         let locations = match self.make_durable(&group) {
             Ok(locations) => locations,
             Err(error) => {
@@ -217,6 +225,7 @@ impl Writer {
                 return refuse(group, &error);
             }
         };
+        self.trail = trail;
         failpoint::pass("store.after_sync");
         // It is durable, and what the index has to do with it is nobody's business but a reader's, who waits.
         self.shared.begin_to_apply();

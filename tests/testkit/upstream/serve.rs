@@ -205,16 +205,21 @@ impl<'a> Writer<'a> {
                     let Some(next) = hand.next(limit) else {
                         continue;
                     };
-                    match next {
+                    let written = match next {
                         Next::HungUp => return Ok(true),
-                        Next::Piece(Piece::Frame(frame)) => self.frame(frame)?,
-                        Next::Piece(Piece::Bytes(bytes)) => self.bytes(&bytes)?,
+                        Next::Piece(Piece::Frame(frame)) => self.frame(frame),
+                        Next::Piece(Piece::Bytes(bytes)) => self.bytes(&bytes),
                         Next::Piece(Piece::Cut) => return Ok(true),
                         Next::Piece(Piece::Reset) => return self.reset(),
                         Next::Piece(Piece::Finish) => {
                             hand.wrote();
                             return Ok(false);
                         }
+                    };
+                    // A write may see the end of the connection before the one who watches for it does.
+                    if let Err(error) = written {
+                        hand.hung_up();
+                        return Err(error);
                     }
                     hand.wrote();
                 }

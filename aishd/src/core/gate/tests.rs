@@ -44,7 +44,9 @@ fn check(call: &ToolCall, on_confirm: &OnConfirm, attended: Attended, expected: 
     let said = match judged {
         Judged::Run(go) => format!("run {}: {}", spelled(&go.arguments), go.rule),
         Judged::Ask(confirm) => format!("ask {}: {}", confirm.arguments, confirm.why),
-        Judged::Refuse { denial, content } => format!("{denial:?} {content}"),
+        Judged::Refuse {
+            denial, content, ..
+        } => format!("{denial:?} {content}"),
     };
     assert_eq!(expected, said);
 }
@@ -192,8 +194,12 @@ fn damaged_arguments_are_shown_as_they_would_run() {
             (gate.judge(&call), gate.digest(&call))
         });
         let confirm = match judged {
-            Judged::Refuse { denial, content } => {
-                assert_eq!((None, None), (denial, digest));
+            Judged::Refuse {
+                denial,
+                content,
+                refused,
+            } => {
+                assert_eq!((None, None, None), (denial, digest, refused.subject));
                 return content.chars().take(60).collect();
             }
             Judged::Run(go) => panic!("nobody allowed {go:?}"),

@@ -154,6 +154,7 @@ impl World {
                             denial: None,
                             ms: None,
                             kept: None,
+                            refused: None,
                         },
                     );
                 }

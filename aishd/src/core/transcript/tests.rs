@@ -72,6 +72,7 @@ fn record(seq: u64, line: &str) -> Record {
             denial: None,
             ms: None,
             kept: None,
+            refused: None,
         },
         ["end"] => finished(Stop::End, None),
         ["merged", into] => finished(Stop::End, Some(turn(into))),

@@ -10,7 +10,7 @@ use aish_proto::id::ConfirmId;
 use super::input::{Answer, Returned};
 use super::{Effect, Step};
 use crate::core::confirm::{Confirm, Decision, Denial, Fate, Resolution};
-use crate::core::event::{Event, KeptResult, Level, Stop};
+use crate::core::event::{Event, KeptResult, Level, Refused, Stop};
 use crate::core::gate::{Go, Judged, Pace, spelled};
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
@@ -112,12 +112,18 @@ impl Round {
             };
             let approval = self.approval.take();
             match judgement {
-                Judged::Refuse { denial, content } => {
+                Judged::Refuse {
+                    denial,
+                    content,
+                    refused,
+                } => {
                     // What nobody refused was no call of a tool: that is told, too.
                     if denial.is_none() {
                         step.events.push(told(&content));
                     }
-                    step.events.push(refused(&owed.call, denial, content));
+                    let never_began = Some(Box::new(refused));
+                    step.events
+                        .push(reply(&owed.call, denial, content, never_began));
                 }
                 Judged::Run(go) => {
                     let alone = approval.is_some() || go.pace == Pace::Alone;
@@ -139,8 +145,14 @@ impl Round {
                         let content =
                             "[aish] denied by user, and not asked about again in this turn";
                         let denial = Some(Denial::Person);
-                        step.events
-                            .push(refused(&owed.call, denial, content.to_owned()));
+                        let refused =
+                            refused(Some(&confirm), "denied before by a person in this turn");
+                        step.events.push(reply(
+                            &owed.call,
+                            denial,
+                            content.to_owned(),
+                            Some(refused),
+                        ));
                         continue;
                     }
                     self.rest.push_front(owed);
@@ -206,19 +218,21 @@ impl Round {
                 return Progress::Waits;
             }
             Fate::Denied => {
-                if let Some(asked) = asked {
+                if let Some(asked) = &asked {
                     denials.add(asked.digest);
                 }
+                let refused = refused(asked.as_deref(), "denied by a person");
                 let mut content = "[aish] denied by user".to_owned();
                 if let Some(reason) = reason {
                     content.push_str(": ");
                     content.push_str(&reason);
                 }
-                self.refuse_first(Denial::Person, content, step);
+                self.refuse_first(Denial::Person, content, refused, step);
             }
             Fate::Expired => {
                 let content = "[aish] denied: nobody answered in time".to_owned();
-                self.refuse_first(Denial::Expired, content, step);
+                let refused = refused(asked.as_deref(), "nobody answered in time");
+                self.refuse_first(Denial::Expired, content, refused, step);
             }
         }
         if decision == Some(Decision::Abort) {
@@ -228,9 +242,16 @@ impl Round {
         self.go_on(step)
     }
 
-    fn refuse_first(&mut self, denial: Denial, content: String, step: &mut Step) {
+    fn refuse_first(
+        &mut self,
+        denial: Denial,
+        content: String,
+        refused: Box<Refused>,
+        step: &mut Step,
+    ) {
         if let Some(owed) = self.rest.pop_front() {
-            step.events.push(refused(&owed.call, Some(denial), content));
+            step.events
+                .push(reply(&owed.call, Some(denial), content, Some(refused)));
         }
     }
 
@@ -260,6 +281,7 @@ impl Round {
             denial: None,
             ms: Some(returned.ms),
             kept,
+            refused: None,
         });
         if !self.running.is_empty() {
             return Progress::Waits;
@@ -300,7 +322,7 @@ impl Round {
         }
         for owed in std::mem::take(&mut self.running) {
             let content = unknown_effect(stop).to_owned();
-            step.events.push(refused(&owed.call, None, content));
+            step.events.push(reply(&owed.call, None, content, None));
         }
         self.refuse_rest(stop, step);
     }
@@ -324,15 +346,18 @@ impl Denials {
 /// Every call gets exactly one reply, also when nothing will run any more.
 pub(super) fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
     let why = match stop {
-        Stop::Cancelled => "[aish] cancelled by the user",
-        Stop::Interrupted => "[aish] interrupted by a restart",
-        Stop::Denied => "[aish] the user ended the turn",
+        Stop::Cancelled => "cancelled by the user",
+        Stop::Interrupted => "interrupted by a restart",
+        Stop::Denied => "the user ended the turn",
         Stop::End | Stop::ToolDepth | Stop::MaxTokens | Stop::Refusal | Stop::Upstream => {
-            "[aish] the turn ended first"
+            "the turn ended first"
         }
     };
-    let results = calls.iter().map(|call| refused(call, None, why.to_owned()));
-    step.events.extend(results);
+    let result = |call| {
+        let never_began = Some(refused(None, why));
+        reply(call, None, format!("[aish] {why}"), never_began)
+    };
+    step.events.extend(calls.iter().map(result));
 }
 
 /// The reply of a call that began and never said how it ended (G7).
@@ -362,7 +387,21 @@ fn told(content: &str) -> Event {
     }
 }
 
-fn refused(call: &ToolCall, denial: Option<Denial>, content: String) -> Event {
+/// Why a call never began, and what was asked about it, if anything was.
+fn refused(asked: Option<&Confirm>, because: &str) -> Box<Refused> {
+    Box::new(Refused {
+        subject: asked.map(Confirm::subject),
+        because: because.to_owned(),
+    })
+}
+
+/// The reply of a call that has no result.
+fn reply(
+    call: &ToolCall,
+    denial: Option<Denial>,
+    content: String,
+    refused: Option<Box<Refused>>,
+) -> Event {
     Event::ToolResult {
         call: call.id.clone(),
         name: call.name.clone(),
@@ -371,5 +410,6 @@ fn refused(call: &ToolCall, denial: Option<Denial>, content: String) -> Event {
         denial,
         ms: None,
         kept: None,
+        refused,
     }
 }

@@ -5,6 +5,7 @@ use aish_proto::id::{ConfirmId, Seq};
 use super::*;
 use crate::core::access::Access;
 use crate::core::confirm::{ConfirmKind, Decision, Denial, Fate, Resolution};
+use crate::core::event::Refused;
 use crate::core::gate::{Go, Judged, Pace};
 use crate::core::reply::HttpDetail;
 use crate::core::tool::Sha;
@@ -91,10 +92,12 @@ impl Scene {
             "t__denied" => Judged::Refuse {
                 denial: Some(Denial::Policy),
                 content: "policy".to_owned(),
+                refused: Refused::default(),
             },
             _ => Judged::Refuse {
                 denial: None,
                 content: "broken".to_owned(),
+                refused: Refused::default(),
             },
         }
     }
@@ -179,6 +182,7 @@ fn confirm(number: u32, call: &ToolCall) -> Confirm {
         needs: Access::Write,
         raise_to: None,
         why: String::new(),
+        why_told: None,
         options: vec![],
         expires_at: None,
     }

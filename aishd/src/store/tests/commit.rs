@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use aish_proto::id::Seq;
 
 use super::super::{CommitError, KeyUse, Note, OpenError, ReadError, Store, TurnPlace};
+use super::deletion;
 use super::{
     Author, block_on, conversation, files_in, fill, finished, partial_of, read_all, turn,
     user_message,
@@ -219,7 +220,7 @@ fn a_deleted_conversation_leaves_the_index_at_once_and_the_journal_at_the_next_s
     let store = Store::open(dir.path()).unwrap();
     fill(&store, 3, 5);
     let gone = conversation(2);
-    block_on(store.delete(gone)).unwrap();
+    block_on(store.delete(gone, deletion(2))).unwrap();
     let is_gone = |store: &Store| {
         assert!(store.load(gone).unwrap().is_none());
         assert!(store.records_after(gone, Seq(0), 1).unwrap().is_empty());

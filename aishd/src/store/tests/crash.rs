@@ -1,11 +1,12 @@
-//! `kill -9` at any time, at named places and during start-up: nothing acknowledged is lost (G1).
+//! `kill -9` at any time, at named places and during start-up: nothing acknowledged is lost (G1), and what is there
+//! has its record in the audit trail (AUD-1).
 
 use std::io::Read as _;
 use std::time::Duration;
 
 use super::super::Store;
 use super::driver::{said, start, task};
-use super::{Author, Dice, block_on, read_all, rounds};
+use super::{Author, Dice, block_on, deletion, read_all, rounds};
 
 /// Opens the store, and checks that every conversation is whole and has what was acknowledged.
 pub(super) fn check(dir: &std::path::Path, acks: &[(u64, u64)], producers: u64, what: &str) {
@@ -18,6 +19,17 @@ pub(super) fn check(dir: &std::path::Path, acks: &[(u64, u64)], producers: u64, 
             "{what}: {number} has {last} of {acked:?}"
         );
     }
+    // AUD-1: of whatever is there the trail tells, and of nothing else.
+    let verdict = store.verify_trail(None).unwrap();
+    assert!(verdict.is_whole(), "{what}: {:?}", verdict.findings);
+    let told: u64 = (1..=producers)
+        .map(|it| 2 * (read_all(&store, it).unwrap() / 3))
+        .sum();
+    assert!(
+        verdict.head.n >= told,
+        "{what}: {} of {told}",
+        verdict.head.n
+    );
     store.close();
 }
 
@@ -112,7 +124,7 @@ fn a_kill_while_the_journal_is_compacted_loses_nothing() {
         let store = Store::open(dir.path()).unwrap();
         let number = 100 + round;
         block_on(store.commit(Author::new(number).turn_commit())).unwrap();
-        block_on(store.delete(super::conversation(number))).unwrap();
+        block_on(store.delete(super::conversation(number), deletion(number))).unwrap();
         store.close();
         let task = super::driver::Task {
             failpoint: "compact.mid=kill".to_owned(),

@@ -288,7 +288,7 @@ fn a_newer_store_is_refused_and_not_touched() {
     let dir = copy(sound().path());
     let path = newest_segment(dir.path());
     let first = 10_000_000_u64;
-    let rec = format!("{{\"header\":{{\"format\":2,\"shape\":\"unknown\",\"first\":{first}}}}}");
+    let rec = format!("{{\"header\":{{\"format\":3,\"shape\":\"unknown\",\"first\":{first}}}}}");
     let crc = crc32c::crc32c(rec.as_bytes());
     let text = format!(
         "{{\"crc\":\"{crc:08x}\",\"len\":\"{:08}\",\"rec\":{rec}}}\n",
@@ -303,7 +303,7 @@ fn a_newer_store_is_refused_and_not_touched() {
     let before = contents();
     match Store::open(dir.path()) {
         Err(OpenError::Newer {
-            found: 2, known: 1, ..
+            found: 3, known: 2, ..
         }) => {}
         other => panic!("{other:?}"),
     }

@@ -247,7 +247,12 @@ fn what_could_not_be_synced_is_cut_off_and_not_read_back() {
         bytes: 0,
     };
     let mut journal = Journal::resume(dir.path(), epoch, nothing).unwrap();
-    let entry = || [Entry::Delete(conversation(1))];
+    let entry = || {
+        [Entry::Delete {
+            conversation: conversation(1),
+            last: true,
+        }]
+    };
     journal.append(&entry()).unwrap();
     journal.sync().unwrap();
     journal.append(&entry()).unwrap();

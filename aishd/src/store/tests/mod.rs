@@ -1,5 +1,6 @@
 //! The store's suites. Faults are seeded, and every failure prints its seed.
 
+mod audit;
 mod commit;
 mod crash;
 mod damage;
@@ -15,6 +16,7 @@ use ulid::Ulid;
 
 use super::{Commit, Partial, Store};
 use crate::clock;
+use crate::core::audit::{Draft, Told};
 use crate::core::event::{At, Event, Key, Origin, Record, Source, Stop};
 use crate::core::state::State;
 
@@ -104,6 +106,7 @@ impl Author {
     pub(super) fn commit_at(&self, at: At, events: Vec<(Event, Option<TurnId>)>) -> Commit {
         let mut state = self.state.clone();
         let mut records = vec![];
+        let mut audit = vec![];
         for (event, turn) in events {
             let record = Record {
                 seq: state.last_seq.next(),
@@ -112,6 +115,7 @@ impl Author {
                 client: None,
                 event,
             };
+            audit.extend(Draft::of(self.id(), &state, &record));
             state.apply(&record);
             records.push(record);
         }
@@ -119,6 +123,7 @@ impl Author {
             conversation: self.id(),
             records,
             state,
+            audit,
         }
     }
 
@@ -160,6 +165,15 @@ pub(super) fn partial_of(conversation: u64, turn_number: u64, offset: u64, text:
         offset,
         text: text.to_owned(),
     }
+}
+
+/// What the trail is told when somebody deletes a conversation.
+pub(super) fn deletion(number: u64) -> Vec<Draft> {
+    let told = Told::ConversationDeleted;
+    vec![Draft {
+        conversation: Some(conversation(number)),
+        ..Draft::beside(clock::now(), told)
+    }]
 }
 
 /// Writes `turns` turns into each of `conversations`, one after the other.

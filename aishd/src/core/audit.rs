@@ -1,0 +1,274 @@
+//! The audit trail: what is told of every decision about an effect, and of every call (AUD-1).
+//!
+//! No text of a model, of a tool or of a person stands in it, so that there can be no secret in it: names, rules,
+//! digests, sizes and times do. What was said stands in the conversation's log, and `fact` is the digest of that.
+//! The serde attributes spell the stored form out, as in [`super::event`].
+
+pub mod chain;
+pub mod fact;
+pub mod rules;
+pub mod verdict;
+
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use serde::{Deserialize, Serialize};
+
+use self::rules::RuleChange;
+use super::access::Access;
+use super::confirm::{Decision, Denial, Fate, OnConfirm, Person};
+use super::event::{At, Record, Source};
+use super::state::State;
+use super::tool::{Sha, Subject};
+use super::tool_name::{Alias, ToolName};
+
+/// One thing that is told, before it has its place in the trail.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Draft {
+    #[serde(rename = "at")]
+    pub at: At,
+    #[serde(
+        rename = "conversation",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub conversation: Option<ConversationId>,
+    /// Where the fact stands in the conversation's log.
+    #[serde(rename = "seq", default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<Seq>,
+    #[serde(rename = "turn", default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Whoever caused it, where that was somebody.
+    #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Person>,
+    /// Of the bytes that stand there.
+    #[serde(rename = "fact", default, skip_serializing_if = "Option::is_none")]
+    pub fact: Option<Sha>,
+    #[serde(rename = "told")]
+    pub told: Told,
+}
+
+/// What is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Told {
+    /// A client asked for a turn; `on_confirm` is what it allowed for it beforehand.
+    #[serde(rename = "turn_asked")]
+    TurnAsked {
+        #[serde(
+            rename = "on_confirm",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        on_confirm: Option<OnConfirm>,
+    },
+    /// The model that gets the conversation to read.
+    #[serde(rename = "model_chosen")]
+    ModelChosen {
+        #[serde(rename = "model")]
+        model: String,
+        #[serde(rename = "source")]
+        source: Source,
+    },
+    #[serde(rename = "confirm_requested")]
+    ConfirmRequested {
+        #[serde(rename = "confirm")]
+        confirm: ConfirmId,
+        #[serde(rename = "subject")]
+        subject: Subject,
+        #[serde(rename = "needs")]
+        needs: Access,
+        #[serde(rename = "raise_to", default, skip_serializing_if = "Option::is_none")]
+        raise_to: Option<Access>,
+        #[serde(rename = "why")]
+        why: String,
+    },
+    #[serde(rename = "confirm_resolved")]
+    ConfirmResolved {
+        #[serde(rename = "confirm")]
+        confirm: ConfirmId,
+        #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
+        #[serde(rename = "fate")]
+        fate: Fate,
+        #[serde(rename = "decision", default, skip_serializing_if = "Option::is_none")]
+        decision: Option<Decision>,
+        #[serde(rename = "waited_ms", default, skip_serializing_if = "Option::is_none")]
+        waited_ms: Option<u64>,
+        /// Definitions that run unasked from now on.
+        #[serde(rename = "approved", default, skip_serializing_if = "Vec::is_empty")]
+        approved: Vec<(ToolName, Sha)>,
+    },
+    /// From here on it may have had its effect.
+    #[serde(rename = "call_started")]
+    CallStarted {
+        #[serde(rename = "call")]
+        call: CallMark,
+        #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
+        /// What let it through.
+        #[serde(rename = "rule")]
+        rule: String,
+        #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+    },
+    #[serde(rename = "call_ended")]
+    CallEnded {
+        #[serde(rename = "call")]
+        call: CallMark,
+        #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
+        #[serde(rename = "outcome")]
+        outcome: Outcome,
+    },
+    /// It never began.
+    #[serde(rename = "call_refused")]
+    CallRefused {
+        #[serde(rename = "call")]
+        call: CallMark,
+        #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
+        #[serde(rename = "denial", default, skip_serializing_if = "Option::is_none")]
+        denial: Option<Denial>,
+        #[serde(rename = "because")]
+        because: String,
+    },
+    #[serde(rename = "permission_changed")]
+    PermissionChanged {
+        #[serde(rename = "provider")]
+        provider: Alias,
+        #[serde(rename = "from")]
+        from: Access,
+        #[serde(rename = "to")]
+        to: Access,
+        #[serde(rename = "revoked", default)]
+        revoked: bool,
+        #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+    },
+    /// Other rules of the configuration are in force.
+    #[serde(rename = "policy_changed")]
+    PolicyChanged(RuleChange),
+    /// The conversation keeps itself from other things than before.
+    #[serde(rename = "constraints_changed")]
+    ConstraintsChanged(RuleChange),
+    /// What a server has under this name is in every request from now on; the digest is of the name.
+    #[serde(rename = "resource_pinned")]
+    ResourcePinned {
+        #[serde(rename = "provider")]
+        provider: Alias,
+        #[serde(rename = "resource")]
+        resource: Sha,
+    },
+    #[serde(rename = "resource_unpinned")]
+    ResourceUnpinned {
+        #[serde(rename = "provider")]
+        provider: Alias,
+        #[serde(rename = "resource")]
+        resource: Sha,
+    },
+    /// A server was asked for a prompt; its answer became a question, or was shown.
+    #[serde(rename = "prompt_asked")]
+    PromptAsked {
+        #[serde(rename = "provider")]
+        provider: Alias,
+        /// Not named where the server did not know it. The digest is of the name and the arguments.
+        #[serde(rename = "prompt", default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<ToolName>,
+        #[serde(rename = "digest")]
+        digest: Sha,
+        #[serde(rename = "outcome")]
+        outcome: Outcome,
+    },
+    /// A program of the configuration was started, for somebody to come to a question.
+    #[serde(rename = "notice_given")]
+    NoticeGiven {
+        #[serde(rename = "confirm")]
+        confirm: ConfirmId,
+        #[serde(rename = "subject")]
+        subject: Subject,
+        #[serde(rename = "outcome")]
+        outcome: Notice,
+    },
+    /// Its log goes; what was told of it stays.
+    #[serde(rename = "conversation_deleted")]
+    ConversationDeleted,
+}
+
+/// What became of a call that began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    #[serde(rename = "ok")]
+    Ok {
+        #[serde(rename = "bytes")]
+        bytes: u64,
+        #[serde(rename = "ms")]
+        ms: u64,
+    },
+    #[serde(rename = "failed")]
+    Failed {
+        #[serde(rename = "bytes")]
+        bytes: u64,
+        #[serde(rename = "ms")]
+        ms: u64,
+    },
+    /// It was left while it ran.
+    #[serde(rename = "unknown")]
+    Unknown,
+}
+
+/// What became of a program that tells of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Notice {
+    #[serde(rename = "given")]
+    Given,
+    /// It could not be started, ended with a fault, or was ended because it did not.
+    #[serde(rename = "failed")]
+    Failed,
+}
+
+/// Ties the start of a call to its end: a few digits of the digest of its id, which is the model server's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallMark(pub String);
+
+impl CallMark {
+    #[must_use]
+    pub fn of(call: &str) -> Self {
+        let digest = Sha::of(call.as_bytes()).to_string();
+        Self(digest.chars().take(16).collect())
+    }
+}
+
+impl Draft {
+    /// What is to be told of a record that comes after `before`. Its `fact` is not known yet.
+    #[must_use]
+    pub fn of(conversation: ConversationId, before: &State, record: &Record) -> Option<Self> {
+        Some(Self {
+            at: record.at,
+            conversation: Some(conversation),
+            seq: Some(record.seq),
+            turn: record.turn,
+            by: None,
+            fact: None,
+            told: fact::told(before, &record.event)?,
+        })
+    }
+
+    /// The same, put down to somebody.
+    #[must_use]
+    pub fn by(self, by: Option<Person>) -> Self {
+        Self { by, ..self }
+    }
+
+    /// What concerns no event of a conversation's log.
+    #[must_use]
+    pub fn beside(at: At, told: Told) -> Self {
+        Self {
+            at,
+            conversation: None,
+            seq: None,
+            turn: None,
+            by: None,
+            fact: None,
+            told,
+        }
+    }
+}

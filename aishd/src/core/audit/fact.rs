@@ -1,0 +1,168 @@
+//! What is told of an event of a conversation's log.
+
+use super::rules::RuleChange;
+use super::{CallMark, Outcome, Told};
+use crate::core::constraints::Constraints;
+use crate::core::event::Event;
+use crate::core::pinned::Pinned;
+use crate::core::state::State;
+use crate::core::tool::{Sha, Subject};
+
+/// Whether the trail has a record of such an event: [`Draft::of`](super::Draft::of) gives one for these, and for no others.
+#[must_use]
+pub fn tells(event: &Event) -> bool {
+    match event {
+        Event::UserMessage { .. }
+        | Event::TurnStarted { .. }
+        | Event::ConfirmRequested(_)
+        | Event::ConfirmResolved(_)
+        | Event::ToolStarted { .. }
+        | Event::ToolResult { .. }
+        | Event::PermissionChanged { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
+        | Event::ConstraintsChanged { .. } => true,
+        Event::Created { constraints, .. } => !constraints.is_empty(),
+        Event::TurnQueued { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ResultKept { .. }
+        | Event::Evicted { .. }
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::ArchivedChanged { .. }
+        | Event::Status { .. }
+        | Event::TurnFinished { .. } => false,
+    }
+}
+
+pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
+    Some(match event {
+        Event::UserMessage { on_confirm, .. } => Told::TurnAsked {
+            on_confirm: on_confirm.clone(),
+        },
+        Event::TurnStarted { model, source, .. } => Told::ModelChosen {
+            model: model.clone(),
+            source: *source,
+        },
+        Event::ConfirmRequested(confirm) => Told::ConfirmRequested {
+            confirm: confirm.id,
+            subject: confirm.subject(),
+            needs: confirm.needs,
+            raise_to: confirm.raise_to,
+            why: confirm.why_told.as_ref().unwrap_or(&confirm.why).clone(),
+        },
+        Event::ConfirmResolved(resolution) => {
+            let mut open = before.confirms.iter();
+            let open = open.find(|it| it.id == resolution.confirm);
+            Told::ConfirmResolved {
+                confirm: resolution.confirm,
+                subject: open.and_then(|it| it.subject.clone()),
+                fate: resolution.fate,
+                decision: resolution.decision,
+                waited_ms: resolution.waited_ms,
+                approved: resolution.approved.clone(),
+            }
+        }
+        Event::ToolStarted {
+            call,
+            name,
+            digest,
+            rule,
+            confirm,
+            ..
+        } => Told::CallStarted {
+            call: CallMark::of(call),
+            subject: Subject::named(name, *digest),
+            rule: rule.clone(),
+            confirm: *confirm,
+        },
+        Event::ToolResult { .. } => return ended(before, event),
+        Event::PermissionChanged {
+            provider,
+            from,
+            to,
+            revoked,
+            confirm,
+            by: _,
+        } => Told::PermissionChanged {
+            provider: provider.clone(),
+            from: *from,
+            to: *to,
+            revoked: *revoked,
+            confirm: *confirm,
+        },
+        Event::ConstraintsChanged { constraints, .. } => {
+            Told::ConstraintsChanged(between(&before.constraints, constraints))
+        }
+        Event::Created { constraints, .. } if !constraints.is_empty() => {
+            Told::ConstraintsChanged(between(&Constraints::default(), constraints))
+        }
+        Event::ResourcePinned(Pinned { alias, uri }) => Told::ResourcePinned {
+            provider: alias.clone(),
+            resource: Sha::of(uri.as_bytes()),
+        },
+        Event::ResourceUnpinned(Pinned { alias, uri }) => Told::ResourceUnpinned {
+            provider: alias.clone(),
+            resource: Sha::of(uri.as_bytes()),
+        },
+        Event::Created { .. }
+        | Event::TurnQueued { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ResultKept { .. }
+        | Event::Evicted { .. }
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::ArchivedChanged { .. }
+        | Event::Status { .. }
+        | Event::TurnFinished { .. } => return None,
+    })
+}
+
+fn between(before: &Constraints, now: &Constraints) -> RuleChange {
+    RuleChange::between(&before.lines(), &now.lines())
+}
+
+/// What is told of a call's reply.
+fn ended(before: &State, event: &Event) -> Option<Told> {
+    let Event::ToolResult {
+        call,
+        ok,
+        content,
+        denial,
+        ms,
+        kept,
+        refused,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(match refused {
+        Some(refused) => Told::CallRefused {
+            call: CallMark::of(call),
+            subject: refused.subject.clone(),
+            denial: *denial,
+            because: refused.because.clone(),
+        },
+        None => Told::CallEnded {
+            call: CallMark::of(call),
+            subject: started(before, call),
+            outcome: outcome(*ok, kept.map_or(content.len() as u64, |it| it.bytes), *ms),
+        },
+    })
+}
+
+/// What the call was when it began.
+fn started(before: &State, call: &str) -> Option<Subject> {
+    let mut open = before.running.iter().flat_map(|it| &it.open_calls);
+    open.find(|it| it.id == call)
+        .and_then(|it| it.subject.clone())
+}
+
+fn outcome(ok: bool, bytes: u64, ms: Option<u64>) -> Outcome {
+    match (ms, ok) {
+        (None, _) => Outcome::Unknown,
+        (Some(ms), true) => Outcome::Ok { bytes, ms },
+        (Some(ms), false) => Outcome::Failed { bytes, ms },
+    }
+}

@@ -1,0 +1,64 @@
+//! What a check of the trail came to.
+
+use aish_proto::id::{ConversationId, Seq};
+
+use super::chain::{Break, Head};
+
+/// As many findings are told in full.
+const MOST: usize = 50;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// The last record that was looked at, which a person may note elsewhere.
+    pub head: Head,
+    pub findings: Vec<Finding>,
+    /// So many more than are told.
+    pub more: u64,
+}
+
+/// Something that is not as it was written, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The number of the record.
+    pub n: Option<u64>,
+    /// A file of the journal, and a byte in it.
+    pub place: Option<(String, u64)>,
+    pub fault: Fault,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    #[error(transparent)]
+    Broken(Break),
+    #[error("the trail was cut: there was a record {0}")]
+    Cut(u64),
+    #[error("the journal has another text of it than the index")]
+    Differs,
+    #[error("it is in the index and not in the journal")]
+    NotInJournal,
+    #[error("the journal cannot be read: {0}")]
+    Journal(String),
+    #[error("event {1} of conversation {0} is not what it was when this was told of it")]
+    FactChanged(ConversationId, Seq),
+    #[error("event {1} of conversation {0} is gone")]
+    FactGone(ConversationId, Seq),
+    #[error("event {1} of conversation {0} has no record")]
+    Untold(ConversationId, Seq),
+    #[error("it is not the record that was noted elsewhere")]
+    NotAsNoted,
+}
+
+impl Verdict {
+    pub fn add(&mut self, finding: Finding) {
+        if self.findings.len() < MOST {
+            self.findings.push(finding);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.findings.is_empty()
+    }
+}

@@ -1,0 +1,265 @@
+//! A record of the trail as the wire has it.
+
+use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
+
+use crate::clock;
+use crate::conversation::audit::Told;
+use crate::core::audit::{Notice, Outcome, Told as What};
+use crate::core::confirm::{Denial, Fate};
+use crate::core::tool::Subject;
+use crate::logging::Redactor;
+use crate::rpc::confirm::{answerer, decision};
+use crate::rpc::convert::denied;
+
+/// As much of a call's arguments is shown.
+const ARGUMENT_BYTES: usize = 2000;
+
+pub(super) fn subject(told: &What) -> Option<&Subject> {
+    match told {
+        What::ConfirmRequested { subject, .. } | What::NoticeGiven { subject, .. } => Some(subject),
+        What::ConfirmResolved { subject, .. }
+        | What::CallStarted { subject, .. }
+        | What::CallEnded { subject, .. }
+        | What::CallRefused { subject, .. } => subject.as_ref(),
+        What::TurnAsked { .. }
+        | What::ModelChosen { .. }
+        | What::PermissionChanged { .. }
+        | What::PolicyChanged(_)
+        | What::ConstraintsChanged(_)
+        | What::ResourcePinned { .. }
+        | What::ResourceUnpinned { .. }
+        | What::PromptAsked { .. }
+        | What::ConversationDeleted => None,
+    }
+}
+
+pub(super) fn decided(told: &What) -> Option<AuditDecision> {
+    match told {
+        What::ConfirmRequested { .. } => Some(AuditDecision::Ask),
+        What::ConfirmResolved { fate, .. } => Some(match fate {
+            Fate::Allowed => AuditDecision::Allow,
+            Fate::Denied => AuditDecision::Deny,
+            Fate::Expired => AuditDecision::Expire,
+            Fate::Cancelled => AuditDecision::Cancel,
+        }),
+        What::CallStarted { .. } => Some(AuditDecision::Allow),
+        What::CallRefused { denial, .. } => denial.map(|it| match it {
+            Denial::Expired => AuditDecision::Expire,
+            Denial::Person | Denial::Policy | Denial::NoApprover => AuditDecision::Deny,
+        }),
+        What::TurnAsked { .. }
+        | What::ModelChosen { .. }
+        | What::CallEnded { .. }
+        | What::PermissionChanged { .. }
+        | What::PolicyChanged(_)
+        | What::ConstraintsChanged(_)
+        | What::ResourcePinned { .. }
+        | What::ResourceUnpinned { .. }
+        | What::PromptAsked { .. }
+        | What::NoticeGiven { .. }
+        | What::ConversationDeleted => None,
+    }
+}
+
+pub(super) fn record(it: Told, redactor: &Redactor) -> AuditRecord {
+    let Told {
+        sealed,
+        entry,
+        arguments,
+    } = it;
+    let draft = entry.draft;
+    let subject = subject(&draft.told);
+    let mut record = AuditRecord {
+        n: entry.n,
+        at: clock::rfc3339(draft.at),
+        kind: kind(&draft.told),
+        conversation: draft.conversation,
+        seq: draft.seq,
+        turn: draft.turn,
+        client: draft.by.as_ref().map(|it| it.client),
+        provider: subject.map(|it| it.tool.alias().to_string()),
+        tool: subject.map(|it| it.tool.to_string()),
+        digest: subject.map(|it| it.digest.to_string()),
+        decision: decided(&draft.told),
+        because: None,
+        denied: None,
+        confirm: None,
+        answer: None,
+        by: draft.by.map(answerer),
+        waited_ms: None,
+        approved: vec![],
+        call: None,
+        outcome: None,
+        bytes: None,
+        ms: None,
+        from: None,
+        to: None,
+        model: None,
+        added: vec![],
+        removed: vec![],
+        arguments: arguments.map(|it| shortened(&redactor.redact(&it))),
+        hash: sealed.hash.to_string(),
+    };
+    fill(&mut record, draft.told);
+    record
+}
+
+fn kind(told: &What) -> AuditKind {
+    match told {
+        What::TurnAsked { .. } => AuditKind::TurnAsked,
+        What::ModelChosen { .. } => AuditKind::ModelChosen,
+        What::ConfirmRequested { .. } => AuditKind::ConfirmRequested,
+        What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
+        What::CallStarted { .. } => AuditKind::CallStarted,
+        What::CallEnded { .. } => AuditKind::CallEnded,
+        What::CallRefused { .. } => AuditKind::CallRefused,
+        What::PermissionChanged { .. } => AuditKind::PermissionChanged,
+        What::PolicyChanged(_) => AuditKind::PolicyChanged,
+        What::ConstraintsChanged(_) => AuditKind::ConstraintsChanged,
+        What::ResourcePinned { .. } => AuditKind::ResourcePinned,
+        What::ResourceUnpinned { .. } => AuditKind::ResourceUnpinned,
+        What::PromptAsked { .. } => AuditKind::PromptAsked,
+        What::NoticeGiven { .. } => AuditKind::NoticeGiven,
+        What::ConversationDeleted => AuditKind::ConversationDeleted,
+    }
+}
+
+/// What only some kinds have.
+fn fill(record: &mut AuditRecord, told: What) {
+    match told {
+        What::TurnAsked { on_confirm } => {
+            let allowed = on_confirm.iter().flat_map(|it| it.allow.iter());
+            record.approved = allowed.map(ToString::to_string).collect();
+        }
+        What::ModelChosen { model, .. } => record.model = Some(model),
+        What::ConfirmRequested {
+            confirm,
+            raise_to,
+            why,
+            ..
+        } => {
+            record.confirm = Some(confirm);
+            record.to = raise_to.map(crate::core::access::Access::number);
+            record.because = Some(why);
+        }
+        What::ConfirmResolved {
+            confirm,
+            decision: answer,
+            waited_ms,
+            approved,
+            ..
+        } => {
+            record.confirm = Some(confirm);
+            record.answer = answer.map(decision);
+            record.waited_ms = waited_ms;
+            record.approved = approved.iter().map(|(tool, _)| tool.to_string()).collect();
+        }
+        What::CallStarted {
+            call,
+            rule,
+            confirm,
+            ..
+        } => {
+            record.call = Some(call.0);
+            record.because = Some(rule);
+            record.confirm = confirm;
+        }
+        What::CallEnded { call, outcome, .. } => {
+            record.call = Some(call.0);
+            ended(record, outcome);
+        }
+        What::CallRefused {
+            call,
+            denial,
+            because,
+            ..
+        } => {
+            record.call = Some(call.0);
+            record.denied = denial.map(denied);
+            record.because = Some(because);
+        }
+        What::PermissionChanged {
+            provider,
+            from,
+            to,
+            revoked,
+            confirm,
+        } => {
+            record.provider = Some(provider.to_string());
+            (record.from, record.to) = (Some(from.number()), Some(to.number()));
+            record.because = revoked.then(|| "revoked".to_owned());
+            record.confirm = confirm;
+        }
+        told @ (What::PolicyChanged(_)
+        | What::ConstraintsChanged(_)
+        | What::ResourcePinned { .. }
+        | What::ResourceUnpinned { .. }
+        | What::PromptAsked { .. }
+        | What::NoticeGiven { .. }
+        | What::ConversationDeleted) => fill_of_no_call(record, told),
+    }
+}
+
+/// The same, of what concerns no call of a model.
+fn fill_of_no_call(record: &mut AuditRecord, told: What) {
+    match told {
+        What::ResourcePinned { provider, resource }
+        | What::ResourceUnpinned { provider, resource } => {
+            record.provider = Some(provider.to_string());
+            record.digest = Some(resource.to_string());
+        }
+        What::PromptAsked {
+            provider,
+            prompt,
+            digest,
+            outcome,
+        } => {
+            record.provider = Some(provider.to_string());
+            record.tool = prompt.map(|it| it.to_string());
+            record.digest = Some(digest.to_string());
+            ended(record, outcome);
+        }
+        What::NoticeGiven {
+            confirm, outcome, ..
+        } => {
+            record.confirm = Some(confirm);
+            record.outcome = Some(match outcome {
+                Notice::Given => AuditOutcome::Ok,
+                Notice::Failed => AuditOutcome::Failed,
+            });
+        }
+        What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
+            record.digest = Some(change.digest.to_string());
+            let unnamed = (change.unnamed > 0).then_some(change.unnamed);
+            record.because = unnamed.map(|it| format!("{it} more rules changed"));
+            (record.added, record.removed) = (change.added, change.removed);
+        }
+        What::TurnAsked { .. }
+        | What::ModelChosen { .. }
+        | What::ConfirmRequested { .. }
+        | What::ConfirmResolved { .. }
+        | What::CallStarted { .. }
+        | What::CallEnded { .. }
+        | What::CallRefused { .. }
+        | What::PermissionChanged { .. }
+        | What::ConversationDeleted => {}
+    }
+}
+
+fn ended(record: &mut AuditRecord, outcome: Outcome) {
+    let (outcome, bytes, ms) = match outcome {
+        Outcome::Ok { bytes, ms } => (AuditOutcome::Ok, Some(bytes), Some(ms)),
+        Outcome::Failed { bytes, ms } => (AuditOutcome::Failed, Some(bytes), Some(ms)),
+        Outcome::Unknown => (AuditOutcome::Unknown, None, None),
+    };
+    (record.outcome, record.bytes, record.ms) = (Some(outcome), bytes, ms);
+}
+
+fn shortened(text: &str) -> String {
+    if text.len() <= ARGUMENT_BYTES {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(ARGUMENT_BYTES);
+    let kept = text.get(..end).unwrap_or_default();
+    format!("{kept}… ({} bytes)", text.len())
+}
