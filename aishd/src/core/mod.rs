@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod assemble;
+pub mod call_list;
 pub mod canonical;
 pub mod catalog;
 pub mod confirm;

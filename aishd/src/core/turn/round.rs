@@ -241,9 +241,7 @@ impl Round {
         let owed = self.running.remove(at);
         let mut content = returned.content;
         if let Some(edited) = &owed.edited {
-            content = format!(
-                "[aish] the user changed the arguments to {edited}; this is the result of that call\n{content}"
-            );
+            content.insert_str(0, &edited_note(edited));
         }
         let kept = returned.kept.map(|(result, parts)| {
             let bytes = parts.iter().map(|it| it.len() as u64).sum();
@@ -321,8 +319,13 @@ impl Denials {
     }
 }
 
+/// Stands before the result of a call whose arguments a person chose.
+pub(super) fn edited_note(edited: &str) -> String {
+    format!("[aish] the user changed the arguments to {edited}; this is the result of that call\n")
+}
+
 /// Every call gets exactly one reply, also when nothing will run any more.
-pub(super) fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
+pub(crate) fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
     let why = match stop {
         Stop::Cancelled => "[aish] cancelled by the user",
         Stop::Interrupted => "[aish] interrupted by a restart",
@@ -362,7 +365,7 @@ fn told(content: &str) -> Event {
     }
 }
 
-fn refused(call: &ToolCall, denial: Option<Denial>, content: String) -> Event {
+pub(super) fn refused(call: &ToolCall, denial: Option<Denial>, content: String) -> Event {
     Event::ToolResult {
         call: call.id.clone(),
         name: call.name.clone(),
