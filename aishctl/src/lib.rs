@@ -53,6 +53,7 @@ pub mod stdout;
 pub mod stream;
 pub mod surroundings;
 pub mod table;
+pub mod tools;
 
 pub use alone::main as alone;
 pub use run::main;
