@@ -109,6 +109,9 @@ events! {
         /// The turn whose answer is continued.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         continues: Option<TurnId>,
+        /// What the turn runs instead of asking a model (`tool/run`); results stand in the arguments as references.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<CalledTool>,
     }
     /// The turn waits, at this position; said again when it is moved.
     TurnQueued: "turnQueued", true, { position: u32 }

@@ -19,5 +19,6 @@ pub mod model;
 pub mod permission;
 pub mod place;
 pub mod schema;
+pub mod tool;
 pub mod turn;
 pub mod version;

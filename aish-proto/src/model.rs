@@ -21,6 +21,8 @@ pub enum ModelSource {
     Discovered,
     /// The built-in responder: a script, not a model.
     Demo,
+    /// There is none: the turn runs a list of calls.
+    None,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,7 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, conversation, daemon, doctor, error, log, mcp, model,
-    permission, turn, version,
+    permission, tool, turn, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -58,6 +58,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         turn::Get,
         turn::Retry,
         turn::Continue,
+        tool::Run,
         turn::QueueList,
         turn::QueueRemove,
         turn::QueueMove,

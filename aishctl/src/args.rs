@@ -12,7 +12,7 @@ use crate::confirm::Confirm;
 use crate::permission::Perm;
 use crate::screen::Looks;
 use crate::service::{self, Service};
-use crate::{mcp, span};
+use crate::{mcp, span, tools};
 
 /// Ask models through a daemon that keeps the conversations.
 #[derive(Clone, Debug, Parser)]
@@ -151,6 +151,12 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<mcp::Mcp>,
     },
+    /// Calls of tools without a model
+    #[command(alias = "tool")]
+    Tools {
+        #[command(subcommand)]
+        command: tools::Tools,
+    },
     /// Read the configuration again
     Reload,
     /// Whether everything is as it should be, and what to do where it is not
@@ -212,7 +218,7 @@ pub struct AskArgs {
     pub confirm_timeout: Option<Duration>,
 }
 
-fn confirm(text: &str) -> Result<String, String> {
+pub(crate) fn confirm(text: &str) -> Result<String, String> {
     let named = text.strip_prefix("allow:").is_some_and(|it| !it.is_empty());
     if named || matches!(text, "ask" | "deny") {
         return Ok(text.to_owned());
@@ -440,6 +446,10 @@ mod tests {
         check("mcp connect", false);
         check("mcp prompt a b x=1 y=", true);
         check("mcp prompt a b x", false);
+        check("tools run list.json --confirm=allow:fs__read --json", true);
+        check("tools run - -C proj --detach --mode reject", true);
+        check("tools run", false);
+        check("tools", false);
         check("service install --now", true);
         check("service logs -f -n 5", true);
         check("service", false);

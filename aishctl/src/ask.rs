@@ -93,7 +93,8 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         self.signals.listen().map_err(failed)
     }
 
-    async fn detached(
+    /// Says which turn it is, and leaves it to itself.
+    pub(crate) async fn detached(
         &mut self,
         conversation: ConversationId,
         sent: &SendResult,
@@ -103,7 +104,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             Form::Json | Form::Events => {
                 serde_json::json!({"v": 1, "conversation": conversation, "turn": turn, "position": sent.position}).to_string()
             }
-            Form::Text | Form::Code | Form::Commands => turn.to_string(),
+            Form::Text | Form::Code | Form::Commands | Form::Results => turn.to_string(),
         };
         self.output
             .json_line(&line)
@@ -121,6 +122,17 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         conversation: ConversationId,
         sent: &SendResult,
     ) -> Result<Exit, Failure> {
+        let followed = self.follow(link, conversation, sent).await?;
+        self.finish(conversation, followed).await
+    }
+
+    /// Follows a turn that was sent to its end.
+    pub(crate) async fn follow(
+        &mut self,
+        link: Link,
+        conversation: ConversationId,
+        sent: &SendResult,
+    ) -> Result<Followed, Failure> {
         let before = Seq(sent.seq.0.saturating_sub(1));
         let target = Target {
             conversation,
@@ -147,8 +159,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             // What was held back is all that there will be.
             drop(self.output.end_text().await);
         }
-        let followed = followed?;
-        self.finish(conversation, followed).await
+        followed
     }
 
     fn asks(&self) -> Asks {
@@ -181,7 +192,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             (None, None) => Err(Failure::new(Exit::FAILED, "the answer did not end")),
         };
         let written = match self.output.form {
-            Form::Text => self.output.end_line().await.map(|()| true),
+            Form::Text | Form::Results => self.output.end_line().await.map(|()| true),
             Form::Json => {
                 let report = Report {
                     conversation: Some(conversation),

@@ -93,6 +93,7 @@ impl Desk {
             | Command::Attach(_)
             | Command::Retry(_)
             | Command::Continue(_)
+            | Command::Tools { .. }
             | Command::Doctor
             | Command::Logs(_)
             | Command::Service { .. }

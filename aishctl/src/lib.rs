@@ -55,6 +55,7 @@ pub mod stdout;
 pub mod stream;
 pub mod surroundings;
 pub mod table;
+pub mod tools;
 
 pub use alone::main as alone;
 pub use run::main;

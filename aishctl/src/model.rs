@@ -41,6 +41,7 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
                     ModelSource::Configured => "configured",
                     ModelSource::Discovered => "found",
                     ModelSource::Demo => "a script, not a model",
+                    ModelSource::None => "no model",
                 };
                 let key = match it.key {
                     KeyStatus::None => "none",

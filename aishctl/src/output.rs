@@ -24,6 +24,8 @@ pub enum Form {
     Code,
     /// The commands of `CMD:` lines at the end.
     Commands,
+    /// What the calls of a list gave, at the end.
+    Results,
 }
 
 impl Form {
@@ -210,7 +212,7 @@ impl<O: AsyncWrite + Unpin> Output<O> {
         let part = match self.form {
             Form::Code => extract::code(text),
             Form::Commands => extract::commands(text),
-            Form::Text | Form::Json | Form::Events => return Ok(true),
+            Form::Text | Form::Json | Form::Events | Form::Results => return Ok(true),
         };
         let part = if self.terminal {
             safe::screen(&part)

@@ -31,6 +31,7 @@ use crate::program::{self, Program};
 use crate::service::{self, Service};
 use crate::signals::Signals;
 use crate::surroundings::Surroundings;
+use crate::tools::{self, Tools};
 use crate::{config, log, mcp, pager, queue, rpc};
 
 /// By which name we were started.
@@ -112,6 +113,16 @@ impl Program {
                 let mut parts = self.parts(self.form());
                 let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
                 mcp::asked::run(parts.asker(&reach, self), &args).await
+            }
+            Command::Tools {
+                command: Tools::Run(args),
+            } => {
+                let form = Some(self.form()).filter(|it| *it != Form::Text);
+                let form = form.unwrap_or(Form::Results);
+                let mut parts = self.parts(form);
+                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+                let mut stdin = io::stdin().lock();
+                tools::run(parts.asker(&reach, self), &args, &mut stdin).await
             }
             Command::Mcp {
                 command:

@@ -7,6 +7,7 @@ use aish_proto::event::{
     ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
+use aish_proto::model::ModelSource;
 use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus, Usage};
 
 use crate::progress;
@@ -18,6 +19,8 @@ pub struct Answer {
     /// The preset by name.
     pub model: Option<String>,
     pub tool_calls: Vec<CalledTool>,
+    /// Replies to them, as they came.
+    pub results: Vec<ToolResult>,
     /// Calls that did not run because somebody or something said no, or nobody could say yes.
     pub denied: u32,
     pub ended: Option<Ended>,
@@ -64,6 +67,7 @@ impl Answer {
             turn,
             model: None,
             tool_calls: Vec::new(),
+            results: Vec::new(),
             denied: 0,
             ended: None,
             item: None,
@@ -112,6 +116,10 @@ impl Answer {
         } else if let Some(finished) = event.read::<TurnFinished>() {
             self.finish_turn(finished, steps);
         } else if let Some(started) = event.read::<TurnStarted>() {
+            // A list of calls asks no model.
+            if started.source == ModelSource::None {
+                return;
+            }
             steps.push(Step::Notice(
                 StatusLevel::Debug,
                 format!("{} ({})", started.model, started.model_id),
@@ -142,6 +150,7 @@ impl Answer {
                 let text = format!("{}: {trouble}", result.name);
                 steps.push(Step::Notice(StatusLevel::Warning, text));
             }
+            self.results.push(result);
         } else if let Some(Status { level, text }) = event.read() {
             steps.push(Step::Notice(level, text));
         } else if let Some(snapshot) = event.read::<Snapshot>() {

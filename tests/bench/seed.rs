@@ -83,6 +83,7 @@ fn exchange(at: usize) -> [Event; 4] {
             }),
             model: None,
             on_confirm: None,
+            calls: None,
             origin: Origin::Asked,
         },
         Event::TurnStarted {

@@ -70,6 +70,7 @@ impl Author {
             model: None,
             origin: Origin::Asked,
             on_confirm: None,
+            calls: None,
         };
         let started = Event::TurnStarted {
             model: "m".to_owned(),

@@ -31,3 +31,4 @@ mod terminal;
 mod terminal_asked;
 mod terminal_keys;
 mod tmux;
+mod tools;

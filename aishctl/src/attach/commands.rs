@@ -15,6 +15,7 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::mcp::{Mcp, asked};
 use crate::queue::{self, Again};
+use crate::tools::{self, Tools};
 
 /// Tab does not wait for a slow daemon.
 const NAMES_WITHIN: Duration = Duration::from_millis(100);
@@ -82,6 +83,19 @@ impl<U: Ui> Open<U> {
             self.calls.spawn(async move {
                 let sent = asked::send(&caller, conversation, &args, global.model);
                 Done::Again(conversation, sent.await)
+            });
+            return;
+        }
+        if let Command::Tools {
+            command: Tools::Run(args),
+        } = command
+        {
+            let conversation = self.conversation;
+            self.calls.spawn(async move {
+                Done::Again(
+                    conversation,
+                    tools::send(&caller, conversation, &args).await,
+                )
             });
             return;
         }

@@ -337,7 +337,7 @@ impl<U: Ui> Open<U> {
         if let Some(snapshot) = event.read::<Snapshot>() {
             (self.title, self.model) = (snapshot.title, snapshot.model);
         } else if let Some(TurnStarted { model, .. }) = event.read() {
-            self.running_model = Some(model);
+            self.running_model = Some(model).filter(|it| !it.is_empty());
         }
         // What is replayed is older than the snapshot that it follows.
         if self.connection.is_settled() {

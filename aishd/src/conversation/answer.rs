@@ -115,6 +115,7 @@ impl Conversation {
         let policy = self.around.policy.borrow().clone();
         let preset = self.turn.as_ref().and_then(|it| it.preset.as_deref());
         let is_demo = preset.is_some_and(crate::core::preset::Preset::is_demo);
+        let runs_list = self.turn.as_ref().is_some_and(|it| it.machine.runs_list());
         let keeps_results = self
             .transcript
             .as_ref()
@@ -125,8 +126,10 @@ impl Conversation {
                 false
             } else if builtin::reads_results(&tool.name) {
                 keeps_results
+            } else if builtin::reads_resources(&tool.name) {
+                runs_list
             } else {
-                is_demo || policy.builtin_tools || !builtin::is_builtin(&tool.name)
+                is_demo || runs_list || policy.builtin_tools || !builtin::is_builtin(&tool.name)
             }
         })
     }

@@ -14,6 +14,7 @@ use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Discovery;
 use crate::clock;
+use crate::core::call_list::CallList;
 use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Key, Level, Origin, Stop, TurnError};
 use crate::core::policy::Patterns;
@@ -28,6 +29,8 @@ const DEMO: &str = "demo";
 /// How to get the preset of a turn.
 enum Chosen {
     Ready(Arc<Preset>),
+    /// No model is asked: these calls are run.
+    List(CallList, Origin),
     /// Nothing is configured: a local server has to be looked for.
     Look,
     /// It has left the configuration since it was named. Nobody else answers in its place.
@@ -59,6 +62,7 @@ impl Conversation {
             model: ask.model,
             origin: Origin::Asked,
             on_confirm: ask.on_confirm,
+            calls: ask.calls,
         };
         let turn = TurnId(clock::ulid());
         self.take_in(turn, ask.by, event, ask.mode).await
@@ -90,26 +94,33 @@ impl Conversation {
             text,
             attachments,
             on_confirm,
+            calls,
             ..
         }) = question.map(|it| it.event)
         else {
             return Err(RequestError::UnknownTurn(old));
         };
-        let (text, attachments) = match again.kind {
-            Again::Retry => (text, attachments),
-            Again::Continue => ("continue".to_owned(), vec![]),
+        let origin = again.kind.origin(old);
+        let (text, attachments) = match (again.kind, &calls) {
+            (Again::Retry, _) => (text, attachments),
+            (Again::Continue, Some(list)) => {
+                self.check_rest(list, origin)?;
+                (text, attachments)
+            }
+            (Again::Continue, None) => ("continue".to_owned(), vec![]),
         };
         let event = Event::UserMessage {
             text,
             attachments,
             key: Some(again.key),
             model: again.model,
-            origin: again.kind.origin(old),
+            origin,
             // What a person wanted of the old turn's confirms, without what was allowed for it alone.
             on_confirm: on_confirm.map(|it| OnConfirm {
                 allow: Patterns::default(),
                 ..it
             }),
+            calls,
         };
         // It goes ahead of what waits: the queue was held for exactly this.
         let turn = TurnId(clock::ulid());
@@ -196,14 +207,26 @@ impl Conversation {
         by: Person,
         event: Event,
     ) -> Result<Accepted, RequestError> {
-        let Event::UserMessage { model, .. } = &event else {
+        let Event::UserMessage {
+            model,
+            calls,
+            origin,
+            ..
+        } = &event
+        else {
             return Err(RequestError::UnknownTurn(turn));
         };
-        let chosen = self.choose(model.as_deref());
+        let chosen = match calls {
+            Some(list) => Chosen::List(list.clone(), *origin),
+            None => self.choose(model.as_deref()),
+        };
         let seq = self.state.last_seq.next();
         let mut facts = vec![fact(turn, by.clone(), event)];
         failpoint::pass("ask.before_store");
         match chosen {
+            Chosen::List(list, origin) => {
+                Box::pin(self.begin_list(turn, &list, origin, facts)).await?;
+            }
             Chosen::Ready(preset) => {
                 self.begin(turn, preset, facts).await?;
             }
@@ -248,12 +271,23 @@ impl Conversation {
         };
         let turn = queued.turn;
         let question = self.around.store.record(self.id, queued.message_seq);
-        let model = match question.map(|it| it.map(|it| it.event)) {
-            Ok(Some(Event::UserMessage { model, .. })) => model,
-            Ok(_) => None,
+        let chosen = match question.map(|it| it.map(|it| it.event)) {
+            Ok(Some(Event::UserMessage {
+                calls: Some(list),
+                origin,
+                ..
+            })) => Chosen::List(list, origin),
+            Ok(Some(Event::UserMessage { model, .. })) => self.choose(model.as_deref()),
+            Ok(_) => self.choose(None),
             Err(error) => return self.start_later(turn, &error.into()),
         };
-        match self.choose(model.as_deref()) {
+        match chosen {
+            Chosen::List(list, origin) => {
+                let begun = Box::pin(self.begin_list(turn, &list, origin, vec![])).await;
+                if let Err(error) = begun {
+                    self.start_later(turn, &error);
+                }
+            }
             Chosen::Ready(preset) => {
                 if let Err(error) = self.begin(turn, preset, vec![]).await {
                     self.start_later(turn, &error);
@@ -399,7 +433,7 @@ impl Conversation {
     }
 
     /// What the asker wants done where a person would have to be asked.
-    fn on_confirm(&self, turn: TurnId, facts: &[Fact]) -> OnConfirm {
+    pub(super) fn on_confirm(&self, turn: TurnId, facts: &[Fact]) -> OnConfirm {
         let said = |event: &Event| {
             let Event::UserMessage { on_confirm, .. } = event else {
                 return None;

@@ -82,6 +82,10 @@ async fn output(started: Started) -> Output {
             started.tools.ask(&started.go, &started.token, said).await
         }
         Work::Builtin(builtin::Call::Time) => builtin::time(),
+        Work::Builtin(builtin::Call::ReadResource { server, uri }) => {
+            let (tools, token) = (&started.tools, &started.token);
+            tools.read_resource(&server, &uri, token).await
+        }
         Work::Builtin(builtin::Call::ReadResult(wanted)) => {
             let (store, id, head) = (started.store, started.conversation, started.head);
             let read = tokio::task::spawn_blocking(move || kept(&store, id, head, wanted)).await;

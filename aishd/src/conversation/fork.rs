@@ -107,6 +107,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             attachments,
             model,
             origin,
+            calls,
             key: _,
             on_confirm: _,
         } => Event::UserMessage {
@@ -120,6 +121,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             },
             key: None,
             on_confirm: None,
+            calls,
         },
         Event::TurnFinished {
             stop,

@@ -13,6 +13,7 @@ use super::follow::Follower;
 use super::record::{Progress, TurnReport, report};
 use super::view::{Loading, Recent, View};
 use crate::core::access::Access;
+use crate::core::call_list::CallList;
 use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
@@ -50,6 +51,8 @@ pub struct Ask {
     pub place: Place,
     /// `None`: a person is asked, whoever that may be.
     pub on_confirm: Option<OnConfirm>,
+    /// What is run, where no model is asked.
+    pub calls: Option<CallList>,
 }
 
 /// Where a question is asked.
@@ -178,6 +181,8 @@ pub enum RequestError {
     UnknownTurn(TurnId),
     #[error("no turn has finished here yet")]
     NothingToRepeat,
+    #[error("every call of that list has begun, and none is started twice by itself")]
+    NothingLeft,
     #[error("there is a conversation of this id already")]
     Exists,
     #[error("the conversation of this id was deleted")]

@@ -15,6 +15,7 @@ pub mod doing;
 pub mod follow;
 mod fork;
 pub mod handle;
+mod listed;
 pub mod live;
 pub mod pending;
 mod perform;

@@ -3,7 +3,7 @@
 use aish_proto::id::{Seq, TurnId};
 
 use super::handle::Handle;
-use crate::core::event::{At, Event, Stop, TurnError};
+use crate::core::event::{At, Event, Source, Stop, TurnError};
 use crate::core::reply::Usage;
 use crate::core::state::State;
 use crate::store::ReadError;
@@ -71,7 +71,9 @@ pub(super) fn report(
         cursor = last.seq;
         for record in page.iter().filter(|it| it.turn == Some(turn)) {
             match &record.event {
-                Event::TurnStarted { model, .. } => report.model = Some(model.clone()),
+                Event::TurnStarted { model, source, .. } => {
+                    report.model = (*source != Source::None).then(|| model.clone());
+                }
                 Event::AssistantMessage { text, .. } => report.text.clone_from(text),
                 Event::ToolResult { denial, .. } => report.denied += u32::from(denial.is_some()),
                 Event::TurnFinished {

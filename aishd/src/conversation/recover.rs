@@ -6,9 +6,10 @@ use super::view::{LiveChange, Loading};
 use super::{Conversation, finished};
 use crate::core::confirm::{Fate, Resolution};
 use crate::core::event::{Event, Refused, Stop};
+use crate::core::reply::ToolCall;
 use crate::core::state::State;
 use crate::core::transcript::Transcript;
-use crate::core::turn::unknown_effect;
+use crate::core::turn::{Step, called, refuse_calls, unknown_effect};
 use crate::failpoint;
 use crate::store::{Loaded, Partial};
 
@@ -31,7 +32,7 @@ impl Conversation {
         let facts = if waits {
             vec![]
         } else {
-            leftovers(&self.state, partial)
+            leftovers(&self.state, partial, &self.unannounced())
         };
         if waits {
             self.make_known();
@@ -113,8 +114,9 @@ impl Conversation {
 }
 
 /// What has to be said of a turn that was running when the daemon ended: the text that is left of it, a
-/// reply for each call that has none, and its end. Nothing is sent or run again by itself.
-fn leftovers(state: &State, partial: Option<Partial>) -> Vec<Fact> {
+/// reply for each call that has none, those of a list among them that no message has yet, and its end. Nothing is sent
+/// or run again by itself.
+fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) -> Vec<Fact> {
     let Some(running) = &state.running else {
         return vec![];
     };
@@ -168,6 +170,12 @@ fn leftovers(state: &State, partial: Option<Partial>) -> Vec<Fact> {
             kept: None,
             refused,
         });
+    }
+    if !unannounced.is_empty() {
+        events.push(called(running.items, unannounced.to_vec()));
+        let mut step = Step::default();
+        refuse_calls(unannounced, Stop::Interrupted, &mut step);
+        events.extend(step.events);
     }
     let mut end = finished(Stop::Interrupted);
     if let Event::TurnFinished { text: said, .. } = &mut end {

@@ -11,7 +11,7 @@ use crate::core::confirm::{Confirm, OnConfirm};
 use crate::core::event::{Event, Source};
 use crate::core::preset::Preset;
 use crate::core::reply::{Failure, ToolCall};
-use crate::core::turn::{Paused, StreamId, Turn};
+use crate::core::turn::{Course, Paused, StreamId, Turn};
 use crate::store::ReadError;
 
 /// What the log says of such a turn.
@@ -21,6 +21,7 @@ struct Waiting {
     text: String,
     calls: Vec<ToolCall>,
     confirm: Confirm,
+    course: Option<Course>,
 }
 
 impl Conversation {
@@ -49,6 +50,7 @@ impl Conversation {
             text: waiting.text,
             calls: waiting.calls,
             confirm: waiting.confirm,
+            course: waiting.course.map(Box::new),
         };
         self.turn = Some(Active {
             id: running.turn,
@@ -77,7 +79,12 @@ impl Conversation {
             record.map(|it| it.map(|it| it.event))
         };
         let (
-            Some(Event::UserMessage { on_confirm, .. }),
+            Some(Event::UserMessage {
+                on_confirm,
+                calls: list,
+                origin,
+                ..
+            }),
             Some(Event::TurnStarted { model, source, .. }),
             Some(Event::AssistantMessage { text, calls, .. }),
             Some(Event::ConfirmRequested(confirm)),
@@ -90,6 +97,10 @@ impl Conversation {
         else {
             return Ok(None);
         };
+        let course = match &list {
+            Some(list) => self.course(list, origin, Some(running))?,
+            None => None,
+        };
         let owed = |call: &ToolCall| running.open_calls.iter().any(|it| it.id == call.id);
         let calls: Vec<ToolCall> = calls.into_iter().filter(owed).collect();
         // The one that is asked about comes first, or the log is not what this program writes.
@@ -100,6 +111,7 @@ impl Conversation {
             text,
             calls,
             confirm: *confirm,
+            course,
         }))
     }
 
@@ -114,6 +126,8 @@ impl Conversation {
         let preset = match source {
             Source::Configured => models.presets.get(&name).cloned(),
             Source::Demo => Some(Arc::new(Preset::demo())),
+            // A list of calls opens no stream.
+            Source::None => None,
             Source::Discovered => {
                 let broker = self.around.broker.clone();
                 self.io.spawn(async move {

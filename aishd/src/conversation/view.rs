@@ -197,11 +197,18 @@ impl Recent {
 
 /// About what a record takes in memory and on the wire.
 fn weight(record: &Record) -> usize {
+    use crate::core::call_list::CallList;
     use crate::core::event::Event;
     let text = match &record.event {
         Event::UserMessage {
-            text, attachments, ..
-        } => text.len() + attachments.iter().map(|it| it.text.len()).sum::<usize>(),
+            text,
+            attachments,
+            calls,
+            ..
+        } => {
+            let attached = attachments.iter().map(|it| it.text.len()).sum::<usize>();
+            text.len() + attached + calls.as_ref().map_or(0, CallList::bytes)
+        }
         Event::AssistantMessage {
             text,
             reasoning,

@@ -7,6 +7,7 @@ use aish_proto::id::{ClientId, ConfirmId, ConversationId, ResultId, Seq, TurnId}
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::call_list::CallList;
 use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
 use super::pinned::Pinned;
@@ -82,6 +83,9 @@ pub enum Event {
             skip_serializing_if = "Option::is_none"
         )]
         on_confirm: Option<OnConfirm>,
+        /// The turn runs these calls and asks no model.
+        #[serde(rename = "calls", default, skip_serializing_if = "Option::is_none")]
+        calls: Option<CallList>,
     },
     /// The turn waits at this position, 1 being next; said again when it is moved.
     #[serde(rename = "turn_queued")]
@@ -324,6 +328,9 @@ pub enum Source {
     Discovered,
     #[serde(rename = "demo")]
     Demo,
+    /// There is none: the turn runs a list of calls.
+    #[serde(rename = "none")]
+    None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

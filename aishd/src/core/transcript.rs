@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use aish_proto::id::{Seq, TurnId};
 use serde_json::{Map, Value};
 
-use super::event::{Attachment, Event, Origin, Record};
+use super::event::{Attachment, Event, Origin, Record, Source};
 use super::reply::ToolCall;
 
 /// What a continued turn says to a model that has already written something.
@@ -53,6 +53,8 @@ pub struct Transcript {
     model_id: String,
     /// A result is in it that is not whole.
     keeps_results: bool,
+    /// The last turn that ran a list of calls, and where it started.
+    listed: Option<(TurnId, Seq)>,
 }
 
 impl Transcript {
@@ -63,16 +65,26 @@ impl Transcript {
                 text,
                 attachments,
                 origin,
+                calls,
                 ..
             } => {
                 if let Some(turn) = record.turn {
                     let text = with_attachments(text, attachments);
-                    let origin = *origin;
+                    let origin = match origin {
+                        // The rest of a list has its own question: no answer of a model goes on.
+                        Origin::Continue(_) if calls.is_some() => Origin::Asked,
+                        Origin::Asked | Origin::Retry(_) | Origin::Continue(_) => *origin,
+                    };
                     self.waiting.insert(turn, Waiting { text, origin });
                 }
             }
-            Event::TurnStarted { model_id, .. } => {
+            Event::TurnStarted {
+                model_id, source, ..
+            } => {
                 self.model_id.clone_from(model_id);
+                if *source == Source::None {
+                    self.listed = record.turn.map(|it| (it, record.seq));
+                }
                 self.place(record, record.turn);
             }
             Event::AssistantMessage {
@@ -81,7 +93,7 @@ impl Transcript {
                 record,
                 Message::Assistant {
                     text: text.clone(),
-                    calls: calls.clone(),
+                    calls: calls.iter().map(|it| self.named(record, it)).collect(),
                     extra: extra.clone(),
                     model_id: self.model_id.clone(),
                 },
@@ -94,7 +106,8 @@ impl Transcript {
                 ..
             } => {
                 self.keeps_results |= kept.is_some();
-                self.reply(record, call, name, content);
+                let call = self.id(record, call);
+                self.reply(record, &call, name, content);
             }
             Event::Evicted { through } => self.entries.retain(|it| it.at > *through),
             Event::TurnFinished { merged_into, .. } => {
@@ -141,6 +154,22 @@ impl Transcript {
         let keep_from = *starts.get(starts.len().div_ceil(2).max(1))?;
         // Replies stand in the order of their calls, which need not be that of the log.
         self.entries.range(..keep_from).map(|it| it.at).max()
+    }
+
+    /// What a model's server is told a call is called: people name the calls of each list alike, and no two of a
+    /// conversation may have one id.
+    fn id(&self, record: &Record, id: &str) -> String {
+        match self.listed {
+            Some((turn, seq)) if record.turn == Some(turn) => format!("list{seq}-{id}"),
+            Some(_) | None => id.to_owned(),
+        }
+    }
+
+    fn named(&self, record: &Record, call: &ToolCall) -> ToolCall {
+        ToolCall {
+            id: self.id(record, &call.id),
+            ..call.clone()
+        }
     }
 
     /// A reply takes its place among those to the same message, in the order of the calls (MCP-13).

@@ -96,6 +96,17 @@ impl Hub {
         })
     }
 
+    /// What a resource holds now, as text, from its server.
+    pub async fn resource_text(
+        &self,
+        alias: &Alias,
+        uri: &str,
+        cancel: &CancellationToken,
+    ) -> Result<String, CallError> {
+        let asked = Asked::new("resources/read", json!({"uri": uri}), uri);
+        Ok(shown(&self.ask(alias, asked, cancel).await?))
+    }
+
     /// What a resource holds now, as text. It is read once for as long as its server says that it holds, or would tell
     /// if it did not.
     pub async fn current(

@@ -15,9 +15,11 @@ use crate::clock::rfc3339;
 use crate::conversation::doing::Word;
 use crate::conversation::live::{Channel, Unseen};
 use crate::conversation::record::{Progress, TurnReport};
+use crate::core::call_list::{CallList, ListedCall};
 use crate::core::confirm::Denial;
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnError};
+use crate::core::gate::spelled;
 use crate::core::reply::{FailureClass, ToolCall, Usage};
 use crate::core::state::State;
 use crate::tools::Said;
@@ -180,6 +182,7 @@ impl Log {
                 text,
                 attachments,
                 origin,
+                calls,
                 key: _,
                 model: _,
                 on_confirm: _,
@@ -200,6 +203,7 @@ impl Log {
                     Origin::Continue(turn) => Some(turn),
                     Origin::Asked | Origin::Retry(_) => None,
                 },
+                calls: calls.iter().flat_map(CallList::calls).map(listed).collect(),
             }),
             Event::TurnQueued { position, .. } => out!(wire::TurnQueued { position }),
             Event::TurnStarted {
@@ -344,11 +348,21 @@ fn called(call: ToolCall) -> wire::CalledTool {
     }
 }
 
+/// As it was written: results stand in it as references.
+fn listed(call: &ListedCall) -> wire::CalledTool {
+    wire::CalledTool {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        arguments: spelled(&call.arguments),
+    }
+}
+
 pub(super) fn source_of(source: Source) -> ModelSource {
     match source {
         Source::Configured => ModelSource::Configured,
         Source::Discovered => ModelSource::Discovered,
         Source::Demo => ModelSource::Demo,
+        Source::None => ModelSource::None,
     }
 }
 

@@ -27,6 +27,7 @@ mod pin;
 mod prompt;
 mod refusal;
 mod room;
+mod tool;
 mod turn;
 
 use std::collections::HashMap;
@@ -201,6 +202,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     conversation::register_all(&mut module);
     attach::register_all(&mut module);
     turn::register_all(&mut module);
+    tool::register_all(&mut module);
     confirm::register_all(&mut module);
     permission::register_all(&mut module);
     audit::register_all(&mut module);

@@ -116,6 +116,8 @@ impl From<RequestError> for Refusal {
             RequestError::UnknownTurn(_) | RequestError::NothingToRepeat => {
                 Self::new(ErrorKind::NotFound, message)
             }
+            RequestError::NothingLeft => Self::new(ErrorKind::NotFound, message)
+                .hint("turn/retry (aishctl retry) runs all of them again"),
             RequestError::Exists => Self::params(&format!(
                 "{message}; ask in it without `new`, or make another id"
             )),

@@ -20,6 +20,7 @@ use super::{Call, Server, blob, convert, register};
 use crate::conversation::handle::{
     Accepted, Again, Ask, AskAgain, Handle, Mode, Place, QueueChange, ReadError,
 };
+use crate::core::call_list::CallList;
 use crate::core::confirm;
 use crate::core::event::{self, Event, Key};
 use crate::core::policy::Patterns;
@@ -94,6 +95,8 @@ pub(super) enum Body {
     Said,
     /// What they were made from, which may say something else each time.
     From(String),
+    /// These calls, which no model is asked about, and how they are spelled.
+    Calls(CallList, String),
 }
 
 /// Asks, in a conversation that is there or in one that the question makes.
@@ -112,8 +115,13 @@ pub(super) async fn take(
         Place::Existing
     };
     let mut ask = ask(params, connection, place)?;
-    if let Body::From(text) = body {
-        ask.key.body = digest(&text, &[], ask.model.as_deref());
+    match body {
+        Body::Said => {}
+        Body::From(text) => ask.key.body = digest(&text, &[], ask.model.as_deref()),
+        Body::Calls(list, text) => {
+            ask.key.body = digest(&text, &[], None);
+            ask.calls = Some(list);
+        }
     }
     let accepted = match new {
         Some(new) => {
@@ -184,6 +192,7 @@ fn ask(params: SendParams, connection: &Connection, place: Place) -> Result<Ask,
         by: connection.person(),
         place,
         on_confirm: params.on_confirm.as_ref().map(on_confirm).transpose()?,
+        calls: None,
     })
 }
 

@@ -1,4 +1,5 @@
-//! Tools of the daemon itself: the time, and the rest of a result that was too long for the context.
+//! Tools of the daemon itself: the time, the rest of a result that was too long for the context, and (for lists of
+//! calls, MCP-17) a server's resource.
 
 use aish_proto::id::ResultId;
 use serde_json::{Map, Value, json};
@@ -6,8 +7,9 @@ use serde_json::{Map, Value, json};
 use super::{Output, Way, text};
 use crate::clock;
 use crate::core::access::Access;
+use crate::core::call_list::READ_RESOURCE;
 use crate::core::tool::{Network, Reach, Tool};
-use crate::core::tool_name::ToolName;
+use crate::core::tool_name::{Alias, NameError, ToolName};
 
 /// Whose they are.
 pub(super) const PROVIDER: &str = "aish";
@@ -17,10 +19,11 @@ const READ_RESULT: &str = "aish__read_result";
 const READ_BYTES: u64 = 12_000;
 
 /// A call of one of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     Time,
     ReadResult(ReadResult),
+    ReadResource { server: Alias, uri: String },
 }
 
 /// A part of a kept result.
@@ -31,7 +34,7 @@ pub struct ReadResult {
     pub bytes: u64,
 }
 
-pub(super) fn tools() -> [Tool; 2] {
+pub(super) fn tools() -> [Tool; 3] {
     [
         tool(
             TIME,
@@ -54,6 +57,24 @@ pub(super) fn tools() -> [Tool; 2] {
             }),
             Reach::Conversation,
         ),
+        Tool {
+            annotations: json!({"readOnlyHint": true, "openWorldHint": true}),
+            network: Network::MayLeave,
+            ..tool(
+                READ_RESOURCE,
+                "Reads a resource of an MCP server.",
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "server": {"type": "string", "description": "the server's alias"},
+                        "uri": {"type": "string"},
+                    },
+                    "required": ["server", "uri"],
+                    "additionalProperties": false,
+                }),
+                Reach::World,
+            )
+        },
     ]
 }
 
@@ -82,6 +103,7 @@ pub(super) fn call(
     match name.to_string().as_str() {
         TIME => Some(Ok(Call::Time)),
         READ_RESULT => Some(read_result(arguments).map(Call::ReadResult)),
+        READ_RESOURCE => Some(read_resource(arguments)),
         _ => None,
     }
 }
@@ -104,6 +126,15 @@ fn read_result(arguments: &Map<String, Value>) -> Result<ReadResult, String> {
     })
 }
 
+fn read_resource(arguments: &Map<String, Value>) -> Result<Call, String> {
+    let server = text(arguments, "server")?;
+    let server = server
+        .parse()
+        .map_err(|error: NameError| error.to_string())?;
+    let uri = text(arguments, "uri")?.to_owned();
+    Ok(Call::ReadResource { server, uri })
+}
+
 /// Whether a tool is the daemon's own.
 #[must_use]
 pub fn is_builtin(name: &ToolName) -> bool {
@@ -114,6 +145,12 @@ pub fn is_builtin(name: &ToolName) -> bool {
 #[must_use]
 pub fn reads_results(name: &ToolName) -> bool {
     is_builtin(name) && name.to_string() == READ_RESULT
+}
+
+/// Whether a tool reads a resource, which a model is not offered.
+#[must_use]
+pub fn reads_resources(name: &ToolName) -> bool {
+    is_builtin(name) && name.to_string() == READ_RESOURCE
 }
 
 /// How a result that was cut says where the rest is.
@@ -182,6 +219,19 @@ mod tests {
             "aish__read_result",
             r#"{"result":"7"}"#,
             refused("no result is called \"7\""),
+        );
+        check(
+            "aish__read_resource",
+            r#"{"server":"notes","uri":"note://1"}"#,
+            Some(Ok(Call::ReadResource {
+                server: "notes".parse().unwrap(),
+                uri: "note://1".to_owned(),
+            })),
+        );
+        check(
+            "aish__read_resource",
+            r#"{"server":"notes","uri":{}}"#,
+            refused("\"uri\" has to be a text"),
         );
     }
 }

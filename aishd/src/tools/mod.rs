@@ -133,6 +133,23 @@ impl Tools {
         futures_util::future::join_all(each).await
     }
 
+    /// What a resource holds; every failure becomes text.
+    pub async fn read_resource(
+        &self,
+        server: &Alias,
+        uri: &str,
+        cancel: &CancellationToken,
+    ) -> Output {
+        match self.hub.resource_text(server, uri, cancel).await {
+            Ok(text) => Output {
+                ok: true,
+                text,
+                way: Way::Answered,
+            },
+            Err(error) => Output::failed(failed(&error)),
+        }
+    }
+
     /// Asks a server. Every failure becomes text for the model (MCP-10). `said` hears what the call says meanwhile.
     pub async fn ask(
         &self,

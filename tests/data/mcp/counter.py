@@ -25,11 +25,12 @@ def tools():
         {"name": "long", "description": "Says much.", "inputSchema": anything, "annotations": {"readOnlyHint": True}},
         {"name": "fail", "description": "Fails.", "inputSchema": anything, "annotations": {"readOnlyHint": True}},
         {"name": "die", "description": "Ends the server.", "inputSchema": anything},
+        {"name": "echo", "description": "Says its arguments.", "inputSchema": anything, "annotations": {"readOnlyHint": True}},
         {"name": "slow", "description": "Takes its time.", "inputSchema": anything},
     ]
 
 
-def call(name):
+def call(name, arguments):
     if name in ("count", "slow"):
         with open(FILE, "a") as marks:
             marks.write(name + "\n")
@@ -39,6 +40,8 @@ def call(name):
         time.sleep(60)
     if name == "fail":
         return {"content": [{"type": "text", "text": "it did not work"}], "isError": True}
+    if name == "echo":
+        return {"content": [{"type": "text", "text": json.dumps(arguments)}]}
     text = "".join("line %d\n" % n for n in range(20000)) if name == "long" else name + " done"
     return {"content": [{"type": "text", "text": text}]}
 
@@ -54,7 +57,7 @@ for line in sys.stdin:
     elif method == "tools/list":
         say({"jsonrpc": "2.0", "id": ident, "result": {"tools": tools()}})
     elif method == "tools/call":
-        say({"jsonrpc": "2.0", "id": ident, "result": call(message["params"]["name"])})
+        say({"jsonrpc": "2.0", "id": ident, "result": call(message["params"]["name"], message["params"].get("arguments"))})
     elif method == "ping":
         say({"jsonrpc": "2.0", "id": ident, "result": {}})
     else:

@@ -80,6 +80,8 @@ def tools():
 def call(ident, name, params):
     if name == "echo":
         result(ident, text(json.dumps(params.get("arguments"))))
+    elif MODE == "example" and name == "add":
+        result(ident, text("kept: " + params["arguments"]["text"]))
     elif name == "die":
         log("about to die")
         os._exit(7)

@@ -93,6 +93,7 @@ impl World {
                 model,
                 origin,
                 on_confirm: None,
+                calls: None,
             },
         );
         self.waiting.push(turn);

@@ -37,6 +37,7 @@ fn record(seq: u64, line: &str) -> Record {
         model: None,
         origin,
         on_confirm: None,
+        calls: None,
     };
     let finished = |stop, merged_into| Event::TurnFinished {
         stop,
@@ -54,6 +55,21 @@ fn record(seq: u64, line: &str) -> Record {
             model_id: "id".to_owned(),
             source: Source::Configured,
         },
+        ["run"] => Event::TurnStarted {
+            model: String::new(),
+            model_id: String::new(),
+            source: Source::None,
+        },
+        ["call", id] => crate::core::turn::called(
+            0,
+            vec![ToolCall {
+                id: id.to_owned(),
+                name: "t__x".to_owned(),
+                arguments: "{}".to_owned(),
+                broken: None,
+                extra: Map::new(),
+            }],
+        ),
         ["say", text] => Event::AssistantMessage {
             item: 0,
             text: text.to_owned(),
@@ -103,6 +119,30 @@ fn a_question_joins_when_its_turn_starts() {
             "b say 2",
         ],
         "user one\nassistant 1 +0\nuser two\nassistant 2 +0",
+    );
+}
+
+/// MCP-17: lists name their calls alike, and strict servers take no id twice.
+#[test]
+fn a_list_is_an_exchange_with_ids_of_its_own() {
+    check(
+        &[
+            "a ask one",
+            "a run",
+            "a call x",
+            "a result x 1",
+            "a end",
+            "b ask two",
+            "b run",
+            "b call x",
+            "b result x 2",
+            "b end",
+            "c ask three",
+            "c start",
+            "c call x",
+            "c result x 3",
+        ],
+        "user one\nassistant  +1\ntool list2-x 1\nuser two\nassistant  +1\ntool list7-x 2\nuser three\nassistant  +1\ntool x 3",
     );
 }
 

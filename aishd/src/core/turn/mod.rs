@@ -4,6 +4,7 @@
 //! and work come out, and the conversation's actor stores the facts and does the work. Text that streams
 //! does not pass through here; what the machine needs to know of it comes with the end of the stream.
 
+mod course;
 mod effect;
 mod input;
 mod round;
@@ -12,11 +13,13 @@ mod tests;
 
 use std::time::Duration;
 
+pub use course::Course;
 pub use effect::Effect;
 pub use input::{Answer, Input, Returned, StreamId};
-pub(crate) use round::unknown_effect;
+pub(crate) use round::{refuse_calls, unknown_effect};
 
-use self::round::{Denials, Progress, Round, refuse_calls};
+use self::course::Ready;
+use self::round::{Denials, Progress, Round, refused, reply};
 use super::confirm::Confirm;
 use super::event::{Event, Level, Stop, TurnError};
 use super::reply::{Broken, Failure, Finish, Reply, ToolCall, Usage};
@@ -73,6 +76,8 @@ pub struct Turn {
     usage: Option<Usage>,
     text: String,
     denials: Denials,
+    /// The list whose calls it runs; then no model is asked.
+    course: Option<Box<Course>>,
 }
 
 /// A turn that waits for a person, as a daemon finds it that was not there when it began.
@@ -86,6 +91,8 @@ pub struct Paused {
     /// Calls of the last answer that have no reply, the one that is asked about first.
     pub calls: Vec<ToolCall>,
     pub confirm: Confirm,
+    /// The list that it runs, as far as it has come.
+    pub course: Option<Box<Course>>,
 }
 
 impl Turn {
@@ -103,11 +110,32 @@ impl Turn {
             usage: None,
             text: String::new(),
             denials: Denials::default(),
+            course: None,
         };
         let step = Step {
             events: vec![],
             effects: vec![Effect::OpenStream(stream)],
         };
+        (turn, step)
+    }
+
+    /// Begins with the first calls of a list. No model is asked, so there is no limit of depth: the list is the limit.
+    #[must_use]
+    pub fn run(course: Course) -> (Self, Step) {
+        let mut turn = Self {
+            phase: Phase::Ended,
+            items: 0,
+            depth: 0,
+            max_depth: 0,
+            waited: false,
+            evicted: false,
+            usage: None,
+            text: String::new(),
+            denials: Denials::default(),
+            course: Some(Box::new(course)),
+        };
+        let mut step = Step::default();
+        turn.next_wave(&mut step);
         (turn, step)
     }
 
@@ -124,7 +152,14 @@ impl Turn {
             usage: Some(paused.usage),
             text: paused.text,
             denials: Denials::default(),
+            course: paused.course,
         }
+    }
+
+    /// Whether it runs a list of calls instead of asking a model.
+    #[must_use]
+    pub fn runs_list(&self) -> bool {
+        self.course.is_some()
     }
 
     /// The confirm that this turn waits for.
@@ -249,8 +284,12 @@ impl Turn {
     }
 
     fn go_on(&mut self, round: Box<Round>, progress: Progress, step: &mut Step) {
+        if let Some(course) = &mut self.course {
+            step.events.iter().for_each(|it| course.note(it));
+        }
         match progress {
             Progress::Waits => self.phase = Phase::Calling(round),
+            Progress::Done if self.runs_list() => self.next_wave(step),
             Progress::Done => self.ask_again(step),
             Progress::Aborted => self.end(Stop::Denied, None, step),
         }
@@ -266,6 +305,58 @@ impl Turn {
             return;
         }
         self.open(StreamId(self.depth * 16), step);
+    }
+
+    /// The calls of the list that can run now, or its end.
+    fn next_wave(&mut self, step: &mut Step) {
+        while let Some(course) = &self.course {
+            let wave = course.next_wave();
+            if wave.is_empty() {
+                break;
+            }
+            let announced = wave.iter().map(|it| it.call().clone()).collect();
+            self.announce(announced, step);
+            let mut run = vec![];
+            for ready in wave {
+                match ready {
+                    Ready::Runs(call) => run.push(call),
+                    Ready::Barred(call, why) => {
+                        let never_began = refused(None, "a call that it needs did not succeed");
+                        self.say(reply(&call, None, why, Some(never_began)), step);
+                    }
+                }
+            }
+            if !run.is_empty() {
+                self.phase = Phase::Calling(Box::new(Round::start(run, step)));
+                return;
+            }
+        }
+        self.end(Stop::End, None, step);
+    }
+
+    /// Calls of the list, in the form in which a model would have made them.
+    fn announce(&mut self, calls: Vec<ToolCall>, step: &mut Step) {
+        let message = called(self.items, calls);
+        self.items += 1;
+        self.say(message, step);
+    }
+
+    fn say(&mut self, event: Event, step: &mut Step) {
+        if let Some(course) = &mut self.course {
+            course.note(&event);
+        }
+        step.events.push(event);
+    }
+
+    /// Every call of the list gets its reply, also where nothing will run any more.
+    fn end_list(&mut self, stop: Stop, step: &mut Step) {
+        let Some(course) = &self.course else { return };
+        self.text = course.summary();
+        let rest = course.rest();
+        if !rest.is_empty() {
+            self.announce(rest.clone(), step);
+            refuse_calls(&rest, stop, step);
+        }
     }
 
     fn failed(
@@ -342,6 +433,7 @@ impl Turn {
     }
 
     fn end(&mut self, stop: Stop, error: Option<TurnError>, step: &mut Step) {
+        self.end_list(stop, step);
         self.phase = Phase::Ended;
         step.events.push(Event::TurnFinished {
             stop,
@@ -350,6 +442,20 @@ impl Turn {
             error,
             merged_into: None,
         });
+    }
+}
+
+/// A message that only calls.
+pub(crate) fn called(item: u32, calls: Vec<ToolCall>) -> Event {
+    Event::AssistantMessage {
+        item,
+        text: String::new(),
+        reasoning: String::new(),
+        calls,
+        extra: serde_json::Map::new(),
+        complete: true,
+        served_by: None,
+        usage: None,
     }
 }
 

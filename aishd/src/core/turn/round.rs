@@ -262,9 +262,7 @@ impl Round {
         let owed = self.running.remove(at);
         let mut content = returned.content;
         if let Some(edited) = &owed.edited {
-            content = format!(
-                "[aish] the user changed the arguments to {edited}; this is the result of that call\n{content}"
-            );
+            content.insert_str(0, &edited_note(edited));
         }
         let kept = returned.kept.map(|(result, parts)| {
             let bytes = parts.iter().map(|it| it.len() as u64).sum();
@@ -343,8 +341,13 @@ impl Denials {
     }
 }
 
+/// Stands before the result of a call whose arguments a person chose.
+pub(super) fn edited_note(edited: &str) -> String {
+    format!("[aish] the user changed the arguments to {edited}; this is the result of that call\n")
+}
+
 /// Every call gets exactly one reply, also when nothing will run any more.
-pub(super) fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
+pub(crate) fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
     let why = match stop {
         Stop::Cancelled => "cancelled by the user",
         Stop::Interrupted => "interrupted by a restart",
@@ -388,7 +391,7 @@ fn told(content: &str) -> Event {
 }
 
 /// Why a call never began, and what was asked about it, if anything was.
-fn refused(asked: Option<&Confirm>, because: &str) -> Box<Refused> {
+pub(super) fn refused(asked: Option<&Confirm>, because: &str) -> Box<Refused> {
     Box::new(Refused {
         subject: asked.map(Confirm::subject),
         because: because.to_owned(),
@@ -396,7 +399,7 @@ fn refused(asked: Option<&Confirm>, because: &str) -> Box<Refused> {
 }
 
 /// The reply of a call that has no result.
-fn reply(
+pub(super) fn reply(
     call: &ToolCall,
     denial: Option<Denial>,
     content: String,

@@ -11,6 +11,7 @@ use crate::core::reply::HttpDetail;
 use crate::core::tool::Sha;
 use crate::core::tool::tests::tool;
 
+mod lists;
 mod rounds;
 
 /// Plays a script of inputs and renders what the turn said, one line per event or effect. The gate answers by
@@ -234,6 +235,13 @@ fn parse(line: &str) -> Input {
             call: id.to_owned(),
             returned: Box::new(Returned {
                 ok: true,
+                content: content.to_owned(),
+                ..Returned::default()
+            }),
+        },
+        ["fail", id, content] => Input::ToolReturned {
+            call: id.to_owned(),
+            returned: Box::new(Returned {
                 content: content.to_owned(),
                 ..Returned::default()
             }),

@@ -246,6 +246,7 @@ fn a_paused_turn_goes_on() {
         text: "so".to_owned(),
         confirm: confirm(7, &calls[0]),
         calls,
+        course: None,
     };
     let mut scene = Scene {
         turn: Turn::resume(paused, /*max_depth*/ 3),

@@ -1,0 +1,215 @@
+//! `aishctl tools run`: lists of calls against a real daemon and a real server (MCP-17).
+
+use aish_testkit::wait::until_true;
+use aish_testkit::{Daemon, World, repository};
+use serde_json::Value;
+
+use crate::shell::shell;
+
+/// Needs a resource, keeps what it says, and keeps what it was told of that.
+const LIST: &str = r#"[
+  {"id": "again", "method": "tools/call", "params": {"name": "notes__add", "arguments": {"text": {"$result": "keep"}}}},
+  {"id": "keep", "method": "tools/call", "params": {"name": "notes__add", "arguments": {"text": {"$result": "note"}}}},
+  {"id": "note", "method": "resources/read", "params": {"server": "notes", "uri": "note://1"}}
+]"#;
+const ALLOW: &str = "--confirm=allow:notes__* --confirm=allow:aish__read_resource";
+
+fn world() -> (World, Daemon) {
+    let world = World::new();
+    let script = repository::top().join("tests/data/mcp/stdio_server.py");
+    world.write_config(&format!(
+        "[mcp.servers.notes]\ncommand = \"python3\"\nargs = [{script:?}, \"example\"]\n"
+    ));
+    world.write("work/list.json", LIST);
+    let daemon = world.daemon().spawn();
+    until_true("notes is ready", || {
+        shell(&world, "aishctl mcp ls")
+            .run()
+            .out()
+            .contains("ready")
+    });
+    (world, daemon)
+}
+
+/// The times of a run, taken out.
+fn timeless(text: &str) -> String {
+    let words = text.split(' ').map(|it| {
+        let number = it.bytes().all(|it| it.is_ascii_digit()) && !it.is_empty();
+        if number { "N" } else { it }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_list_is_run_and_its_results_are_printed_in_its_order() {
+    let (world, _daemon) = world();
+    let ran = shell(&world, &format!("aishctl tools run list.json {ALLOW}"))
+        .run()
+        .ok();
+    assert_eq!(
+        "again notes__add · N ms\nkept: kept: buy milk\n\nkeep notes__add · N ms\nkept: buy milk\n\nnote aish__read_resource · N ms\nbuy milk\n",
+        timeless(ran.out())
+    );
+    assert!(
+        ran.err()
+            .contains("[aish] notes__add {\"text\":\"buy milk\"} (allowed for this turn notes__*)"),
+        "{}",
+        ran.report()
+    );
+    let piped = format!("aishctl tools run - -q --json {ALLOW} < list.json");
+    let ran = shell(&world, &piped).run().ok();
+    assert_eq!("", ran.err());
+    let report: Value = serde_json::from_str(ran.out()).unwrap();
+    assert_eq!(
+        (1, 3, 0),
+        (
+            report["v"].as_u64().unwrap(),
+            report["succeeded"].as_u64().unwrap(),
+            report["denied"].as_u64().unwrap(),
+        )
+    );
+    assert_eq!("kept: kept: buy milk", report["results"][0]["content"]);
+    assert_eq!(
+        (&Value::Null, "end"),
+        (&report["error"], report["stop_reason"].as_str().unwrap())
+    );
+    // The conversation has it, as an exchange, under the list's own words.
+    let conversation = report["conversation"].as_str().unwrap();
+    let log = shell(&world, &format!("aishctl log {conversation}"))
+        .run()
+        .ok();
+    assert!(
+        log.out()
+            .contains("run 3 calls: notes__add, notes__add, aish__read_resource")
+            && log.out().contains("all 3 calls succeeded"),
+        "{}",
+        log.out()
+    );
+    let events = format!("aishctl tools run list.json --jsonl {ALLOW}");
+    let ran = shell(&world, &events).run().ok();
+    assert!(
+        ran.out()
+            .lines()
+            .all(|it| serde_json::from_str::<Value>(it).is_ok())
+    );
+    assert!(ran.out().contains("\"kind\":\"turnFinished\""));
+}
+
+/// Spec 80, 2.4: what was not permitted is 3, what failed is 1.
+#[test]
+fn the_exit_code_says_how_the_list_ended() {
+    let (world, _daemon) = world();
+    world.write(
+        "work/fails.json",
+        r#"[{"id": "x", "method": "tools/call", "params": {"name": "notes__list"}}, {"id": "y", "after": ["x"], "method": "tools/call", "params": {"name": "notes__list"}}]"#,
+    );
+    let check = |line: &str, code: i32, out: &str, err: &str| {
+        let ran = shell(&world, &format!("aishctl tools run {line}")).run();
+        assert_eq!(code, ran.code, "{}", ran.report());
+        assert!(timeless(ran.out()).contains(out), "{}", ran.report());
+        assert!(ran.err().contains(err), "{}", ran.report());
+    };
+    check(
+        "list.json --confirm=deny",
+        3,
+        "keep notes__add · no result\n[aish] not run: it needs \"note\", which did not succeed\n\nnote aish__read_resource · denied\n",
+        "aishctl: 0 of 3 calls succeeded; not: again, keep, note\nhint: aishctl log ",
+    );
+    check(
+        "fails.json --confirm=allow:notes__*",
+        1,
+        "x notes__list · failed after N ms\n[aish] tool dispatch failed: ",
+        "aishctl: 0 of 2 calls succeeded; not: x, y\n",
+    );
+    let detached = shell(
+        &world,
+        &format!("aishctl tools run list.json --detach {ALLOW}"),
+    )
+    .run()
+    .ok();
+    assert_eq!(26, detached.out().trim().len(), "{}", detached.out());
+}
+
+#[test]
+fn a_list_that_cannot_run_says_what_and_where_and_what_next() {
+    let (world, _daemon) = world();
+    let check = |list: &str, code: i32, err: &str, hint: &str| {
+        world.write("work/bad.json", list);
+        let ran = shell(&world, "aishctl tools run bad.json").run();
+        assert_eq!(code, ran.code, "{}", ran.report());
+        assert_eq!("", ran.out());
+        assert!(ran.err().contains(err), "{}", ran.report());
+        assert!(
+            ran.err().contains(&format!("hint: {hint}")),
+            "{}",
+            ran.report()
+        );
+    };
+    let help = "aishctl help tools run";
+    check(
+        "[{]",
+        2,
+        "aishctl: bad.json: not JSON: key must be a string at line 1 column 3",
+        help,
+    );
+    check("{}", 2, "bad.json: a list of calls is a JSON array", help);
+    check("[]", 2, "bad.json: the list has no calls", help);
+    check(
+        r#"[{"id": "a"}]"#,
+        2,
+        "bad.json: call 1 (\"a\"): it has no \"params\"",
+        help,
+    );
+    let uses = |id: &str, of: &str| {
+        format!(
+            r#"{{"id": "{id}", "method": "tools/call", "params": {{"name": "notes__add", "arguments": {{"text": {{"$result": "{of}"}}}}}}}}"#
+        )
+    };
+    check(
+        &format!("[{},{}]", uses("a", "b"), uses("b", "a")),
+        2,
+        "these calls wait for each other: a → b → a",
+        help,
+    );
+    check(
+        &format!("[{}]", uses("a", "c")),
+        2,
+        "call 1 (\"a\"): no call of the list has the id \"c\"",
+        help,
+    );
+    check(
+        &format!("[{0},{0}]", uses("a", "a")),
+        2,
+        "call 2 (\"a\"): the id is that of call 1 already",
+        help,
+    );
+    check(
+        r#"[{"id": "a", "method": "tools/call", "params": {"name": "notes__ad"}}]"#,
+        8,
+        "bad.json: call 1 (\"a\"): unknown tool notes__ad; nothing ran",
+        "aishctl mcp tools",
+    );
+    let many: Vec<String> = (0..129).map(|it| uses(&format!("c{it}"), "c0")).collect();
+    check(
+        &format!("[{}]", many.join(",")),
+        7,
+        "bad.json: the list has 129 calls; at most 128 are taken",
+        help,
+    );
+    let gone = shell(&world, "aishctl tools run gone.json --json").run();
+    assert_eq!(2, gone.code, "{}", gone.report());
+    assert!(
+        gone.err().starts_with("aishctl: cannot read gone.json: "),
+        "{}",
+        gone.report()
+    );
+    let helped = shell(&world, help).run().ok();
+    assert!(
+        helped.out().contains("{\"$result\": \"src\", \"pointer\""),
+        "{}",
+        helped.out()
+    );
+    // Nothing of all this made a conversation.
+    let list = shell(&world, "aishctl conv ls --all --json").run().ok();
+    assert!(!list.out().contains("run "), "{}", list.out());
+}
