@@ -23,7 +23,7 @@ use crate::core::reach::is_this_machine;
 use crate::core::tool::{Network, Reach, Tool};
 use crate::core::tool_name::{Alias, ToolName};
 pub use crate::mcp::Note as Said;
-use crate::mcp::hub::Hub;
+use crate::mcp::hub::{Ears, Hub};
 use crate::mcp::{CallError, Side};
 
 /// What a call says that waits to be heard.
@@ -142,7 +142,11 @@ impl Tools {
     ) -> Output {
         let (notes, mut heard) = mpsc::channel(NOTES);
         let arguments = go.arguments.clone();
-        let call = self.hub.call(&go.tool.name, arguments, Some(notes), cancel);
+        let ears = Ears {
+            notes: Some(notes),
+            forms: None,
+        };
+        let call = self.hub.call(&go.tool.name, arguments, ears, cancel);
         let mut call = pin!(call);
         let outcome = loop {
             tokio::select! {

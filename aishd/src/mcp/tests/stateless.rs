@@ -62,13 +62,20 @@ async fn a_question_in_between_is_answered_by_a_person() {
         let form = forms.recv().await.unwrap();
         assert_eq!("who?", form.params["message"]);
         let content = json!({"name": "me"}).as_object().unwrap().clone();
-        form.answer
-            .send(crate::mcp::Elicited::Accepted(content))
-            .unwrap();
+        form.answer.send(Elicited::Accepted(content)).unwrap();
     };
     let (answer, ()) = tokio::join!(bench.call("ask"), person);
     let expected = json!([{"q": {"action": "accept", "content": {"name": "me"}}}, "stäte"]);
     assert_eq!(expected, serde_json::from_str::<Value>(&answer).unwrap());
+    // MCP-15: it is announced where somebody can be asked, and nowhere else.
+    for (method, _, params) in bench.sent().await {
+        let announced = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        let expected = match method.as_str() {
+            "tools/call" => json!({"elicitation": {"form": {}, "url": {}}}),
+            _other => json!({}),
+        };
+        assert_eq!(&expected, announced, "{method}");
+    }
 }
 
 #[tokio::test]
