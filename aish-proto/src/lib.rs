@@ -9,6 +9,7 @@ pub mod daemon;
 pub mod doctor;
 pub mod error;
 pub mod event;
+pub mod form;
 pub mod id;
 pub mod limits;
 pub mod log;

@@ -288,6 +288,7 @@ async fn answer(
             digest: request.digest.clone(),
             arguments,
             reason,
+            content: None,
         })
         .await?;
     let (text, exit) = told(request.number, decision, &result);

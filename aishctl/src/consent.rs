@@ -293,6 +293,7 @@ pub(crate) mod tests {
             level_required: level,
             raise_to: (level > 1).then_some(level),
             why: "every call is asked about".to_owned(),
+            elicitation: None,
             options: vec![],
             expires_at: None,
         }

@@ -248,6 +248,7 @@ impl Question {
             digest: self.request.digest.clone(),
             arguments,
             reason,
+            content: None,
         }
     }
 }

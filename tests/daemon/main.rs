@@ -17,6 +17,7 @@ mod crash;
 mod disk;
 mod fanout;
 mod first_question;
+mod forms;
 mod logs;
 mod mcp;
 mod notify;

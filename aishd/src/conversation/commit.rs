@@ -45,6 +45,14 @@ pub(super) struct Unstored {
 }
 
 impl Pending {
+    pub(super) fn facts(facts: Vec<Fact>) -> Self {
+        Self {
+            facts,
+            effects: vec![],
+            ends: false,
+        }
+    }
+
     /// The end of a turn that nobody works on any more.
     pub(super) fn leftovers(facts: Vec<Fact>) -> Self {
         Self {
@@ -72,8 +80,8 @@ impl Conversation {
         let stopped_by = active.stopped_by;
         let opens = |it: &Effect| matches!(it, Effect::OpenStream(_));
         let asks_again = step.effects.iter().any(opens);
-        let mut facts: Vec<Fact> = step
-            .events
+        let events = self.with_ends_of_forms(step.events);
+        let mut facts: Vec<Fact> = events
             .into_iter()
             .map(|event| Fact {
                 turn: Some(turn),

@@ -10,6 +10,8 @@ mod call;
 mod commit;
 pub mod directory;
 pub mod doing;
+mod elicit;
+mod expiry;
 pub mod follow;
 mod fork;
 pub mod handle;
@@ -40,6 +42,7 @@ use self::attendance::Attendance;
 pub use self::call::KeptPart;
 use self::commit::{Fact, Unstored};
 use self::directory::{NewConversation, Registration};
+use self::elicit::{Forms, News};
 use self::handle::{Change, QueueChange, Request, RequestError, Stopper};
 use self::live::Live;
 use self::pending::Pending;
@@ -99,7 +102,9 @@ struct Conversation {
     attendance: Attendance,
     /// The same, as changes to wait for.
     attended: tokio::sync::watch::Receiver<usize>,
-    /// When the open confirm's time is over.
+    /// What servers want to know while calls run.
+    forms: Forms,
+    /// When the time of an open confirm is over.
     expiry_at: Option<Instant>,
 }
 
@@ -147,8 +152,9 @@ enum Action {
     RetryCommit,
     /// Somebody came to look, or left.
     Attended,
-    /// The open confirm's time is over.
+    /// The time of an open confirm is over.
     Expired,
+    Form(News),
     /// Nobody has wanted anything for a while.
     Idle,
     Stop,
@@ -175,6 +181,7 @@ impl Conversation {
                 Action::RetryCommit => self.retry_commit().await,
                 Action::Attended => self.plan_expiry(),
                 Action::Expired => self.expire_open().await,
+                Action::Form(news) => self.take_news(news).await,
                 Action::Idle => {
                     if self.registration.remove_if(|| self.may_close()) {
                         tracing::debug!("closed: nobody needs it");
@@ -204,6 +211,7 @@ impl Conversation {
                 // Tasks catch their own panics, so this one was aborted with its turn.
                 Err(_aborted) => Action::Idle,
             },
+            news = self.forms.next(), if retry_at.is_none() => Action::Form(news),
             request = self.mailbox.recv() => request.map_or(Action::Stop, Action::Request),
             () = idle(&self.publisher, idle_in), if idle_for_now => Action::Idle,
         }
@@ -359,6 +367,7 @@ impl Conversation {
                     max_chars: self.around.policy.borrow().max_result_chars,
                     token,
                     doing: self.publisher.teller(),
+                    forms: self.forms.sender(),
                     turn,
                 };
                 self.io

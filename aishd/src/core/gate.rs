@@ -219,6 +219,7 @@ impl Gate<'_> {
             needs: self.policy.needs(tool),
             raise_to,
             why: why.text(&tool.name),
+            elicitation: None,
             options,
             expires_at,
         }))

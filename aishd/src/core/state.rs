@@ -6,7 +6,7 @@
 use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
-use super::confirm::{Confirm, Resolution};
+use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
 use super::event::{At, Event, Origin, Record, Stop};
 use super::pinned::Pinned;
@@ -79,6 +79,9 @@ pub struct OpenConfirm {
     pub requested_at: At,
     #[serde(rename = "expires_at", default)]
     pub expires_at: Option<At>,
+    /// The call that runs and waits for it; `None`: the call has not begun.
+    #[serde(rename = "call", default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -284,6 +287,10 @@ impl State {
             seq: record.seq,
             requested_at: record.at,
             expires_at: confirm.expires_at,
+            call: match confirm.kind {
+                ConfirmKind::Elicitation => Some(confirm.call.clone()),
+                ConfirmKind::Tool => None,
+            },
         });
     }
 

@@ -179,6 +179,7 @@ fn confirm(number: u32, call: &ToolCall) -> Confirm {
         needs: Access::Write,
         raise_to: None,
         why: String::new(),
+        elicitation: None,
         options: vec![],
         expires_at: None,
     }
