@@ -18,6 +18,7 @@ mod config;
 mod confirm;
 mod doctor;
 mod exit_codes;
+mod forms;
 mod input;
 mod interleave;
 mod llama;

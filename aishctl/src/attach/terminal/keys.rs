@@ -8,7 +8,7 @@ use rustyline::{
 };
 
 use super::screen::{Screen, Suspended};
-use crate::attach::ui::{Input, Typed, Yes};
+use crate::attach::ui::{Input, Lines, Typed, Yes};
 
 #[derive(Clone, Copy, Debug)]
 enum Key {
@@ -93,6 +93,11 @@ impl ConditionalEventHandler for Bound {
 impl Bound {
     fn enter(&self, line: &str, at: usize) -> Cmd {
         match ending(line) {
+            // A form offers something for it.
+            Ending::Empty if self.screen.lines() == Lines::Field => {
+                self.screen.leave_line();
+                Cmd::AcceptLine
+            }
             Ending::Empty => Cmd::Noop,
             Ending::OpenFence => Cmd::Newline,
             Ending::Continued if at == line.len() => Cmd::Newline,
