@@ -325,7 +325,7 @@ mod tests {
 
     /// What is said of a value where a form has one field of this kind.
     #[track_caller]
-    fn check_value(kind: Value, value: Value, expected: Result<(), &str>) {
+    fn check_value(kind: &Value, value: &Value, expected: Result<(), &str>) {
         let field = json!({"name": "it", "required": true, "kind": kind});
         let field: Field = serde_json::from_value(field).unwrap();
         let content = Content(Map::from_iter([("it".to_owned(), value.clone())]));
@@ -337,44 +337,44 @@ mod tests {
     #[test]
     fn a_value_has_to_be_of_its_kind() {
         let text = json!({"type": "text", "minLength": 2, "maxLength": 3});
-        check_value(text.clone(), json!("añb"), Ok(()));
-        check_value(text.clone(), json!("a"), Err("at least 2 characters"));
-        check_value(text.clone(), json!("añbc"), Err("at most 3 characters"));
-        check_value(text, json!(12), Err("it is a text"));
+        check_value(&text, &json!("añb"), Ok(()));
+        check_value(&text, &json!("a"), Err("at least 2 characters"));
+        check_value(&text, &json!("añbc"), Err("at most 3 characters"));
+        check_value(&text, &json!(12), Err("it is a text"));
         let number = json!({"type": "number", "minimum": -1.5, "maximum": 2.0});
         for fits in [json!(-1.5), json!(2), json!(0)] {
-            check_value(number.clone(), fits, Ok(()));
+            check_value(&number, &fits, Ok(()));
         }
-        check_value(number.clone(), json!(2.01), Err("at most 2"));
-        check_value(number.clone(), json!(-2), Err("at least -1.5"));
-        check_value(number, json!("1"), Err("it is a number"));
+        check_value(&number, &json!(2.01), Err("at most 2"));
+        check_value(&number, &json!(-2), Err("at least -1.5"));
+        check_value(&number, &json!("1"), Err("it is a number"));
         let integer = json!({"type": "integer", "minimum": 1});
-        check_value(integer.clone(), json!(3.0), Ok(()));
-        check_value(integer.clone(), json!(0), Err("at least 1"));
-        check_value(integer.clone(), json!(1.5), Err("it is a whole number"));
-        check_value(integer, json!(true), Err("it is a whole number"));
+        check_value(&integer, &json!(3.0), Ok(()));
+        check_value(&integer, &json!(0), Err("at least 1"));
+        check_value(&integer, &json!(1.5), Err("it is a whole number"));
+        check_value(&integer, &json!(true), Err("it is a whole number"));
         let boolean = json!({"type": "boolean"});
-        check_value(boolean.clone(), json!(false), Ok(()));
-        check_value(boolean, json!("yes"), Err("it is true or false"));
+        check_value(&boolean, &json!(false), Ok(()));
+        check_value(&boolean, &json!("yes"), Err("it is true or false"));
         let options = json!([{"value": "r", "title": "Red"}, {"value": "g"}]);
         let choice = json!({"type": "choice", "options": options});
-        check_value(choice.clone(), json!("g"), Ok(()));
+        check_value(&choice, &json!("g"), Ok(()));
         for other in [json!("Red"), json!(1), json!(["r"])] {
             check_value(
-                choice.clone(),
-                other,
+                &choice,
+                &other,
                 Err("it is one of the values that are offered"),
             );
         }
         let choices = json!({"type": "choices", "options": options, "minItems": 1, "maxItems": 1});
-        check_value(choices.clone(), json!(["r"]), Ok(()));
-        check_value(choices.clone(), json!([]), Err("at least 1 of them"));
-        check_value(choices.clone(), json!(["r", "g"]), Err("at most 1 of them"));
-        check_value(choices.clone(), json!(["r", "r"]), Err("each of them once"));
-        check_value(choices.clone(), json!("r"), Err("it is a list"));
+        check_value(&choices, &json!(["r"]), Ok(()));
+        check_value(&choices, &json!([]), Err("at least 1 of them"));
+        check_value(&choices, &json!(["r", "g"]), Err("at most 1 of them"));
+        check_value(&choices, &json!(["r", "r"]), Err("each of them once"));
+        check_value(&choices, &json!("r"), Err("it is a list"));
         check_value(
-            choices,
-            json!(["b"]),
+            &choices,
+            &json!(["b"]),
             Err("its members are of the values that are offered"),
         );
     }

@@ -295,6 +295,10 @@ pub(crate) mod tests {
     use super::*;
     use crate::consent::tests::request;
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the script is easier to read without references"
+    )]
     pub(crate) fn asked(wanted: serde_json::Value) -> ConfirmRequested {
         let elicitation =
             json!({"server": "every", "message": "Who are\nyou?\u{1b}[2J", "wanted": wanted});

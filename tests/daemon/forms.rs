@@ -12,13 +12,12 @@ use aish_proto::confirm::{
     ConfirmState, Decision, Get, List, ListParams,
 };
 use aish_proto::conversation::{Activity, ConversationParams, StatusOf};
-use aish_proto::event::{ConfirmResolved, Status, ToolResult};
+use aish_proto::event::{ConfirmResolved, Status};
 use aish_proto::form::{Content, Wanted};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::mcp::List as ServerList;
 use aish_proto::method::Empty;
-use aish_proto::turn::{Cancel, OnConfirm, Send, StopReason, Then, TurnParams};
-use aish_testkit::client::question;
+use aish_proto::turn::StopReason;
 use aish_testkit::wait::{PATIENCE, until, until_true};
 use aish_testkit::{
     Answer as Said, Client, Daemon, Upstream, World, built, repository, surroundings,
@@ -29,15 +28,15 @@ use crate::consent::{call_id, with};
 use crate::tools::events;
 
 /// A daemon with one server, whose tools run unasked, and a model that calls them.
-struct Scene {
-    upstream: Upstream,
-    world: World,
-    daemon: Option<Daemon>,
+pub(crate) struct Scene {
+    pub(crate) upstream: Upstream,
+    pub(crate) world: World,
+    pub(crate) daemon: Option<Daemon>,
 }
 
 impl Scene {
     /// `None`, and said why: there is no Python here.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let script = repository::top().join("tests/data/mcp/forms.py");
         let python = Path::new("/usr/bin/python3");
         Self::of(python, &script, "there is no python3")
@@ -73,7 +72,7 @@ impl Scene {
         Some(scene)
     }
 
-    fn connected(&self) {
+    pub(crate) fn connected(&self) {
         let client = self.world.client();
         until_true("the server's tools", || {
             let servers = client.done::<ServerList>(Empty {}).servers;
@@ -81,7 +80,7 @@ impl Scene {
         });
     }
 
-    fn model_calls(&self, calls: &[(&str, Value)]) {
+    pub(crate) fn model_calls(&self, calls: &[(&str, Value)]) {
         let calls: Vec<(String, String)> = calls
             .iter()
             .map(|(tool, arguments)| ((*tool).to_owned(), arguments.to_string()))
@@ -100,7 +99,12 @@ impl Scene {
     }
 
     /// Asks, and the model calls a tool that asks this.
-    fn asks(&self, client: &Client, tool: &str, asks: &[Value]) -> (ConversationId, TurnId) {
+    pub(crate) fn asks(
+        &self,
+        client: &Client,
+        tool: &str,
+        asks: &[Value],
+    ) -> (ConversationId, TurnId) {
         let when = self.world.path("work/now");
         self.model_calls(&[(tool, json!({"asks": asks, "when": when}))]);
         let conversation = client.create();
@@ -108,14 +112,18 @@ impl Scene {
     }
 
     /// The word for the server to go on.
-    fn now(&self) {
+    pub(crate) fn now(&self) {
         self.world.write("work/now", "");
     }
 }
 
 /// Those that wait in a conversation, once there are so many.
 #[track_caller]
-fn pending(client: &Client, conversation: ConversationId, count: usize) -> Vec<ConfirmRecord> {
+pub(crate) fn pending(
+    client: &Client,
+    conversation: ConversationId,
+    count: usize,
+) -> Vec<ConfirmRecord> {
     let params = ListParams {
         conversation: Some(conversation),
     };
@@ -125,14 +133,18 @@ fn pending(client: &Client, conversation: ConversationId, count: usize) -> Vec<C
     })
 }
 
-fn form(properties: Value, required: Value) -> Value {
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the script is easier to read without references"
+)]
+pub(crate) fn form(properties: Value, required: Value) -> Value {
     json!({
         "message": "Who are you?",
         "requestedSchema": {"type": "object", "properties": properties, "required": required},
     })
 }
 
-fn person_form() -> Value {
+pub(crate) fn person_form() -> Value {
     form(
         json!({
             "name": {"type": "string", "title": "Your name", "minLength": 2},
@@ -143,7 +155,11 @@ fn person_form() -> Value {
     )
 }
 
-fn filled(confirm: &ConfirmRecord, content: Value) -> AnswerParams {
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the script is easier to read without references"
+)]
+pub(crate) fn filled(confirm: &ConfirmRecord, content: Value) -> AnswerParams {
     AnswerParams {
         content: Some(Content(content.as_object().unwrap().clone())),
         ..with(confirm, Decision::AllowOnce)
@@ -151,12 +167,12 @@ fn filled(confirm: &ConfirmRecord, content: Value) -> AnswerParams {
 }
 
 #[track_caller]
-fn answered(client: &Client, answer: AnswerParams) -> AnswerResult {
+pub(crate) fn answered(client: &Client, answer: AnswerParams) -> AnswerResult {
     client.done::<Answer>(answer)
 }
 
 /// What the model was told of its calls in its last request.
-fn told(scene: &Scene) -> Vec<String> {
+pub(crate) fn told(scene: &Scene) -> Vec<String> {
     let requests = scene.upstream.requests();
     let messages = requests.last().unwrap().messages();
     let results = messages.into_iter().filter(|(role, _)| role == "tool");
@@ -164,12 +180,12 @@ fn told(scene: &Scene) -> Vec<String> {
 }
 
 /// How each confirm of a conversation ended.
-fn ends(client: &Client, conversation: ConversationId) -> Vec<ConfirmState> {
+pub(crate) fn ends(client: &Client, conversation: ConversationId) -> Vec<ConfirmState> {
     let ends = events::<ConfirmResolved>(client, conversation);
     ends.into_iter().map(|it| it.state).collect()
 }
 
-fn words(client: &Client, conversation: ConversationId) -> Vec<String> {
+pub(crate) fn words(client: &Client, conversation: ConversationId) -> Vec<String> {
     let words = events::<Status>(client, conversation);
     words.into_iter().map(|it| it.text).collect()
 }
@@ -370,115 +386,6 @@ fn so_many_forms_and_no_more_are_shown() {
     scene.upstream.finish();
 }
 
-/// A form belongs to its call: it goes with it, however it ends.
-#[test]
-fn a_form_ends_with_its_call() {
-    let Some(scene) = Scene::new() else { return };
-    let client = scene.world.person("pts/5");
-    let (conversation, turn) = scene.asks(&client, "f__leave", &[person_form()]);
-    client.wait_turn(turn);
-    assert_eq!(vec!["left"], told(&scene));
-    // The server may have left before anybody was asked.
-    let left = ends(&client, conversation);
-    assert!(
-        left.iter().all(|it| *it == ConfirmState::Cancelled),
-        "{left:?}"
-    );
-    let (conversation, turn) = scene.asks(&client, "f__take_back", &[person_form()]);
-    let confirm = pending(&client, conversation, 1).remove(0);
-    scene.now();
-    client.wait_turn(turn);
-    let late = answered(&client, filled(&confirm, json!({"name": "Ann"})));
-    assert_eq!(AnswerOutcome::Cancelled, late.outcome);
-    assert_eq!(vec!["taken back"], told(&scene));
-    fs::remove_file(scene.world.path("work/now")).unwrap();
-    let (conversation, turn) = scene.asks(&client, "f__die", &[person_form()]);
-    pending(&client, conversation, 1);
-    scene.now();
-    client.wait_turn(turn);
-    assert!(told(&scene)[0].starts_with("[aish] tool transport error: MCP server f"));
-    assert_eq!(vec![ConfirmState::Cancelled], ends(&client, conversation));
-    scene.connected();
-    let (conversation, turn) = scene.asks(&client, "f__ask", &[person_form()]);
-    pending(&client, conversation, 1);
-    client.done::<Cancel>(TurnParams { turn });
-    assert_eq!(vec![ConfirmState::Cancelled], ends(&client, conversation));
-    assert_eq!(0, client.done::<List>(ListParams::default()).confirms.len());
-    let kinds: Vec<String> = {
-        let mut follow = client.attach(conversation, Since::Start);
-        follow.until_kind("replayComplete");
-        follow.recording().assert_sound();
-        let events = follow.events_so_far().iter().filter(|it| it.seq.is_some());
-        events.map(|it| it.kind.clone()).collect()
-    };
-    let tail = [
-        "confirmRequested",
-        "confirmResolved",
-        "toolResult",
-        "turnFinished",
-    ];
-    assert_eq!(tail[..], kinds[kinds.len() - 4..]);
-    scene.upstream.finish();
-}
-
-/// AUT-7, R6: what is done where nobody can fill it in; a rule allows calls and fills in no form.
-#[test]
-fn nobody_there_is_no_answer() {
-    let Some(scene) = Scene::new() else { return };
-    let client = scene.world.client();
-    for (then, timeout_ms, action, said, end) in [
-        (
-            Then::Deny,
-            None,
-            "decline",
-            Some("declined, for --confirm=deny"),
-            None,
-        ),
-        (
-            Then::AskAttended,
-            None,
-            "decline",
-            Some("declined, nobody is attached who could answer"),
-            None,
-        ),
-        (
-            Then::Ask,
-            Some(300),
-            "cancel",
-            None,
-            Some(ConfirmState::Expired),
-        ),
-    ] {
-        scene.model_calls(&[("f__ask", json!({"asks": [person_form()]}))]);
-        let conversation = client.create();
-        let on_confirm = OnConfirm {
-            then,
-            allow: vec!["f__ask".to_owned()],
-            timeout_ms,
-        };
-        let sent = client.done::<Send>(aish_proto::turn::SendParams {
-            on_confirm: Some(on_confirm),
-            ..question(conversation, "do it")
-        });
-        client.wait_turn(sent.turn);
-        assert_eq!(
-            vec![json!([{"action": action}]).to_string().replace(':', ": ")],
-            told(&scene)
-        );
-        assert_eq!(
-            end.into_iter().collect::<Vec<_>>(),
-            ends(&client, conversation)
-        );
-        let words = words(&client, conversation);
-        assert_eq!(
-            said.is_some(),
-            words.iter().any(|it| it.ends_with(said.unwrap_or("?"))),
-            "{words:?}"
-        );
-    }
-    scene.upstream.finish();
-}
-
 /// What cannot be shown is refused with a reason, and its author is told it.
 #[test]
 fn a_form_that_cannot_be_shown_is_refused() {
@@ -574,51 +481,6 @@ fn of_two_answers_one_reaches_the_server() {
     }
     assert_eq!(races, ends(&people[0], conversation).len());
     scene.upstream.finish();
-}
-
-/// G6, G7: the server's question dies with the daemon. The form is closed, and the call's reply says why; nothing runs
-/// again, and the conversation goes on.
-#[track_caller]
-fn check_end(end: impl Fn(Daemon), says: &str) {
-    let Some(mut scene) = Scene::new() else {
-        return;
-    };
-    let client = scene.world.person("pts/5");
-    let (conversation, turn) = scene.asks(&client, "f__ask", &[person_form()]);
-    let confirm = pending(&client, conversation, 1).remove(0);
-    drop(client);
-    end(scene.daemon.take().unwrap());
-    scene.daemon = Some(scene.world.daemon().spawn());
-    let client = scene.world.person("pts/5");
-    assert_eq!(0, client.done::<List>(ListParams::default()).confirms.len());
-    let record = client.done::<Get>(ConfirmParams {
-        confirm: confirm.request.confirm,
-    });
-    assert_eq!(ConfirmState::Cancelled, record.state);
-    assert_eq!(confirm.request, record.request);
-    let late = answered(&client, filled(&confirm, json!({"name": "Ann"})));
-    assert_eq!(AnswerOutcome::Cancelled, late.outcome);
-    let stop = client.wait_turn(turn).stop_reason;
-    assert_eq!(Some(StopReason::Interrupted), stop);
-    let replies = events::<ToolResult>(&client, conversation);
-    assert_eq!(1, replies.len());
-    assert!(replies[0].content.contains(says), "{}", replies[0].content);
-    scene.upstream.answer(Said::text("after the crash"));
-    let after = client.wait_turn(client.ask(conversation, "and after?"));
-    assert_eq!("after the crash", after.text);
-    scene.upstream.finish();
-}
-
-#[test]
-fn a_form_is_closed_when_the_daemon_is_killed_or_stopped() {
-    check_end(
-        Daemon::kill9,
-        "waited for a person's answer; the effect of this call is unknown",
-    );
-    check_end(
-        |daemon| assert_eq!(0, daemon.terminate()),
-        "the effect of this call is unknown",
-    );
 }
 
 /// The form of a server that others wrote, with every kind of field that there is.

@@ -18,6 +18,7 @@ mod disk;
 mod fanout;
 mod first_question;
 mod forms;
+mod forms_end;
 mod logs;
 mod mcp;
 mod notify;

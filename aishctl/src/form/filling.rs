@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn sent(content: Value) -> Filled {
-        Filled::Sent(Content(content.as_object().unwrap().clone()))
+        Filled::Sent(serde_json::from_value(content).unwrap())
     }
 
     #[test]

@@ -155,12 +155,10 @@ impl Conversation {
             return Ok(AnswerOutcome::ArgumentsChanged);
         }
         if !confirm.options.contains(&answering.decision) {
-            let why = "this confirm does not take that answer";
-            return Err(RequestError::BadAnswer(why.to_owned()));
+            return Err(bad("this confirm does not take that answer"));
         }
         if answering.content.is_some() {
-            let why = "only a form has content";
-            return Err(RequestError::BadAnswer(why.to_owned()));
+            return Err(bad("only a form has content"));
         }
         let mut call = self.call_of(&confirm);
         if answering.decision.allows() && self.is_changed(&confirm, &call) {
@@ -176,12 +174,10 @@ impl Conversation {
                 Some(text)
             }
             (Decision::Edit, None) => {
-                let why = "an edit comes with the arguments that are to run";
-                return Err(RequestError::BadAnswer(why.to_owned()));
+                return Err(bad("an edit comes with the arguments that are to run"));
             }
             (_, Some(_)) => {
-                let why = "only an edit has arguments";
-                return Err(RequestError::BadAnswer(why.to_owned()));
+                return Err(bad("only an edit has arguments"));
             }
             (_, None) => None,
         };
@@ -377,4 +373,8 @@ impl Conversation {
             self.plan_expiry();
         }
     }
+}
+
+fn bad(why: &str) -> RequestError {
+    RequestError::BadAnswer(why.to_owned())
 }

@@ -304,10 +304,10 @@ impl Conversation {
         let mut all = Vec::with_capacity(events.len() + 1);
         for event in events {
             for open in &self.forms.open {
-                let is_over = match &event {
-                    Event::ToolResult { call, .. } => open.confirm.call == *call,
-                    other => matches!(other, Event::TurnFinished { .. }),
-                };
+                let mut is_over = matches!(event, Event::TurnFinished { .. });
+                if let Event::ToolResult { call, .. } = &event {
+                    is_over = open.confirm.call == *call;
+                }
                 if is_over {
                     let waited_ms = self.waited_ms(open.confirm.id, clock::now());
                     let end = Resolution::unanswered(open.confirm.id, Fate::Cancelled, waited_ms);

@@ -272,6 +272,10 @@ mod tests {
     }
 
     #[track_caller]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the script is easier to read without references"
+    )]
     fn check(properties: Value, required: Value, expected: &str) {
         let params = json!({
             "message": "m",
