@@ -93,11 +93,13 @@ pub fn question(request: &ConfirmRequested, asked: &Elicitation, extent: Extent)
         Extent::Whole => call.clone(),
     };
     let cut = if shown.len() < call.len() { "…" } else { "" };
-    text.push_str(&format!(
-        "  while {} {shown}{cut} runs in {}\n",
-        safe::visible(&request.tool),
-        safe::visible(&request.server)
-    ));
+    // Which server asks is its alias, as the person called it; where it runs is for who wants to know all.
+    let place = match extent {
+        Extent::Short => String::new(),
+        Extent::Whole => format!(" in {}", safe::visible(&request.server)),
+    };
+    let tool = safe::visible(&request.tool);
+    text.push_str(&format!("  while {tool} {shown}{cut} runs{place}\n"));
     match &asked.wanted {
         Wanted::Form { fields } if extent == Extent::Whole => {
             for field in fields {
@@ -149,7 +151,8 @@ fn described(field: &Field) -> String {
         kind(&field.kind)
     );
     if let Some(default) = &field.default {
-        text.push_str(&format!(", usually {}", typed::shown(default)));
+        let default = typed::shown(&field.kind, default);
+        text.push_str(&format!(", usually {default}"));
     }
     text.push('\n');
     for more in field.title.iter().chain(&field.description) {
@@ -338,7 +341,7 @@ pub(crate) mod tests {
                 "      Your name\n",
                 "  age: a whole number, 18 to 120, usually 42\n",
                 "  agree: yes or no\n",
-                "  colour: one of these, usually r\n",
+                "  colour: one of these, usually r (Red\\u{202e})\n",
                 "      r (Red\\u{202e})\n",
                 "      g\n",
                 "  pets: some of these, at most 2\n",

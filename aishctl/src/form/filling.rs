@@ -68,7 +68,7 @@ impl Filling {
             text.push_str(&format!("      {number} {}\n", offered(option)));
         }
         let enter = match (self.offered(field), field.required) {
-            (Some(value), _) => format!("Enter: {}", typed::shown(value)),
+            (Some(value), _) => format!("Enter: {}", typed::shown(&field.kind, value)),
             (None, true) => "required".to_owned(),
             (None, false) => "Enter leaves it out".to_owned(),
         };
@@ -86,7 +86,8 @@ impl Filling {
         let mut text = format!("  this goes to {}:\n", safe::visible(&self.server));
         for field in &self.fields {
             let value = self.content.get(&field.name);
-            let value = value.map_or("(left out)".to_owned(), typed::shown);
+            let shown = |it| typed::shown(&field.kind, it);
+            let value = value.map_or("(left out)".to_owned(), shown);
             text.push_str(&format!("    {}: {value}\n", title(field)));
         }
         text.push_str(

@@ -3,6 +3,7 @@
 use aish_proto::form::{Choice, Kind};
 use serde_json::{Number, Value};
 
+use super::{offered, options};
 use crate::safe;
 
 /// What somebody typed, as the form wants it; or why it does not fit.
@@ -61,15 +62,18 @@ fn number(typed: &str) -> Option<Value> {
     number.map(Value::Number)
 }
 
-/// A value for a screen.
+/// A value for a screen; of what was offered, with what it is called.
 #[must_use]
-pub fn shown(value: &Value) -> String {
+pub fn shown(kind: &Kind, value: &Value) -> String {
     match value {
-        Value::String(text) => safe::visible(text),
+        Value::String(text) => match options(kind).iter().find(|it| it.value == *text) {
+            Some(option) => offered(option),
+            None => safe::visible(text),
+        },
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::Array(values) => {
-            let values: Vec<String> = values.iter().map(shown).collect();
+            let values: Vec<String> = values.iter().map(|it| shown(kind, it)).collect();
             values.join(", ")
         }
         Value::Null | Value::Number(_) | Value::Object(_) => safe::visible(&value.to_string()),

@@ -238,10 +238,11 @@ impl Peer {
             _none => Map::new(),
         };
         if self.era == Era::Stateless {
-            // Each request says what can be asked on its way (MCP-15).
+            // Each request says what can be asked on its way (MCP-15). Lists say it too: a server may leave out of them
+            // what could not be called.
             let forms = match question.kind {
                 Kind::Call(call) => call.ears.forms.is_some(),
-                Kind::Upkeep | Kind::Listen(_) => false,
+                Kind::Upkeep | Kind::Listen(_) => true,
             };
             let abilities = Abilities {
                 elicitation: self.abilities.elicitation && forms,
