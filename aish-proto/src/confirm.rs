@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{ConfirmRequested, ConfirmResolved};
+use crate::form::Content;
 use crate::id::{ClientId, ConfirmId, ConversationId, SubscriptionId, TurnId};
 use crate::method::{Empty, methods};
 
@@ -25,13 +26,15 @@ methods! {
 pub enum ConfirmKind {
     /// A call of a tool.
     Tool,
+    /// A server wants to know something while a call runs; see `elicitation`.
+    Elicitation,
 }
 
 /// What a person may answer (AUT-5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Decision {
-    /// This call.
+    /// This call. Of an elicitation: the form is filled in with `content`, the page is looked at.
     AllowOnce,
     /// This definition of this tool, in this conversation, with the level that `raiseTo` shows.
     AllowConversation,
@@ -42,7 +45,7 @@ pub enum Decision {
     Deny,
     /// This call with other arguments; the model is told.
     Edit,
-    /// Denies, and ends the turn.
+    /// Denies, and ends the turn. Of an elicitation: it is dismissed, and the turn ends.
     Abort,
 }
 
@@ -55,7 +58,7 @@ pub enum ConfirmState {
     Denied,
     /// Nobody answered in time.
     Expired,
-    /// Its turn was cancelled, or the tool was not what was asked about any more.
+    /// Its turn was cancelled, the tool was not what was asked about any more, or nobody waits for the answer now.
     Cancelled,
 }
 
@@ -112,6 +115,10 @@ pub struct AnswerParams {
     /// For `deny`: the model is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// For `allowOnce` of a form: a value for each field that is filled in. What does not fit is refused, and the form
+    /// stays open. It goes to the server and is kept nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Content>,
 }
 
 /// What became of an answer.

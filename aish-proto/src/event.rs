@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::confirm::{Answerer, ConfirmKind, ConfirmRecord, ConfirmState, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
+use crate::form::Elicitation;
 use crate::id::{
     ClientId, ConfirmId, ConversationId, Epoch, ResultId, Seq, SubscriptionId, TurnId,
 };
@@ -152,7 +153,8 @@ events! {
         cwd: String,
         /// Where it runs.
         server: String,
-        /// SHA-256 over the tool's definition, its server, the arguments and the directory.
+        /// SHA-256 over the tool's definition, its server, the arguments and the directory; for an elicitation over the
+        /// server, the call and what is asked.
         digest: String,
         /// The tool as its server defines it.
         definition: Value,
@@ -164,6 +166,9 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raise_to: Option<u8>,
         why: String,
+        /// What a server asks, for an elicitation; `tool` and `arguments` are those of the call that runs meanwhile.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        elicitation: Option<Box<Elicitation>>,
         options: Vec<Decision>,
         /// Silence is a no from then on. Null: while nobody is attached, a day of it is.
         expires_at: Option<String>,

@@ -10,6 +10,7 @@ pub mod daemon;
 pub mod doctor;
 pub mod error;
 pub mod event;
+pub mod form;
 pub mod id;
 pub mod limits;
 pub mod log;

@@ -1,5 +1,6 @@
 //! `confirm`: what waits for a person, and answering it from anywhere (spec 80, 3.4).
 
+mod filled;
 pub mod watch;
 
 use std::io::{self, BufRead as _, Write as _};
@@ -17,6 +18,7 @@ use crate::consent::{self, Extent};
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::form::Given;
 use crate::{editor, prompt, resolve, safe, table};
 
 /// What was typed before a question stood there is no answer to it.
@@ -47,6 +49,8 @@ pub enum Confirm {
         /// The beginning of the digest, as `confirm show` prints it; needed where nobody can be asked
         #[arg(long, value_name = "PREFIX")]
         digest: Option<String>,
+        #[command(flatten)]
+        given: Given,
     },
     /// Deny it; the rest is the reason
     #[command(alias = "no")]
@@ -85,9 +89,17 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
             provider,
             raise,
             digest,
+            given,
         }) => {
             let record = find(desk, id).await?;
             let decision = allowing(*always, *provider, *raise);
+            if record.request.elicitation.is_some() {
+                let given = filled::read(given)?;
+                return filled::allow(desk, &record, decision, digest.as_deref(), &given).await;
+            }
+            if !given.is_empty() {
+                return Err(Failure::new(Exit::USAGE, "that is no form to be filled in"));
+            }
             check_seen(desk, &record, digest.as_deref()).await?;
             answer(desk, &record, decision, None, None).await
         }
@@ -147,12 +159,20 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
             .await;
         let title = status.map_or_else(|_| id.to_string(), |it| it.title);
         let request = &record.request;
-        let arguments: String = safe::visible(&request.arguments).chars().take(60).collect();
+        let begin = |text: &str| -> String { safe::visible(text).chars().take(60).collect() };
+        let (what, more) = match &request.elicitation {
+            Some(asked) => (&request.title, begin(&asked.message)),
+            None => {
+                let bytes = request.arguments.len();
+                let arguments = begin(&request.arguments);
+                (&request.tool, format!("{arguments} ({bytes} bytes)"))
+            }
+        };
         rows.push(vec![
             format!("c{}", request.number),
             safe::visible(&title),
-            safe::visible(&request.tool),
-            format!("{arguments} ({} bytes)", request.arguments.len()),
+            safe::visible(what),
+            more,
             record.requested_at.clone(),
             request.confirm.to_string(),
         ]);
@@ -161,10 +181,7 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
         if rows.is_empty() {
             return "nothing waits\n".to_owned();
         }
-        table::columns(
-            &["", "conversation", "tool", "arguments", "since", "id"],
-            &rows,
-        )
+        table::columns(&["", "conversation", "what", "with", "since", "id"], &rows)
     })
 }
 
@@ -280,17 +297,21 @@ async fn answer(
     reason: Option<String>,
 ) -> Result<Printed, Failure> {
     let request = &record.request;
-    let result = desk
-        .caller
-        .call::<Answer>(AnswerParams {
-            confirm: request.confirm,
-            decision,
-            digest: request.digest.clone(),
-            arguments,
-            reason,
-        })
-        .await?;
-    let (text, exit) = told(request.number, decision, &result);
+    let params = AnswerParams {
+        confirm: request.confirm,
+        decision,
+        digest: request.digest.clone(),
+        arguments,
+        reason,
+        content: None,
+    };
+    send(desk, request.number, params).await
+}
+
+async fn send(desk: &Desk, number: u32, params: AnswerParams) -> Result<Printed, Failure> {
+    let decision = params.decision;
+    let result = desk.caller.call::<Answer>(params).await?;
+    let (text, exit) = told(number, decision, &result);
     let mut printed = desk.print(&result, || format!("{text}\n"))?;
     printed.exit = exit;
     Ok(printed)

@@ -4,7 +4,7 @@
 use aish_proto::confirm::{Answerer, ConfirmRecord, ConfirmState, Decision};
 use aish_proto::event::{ConfirmRequested, ConfirmResolved};
 
-use crate::safe;
+use crate::{form, safe};
 
 /// Longer arguments are shown in part; all of them have to be seen before a yes counts.
 const SHOWN_CHARS: usize = 2000;
@@ -35,6 +35,9 @@ pub enum Word {
 /// The question as it stands on a screen. Every character that could hide or reorder stands as an escape.
 #[must_use]
 pub fn question(request: &ConfirmRequested, extent: Extent) -> String {
+    if let Some(asked) = &request.elicitation {
+        return form::question(request, asked, extent);
+    }
     let mut text = format!("? c{}  {}\n", request.number, safe::visible(&request.tool));
     let shown = safe::visible(&request.arguments);
     let bytes = request.arguments.len();
@@ -75,7 +78,8 @@ pub fn question(request: &ConfirmRequested, extent: Extent) -> String {
 /// Whether [`Extent::Short`] leaves something out.
 #[must_use]
 pub fn is_long(request: &ConfirmRequested) -> bool {
-    safe::visible(&request.arguments).chars().count() > SHOWN_CHARS
+    // Of a form only the call is cut, and that runs already.
+    request.elicitation.is_none() && safe::visible(&request.arguments).chars().count() > SHOWN_CHARS
 }
 
 /// The colour of the question where there are colours: red for what may not be undone.
@@ -91,6 +95,9 @@ pub fn colour(request: &ConfirmRequested) -> &'static str {
 /// The line that says what can be answered.
 #[must_use]
 pub fn choices(request: &ConfirmRequested) -> String {
+    if let Some(asked) = &request.elicitation {
+        return form::choices(asked).to_owned();
+    }
     let yes = if is_destructive(request) {
         "yes"
     } else {
@@ -122,6 +129,9 @@ pub fn choices_of_edited(request: &ConfirmRequested) -> String {
 /// What all of them mean.
 #[must_use]
 pub fn help(request: &ConfirmRequested) -> String {
+    if let Some(asked) = &request.elicitation {
+        return form::help(asked);
+    }
     let provider = safe::visible(provider(&request.tool));
     let mut text = format!(
         "  y, yes      this call\n  n, no       it does not run; what follows is told to the model as the reason\n  a, always   this tool as it is now, in this conversation\n  A           all tools of {provider} as they are now, in this conversation\n"
@@ -144,7 +154,12 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
     let typed = typed.trim();
     let (first, rest) = typed.split_once(' ').unwrap_or((typed, ""));
     let reason = Some(rest.trim()).filter(|it| !it.is_empty());
+    // Nothing is said about later calls by filling in a form, and there is nothing to edit.
+    let is_form = request.elicitation.is_some();
     match (first, reason) {
+        ("a" | "always" | "A" | "r" | "raise" | "e" | "edit", _) if is_form => {
+            Word::Unclear(typed.to_owned())
+        }
         ("" | "n" | "no", _) => Word::Decide(Decision::Deny, reason.map(str::to_owned)),
         ("yes", None) => Word::Decide(Decision::AllowOnce, None),
         ("y", None) if !is_destructive(request) => Word::Decide(Decision::AllowOnce, None),
@@ -217,13 +232,20 @@ pub fn whole(record: &ConfirmRecord) -> String {
             .as_deref()
             .map_or(String::new(), |it| format!(", expires {it}"));
         text.push_str(&format!("  waits since {}{expires}\n", record.requested_at));
-        let digest: String = request.digest.chars().take(12).collect();
-        text.push_str(&format!(
-            "  aishctl confirm allow {} --digest {digest}\n  aishctl confirm deny {}\n",
-            request.confirm, request.confirm
-        ));
+        text.push_str(&commands(request));
     }
     text
+}
+
+/// How it is answered by commands.
+#[must_use]
+pub fn commands(request: &ConfirmRequested) -> String {
+    let digest: String = request.digest.chars().take(12).collect();
+    if request.elicitation.is_some() {
+        return form::commands(request, &digest);
+    }
+    let id = request.confirm;
+    format!("  aishctl confirm allow {id} --digest {digest}\n  aishctl confirm deny {id}\n")
 }
 
 /// Whether what is asked may not be undone: then a single letter is no yes.
@@ -293,6 +315,7 @@ pub(crate) mod tests {
             level_required: level,
             raise_to: (level > 1).then_some(level),
             why: "every call is asked about".to_owned(),
+            elicitation: None,
             options: vec![],
             expires_at: None,
         }

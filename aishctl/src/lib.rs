@@ -19,6 +19,7 @@ pub mod exit;
 pub mod extract;
 pub mod failure;
 pub mod follow;
+pub mod form;
 pub mod hello;
 pub mod input;
 pub mod log;

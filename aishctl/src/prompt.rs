@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use aish_proto::confirm::{AnswerParams, Decision};
@@ -18,6 +18,8 @@ use crate::consent::{self, Extent, Word};
 use crate::editor::{Draft, Place};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::form::filling::{Filled, Filling};
+use crate::form::{self, Given};
 
 /// As much as a terminal takes in one line.
 const LINE_BYTES: usize = 4096;
@@ -41,11 +43,13 @@ pub struct Question {
     sure: Option<Decision>,
     /// Other arguments, which are shown and asked about instead of those of the request.
     edited: Option<String>,
+    /// A form that somebody fills in.
+    filling: Option<Filling>,
 }
 
 #[derive(Debug)]
 struct Reader {
-    wanted: Arc<AtomicBool>,
+    wanted: Arc<AtomicU8>,
     lines: mpsc::Receiver<String>,
 }
 
@@ -77,7 +81,7 @@ impl Prompter {
         if own {
             self.open = None;
             if let Some(reader) = &self.reader {
-                reader.wanted.store(false, Ordering::SeqCst);
+                reader.wanted.store(NOT, Ordering::SeqCst);
             }
         }
         own
@@ -131,9 +135,12 @@ impl Prompter {
         let Some(open) = &mut self.open else {
             return Reaction::Say(String::new());
         };
-        let reaction = open.take(open.word(line));
-        if let (Reaction::Say(_), Some(reader)) = (&reaction, &self.reader) {
-            reader.want();
+        let reaction = open.line(line);
+        match (&reaction, &self.reader) {
+            // Whoever fills in a form may be faster than its questions.
+            (Reaction::Say(_), Some(reader)) if open.is_filled_in() => reader.want_more(),
+            (Reaction::Say(_), Some(reader)) => reader.want(),
+            (Reaction::Answer(_) | Reaction::Edit(_), _) | (Reaction::Say(_), None) => {}
         }
         reaction
     }
@@ -147,6 +154,45 @@ impl Question {
             seen: false,
             sure: None,
             edited: None,
+            filling: None,
+        }
+    }
+
+    /// Whether every line is for a field of its form.
+    #[must_use]
+    pub fn is_filled_in(&self) -> bool {
+        self.filling.is_some()
+    }
+
+    /// The answer of somebody who said all of it in one command.
+    pub fn given(&self, given: &Given) -> Result<AnswerParams, Failure> {
+        let content = given.content(form::fields(&self.request))?;
+        let answer = self.answer(Decision::AllowOnce, None);
+        let content = Some(content);
+        Ok(AnswerParams { content, ..answer })
+    }
+
+    /// What a line at it leads to.
+    pub fn line(&mut self, line: &str) -> Reaction {
+        let Some(filling) = &mut self.filling else {
+            let word = self.word(line);
+            return self.take(word);
+        };
+        match filling.line(line) {
+            Filled::Say(text) => Reaction::Say(text),
+            Filled::Sent(content) => {
+                let answer = self.answer(Decision::AllowOnce, None);
+                let content = Some(content);
+                Reaction::Answer(Box::new(AnswerParams { content, ..answer }))
+            }
+            Filled::Denied(reason) => {
+                Reaction::Answer(Box::new(self.answer(Decision::Deny, reason)))
+            }
+            Filled::Aborted => Reaction::Answer(Box::new(self.answer(Decision::Abort, None))),
+            Filled::Left => {
+                self.filling = None;
+                Reaction::Say(self.show())
+            }
         }
     }
 
@@ -200,6 +246,19 @@ impl Question {
     pub fn take(&mut self, word: Word) -> Reaction {
         let again = self.choices();
         match word {
+            Word::Decide(Decision::AllowOnce, _) if self.wants_filling() => {
+                let server = self.request.elicitation.as_ref();
+                let server = server.map_or("", |it| &it.server);
+                let filling = Filling::new(server, form::fields(&self.request));
+                let text = filling.begin();
+                self.filling = Some(filling);
+                Reaction::Say(text)
+            }
+            // A key, for a line would be for a field.
+            Word::Decide(Decision::AllowOnce, _) if self.is_filled_in() => {
+                let prompt = self.filling.as_ref().map(Filling::prompt);
+                Reaction::Say(prompt.unwrap_or_default())
+            }
             Word::View => {
                 self.seen = true;
                 Reaction::Say(format!(
@@ -236,6 +295,10 @@ impl Question {
 }
 
 impl Question {
+    fn wants_filling(&self) -> bool {
+        self.filling.is_none() && !form::fields(&self.request).is_empty()
+    }
+
     fn answer(&self, decision: Decision, reason: Option<String>) -> AnswerParams {
         let edited = self.edited.clone();
         let (decision, arguments) = match (decision, edited) {
@@ -248,6 +311,7 @@ impl Question {
             digest: self.request.digest.clone(),
             arguments,
             reason,
+            content: None,
         }
     }
 }
@@ -276,7 +340,7 @@ pub async fn edit(
 
 impl Reader {
     fn start() -> Self {
-        let wanted = Arc::new(AtomicBool::new(false));
+        let wanted = Arc::new(AtomicU8::new(NOT));
         let (sender, lines) = mpsc::channel(1);
         let flag = wanted.clone();
         std::thread::spawn(move || read_lines(&flag, &sender));
@@ -284,24 +348,41 @@ impl Reader {
     }
 
     fn want(&self) {
-        self.wanted.store(true, Ordering::SeqCst);
+        self.wanted.store(TYPED_FROM_NOW, Ordering::SeqCst);
+    }
+
+    fn want_more(&self) {
+        self.wanted.store(TYPED_ALREADY, Ordering::SeqCst);
     }
 }
 
-fn read_lines(wanted: &AtomicBool, lines: &mpsc::Sender<String>) {
+/// Whether a line is wanted, and which.
+const NOT: u8 = 0;
+/// What was typed before is no answer.
+const TYPED_FROM_NOW: u8 = 1;
+const TYPED_ALREADY: u8 = 2;
+
+fn read_lines(wanted: &AtomicU8, lines: &mpsc::Sender<String>) {
     while !lines.is_closed() {
-        if !wanted.load(Ordering::SeqCst) {
-            std::thread::sleep(LOOK);
-            continue;
+        match wanted.load(Ordering::SeqCst) {
+            TYPED_FROM_NOW => {
+                std::thread::sleep(TYPE_AHEAD);
+                forget_typed();
+            }
+            TYPED_ALREADY => {}
+            _not => {
+                std::thread::sleep(LOOK);
+                continue;
+            }
         }
-        std::thread::sleep(TYPE_AHEAD);
-        forget_typed();
-        while wanted.load(Ordering::SeqCst) && !lines.is_closed() {
+        while wanted.load(Ordering::SeqCst) != NOT && !lines.is_closed() {
             match is_readable() {
                 Ok(true) => {
                     let Some(line) = read_line() else { return };
                     // Taken back meanwhile: the line was no answer to anything.
-                    if wanted.swap(false, Ordering::SeqCst) && lines.blocking_send(line).is_err() {
+                    if wanted.swap(NOT, Ordering::SeqCst) != NOT
+                        && lines.blocking_send(line).is_err()
+                    {
                         return;
                     }
                 }

@@ -19,6 +19,7 @@ mod config;
 mod confirm;
 mod doctor;
 mod exit_codes;
+mod forms;
 mod input;
 mod interleave;
 mod llama;

@@ -20,7 +20,7 @@ use aishd::child::Children;
 use aishd::core::mcp::server::{ServerStatus, State};
 use aishd::core::mcp::settings::{Auth, Endpoint, Http, Mcp, Server};
 use aishd::core::tool_name::{Alias, ToolName};
-use aishd::mcp::hub::{Hub, Parts};
+use aishd::mcp::hub::{Ears, Hub, Parts};
 use aishd::mcp::{Elicitation, Elicited};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -42,10 +42,10 @@ async fn main() -> ExitCode {
         roots: Box::new(Vec::new),
         learn: Box::new(|_secret| {}),
         redact: Box::new(str::to_owned),
-        elicitations: Some(sender),
+        elicitation: true,
     });
     let worked = tokio::select! {
-        worked = tokio::time::timeout(PATIENCE, work(&hub, url, &context)) => worked,
+        worked = tokio::time::timeout(PATIENCE, work(&hub, url, &context, sender)) => worked,
         () = accept(forms) => return ExitCode::FAILURE,
     };
     hub.stop().await;
@@ -56,7 +56,7 @@ async fn main() -> ExitCode {
 }
 
 /// Whether everything could be done.
-async fn work(hub: &Hub, url: String, context: &str) -> bool {
+async fn work(hub: &Hub, url: String, context: &str, forms: mpsc::Sender<Elicitation>) -> bool {
     let alias: Alias = "suite".parse().unwrap();
     let endpoint = Endpoint::Http(Http {
         url,
@@ -85,7 +85,11 @@ async fn work(hub: &Hub, url: String, context: &str) -> bool {
     for (tool, arguments) in calls(&status, context) {
         let name = ToolName::new(alias.clone(), &tool).unwrap();
         let never = CancellationToken::new();
-        match hub.call(&name, arguments, None, &never).await {
+        let ears = Ears {
+            notes: None,
+            forms: Some(forms.clone()),
+        };
+        match hub.call(&name, arguments, ears, &never).await {
             Ok(outcome) => eprintln!("{name}: {}", outcome.text),
             Err(error) => {
                 eprintln!("{name}: {error}");

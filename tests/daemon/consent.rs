@@ -90,6 +90,7 @@ pub(crate) fn with(confirm: &ConfirmRecord, decision: Decision) -> AnswerParams 
         digest: confirm.request.digest.clone(),
         arguments: None,
         reason: None,
+        content: None,
     }
 }
 

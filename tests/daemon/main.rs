@@ -19,6 +19,8 @@ mod crash;
 mod disk;
 mod fanout;
 mod first_question;
+mod forms;
+mod forms_end;
 mod lists;
 mod lists_crash;
 mod logs;

@@ -11,7 +11,7 @@ use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
 use super::attention::Waiting;
-use super::ui::{Ui, Yes};
+use super::ui::{Lines, Ui, Yes};
 use super::{Done, Open};
 use crate::args::Command;
 use crate::confirm::{self, Confirm};
@@ -21,6 +21,7 @@ use crate::editor::{self, Draft};
 use crate::failure::Failure;
 use crate::prompt::{Question, Reaction};
 use crate::rows::Row;
+use crate::{form, safe};
 
 /// Under a question that keys answer.
 const KEYS: &str = "\n  Alt-y or Alt-n any time";
@@ -34,6 +35,10 @@ pub(super) struct Asked {
     shown: Option<ConfirmId>,
     /// How long those have that have an end.
     patience: BTreeMap<ConfirmId, Duration>,
+    /// A form was settled by somebody else while it was filled in here: the line that is being typed is for nobody.
+    settled_elsewhere: bool,
+    /// The form that was answered here.
+    sent: Option<ConfirmId>,
 }
 
 impl Asked {
@@ -52,6 +57,9 @@ impl Asked {
                 self.open.push_back(Question::new(request));
             }
         } else if let Some(resolved) = event.read::<ConfirmResolved>() {
+            let filled_in = |it: &&mut Question| it.is_filled_in();
+            let own = self.find(resolved.confirm).filter(filled_in).is_some();
+            self.settled_elsewhere |= own && self.sent != Some(resolved.confirm);
             self.open
                 .retain(|it| it.request.confirm != resolved.confirm);
             self.patience.remove(&resolved.confirm);
@@ -79,6 +87,22 @@ impl Asked {
         open.find(|it| format!("c{}", it.request.number) == name)
     }
 
+    /// The form that is being filled in.
+    fn filled_in(&mut self) -> Option<&mut Question> {
+        let mut open = self.open.iter_mut();
+        let sent = self.sent;
+        open.find(|it| it.is_filled_in() && Some(it.request.confirm) != sent)
+    }
+
+    /// What the next line is for.
+    fn lines(&mut self) -> Lines {
+        if self.settled_elsewhere || self.filled_in().is_some() {
+            Lines::Field
+        } else {
+            Lines::Free
+        }
+    }
+
     /// Whether the one that stands is not the one that should.
     fn is_due(&self) -> bool {
         self.shown != self.open.front().map(|it| it.request.confirm)
@@ -88,6 +112,7 @@ impl Asked {
 impl<U: Ui> Open<U> {
     /// Puts the oldest question on the screen, if another one stands there, or none.
     pub(super) async fn ask(&mut self) -> Result<(), Failure> {
+        self.display.ui.lines(self.asked.lines());
         if !self.connection.is_settled() || !self.asked.is_due() {
             return Ok(());
         }
@@ -131,6 +156,20 @@ impl<U: Ui> Open<U> {
         line: &str,
         question: Option<ConfirmId>,
     ) -> Result<bool, Failure> {
+        // A command is one, whatever is filled in.
+        if !line.starts_with(':') {
+            if std::mem::take(&mut self.asked.settled_elsewhere) {
+                self.display.ui.lines(self.asked.lines());
+                let text = "the form was answered elsewhere; what you typed for it went nowhere";
+                self.display.tell(text).await?;
+                return Ok(true);
+            }
+            if let Some(form) = self.asked.filled_in() {
+                let (confirm, reaction) = (form.request.confirm, form.line(line));
+                self.react(confirm, reaction).await?;
+                return Ok(true);
+            }
+        }
         let Some(question) = question else {
             return Ok(false);
         };
@@ -182,6 +221,7 @@ impl<U: Ui> Open<U> {
                     provider,
                     raise,
                     digest: None,
+                    given,
                 }),
         } = command
         else {
@@ -194,20 +234,36 @@ impl<U: Ui> Open<U> {
         let Some(question) = self.asked.called(id) else {
             return Ok(false);
         };
-        let (confirm, reaction) = (
-            question.request.confirm,
-            question.take(Word::Decide(decision, None)),
-        );
+        let reaction = if given.is_empty() {
+            question.take(Word::Decide(decision, None))
+        } else {
+            match question.given(given) {
+                Ok(answer) => Reaction::Answer(Box::new(answer)),
+                Err(failure) => {
+                    self.display.refuse(&failure).await?;
+                    return Ok(true);
+                }
+            }
+        };
+        let confirm = self.asked.called(id).map(|it| it.request.confirm);
+        let Some(confirm) = confirm else {
+            return Ok(false);
+        };
         self.react(confirm, reaction).await?;
         Ok(true)
     }
 
     async fn react(&mut self, confirm: ConfirmId, reaction: Reaction) -> Result<(), Failure> {
         let params = match reaction {
-            Reaction::Say(text) => return self.say(&text).await,
+            Reaction::Say(text) => {
+                self.display.ui.lines(self.asked.lines());
+                return self.say(&text).await;
+            }
             Reaction::Edit(arguments) => return self.edit(confirm, &arguments).await,
             Reaction::Answer(params) => *params,
         };
+        self.asked.sent = Some(confirm);
+        self.display.ui.lines(self.asked.lines());
         let number = self.asked.find(confirm).map(|it| it.request.number);
         let (number, decision) = (number.unwrap_or_default(), params.decision);
         let caller = self.connection.caller();
@@ -276,7 +332,7 @@ impl<U: Ui> Open<U> {
                 continue;
             };
             let request = &question.request;
-            let text = format!("c{} {} in {}", request.number, request.tool, self.title);
+            let text = format!("c{} {} in {}", request.number, request.title, self.title);
             self.display.ui.ring(&text, notify.method);
         }
     }
@@ -300,7 +356,12 @@ impl<U: Ui> Open<U> {
                 let (text, _) = confirm::told(number, decision, &result);
                 self.display.tell(&text).await
             }
-            Err(error) => self.display.refuse(&error.into()).await,
+            Err(error) => {
+                // What was filled in is there still.
+                self.asked.sent = None;
+                self.display.ui.lines(self.asked.lines());
+                self.display.refuse(&error.into()).await
+            }
         }
     }
 }
@@ -314,8 +375,11 @@ fn at(time: &str) -> Option<SystemTime> {
 fn elsewhere(request: &ConfirmRequested) -> String {
     let number = request.number;
     let digest: String = request.digest.chars().take(8).collect();
+    let set = form::fields(request).iter().filter(|it| it.required);
+    let set = set.map(|it| format!("--set {}=VALUE ", safe::visible(&it.name)));
+    let set: String = set.collect();
     format!(
-        "{}  :confirm allow c{number} --digest {digest}   or   :confirm deny c{number} [REASON]",
+        "{}  :confirm allow c{number} {set}--digest {digest}   or   :confirm deny c{number} [REASON]",
         consent::question(request, consent::Extent::Whole)
     )
 }

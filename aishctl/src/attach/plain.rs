@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as
 use tokio::time::Instant;
 
 use super::attention::{Focus, Looked};
-use super::ui::{Head, Input, Names, Ui};
+use super::ui::{Head, Input, Lines, Names, Ui};
 use crate::editor::Draft;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -69,6 +69,7 @@ impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> Ui for Plain<R, O> {
 
     /// Nobody sees it: only a command that names the question answers it.
     fn asks(&mut self, _: Option<ConfirmId>) {}
+    fn lines(&mut self, _: Lines) {}
 
     fn edit(&mut self, _: ConfirmId, _: Draft) {}
 

@@ -38,6 +38,15 @@ pub(crate) enum Yes {
     No,
 }
 
+/// What a line is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Lines {
+    #[default]
+    Free,
+    /// For a form: it may be empty, and it is remembered nowhere.
+    Field,
+}
+
 /// Whether a line was half typed at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
@@ -82,6 +91,8 @@ pub(crate) trait Ui {
     fn head(&mut self, head: Head);
     /// What is shown next is this question, or none stands any more.
     fn asks(&mut self, question: Option<ConfirmId>);
+    /// What the lines to come are for.
+    fn lines(&mut self, lines: Lines);
     /// Lends the terminal to the program that edits this; [`Input::Edited`] comes back.
     fn edit(&mut self, question: ConfirmId, draft: Draft);
     /// Calls somebody who does not look.

@@ -119,7 +119,7 @@ impl Watching<'_> {
             self.print(event, || told(&request))?;
             if self.form == Form::Asks {
                 let rings = Rings::of(&self.reach.around, false);
-                let text = format!("c{} {}", request.number, request.tool);
+                let text = format!("c{} {}", request.number, request.title);
                 let method = link.hello.ui.notify.method;
                 self.notices.ring(&ring::notice(&text, method, rings));
                 self.open.push_back((conversation, request));
@@ -241,11 +241,5 @@ impl Watching<'_> {
 
 /// A question for somebody who reads a pipe, and how it is answered.
 fn told(request: &ConfirmRequested) -> String {
-    let digest: String = request.digest.chars().take(12).collect();
-    format!(
-        "{}  aishctl confirm allow {} --digest {digest}\n  aishctl confirm deny {}\n",
-        consent::question(request, Extent::Whole),
-        request.confirm,
-        request.confirm
-    )
+    consent::question(request, Extent::Whole) + &consent::commands(request)
 }

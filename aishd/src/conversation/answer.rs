@@ -3,11 +3,8 @@
 //! The actor is the one place where a confirm changes, so that of two answers one comes first (R4): commit the
 //! resolution, then the start mark, then start.
 
-use std::time::Duration;
-
 use aish_proto::id::ConfirmId;
 use serde_json::{Map, Value};
-use tokio::time::Instant;
 
 use super::Conversation;
 use super::handle::{AnswerOutcome, Answering, LevelChange, RequestError};
@@ -17,7 +14,7 @@ use crate::core::catalog::Offer;
 use crate::core::confirm::{Confirm, Decision, Fate, OnConfirm, Person, Resolution};
 use crate::core::event::{At, Event, Record, Stop};
 use crate::core::gate::{Attended, Gate, Judged, spelled};
-use crate::core::policy::{Patterns, Silence};
+use crate::core::policy::Patterns;
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
 use crate::core::tool_name::{Alias, ToolName};
@@ -139,6 +136,9 @@ impl Conversation {
         &mut self,
         answering: Answering,
     ) -> Result<AnswerOutcome, RequestError> {
+        if self.forms.is_open(answering.confirm) {
+            return self.answer_form(answering).await;
+        }
         let open = self.turn.as_ref().and_then(|it| it.machine.asking());
         let Some(confirm) = open.filter(|it| it.id == answering.confirm).cloned() else {
             return self.ended(answering.confirm);
@@ -158,8 +158,10 @@ impl Conversation {
             return Ok(AnswerOutcome::ArgumentsChanged);
         }
         if !confirm.options.contains(&answering.decision) {
-            let why = "this confirm does not take that answer";
-            return Err(RequestError::BadAnswer(why.to_owned()));
+            return Err(bad("this confirm does not take that answer"));
+        }
+        if answering.content.is_some() {
+            return Err(bad("only a form has content"));
         }
         let mut call = self.call_of(&confirm);
         if answering.decision.allows() && self.is_changed(&confirm, &call) {
@@ -175,12 +177,10 @@ impl Conversation {
                 Some(text)
             }
             (Decision::Edit, None) => {
-                let why = "an edit comes with the arguments that are to run";
-                return Err(RequestError::BadAnswer(why.to_owned()));
+                return Err(bad("an edit comes with the arguments that are to run"));
             }
             (_, Some(_)) => {
-                let why = "only an edit has arguments";
-                return Err(RequestError::BadAnswer(why.to_owned()));
+                return Err(bad("only an edit has arguments"));
             }
             (_, None) => None,
         };
@@ -246,7 +246,7 @@ impl Conversation {
     }
 
     /// Silence was the answer.
-    async fn expire(&mut self, confirm: &Confirm) {
+    pub(super) async fn expire(&mut self, confirm: &Confirm) {
         self.end_unanswered(confirm, Fate::Expired).await;
     }
 
@@ -256,16 +256,8 @@ impl Conversation {
     }
 
     async fn end_unanswered(&mut self, confirm: &Confirm, fate: Fate) {
-        let resolution = Resolution {
-            confirm: confirm.id,
-            fate,
-            decision: None,
-            by: None,
-            reason: None,
-            edited: None,
-            waited_ms: self.waited_ms(confirm.id, clock::now()),
-            approved: vec![],
-        };
+        let waited_ms = self.waited_ms(confirm.id, clock::now());
+        let resolution = Resolution::unanswered(confirm.id, fate, waited_ms);
         self.resolve(Answer {
             resolution,
             raised: None,
@@ -290,7 +282,7 @@ impl Conversation {
         now.is_some_and(|it| it != confirm.digest)
     }
 
-    fn waited_ms(&self, confirm: ConfirmId, now: At) -> Option<u64> {
+    pub(super) fn waited_ms(&self, confirm: ConfirmId, now: At) -> Option<u64> {
         let open = self.state.confirms.iter().find(|it| it.id == confirm)?;
         u64::try_from(now.0.saturating_sub(open.requested_at.0)).ok()
     }
@@ -384,36 +376,8 @@ impl Conversation {
             self.plan_expiry();
         }
     }
+}
 
-    /// When silence will have been an answer: at the confirm's own time, or after a while without anybody.
-    pub(super) fn plan_expiry(&mut self) {
-        let attended = self.attendance.is_attended();
-        let policy = self.around.policy.borrow().clone();
-        let now = clock::now();
-        let left = self.state.confirms.first().and_then(|open| {
-            let deadline = match open.expires_at {
-                Some(at) => at,
-                None if attended || policy.silence == Silence::Waits => return None,
-                None => {
-                    let since = open.requested_at.max(self.attendance.left_at());
-                    At(since.0.saturating_add_unsigned(policy.unattended_ms))
-                }
-            };
-            Some(deadline.0.saturating_sub(now.0))
-        });
-        self.expiry_at = left.map(|ms| {
-            let ms = u64::try_from(ms).unwrap_or_default();
-            Instant::now() + Duration::from_millis(ms)
-        });
-    }
-
-    /// The time of the open confirm is over.
-    pub(super) async fn expire_open(&mut self) {
-        self.expiry_at = None;
-        let open = self.turn.as_ref().and_then(|it| it.machine.asking());
-        if let Some(confirm) = open.cloned() {
-            tracing::info!(conversation = %self.id, confirm = %confirm.id, "nobody answered in time");
-            self.expire(&confirm).await;
-        }
-    }
+fn bad(why: &str) -> RequestError {
+    RequestError::BadAnswer(why.to_owned())
 }

@@ -5,10 +5,12 @@ use std::panic::AssertUnwindSafe;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use futures_util::FutureExt as _;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::doing::Word;
+use super::elicit::{self, Asking};
 use super::view::Teller;
 use crate::core::event::Event;
 use crate::core::gate::Go;
@@ -34,6 +36,8 @@ pub(super) struct Started {
     pub(super) max_chars: usize,
     pub(super) token: CancellationToken,
     pub(super) doing: Teller,
+    /// Where the forms go that its server wants filled in.
+    pub(super) forms: mpsc::Sender<Asking>,
     pub(super) turn: TurnId,
 }
 
@@ -79,7 +83,13 @@ async fn output(started: Started) -> Output {
                     said,
                 });
             };
-            started.tools.ask(&started.go, &started.token, said).await
+            let (forms, asked) = mpsc::channel(1);
+            let call = started.tools.ask(&started.go, &started.token, said, forms);
+            tokio::select! {
+                biased;
+                output = call => output,
+                never = elicit::pass_on(&started, asked) => match never {},
+            }
         }
         Work::Builtin(builtin::Call::Time) => builtin::time(),
         Work::Builtin(builtin::Call::ReadResource { server, uri }) => {

@@ -48,6 +48,14 @@ pub(super) struct Unstored {
 }
 
 impl Pending {
+    pub(super) fn facts(facts: Vec<Fact>) -> Self {
+        Self {
+            facts,
+            effects: vec![],
+            ends: false,
+        }
+    }
+
     /// The end of a turn that nobody works on any more.
     pub(super) fn leftovers(facts: Vec<Fact>) -> Self {
         Self {
@@ -82,8 +90,8 @@ impl Conversation {
         let caused_by = answered_by.or_else(|| active.stopped_by.clone());
         let opens = |it: &Effect| matches!(it, Effect::OpenStream(_));
         let asks_again = step.effects.iter().any(opens);
-        let mut facts: Vec<Fact> = step
-            .events
+        let events = self.with_ends_of_forms(step.events);
+        let mut facts: Vec<Fact> = events
             .into_iter()
             .map(|event| Fact {
                 turn: Some(turn),

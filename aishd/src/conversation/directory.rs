@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use super::attendance::Attendance;
+use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::pending::{Pending, Question};
 use super::view::{Loading, Publisher, Recent, View};
@@ -346,6 +347,7 @@ impl Directory {
             stopper,
             attended: attendance.watch(),
             attendance,
+            forms: Forms::default(),
             expiry_at: None,
             registration: Registration {
                 id,

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use aish_proto::form::Content;
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -73,6 +74,8 @@ pub struct Answering {
     /// What runs instead, for an edit.
     pub arguments: Option<Map<String, Value>>,
     pub reason: Option<String>,
+    /// What a form is filled in with.
+    pub content: Option<Content>,
     pub by: Person,
 }
 

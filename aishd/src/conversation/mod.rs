@@ -12,6 +12,8 @@ mod change;
 mod commit;
 pub mod directory;
 pub mod doing;
+mod elicit;
+mod expiry;
 pub mod follow;
 mod fork;
 pub mod handle;
@@ -43,6 +45,7 @@ use self::attendance::Attendance;
 pub use self::call::KeptPart;
 use self::commit::Unstored;
 use self::directory::{NewConversation, Registration};
+use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
 use self::live::Live;
 use self::pending::Pending;
@@ -102,7 +105,9 @@ struct Conversation {
     attendance: Attendance,
     /// The same, as changes to wait for.
     attended: tokio::sync::watch::Receiver<usize>,
-    /// When the open confirm's time is over.
+    /// What servers want to know while calls run.
+    forms: Forms,
+    /// When the time of an open confirm is over.
     expiry_at: Option<Instant>,
 }
 
@@ -150,8 +155,9 @@ enum Action {
     RetryCommit,
     /// Somebody came to look, or left.
     Attended,
-    /// The open confirm's time is over.
+    /// The time of an open confirm is over.
     Expired,
+    Form(News),
     /// Nobody has wanted anything for a while.
     Idle,
     Stop,
@@ -178,6 +184,7 @@ impl Conversation {
                 Action::RetryCommit => self.retry_commit().await,
                 Action::Attended => self.plan_expiry(),
                 Action::Expired => self.expire_open().await,
+                Action::Form(news) => self.take_news(news).await,
                 Action::Idle => {
                     if self.registration.remove_if(|| self.may_close()) {
                         tracing::debug!("closed: nobody needs it");
@@ -207,6 +214,7 @@ impl Conversation {
                 // Tasks catch their own panics, so this one was aborted with its turn.
                 Err(_aborted) => Action::Idle,
             },
+            news = self.forms.next(), if retry_at.is_none() => Action::Form(news),
             request = self.mailbox.recv() => request.map_or(Action::Stop, Action::Request),
             () = idle(&self.publisher, idle_in), if idle_for_now => Action::Idle,
         }
@@ -358,6 +366,7 @@ impl Conversation {
                     max_chars: self.around.policy.borrow().max_result_chars,
                     token,
                     doing: self.publisher.teller(),
+                    forms: self.forms.sender(),
                     turn,
                 };
                 self.io

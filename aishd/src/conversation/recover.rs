@@ -5,9 +5,10 @@ use super::directory::{NewConversation, place};
 use super::view::{LiveChange, Loading};
 use super::{Conversation, finished};
 use crate::core::confirm::{Fate, Resolution};
+use crate::core::elicitation::UNKNOWN_WHILE_ASKING;
 use crate::core::event::{Event, Refused, Stop};
 use crate::core::reply::ToolCall;
-use crate::core::state::State;
+use crate::core::state::{OpenConfirm, State};
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Step, called, refuse_calls, unknown_effect};
 use crate::failpoint;
@@ -137,16 +138,8 @@ fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) 
         });
     }
     for confirm in &state.confirms {
-        events.push(Event::ConfirmResolved(Box::new(Resolution {
-            confirm: confirm.id,
-            fate: Fate::Cancelled,
-            decision: None,
-            by: None,
-            reason: None,
-            edited: None,
-            waited_ms: None,
-            approved: vec![],
-        })));
+        let end = Resolution::unanswered(confirm.id, Fate::Cancelled, None);
+        events.push(Event::ConfirmResolved(Box::new(end)));
     }
     for call in &running.open_calls {
         let refused = (!call.started).then(|| {
@@ -155,7 +148,10 @@ fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) 
                 because: "interrupted by a restart".to_owned(),
             })
         });
-        let content = if call.started {
+        let asked = |it: &OpenConfirm| it.call.as_ref() == Some(&call.id);
+        let content = if call.started && state.confirms.iter().any(asked) {
+            UNKNOWN_WHILE_ASKING
+        } else if call.started {
             unknown_effect(Stop::Interrupted)
         } else {
             "[aish] interrupted by a restart"

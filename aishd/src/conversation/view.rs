@@ -218,7 +218,11 @@ fn weight(record: &Record) -> usize {
             text.len() + reasoning.len() + calls.iter().map(|it| it.arguments.len()).sum::<usize>()
         }
         Event::ToolResult { content, .. } => content.len(),
-        Event::ConfirmRequested(confirm) => confirm.arguments.len() + 4096,
+        Event::ConfirmRequested(confirm) => {
+            let asked = confirm.elicitation.as_ref();
+            let asked = asked.map_or(0, |it| it.to_string().len());
+            confirm.arguments.len() + asked + 4096
+        }
         Event::ToolStarted { arguments, .. } => arguments.len(),
         Event::ResultKept { text, .. } => text.len(),
         Event::TurnFinished { text, .. } | Event::Status { text, .. } => text.len(),

@@ -24,7 +24,7 @@ pub struct Confirm {
     pub kind: ConfirmKind,
     #[serde(rename = "title")]
     pub title: String,
-    /// The call of the model's message that waits for it.
+    /// The call of the model's message that waits for it; one that began already, for an elicitation.
     #[serde(rename = "call")]
     pub call: String,
     #[serde(rename = "tool")]
@@ -57,6 +57,13 @@ pub struct Confirm {
     /// The same for the audit trail, where `why` has a word of the model.
     #[serde(rename = "why_told", default, skip_serializing_if = "Option::is_none")]
     pub why_told: Option<String>,
+    /// What a server asks, as it was sent; for an elicitation.
+    #[serde(
+        rename = "elicitation",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub elicitation: Option<Value>,
     #[serde(rename = "options")]
     pub options: Vec<Decision>,
     /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
@@ -78,6 +85,9 @@ impl Confirm {
 pub enum ConfirmKind {
     #[serde(rename = "tool")]
     Tool,
+    /// A server wants to know something while the call runs (MCP-15).
+    #[serde(rename = "elicitation")]
+    Elicitation,
 }
 
 /// What a person may answer (AUT-5).
@@ -115,7 +125,7 @@ pub enum Fate {
     /// Nobody answered in time.
     #[serde(rename = "expired")]
     Expired,
-    /// Its turn was cancelled, or the tool is not what was asked about any more.
+    /// Its turn was cancelled, the tool is not what was asked about any more, or nobody waits for the answer now.
     #[serde(rename = "cancelled")]
     Cancelled,
 }
@@ -142,6 +152,23 @@ pub struct Resolution {
     /// Definitions that run unasked in this conversation from now on.
     #[serde(rename = "approved", default, skip_serializing_if = "Vec::is_empty")]
     pub approved: Vec<(ToolName, Sha)>,
+}
+
+impl Resolution {
+    /// An end that is nobody's answer.
+    #[must_use]
+    pub fn unanswered(confirm: ConfirmId, fate: Fate, waited_ms: Option<u64>) -> Self {
+        Self {
+            confirm,
+            fate,
+            decision: None,
+            by: None,
+            reason: None,
+            edited: None,
+            waited_ms,
+            approved: vec![],
+        }
+    }
 }
 
 /// Who answered: the socket says which process and user, the client which terminal.

@@ -239,6 +239,7 @@ impl Gate<'_> {
             raise_to,
             why: why.text(&tool.name),
             why_told: Some(why.told(&tool.name)).filter(|it| *it != why.text(&tool.name)),
+            elicitation: None,
             options,
             expires_at,
         }))

@@ -8,6 +8,7 @@ pub mod canonical;
 pub mod catalog;
 pub mod confirm;
 pub mod constraints;
+pub mod elicitation;
 pub mod event;
 pub mod gate;
 pub mod mcp;

@@ -6,7 +6,7 @@
 use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
-use super::confirm::{Confirm, Resolution};
+use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
 use super::event::{At, Event, Origin, Record, Stop};
 use super::pinned::Pinned;
@@ -82,6 +82,9 @@ pub struct OpenConfirm {
     pub expires_at: Option<At>,
     #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
+    /// The call that runs and waits for it; `None`: the call has not begun.
+    #[serde(rename = "call", default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -296,6 +299,10 @@ impl State {
             requested_at: record.at,
             expires_at: confirm.expires_at,
             subject: Some(confirm.subject()),
+            call: match confirm.kind {
+                ConfirmKind::Elicitation => Some(confirm.call.clone()),
+                ConfirmKind::Tool => None,
+            },
         });
     }
 

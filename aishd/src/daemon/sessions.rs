@@ -33,7 +33,7 @@ pub(super) fn hub(store: &Store, children: Children, redactor: Redactor) -> Hub 
         roots: Box::new(move || directories(&states)),
         redact: Box::new(move |text| redactor.redact(text)),
         learn: Box::new(move |secret| learner.learn(secret)),
-        elicitations: None,
+        elicitation: true,
     })
 }
 

@@ -51,7 +51,7 @@ impl Abilities {
             all.insert("roots".to_owned(), json!({}));
         }
         if self.elicitation {
-            all.insert("elicitation".to_owned(), json!({"form": {}}));
+            all.insert("elicitation".to_owned(), json!({"form": {}, "url": {}}));
         }
         Value::Object(all)
     }
@@ -101,7 +101,7 @@ mod tests {
             elicitation: true,
         };
         assert_eq!(
-            json!({"roots": {}, "elicitation": {"form": {}}}),
+            json!({"roots": {}, "elicitation": {"form": {}, "url": {}}}),
             on.announced()
         );
         let meta = Value::Object(meta(Abilities::default()));

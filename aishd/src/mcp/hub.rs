@@ -6,31 +6,28 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt as _;
-use reqwest::{Client, Url};
+use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::client::Clients;
-use super::elicit::{Elicitation, Respondent};
-use super::era::Abilities;
+use super::elicit::Elicitation;
 use super::error::{CallError, Failure};
 use super::fresh::Fresh;
 use super::inbox::Note;
 use super::peer::Patience;
-use super::remembered::Remembered;
 use super::secrets::Learn;
 use super::session::{Command, Ends, Kept, Session};
+use super::shared::Shared;
 use super::work::Work;
 use crate::child::Children;
 use crate::core::mcp::content;
 use crate::core::mcp::mirror;
 use crate::core::mcp::outcome::Outcome;
-use crate::core::mcp::server::{ServerStatus, Servers};
-use crate::core::mcp::settings::{Endpoint, Limits, Mcp, Server};
-use crate::core::tool::Sha;
+use crate::core::mcp::server::Servers;
+use crate::core::mcp::settings::{Endpoint, Mcp, Server};
 use crate::core::tool_name::{Alias, ToolName};
 
 /// Commands that wait for a session's actor, which never works long on one.
@@ -55,8 +52,8 @@ pub struct Parts {
     pub learn: Box<Learn>,
     /// Cuts out of a text what was learnt, and what looks like a secret.
     pub redact: Box<dyn Fn(&str) -> String + Send + Sync>,
-    /// Where forms go that servers want filled in; `None`: this daemon announces that it shows none.
-    pub elicitations: Option<mpsc::Sender<Elicitation>>,
+    /// Whether a call may bring a form before people (MCP-15); what is off is not announced.
+    pub elicitation: bool,
 }
 
 impl std::fmt::Debug for Parts {
@@ -92,15 +89,6 @@ struct Handle {
     kept: Kept,
 }
 
-/// What every session uses.
-#[derive(Debug)]
-pub(super) struct Shared {
-    parts: Parts,
-    clients: Clients,
-    settings: Mutex<Mcp>,
-    servers: watch::Sender<Arc<Servers>>,
-}
-
 /// The set of servers cannot be changed so.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ChangeError {
@@ -118,12 +106,7 @@ impl Hub {
     /// No session is begun before [`Hub::configure`].
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        let shared = Arc::new(Shared {
-            parts,
-            clients: Clients::default(),
-            settings: Mutex::default(),
-            servers: watch::channel(Arc::default()).0,
-        });
+        let shared = Arc::new(Shared::new(parts));
         Self {
             inner: Arc::new(Inner {
                 shared,
@@ -146,7 +129,7 @@ impl Hub {
     pub async fn configure(&self, settings: Mcp) {
         let _alone = self.inner.change.lock().await;
         let servers = settings.servers.clone();
-        *lock(&self.inner.shared.settings) = settings;
+        *self.inner.shared.settings() = settings;
         let gone: Vec<Alias> = {
             let sessions = lock(&self.inner.sessions);
             let gone = sessions.iter().filter(|(alias, it)| {
@@ -271,12 +254,12 @@ impl Hub {
         Some((lines.collect(), lost))
     }
 
-    /// Calls a tool. `notes` gets progress and log messages meanwhile; what it has no room for is left out.
+    /// Calls a tool; `ears` hear what it says and wants to know meanwhile.
     pub async fn call(
         &self,
         name: &ToolName,
         arguments: Map<String, Value>,
-        notes: Option<mpsc::Sender<Note>>,
+        ears: Ears,
         cancel: &CancellationToken,
     ) -> Result<Outcome, CallError> {
         let servers = self.inner.shared.servers.borrow().clone();
@@ -297,7 +280,7 @@ impl Hub {
             params,
             about: Some(name.tool().to_owned()),
             mirrored,
-            notes,
+            ears,
         };
         let result = self.ask(name.alias(), asked, cancel).await?;
         Ok(content::flatten(&result))
@@ -340,7 +323,7 @@ impl Hub {
                 quiet: limits.call,
                 longest: limits.longest_call.max(limits.call),
             },
-            notes: asked.notes,
+            ears: asked.ears,
             cancel: cancel.clone(),
             reply,
             wait_until: Instant::now() + limits.connect,
@@ -414,6 +397,15 @@ impl Hub {
     }
 }
 
+/// Who hears what a call says and wants to know while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Ears {
+    /// Progress and log messages; what this has no room for is left out.
+    pub notes: Option<mpsc::Sender<Note>>,
+    /// Forms that the server wants filled in. `None`: nobody can.
+    pub forms: Option<mpsc::Sender<Elicitation>>,
+}
+
 /// A question on its way to a session.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -422,7 +414,7 @@ pub(super) struct Asked {
     pub(super) params: Value,
     pub(super) about: Option<String>,
     pub(super) mirrored: Vec<(String, String)>,
-    pub(super) notes: Option<mpsc::Sender<Note>>,
+    pub(super) ears: Ears,
 }
 
 impl Asked {
@@ -433,7 +425,7 @@ impl Asked {
             params,
             about: Some(about.to_owned()),
             mirrored: vec![],
-            notes: None,
+            ears: Ears::default(),
         }
     }
 }
@@ -449,132 +441,6 @@ async fn supervise(mut session: Session, ended: CancellationToken) {
         session.broke().await;
     }
     ended.cancel();
-}
-
-impl Shared {
-    pub(super) fn limits(&self) -> Limits {
-        lock(&self.settings).limits
-    }
-
-    pub(super) fn abilities(&self) -> Abilities {
-        Abilities {
-            roots: lock(&self.settings).roots,
-            elicitation: self.parts.elicitations.is_some(),
-        }
-    }
-
-    pub(super) fn children(&self) -> &Children {
-        &self.parts.children
-    }
-
-    pub(super) fn environment(&self) -> &Environment {
-        &*self.parts.environment
-    }
-
-    pub(super) fn learn(&self) -> &Learn {
-        &*self.parts.learn
-    }
-
-    pub(super) fn client(&self, url: &Url) -> Result<Client, Failure> {
-        self.clients.get(url, self.limits().connect)
-    }
-
-    pub(super) fn respondent<'a>(&'a self, alias: &'a Alias) -> Respondent<'a> {
-        Respondent {
-            alias,
-            elicitations: self.parts.elicitations.as_ref(),
-            roots: if lock(&self.settings).roots {
-                &*self.parts.roots
-            } else {
-                // R12: asked all the same, there are none.
-                &|| vec![]
-            },
-        }
-    }
-
-    /// R11: the command, its arguments, the program that they mean, its variables and its directory; or the origin of
-    /// the URL.
-    pub(super) fn identity(&self, endpoint: &Endpoint) -> String {
-        match endpoint {
-            Endpoint::Http(http) => match Url::parse(&http.url) {
-                Ok(url) => url.origin().ascii_serialization(),
-                Err(_none) => String::new(),
-            },
-            Endpoint::Stdio(stdio) => {
-                let own = stdio.env.get("PATH").cloned();
-                let path = own.or_else(|| (self.parts.environment)("PATH"));
-                let program = program(&stdio.command, &path.unwrap_or_default());
-                // As written, so that a token may change; the digest, because a literal may be one.
-                let around = json!([stdio.env, stdio.cwd]);
-                let around = Sha::of_value(&around);
-                json!([program, stdio.command, stdio.args, around.to_string()]).to_string()
-            }
-        }
-    }
-
-    pub(super) fn recall(&self, endpoint: &Endpoint) -> Remembered {
-        let kept = (self.parts.recall)(&self.key(endpoint));
-        kept.map(|it| Remembered::read(&it)).unwrap_or_default()
-    }
-
-    pub(super) fn keep(&self, endpoint: &Endpoint, remembered: &Remembered) {
-        (self.parts.keep)(&self.key(endpoint), remembered.written());
-    }
-
-    /// Servers of one origin are told apart by their paths.
-    fn key(&self, endpoint: &Endpoint) -> String {
-        let identity = self.identity(endpoint);
-        format!("mcp {identity} {}", endpoint.shown())
-    }
-
-    pub(super) fn publish(&self, status: &ServerStatus) {
-        self.servers.send_modify(|all| {
-            let mut next = Servers::clone(all);
-            let before = next.list.iter().position(|it| it.alias == status.alias);
-            let status = Arc::new(status.clone());
-            match before {
-                Some(at) => {
-                    if differs(&next.list[at], &status) {
-                        next.toolset += 1;
-                    }
-                    next.list[at] = status;
-                }
-                None => {
-                    next.toolset += u64::from(!status.tools.is_empty());
-                    next.list.push(status);
-                    next.list.sort_by(|a, b| a.alias.cmp(&b.alias));
-                }
-            }
-            *all = Arc::new(next);
-        });
-    }
-
-    fn forget(&self, alias: &Alias) {
-        self.servers.send_modify(|all| {
-            let mut next = Servers::clone(all);
-            let had = next.get(alias).is_some_and(|it| !it.tools.is_empty());
-            next.toolset += u64::from(had);
-            next.list.retain(|it| it.alias != *alias);
-            *all = Arc::new(next);
-        });
-    }
-}
-
-fn differs(before: &ServerStatus, after: &ServerStatus) -> bool {
-    let digests = |it: &ServerStatus| it.tools.iter().map(|it| it.digest).collect::<Vec<_>>();
-    digests(before) != digests(after)
-}
-
-/// The file that a command means, as the child will look for it.
-fn program(command: &str, path: &str) -> PathBuf {
-    if command.contains('/') {
-        return PathBuf::from(command);
-    }
-    let candidates = path.split(':').filter(|it| !it.is_empty());
-    let mut candidates = candidates.map(|it| Path::new(it).join(command));
-    candidates
-        .find(|it| it.is_file())
-        .unwrap_or_else(|| PathBuf::from(command))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

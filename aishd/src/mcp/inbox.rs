@@ -10,9 +10,11 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::elicit::People;
 use super::error::{Broken, Failure};
 use super::fresh::Fresh;
 use super::message::{Message, ResponseId};
+use super::theirs::{Answering, Theirs};
 use crate::core::mcp::text::{cut, one_line};
 
 /// Of a server, in each second (R13).
@@ -45,6 +47,8 @@ pub(super) enum Inbound {
         params: Value,
         /// The call that it belongs to, if one can be told (spec 00, MCP).
         call: Option<u64>,
+        /// Held while it is answered; `None`: it asks too much at once.
+        answering: Option<Answering>,
     },
     /// Nothing more will come.
     Closed(Failure),
@@ -71,6 +75,7 @@ pub(super) struct Inbox {
     /// How often the tools were said to have changed.
     tools_changed: watch::Sender<u64>,
     fresh: Fresh,
+    theirs: Theirs,
 }
 
 #[derive(Debug, Default)]
@@ -82,8 +87,15 @@ struct Asked {
 #[derive(Debug)]
 struct Waiter {
     reply: oneshot::Sender<Result<Value, Broken>>,
-    notes: Option<mpsc::Sender<Note>>,
+    hears: Hears,
     purpose: Purpose,
+}
+
+/// Who hears of a call while it runs.
+#[derive(Debug, Default)]
+pub(super) struct Hears {
+    pub(super) notes: Option<mpsc::Sender<Note>>,
+    pub(super) people: Option<People>,
 }
 
 /// What a question is for.
@@ -143,7 +155,14 @@ impl Inbox {
             to_actor,
             tools_changed,
             fresh,
+            theirs: Theirs::default(),
         })
+    }
+
+    /// Who can answer what is asked during a call.
+    pub(super) fn people(&self, call: u64) -> Option<People> {
+        let asked = lock(&self.asked);
+        asked.waiting.get(&call)?.hears.people.clone()
     }
 
     /// What was read of resources.
@@ -151,17 +170,13 @@ impl Inbox {
         &self.fresh
     }
 
-    /// A new question; `notes` gets the progress of a call.
-    pub(super) fn ask(
-        self: &Arc<Self>,
-        purpose: Purpose,
-        notes: Option<mpsc::Sender<Note>>,
-    ) -> Waiting {
+    /// A new question.
+    pub(super) fn ask(self: &Arc<Self>, purpose: Purpose, hears: Hears) -> Waiting {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, reply) = oneshot::channel();
         let waiter = Waiter {
             reply: sender,
-            notes,
+            hears,
             purpose,
         };
         lock(&self.asked).waiting.insert(id, waiter);
@@ -201,6 +216,7 @@ impl Inbox {
             }
             Message::Request { id, method, params } => {
                 let request = Inbound::Request {
+                    answering: self.theirs.begin(&id),
                     id,
                     method,
                     params,
@@ -299,6 +315,12 @@ impl Inbox {
                 let uris = taken.into_iter().flatten().filter_map(Value::as_str);
                 self.fresh.is_told(uris);
             }
+            // A form that nobody wants filled in any more must not stay before people.
+            "notifications/cancelled" => {
+                if let Some(id) = params.get("requestId") {
+                    self.theirs.take_back(id);
+                }
+            }
             _ if too_many => {}
             "notifications/progress" => {
                 let call = match params.get("progressToken") {
@@ -338,7 +360,11 @@ impl Inbox {
     /// A call whose reader is slow loses notes, never its answer.
     fn note(&self, call: u64, note: Note) {
         let asked = lock(&self.asked);
-        if let Some(notes) = asked.waiting.get(&call).and_then(|it| it.notes.as_ref()) {
+        if let Some(notes) = asked
+            .waiting
+            .get(&call)
+            .and_then(|it| it.hears.notes.as_ref())
+        {
             let _slow = notes.try_send(note);
         }
     }
@@ -406,7 +432,7 @@ mod tests {
     async fn check(origin: Origin, questions: usize, text: &str, expected: &str) {
         let desk = desk();
         let mut waiting: Vec<_> = (0..questions)
-            .map(|_| desk.inbox.ask(Purpose::Call, None))
+            .map(|_| desk.inbox.ask(Purpose::Call, Hears::default()))
             .collect();
         say(&desk.inbox, origin, text).await;
         let seen = match waiting[0].reply.try_recv() {
@@ -444,8 +470,8 @@ mod tests {
     #[tokio::test]
     async fn a_late_answer_harms_nobody() {
         let desk = desk();
-        drop(desk.inbox.ask(Purpose::Call, None));
-        let mut second = desk.inbox.ask(Purpose::Call, None);
+        drop(desk.inbox.ask(Purpose::Call, Hears::default()));
+        let mut second = desk.inbox.ask(Purpose::Call, Hears::default());
         say(&desk.inbox, Origin::Pipe, r#"{"id":1,"result":1}"#).await;
         assert!(second.reply.try_recv().is_err());
         say(&desk.inbox, Origin::Pipe, r#"{"id":2,"result":2}"#).await;
@@ -456,11 +482,11 @@ mod tests {
     async fn a_request_belongs_to_its_stream_or_to_the_only_call() {
         let mut desk = desk();
         let ping = r#"{"id":"x","method":"ping"}"#;
-        let _list = desk.inbox.ask(Purpose::Upkeep, None);
+        let _list = desk.inbox.ask(Purpose::Upkeep, Hears::default());
         say(&desk.inbox, Origin::Pipe, ping).await;
-        let first = desk.inbox.ask(Purpose::Call, None);
+        let first = desk.inbox.ask(Purpose::Call, Hears::default());
         say(&desk.inbox, Origin::Pipe, ping).await;
-        let _second = desk.inbox.ask(Purpose::Call, None);
+        let _second = desk.inbox.ask(Purpose::Call, Hears::default());
         say(&desk.inbox, Origin::Stream, ping).await;
         say(&desk.inbox, Origin::Post(first.id), ping).await;
         for expected in [None, Some(first.id), None, Some(first.id)] {
@@ -475,7 +501,11 @@ mod tests {
     async fn a_flood_is_thinned_and_no_change_is_lost() {
         let desk = desk();
         let (sender, mut notes) = mpsc::channel(1000);
-        let call = desk.inbox.ask(Purpose::Call, Some(sender));
+        let hears = Hears {
+            notes: Some(sender),
+            people: None,
+        };
+        let call = desk.inbox.ask(Purpose::Call, hears);
         let progress =
             r#"{"method":"notifications/progress","params":{"progressToken":1,"progress":3}}"#;
         for _ in 0..500 {

@@ -16,7 +16,6 @@ use super::era::{
 use super::error::{Broken, Failure};
 use super::event_stream;
 use super::http::Http;
-use super::hub::Shared;
 use super::inbox::Inbox;
 use super::link::Link;
 use super::listen;
@@ -25,6 +24,7 @@ use super::pages::Pages;
 use super::peer::{Kind, Patience, Peer, Question};
 use super::ring::Ring;
 use super::secrets::Secrets;
+use super::shared::Shared;
 use super::stdio;
 use crate::core::mcp::server::About;
 use crate::core::mcp::settings::{self, Limits};

@@ -9,6 +9,7 @@ const MAX_BATCH: usize = 256;
 const MAX_ERROR_CHARS: usize = 2000;
 
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+pub(super) const INVALID_PARAMS: i64 = -32602;
 pub(super) const INTERNAL_ERROR: i64 = -32603;
 
 /// One message from a server.
@@ -127,7 +128,7 @@ pub(super) fn notification(method: &str, params: &Map<String, Value>) -> String 
 }
 
 /// Our answer to a server's request.
-pub(super) fn response(id: &Value, body: Result<Value, (i64, &str)>) -> String {
+pub(super) fn response(id: &Value, body: Result<Value, (i64, String)>) -> String {
     match body {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string(),
         Err((code, message)) => {

@@ -5,6 +5,7 @@
 
 mod backoff;
 mod client;
+mod clock;
 mod elicit;
 mod era;
 mod error;
@@ -25,10 +26,12 @@ mod remembered;
 mod ring;
 mod secrets;
 mod session;
+mod shared;
 mod sse;
 mod stdio;
 #[cfg(test)]
 mod tests;
+mod theirs;
 mod work;
 
 pub use self::elicit::{Elicitation, Elicited};

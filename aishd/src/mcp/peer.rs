@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::clock::Clock;
+use super::elicit::People;
 use super::era::{self, Abilities, Era};
 use super::error::{Broken, Failure};
 use super::http::Frame;
-use super::inbox::{Inbox, Note, Purpose, Waiting};
+use super::hub::Ears;
+use super::inbox::{Hears, Inbox, Note, Purpose, Waiting};
 use super::link::Link;
 use super::message;
 use crate::core::mcp::mirror::encoded;
@@ -55,7 +58,7 @@ pub(super) enum Kind<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
-    pub(super) notes: Option<&'a mpsc::Sender<Note>>,
+    pub(super) ears: &'a Ears,
     pub(super) cancel: &'a CancellationToken,
 }
 
@@ -110,13 +113,19 @@ impl Peer {
             Kind::Upkeep => Purpose::Upkeep,
             Kind::Listen(_) => Purpose::Listen,
         };
-        let mut waiting = self.inbox.ask(purpose, call.map(|_| sender));
+        let forms = call.and_then(|it| it.ears.forms.clone());
+        let people = forms.map(People::new);
+        let mut asked_people = people.as_ref().map(People::waiting);
+        let hears = Hears {
+            notes: call.map(|_| sender),
+            people,
+        };
+        let mut waiting = self.inbox.ask(purpose, hears);
         let frame = self.frame(waiting.id, &question);
         let carry = self.link.carry(waiting.id, frame);
         tokio::pin!(carry);
         let mut carried = false;
-        let hard = started + question.patience.longest;
-        let mut quiet = started + question.patience.quiet;
+        let mut clock = Clock::start(started, question.patience);
         let cancelled = async {
             match over {
                 Some(over) => over.cancelled().await,
@@ -148,11 +157,12 @@ impl Peer {
                 }
                 Some(note) = notes.recv() => {
                     if matches!(note, Note::Progress { .. }) {
-                        quiet = Instant::now() + question.patience.quiet;
+                        clock.heard(Instant::now());
                     }
                     pass_on(call, note);
                 }
-                () = tokio::time::sleep_until(quiet.min(hard)) => {
+                waiting = changed(&mut asked_people) => clock.people(waiting, Instant::now()),
+                () = tokio::time::sleep_until(clock.end()), if !clock.stands() => {
                     return Err(self.called_off(&waiting, Broken::TimedOut, "timed out"));
                 }
             }
@@ -210,7 +220,7 @@ impl Peer {
     }
 
     /// Sends our answer to a request of the server's.
-    pub(super) async fn respond(&self, id: &Value, body: Result<Value, (i64, &str)>) {
+    pub(super) async fn respond(&self, id: &Value, body: Result<Value, (i64, String)>) {
         self.say(message::response(id, body)).await;
     }
 
@@ -228,7 +238,17 @@ impl Peer {
             _none => Map::new(),
         };
         if self.era == Era::Stateless {
-            meta.extend(era::meta(self.abilities));
+            // Each request says what can be asked on its way (MCP-15). Lists say it too: a server may leave out of them
+            // what could not be called.
+            let forms = match question.kind {
+                Kind::Call(call) => call.ears.forms.is_some(),
+                Kind::Upkeep | Kind::Listen(_) => true,
+            };
+            let abilities = Abilities {
+                elicitation: self.abilities.elicitation && forms,
+                ..self.abilities
+            };
+            meta.extend(era::meta(abilities));
         }
         if matches!(question.kind, Kind::Call(_)) {
             meta.insert("progressToken".to_owned(), json!(id));
@@ -267,10 +287,20 @@ impl Peer {
 }
 
 fn pass_on(call: Option<Call<'_>>, note: Note) {
-    if let Some(notes) = call.and_then(|it| it.notes) {
+    if let Some(notes) = call.and_then(|it| it.ears.notes.as_ref()) {
         // Who looks on too slowly misses some of it.
         let _slow = notes.try_send(note);
     }
+}
+
+/// How many questions wait for a person, when that changes.
+async fn changed(waiting: &mut Option<watch::Receiver<usize>>) -> usize {
+    if let Some(waiting) = waiting
+        && waiting.changed().await.is_ok()
+    {
+        return *waiting.borrow_and_update();
+    }
+    std::future::pending().await
 }
 
 fn gone() -> Broken {

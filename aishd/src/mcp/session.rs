@@ -15,14 +15,17 @@ use tokio_util::sync::CancellationToken;
 
 use self::phases::{Phase, Up};
 use super::backoff::Backoff;
+use super::elicit::People;
 use super::era::Era;
 use super::error::Failure;
 use super::fresh::Fresh;
-use super::hub::Shared;
 use super::inbox::Inbound;
 use super::lifecycle::{self, Live};
+use super::message::INTERNAL_ERROR;
 use super::remembered::Remembered;
 use super::ring::Ring;
+use super::shared::Shared;
+use super::theirs::Answering;
 use super::work::{self, Work};
 use crate::clock;
 use crate::core::mcp::server::{ServerStatus, State};
@@ -36,8 +39,6 @@ const INBOUND: usize = 64;
 const WAITING: usize = 64;
 /// A server that says all the time that its tools changed is asked for them this often.
 const REFRESH_PAUSE: Duration = Duration::from_secs(1);
-/// An answer to a request of a server's that nobody gave in this time is none.
-const ANSWER_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// What others want of the actor.
 #[derive(Debug)]
@@ -182,7 +183,8 @@ impl Session {
                     method,
                     params,
                     call,
-                })) => self.requested(id, &method, params, call),
+                    answering,
+                })) => self.requested(id, method, params, call, answering),
                 Action::Inbound(Some(Inbound::Closed(failure))) => self.fell(failure).await,
                 Action::Inbound(None) => self.fell(Failure::Cut("it ended".to_owned())).await,
                 Action::Changed => self.changed(),
@@ -341,7 +343,8 @@ impl Session {
         let (peer, shared) = (up.live.peer.clone(), self.shared.clone());
         let (alias, session) = (self.alias.clone(), self.next_id);
         self.tasks.spawn(async move {
-            let respondent = shared.respondent(&alias);
+            let people = work.ears.forms.clone().map(People::new);
+            let respondent = shared.respondent(&alias, people);
             let again = work::perform(&peer, respondent, work).await;
             Done::Asked(again.map(|(work, why)| (work, why, session)))
         });
@@ -372,30 +375,34 @@ impl Session {
     }
 
     /// Answers a server's own request beside everything else.
-    fn requested(&mut self, id: Value, method: &str, params: Value, call: Option<u64>) {
+    fn requested(
+        &mut self,
+        id: Value,
+        method: String,
+        params: Value,
+        call: Option<u64>,
+        answering: Option<Answering>,
+    ) {
         let Phase::Up(up) = &self.phase else { return };
         let (peer, shared, alias) = (
             up.live.peer.clone(),
             self.shared.clone(),
             self.alias.clone(),
         );
-        let method = method.to_owned();
-        if method == "elicitation/create" && call.is_none() {
-            tracing::warn!(mcp = %alias, method, "a request that belongs to no call is declined");
-        }
+        let people = call.and_then(|it| peer.inbox.people(it));
         self.tasks.spawn(async move {
-            let respondent = shared.respondent(&alias);
-            let homeless = method == "elicitation/create" && call.is_none();
-            let answer = if homeless && respondent.elicitations.is_some() {
-                Ok(serde_json::json!({"action": "decline"}))
-            } else {
-                let answer = respondent.answer(&method, params);
-                let late = Err((super::message::INTERNAL_ERROR, "nobody answered"));
-                tokio::time::timeout(ANSWER_LIMIT, answer)
-                    .await
-                    .unwrap_or(late)
+            let Some(answering) = answering else {
+                let full = Err((INTERNAL_ERROR, "too many requests at once".to_owned()));
+                peer.respond(&id, full).await;
+                return Done::Told;
             };
-            peer.respond(&id, answer).await;
+            let respondent = shared.respondent(&alias, people);
+            let answer = respondent.answer(&method, params);
+            // It wants no answer to what it has taken back.
+            let answer = answering.taken_back.run_until_cancelled(answer).await;
+            if let Some(answer) = answer {
+                peer.respond(&id, answer).await;
+            }
             Done::Told
         });
     }

@@ -218,14 +218,14 @@ mod tests {
     use super::*;
     use crate::mcp::error::Broken;
     use crate::mcp::fresh::Fresh;
-    use crate::mcp::inbox::Purpose;
+    use crate::mcp::inbox::{Hears, Purpose};
     use tokio::sync::watch;
 
     async fn check(bytes: &[u8], expected: &str) {
         let (to_actor, _actor) = mpsc::channel(8);
         let (changed, _changes) = watch::channel(0);
         let inbox = Inbox::new(1, to_actor, changed, Fresh::default());
-        let mut question = inbox.ask(Purpose::Upkeep, None);
+        let mut question = inbox.ask(Purpose::Upkeep, Hears::default());
         read(bytes, &inbox).await;
         let seen = match question.reply.try_recv() {
             Ok(Ok(result)) => result.to_string(),

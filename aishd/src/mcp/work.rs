@@ -1,13 +1,13 @@
 //! One request for somebody: asked, asked again with what the server wanted to know, and answered exactly once.
 
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::elicit::Respondent;
 use super::error::{Broken, CallError, Failure};
-use super::inbox::Note;
+use super::hub::Ears;
 use super::peer::{Abandoned, Call, Kind, Patience, Peer, Question};
 use crate::core::tool_name::Alias;
 
@@ -24,7 +24,7 @@ pub(super) struct Work {
     pub(super) about: Option<String>,
     pub(super) mirrored: Vec<(String, String)>,
     pub(super) patience: Patience,
-    pub(super) notes: Option<mpsc::Sender<Note>>,
+    pub(super) ears: Ears,
     pub(super) cancel: CancellationToken,
     pub(super) reply: oneshot::Sender<Result<Value, CallError>>,
     /// Until when it may wait for a session that is connecting.
@@ -80,7 +80,7 @@ async fn rounds(
             mirrored: &work.mirrored,
             patience: work.patience,
             kind: Kind::Call(Call {
-                notes: work.notes.as_ref(),
+                ears: &work.ears,
                 cancel: &work.cancel,
             }),
         };

@@ -20,8 +20,9 @@ use super::{Call, Server, Untold, register};
 use crate::clock;
 use crate::conversation::handle::{AnswerOutcome, Answering};
 use crate::conversation::pending::{Open, Question};
-use crate::core::confirm::{Confirm, Decision, Fate, Person, Resolution};
+use crate::core::confirm::{Confirm, ConfirmKind, Decision, Fate, Person, Resolution};
 use crate::core::event::{Event, Record};
+use crate::core::mcp::form;
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<List, _, _>(module, list);
@@ -112,6 +113,7 @@ fn answering(connection: &Connection, params: &AnswerParams) -> Result<Answering
         digest,
         arguments,
         reason: params.reason.clone(),
+        content: params.content.clone(),
         by: connection.person(),
     })
 }
@@ -269,14 +271,18 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         raise_to,
         why,
         why_told: _,
+        elicitation,
         options,
         expires_at,
     } = confirm;
+    // It was read before it was asked.
+    let elicitation = elicitation.and_then(|it| form::read(tool.alias().as_str(), &it).ok());
     events::ConfirmRequested {
         confirm: id,
         number,
         kind: match kind {
-            crate::core::confirm::ConfirmKind::Tool => wire::ConfirmKind::Tool,
+            ConfirmKind::Tool => wire::ConfirmKind::Tool,
+            ConfirmKind::Elicitation => wire::ConfirmKind::Elicitation,
         },
         title,
         call,
@@ -290,6 +296,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         level_required: needs.number(),
         raise_to: raise_to.map(crate::core::access::Access::number),
         why,
+        elicitation: elicitation.map(Box::new),
         options: options.into_iter().map(decision).collect(),
         expires_at: expires_at.map(clock::rfc3339),
     }

@@ -22,9 +22,9 @@ use crate::core::policy::{Pattern, Policy};
 use crate::core::reach::is_this_machine;
 use crate::core::tool::{Network, Reach, Tool};
 use crate::core::tool_name::{Alias, ToolName};
-pub use crate::mcp::Note as Said;
-use crate::mcp::hub::Hub;
+use crate::mcp::hub::{Ears, Hub};
 use crate::mcp::{CallError, Side};
+pub use crate::mcp::{Elicitation as Form, Elicited as Filled, Note as Said};
 
 /// What a call says that waits to be heard.
 const NOTES: usize = 64;
@@ -150,16 +150,22 @@ impl Tools {
         }
     }
 
-    /// Asks a server. Every failure becomes text for the model (MCP-10). `said` hears what the call says meanwhile.
+    /// Asks a server. Every failure becomes text for the model (MCP-10). `said` hears what the call says meanwhile, and
+    /// `forms` gets what its server wants a person to fill in.
     pub async fn ask(
         &self,
         go: &Go,
         cancel: &CancellationToken,
         mut said: impl FnMut(Said),
+        forms: mpsc::Sender<Form>,
     ) -> Output {
         let (notes, mut heard) = mpsc::channel(NOTES);
         let arguments = go.arguments.clone();
-        let call = self.hub.call(&go.tool.name, arguments, Some(notes), cancel);
+        let ears = Ears {
+            notes: Some(notes),
+            forms: Some(forms),
+        };
+        let call = self.hub.call(&go.tool.name, arguments, ears, cancel);
         let mut call = pin!(call);
         let outcome = loop {
             tokio::select! {

@@ -14,7 +14,7 @@ use super::hooks::Hooks;
 use super::pastes::Gone;
 use super::screen::Screen;
 use super::{Keymap, errand, keys, mode};
-use crate::attach::ui::Input;
+use crate::attach::ui::{Input, Lines};
 
 pub(super) struct LineEditor {
     editor: Editor<Hooks, MemHistory>,
@@ -97,6 +97,11 @@ impl LineEditor {
     }
 
     fn sent(&mut self, line: &str, whole: String, answers: Option<ConfirmId>) -> Result<(), ()> {
+        if self.screen.lines() == Lines::Field {
+            // What is typed into a form is nobody's history.
+            let sent = Input::Line(whole, answers);
+            return self.screen.inputs.blocking_send(sent).map_err(drop);
+        }
         // A mark means nothing later. A short paste is remembered as its text; a long one, or one with backslashes that
         // would not come back as they were, is not remembered.
         let marked = keys::joined(line) != whole;

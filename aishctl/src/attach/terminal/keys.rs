@@ -9,7 +9,7 @@ use rustyline::{
 };
 
 use super::screen::{Screen, Suspended};
-use crate::attach::ui::{Input, Typed, Yes};
+use crate::attach::ui::{Input, Lines, Typed, Yes};
 
 #[derive(Clone, Copy, Debug)]
 enum Key {
@@ -97,6 +97,8 @@ impl ConditionalEventHandler for Bound {
 impl Bound {
     fn enter(&self, line: &str, at: usize) -> Cmd {
         match ending(line) {
+            // A form offers something for it.
+            Ending::Empty if self.screen.lines() == Lines::Field => Cmd::AcceptLine,
             Ending::Empty => Cmd::Noop,
             Ending::OpenFence => Cmd::Newline,
             Ending::Continued if at == line.len() => Cmd::Newline,

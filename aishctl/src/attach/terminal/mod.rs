@@ -34,7 +34,7 @@ use self::screen::Screen;
 use super::attention::Looked;
 use super::look::Look;
 use super::ring::{self, Rings};
-use super::ui::{Head, Input, Names, Ui};
+use super::ui::{Head, Input, Lines, Names, Ui};
 use crate::editor::Draft;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -181,6 +181,10 @@ impl Ui for Terminal {
 
     fn asks(&mut self, question: Option<ConfirmId>) {
         self.screen.asks(question);
+    }
+
+    fn lines(&mut self, lines: Lines) {
+        self.screen.set_lines(lines);
     }
 
     fn edit(&mut self, question: ConfirmId, draft: Draft) {

@@ -19,7 +19,7 @@ use super::pastes::{self, Gone, Pastes};
 use super::{layout, prompt};
 use crate::attach::attention::{Focus, Looked};
 use crate::attach::look::Look;
-use crate::attach::ui::{Head, Input, Names, State};
+use crate::attach::ui::{Head, Input, Lines, Names, State};
 use crate::notice;
 use crate::safe;
 
@@ -76,6 +76,8 @@ struct Shared {
     looked: Looked,
     /// What the editor is to do between two lines.
     errand: Option<Errand>,
+    /// What lines are for.
+    lines: Lines,
     names: Names,
     /// Counted up whenever names came.
     names_came: u64,
@@ -127,6 +129,7 @@ impl Screen {
                     focus: Focus::Unknown,
                 },
                 errand: None,
+                lines: Lines::default(),
                 names: Names::default(),
                 names_came: 0,
                 pastes: Pastes::default(),
@@ -170,6 +173,15 @@ impl Screen {
     /// What is shown next is this question.
     pub(super) fn asks(&self, question: Option<ConfirmId>) {
         self.lock().frame.asks(question);
+    }
+
+    pub(super) fn set_lines(&self, lines: Lines) {
+        self.lock().lines = lines;
+    }
+
+    /// What the line is for that ends now.
+    pub(super) fn lines(&self) -> Lines {
+        self.lock().lines
     }
 
     /// The question that a key of now answers.

@@ -3,6 +3,7 @@
 pub mod confidential;
 pub mod content;
 pub mod expand;
+pub mod form;
 pub mod mirror;
 pub mod outcome;
 pub mod prompt;

@@ -184,6 +184,7 @@ fn confirm(number: u32, call: &ToolCall) -> Confirm {
         raise_to: None,
         why: String::new(),
         why_told: None,
+        elicitation: None,
         options: vec![],
         expires_at: None,
     }

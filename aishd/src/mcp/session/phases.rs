@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::super::era::Era;
 use super::super::error::{Broken, Failure};
-use super::super::hub::Shared;
 use super::super::inbox::{Inbound, Inbox};
 use super::super::lifecycle::{self, Live, Means};
+use super::super::shared::Shared;
 use super::{Done, INBOUND, Session};
 use crate::clock;
 use crate::core::mcp::expand::UnsetIn;

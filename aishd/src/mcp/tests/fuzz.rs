@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::super::fresh::Fresh;
-use super::super::inbox::{Inbox, Purpose};
+use super::super::inbox::{Hears, Inbox, Purpose};
 use super::super::message::{self, Message};
 use super::super::sse::{Events, Place};
 use super::super::stdio;
@@ -42,7 +42,7 @@ fn damaged_lines_hide_no_answer() {
         let (to_actor, mut actor) = mpsc::channel(1 << 16);
         let (changed, _changes) = watch::channel(0);
         let inbox = Inbox::new(1, to_actor, changed, Fresh::default());
-        let mut question = inbox.ask(Purpose::Call, None);
+        let mut question = inbox.ask(Purpose::Call, Hears::default());
         let mut bytes = input.to_vec();
         bytes.extend_from_slice(b"\n{\"id\":1,\"result\":\"the last line\"}\n");
         block_on(stdio::read(&bytes[..], &inbox));

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::hub::{Hub, Parts};
-use super::{CallError, Elicitation, Note, Side};
+use super::hub::{Ears, Hub, Parts};
+use super::{CallError, Elicitation, Elicited, Note, Side};
 use crate::child::Children;
 use crate::core::mcp::outcome::Outcome;
 use crate::core::mcp::server::{ServerStatus, State};
@@ -38,6 +38,8 @@ struct Bench {
     settings: Mcp,
     /// Ends the server when the test does.
     server: Option<Running>,
+    /// Where calls send the forms of their server.
+    forms: Option<mpsc::Sender<Elicitation>>,
     elicitations: Option<mpsc::Receiver<Elicitation>>,
 }
 
@@ -85,7 +87,10 @@ enum People {
     Some,
 }
 
-fn hub(kept: &Kept, people: People) -> (Hub, Option<mpsc::Receiver<Elicitation>>) {
+/// Where forms go, and where they come out.
+type Forms = (mpsc::Sender<Elicitation>, mpsc::Receiver<Elicitation>);
+
+fn hub(kept: &Kept, people: People) -> (Hub, Option<Forms>) {
     let (sender, receiver) = mpsc::channel(4);
     let (recalled, keeping) = (kept.clone(), kept.clone());
     let hub = Hub::new(Parts {
@@ -98,9 +103,9 @@ fn hub(kept: &Kept, people: People) -> (Hub, Option<mpsc::Receiver<Elicitation>>
         roots: Box::new(|| vec![PathBuf::from("/some where")]),
         learn: Box::new(|_secret| {}),
         redact: Box::new(str::to_owned),
-        elicitations: (people == People::Some).then_some(sender),
+        elicitation: people == People::Some,
     });
-    (hub, (people == People::Some).then_some(receiver))
+    (hub, (people == People::Some).then_some((sender, receiver)))
 }
 
 fn limits() -> Limits {
@@ -149,7 +154,8 @@ impl Bench {
 
     async fn with(endpoint: Endpoint, limits: Limits, people: People) -> Self {
         let kept = Kept::default();
-        let (hub, elicitations) = hub(&kept, people);
+        let (hub, forms) = hub(&kept, people);
+        let (forms, elicitations) = forms.unzip();
         let server = Server {
             endpoint,
             off: None,
@@ -166,6 +172,7 @@ impl Bench {
             kept,
             settings,
             server: None,
+            forms,
             elicitations,
         }
     }
@@ -208,7 +215,11 @@ impl Bench {
         };
         let name = ToolName::new(alias(), tool).unwrap();
         let never = CancellationToken::new();
-        let call = self.hub.call(&name, arguments, None, &never);
+        let ears = Ears {
+            notes: None,
+            forms: self.forms.clone(),
+        };
+        let call = self.hub.call(&name, arguments, ears, &never);
         tokio::time::timeout(PATIENCE, call)
             .await
             .expect("every call ends")
@@ -250,6 +261,13 @@ fn said(result: Result<Outcome, CallError>) -> String {
 
 fn alias() -> Alias {
     "a".parse().unwrap()
+}
+
+fn hears(notes: mpsc::Sender<Note>) -> Ears {
+    Ears {
+        notes: Some(notes),
+        forms: None,
+    }
 }
 
 /// Notes in a line each.

@@ -119,7 +119,10 @@ async fn everything(bench: &Bench) {
         .clone();
     let (sender, mut notes) = mpsc::channel(64);
     let never = CancellationToken::new();
-    let long = bench.hub.call(&name, arguments, Some(sender), &never).await;
+    let long = bench
+        .hub
+        .call(&name, arguments, hears(sender), &never)
+        .await;
     assert!(said(long).contains("completed"));
     assert_eq!(4, noted(&mut notes).len());
 
@@ -129,7 +132,7 @@ async fn everything(bench: &Bench) {
         .unwrap()
         .clone();
     let (sender, mut notes) = mpsc::channel(64);
-    let long = bench.hub.call(&name, arguments, Some(sender), &cancel);
+    let long = bench.hub.call(&name, arguments, hears(sender), &cancel);
     let cancelling = async {
         notes.recv().await.unwrap();
         cancel.cancel();
@@ -318,7 +321,10 @@ async fn a_fastmcp_server_is_used() {
         let arguments = json!({"to": 3}).as_object().unwrap().clone();
         let (sender, mut notes) = mpsc::channel(64);
         let never = CancellationToken::new();
-        let counted = bench.hub.call(&name, arguments, Some(sender), &never).await;
+        let counted = bench
+            .hub
+            .call(&name, arguments, hears(sender), &never)
+            .await;
         assert_eq!("3", said(counted));
         assert_eq!(3, noted(&mut notes).len());
         let note = bench

@@ -62,13 +62,23 @@ async fn a_question_in_between_is_answered_by_a_person() {
         let form = forms.recv().await.unwrap();
         assert_eq!("who?", form.params["message"]);
         let content = json!({"name": "me"}).as_object().unwrap().clone();
-        form.answer
-            .send(crate::mcp::Elicited::Accepted(content))
-            .unwrap();
+        form.answer.send(Elicited::Accepted(content)).unwrap();
     };
     let (answer, ()) = tokio::join!(bench.call("ask"), person);
     let expected = json!([{"q": {"action": "accept", "content": {"name": "me"}}}, "stäte"]);
     assert_eq!(expected, serde_json::from_str::<Value>(&answer).unwrap());
+    // MCP-15: it is announced, but where nobody can be asked.
+    bench.forms = None;
+    bench.call("where").await;
+    let mut sent = bench.sent().await;
+    let announced =
+        |params: &Value| params["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone();
+    let (_, _, last) = sent.pop().unwrap();
+    assert_eq!(json!({}), announced(&last));
+    for (method, _, params) in sent {
+        let expected = json!({"elicitation": {"form": {}, "url": {}}});
+        assert_eq!(expected, announced(&params), "{method}");
+    }
 }
 
 #[tokio::test]

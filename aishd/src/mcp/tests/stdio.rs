@@ -154,7 +154,9 @@ async fn changes_and_cancelled_calls_of_a_child() {
     bench.until(|it| it.tools.len() == tools + 1).await;
     let cancel = CancellationToken::new();
     let name = "a__silent".parse::<ToolName>().unwrap();
-    let call = bench.hub.call(&name, serde_json::Map::new(), None, &cancel);
+    let call = bench
+        .hub
+        .call(&name, serde_json::Map::new(), Ears::default(), &cancel);
     let cancelling = async {
         in_log(&bench, "silent ").await;
         cancel.cancel();
@@ -196,18 +198,50 @@ async fn a_child_that_does_not_want_to_end_is_ended_with_all_that_it_started() {
     assert_eq!(0, alive().count(), "{pids:?}");
 }
 
-/// MCP-15: a form goes to a person; the child waits meanwhile.
-#[tokio::test]
-async fn a_form_of_a_child_is_answered_by_a_person() {
-    let mut bench = Bench::with(Endpoint::Stdio(python("plain")), limits(), People::Some).await;
+/// What the child is told when a person does this with its form, after the call's own time is over.
+async fn check_form(answered: Option<Elicited>, expected: &str) {
+    let mut limits = limits();
+    (limits.call, limits.longest_call) = (Duration::from_secs(1), Duration::from_secs(1));
+    let mut bench = Bench::with(Endpoint::Stdio(python("plain")), limits, People::Some).await;
     bench.ready().await;
     let mut forms = bench.elicitations.take().unwrap();
     let person = async {
         let form = forms.recv().await.unwrap();
-        drop(form.answer);
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        match answered {
+            Some(answered) => form.answer.send(answered).unwrap(),
+            None => drop(form.answer),
+        }
     };
     let (answer, ()) = tokio::join!(bench.call("ask_me"), person);
-    assert_eq!(r#"{"action": "decline"}"#, answer);
+    assert_eq!(expected, answer);
+}
+
+/// MCP-15: a form goes to a person; the child waits meanwhile, and so does the clock of its call.
+#[tokio::test]
+async fn a_form_of_a_child_is_answered_by_a_person() {
+    let filled = Elicited::Accepted(serde_json::Map::new());
+    let refused = Elicited::Refused("too long".to_owned());
+    tokio::join!(
+        check_form(Some(filled), r#"{"action": "accept", "content": {}}"#),
+        check_form(Some(Elicited::Agreed), r#"{"action": "accept"}"#),
+        check_form(Some(Elicited::Declined), r#"{"action": "decline"}"#),
+        check_form(None, r#"{"action": "cancel"}"#),
+        check_form(Some(refused), r#"{"code": -32602, "message": "too long"}"#),
+    );
+}
+
+/// Spec 00, MCP: what belongs to no call that somebody looks at is declined.
+#[tokio::test]
+async fn a_form_that_nobody_can_see_is_declined_at_once() {
+    let mut bench = Bench::with(Endpoint::Stdio(python("plain")), limits(), People::Some).await;
+    bench.ready().await;
+    bench.forms = None;
+    assert_eq!(r#"{"action": "decline"}"#, bench.call("ask_me").await);
+    let bench = Bench::stdio("plain").await;
+    bench.ready().await;
+    let off = r#"{"code": -32601, "message": "this client shows no forms"}"#;
+    assert_eq!(off, bench.call("ask_me").await);
 }
 
 /// MCP-15: only when the configuration says so.

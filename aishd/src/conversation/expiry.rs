@@ -1,0 +1,65 @@
+//! Silence as an answer: when it will have been one, and what becomes of the confirms that nobody answered (AUT-7).
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Conversation;
+use crate::clock;
+use crate::core::confirm::Fate;
+use crate::core::event::At;
+use crate::core::policy::Silence;
+use crate::core::state::OpenConfirm;
+
+impl Conversation {
+    /// When silence will have been an answer to the first of the open confirms.
+    pub(super) fn plan_expiry(&mut self) {
+        let now = clock::now();
+        let deadlines = self
+            .state
+            .confirms
+            .iter()
+            .filter_map(|it| self.deadline(it));
+        self.expiry_at = deadlines.min().map(|deadline| {
+            let ms = u64::try_from(deadline.0.saturating_sub(now.0)).unwrap_or_default();
+            Instant::now() + Duration::from_millis(ms)
+        });
+    }
+
+    /// At the confirm's own time, or after a while without anybody.
+    fn deadline(&self, open: &OpenConfirm) -> Option<At> {
+        let policy = self.around.policy.borrow();
+        match open.expires_at {
+            Some(at) => Some(at),
+            None if self.attendance.is_attended() || policy.silence == Silence::Waits => None,
+            None => {
+                let since = open.requested_at.max(self.attendance.left_at());
+                Some(At(since.0.saturating_add_unsigned(policy.unattended_ms)))
+            }
+        }
+    }
+
+    /// The time of an open confirm is over.
+    pub(super) async fn expire_open(&mut self) {
+        self.expiry_at = None;
+        let now = clock::now();
+        let over = |it: &&OpenConfirm| self.deadline(it).is_some_and(|it| it <= now);
+        let over: Vec<_> = self
+            .state
+            .confirms
+            .iter()
+            .filter(over)
+            .map(|it| it.id)
+            .collect();
+        for id in over {
+            tracing::info!(conversation = %self.id, confirm = %id, "nobody answered in time");
+            let asking = self.turn.as_ref().and_then(|it| it.machine.asking());
+            if let Some(confirm) = asking.filter(|it| it.id == id).cloned() {
+                self.expire(&confirm).await;
+            } else {
+                self.end_form(id, Fate::Expired).await;
+            }
+        }
+        self.plan_expiry();
+    }
+}

@@ -1,0 +1,174 @@
+//! What every session uses, and the list of servers that all of them write.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use reqwest::{Client, Url};
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::client::Clients;
+use super::elicit::{People, Respondent};
+use super::era::Abilities;
+use super::error::Failure;
+use super::hub::Parts;
+use super::remembered::Remembered;
+use super::secrets::Learn;
+use crate::child::Children;
+use crate::core::mcp::server::{ServerStatus, Servers};
+use crate::core::mcp::settings::{Endpoint, Limits, Mcp};
+use crate::core::tool::Sha;
+use crate::core::tool_name::Alias;
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) parts: Parts,
+    clients: Clients,
+    settings: Mutex<Mcp>,
+    pub(super) servers: watch::Sender<Arc<Servers>>,
+}
+
+impl Shared {
+    pub(super) fn new(parts: Parts) -> Self {
+        Self {
+            parts,
+            clients: Clients::default(),
+            settings: Mutex::default(),
+            servers: watch::channel(Arc::default()).0,
+        }
+    }
+
+    pub(super) fn settings(&self) -> MutexGuard<'_, Mcp> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.settings().limits
+    }
+
+    pub(super) fn abilities(&self) -> Abilities {
+        Abilities {
+            roots: self.settings().roots,
+            elicitation: self.parts.elicitation,
+        }
+    }
+
+    pub(super) fn children(&self) -> &Children {
+        &self.parts.children
+    }
+
+    pub(super) fn environment(&self) -> &(dyn Fn(&str) -> Option<String> + Send + Sync) {
+        &*self.parts.environment
+    }
+
+    pub(super) fn learn(&self) -> &Learn {
+        &*self.parts.learn
+    }
+
+    pub(super) fn client(&self, url: &Url) -> Result<Client, Failure> {
+        self.clients.get(url, self.limits().connect)
+    }
+
+    /// Who answers for a call, or for none.
+    pub(super) fn respondent<'a>(
+        &'a self,
+        alias: &'a Alias,
+        people: Option<People>,
+    ) -> Respondent<'a> {
+        Respondent {
+            alias,
+            abilities: self.abilities(),
+            people,
+            roots: if self.settings().roots {
+                &*self.parts.roots
+            } else {
+                // R12: asked all the same, there are none.
+                &|| vec![]
+            },
+        }
+    }
+
+    /// R11: the command, its arguments, the program that they mean, its variables and its directory; or the origin of
+    /// the URL.
+    pub(super) fn identity(&self, endpoint: &Endpoint) -> String {
+        match endpoint {
+            Endpoint::Http(http) => match Url::parse(&http.url) {
+                Ok(url) => url.origin().ascii_serialization(),
+                Err(_none) => String::new(),
+            },
+            Endpoint::Stdio(stdio) => {
+                let own = stdio.env.get("PATH").cloned();
+                let path = own.or_else(|| (self.parts.environment)("PATH"));
+                let program = program(&stdio.command, &path.unwrap_or_default());
+                // As written, so that a token may change; the digest, because a literal may be one.
+                let around = json!([stdio.env, stdio.cwd]);
+                let around = Sha::of_value(&around);
+                json!([program, stdio.command, stdio.args, around.to_string()]).to_string()
+            }
+        }
+    }
+
+    pub(super) fn recall(&self, endpoint: &Endpoint) -> Remembered {
+        let kept = (self.parts.recall)(&self.key(endpoint));
+        kept.map(|it| Remembered::read(&it)).unwrap_or_default()
+    }
+
+    pub(super) fn keep(&self, endpoint: &Endpoint, remembered: &Remembered) {
+        (self.parts.keep)(&self.key(endpoint), remembered.written());
+    }
+
+    /// Servers of one origin are told apart by their paths.
+    fn key(&self, endpoint: &Endpoint) -> String {
+        let identity = self.identity(endpoint);
+        format!("mcp {identity} {}", endpoint.shown())
+    }
+
+    pub(super) fn publish(&self, status: &ServerStatus) {
+        self.servers.send_modify(|all| {
+            let mut next = Servers::clone(all);
+            let before = next.list.iter().position(|it| it.alias == status.alias);
+            let status = Arc::new(status.clone());
+            match before {
+                Some(at) => {
+                    if differs(&next.list[at], &status) {
+                        next.toolset += 1;
+                    }
+                    next.list[at] = status;
+                }
+                None => {
+                    next.toolset += u64::from(!status.tools.is_empty());
+                    next.list.push(status);
+                    next.list.sort_by(|a, b| a.alias.cmp(&b.alias));
+                }
+            }
+            *all = Arc::new(next);
+        });
+    }
+
+    pub(super) fn forget(&self, alias: &Alias) {
+        self.servers.send_modify(|all| {
+            let mut next = Servers::clone(all);
+            let had = next.get(alias).is_some_and(|it| !it.tools.is_empty());
+            next.toolset += u64::from(had);
+            next.list.retain(|it| it.alias != *alias);
+            *all = Arc::new(next);
+        });
+    }
+}
+
+fn differs(before: &ServerStatus, after: &ServerStatus) -> bool {
+    let digests = |it: &ServerStatus| it.tools.iter().map(|it| it.digest).collect::<Vec<_>>();
+    digests(before) != digests(after)
+}
+
+/// The file that a command means, as the child will look for it.
+fn program(command: &str, path: &str) -> PathBuf {
+    if command.contains('/') {
+        return PathBuf::from(command);
+    }
+    let candidates = path.split(':').filter(|it| !it.is_empty());
+    let mut candidates = candidates.map(|it| Path::new(it).join(command));
+    candidates
+        .find(|it| it.is_file())
+        .unwrap_or_else(|| PathBuf::from(command))
+}

@@ -1,0 +1,84 @@
+//! Requests of a server's that we have not answered: how many there may be, and how it takes one back.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// More than any server asks at once (R13).
+const MOST: usize = 32;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Theirs(Arc<Mutex<Open>>);
+
+#[derive(Debug, Default)]
+struct Open {
+    begun: u64,
+    requests: Vec<(u64, Value, CancellationToken)>,
+}
+
+/// One that is being answered until this is dropped.
+#[derive(Debug)]
+pub(super) struct Answering {
+    all: Theirs,
+    number: u64,
+    /// The server does not want to know any more.
+    pub(super) taken_back: CancellationToken,
+}
+
+impl Theirs {
+    /// `None`: it asks too much at once.
+    pub(super) fn begin(&self, id: &Value) -> Option<Answering> {
+        let mut open = self.lock();
+        if open.requests.len() >= MOST {
+            return None;
+        }
+        open.begun += 1;
+        let (number, taken_back) = (open.begun, CancellationToken::new());
+        open.requests.push((number, id.clone(), taken_back.clone()));
+        Some(Answering {
+            all: self.clone(),
+            number,
+            taken_back,
+        })
+    }
+
+    pub(super) fn take_back(&self, id: &Value) {
+        let open = self.lock();
+        for (_, _, taken_back) in open.requests.iter().filter(|it| it.1 == *id) {
+            taken_back.cancel();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        let number = self.number;
+        self.all.lock().requests.retain(|it| it.0 != number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_server_can_take_back_its_own_and_not_ask_without_end() {
+        let theirs = Theirs::default();
+        let first = theirs.begin(&json!(1)).unwrap();
+        let named = theirs.begin(&json!("1")).unwrap();
+        theirs.take_back(&json!("1"));
+        theirs.take_back(&json!(9));
+        assert!(named.taken_back.is_cancelled() && !first.taken_back.is_cancelled());
+        let others: Vec<_> = (2..).map_while(|it| theirs.begin(&json!(it))).collect();
+        assert_eq!(MOST, others.len() + 2);
+        drop(first);
+        assert!(theirs.begin(&json!(1)).is_some());
+    }
+}
