@@ -74,7 +74,7 @@ fn a_conversation_that_only_reads_denies_the_rest() {
         vec![denied(3), denied(2), "it did not work".to_owned()],
         said
     );
-    assert_eq!(vec!["c__fail", "c__long"], offered(&scene));
+    assert_eq!(vec!["c__echo", "c__fail", "c__long"], offered(&scene));
     let told = events::<PolicyChanged>(&client, conversation).remove(0);
     assert!(told.constraints.read_only);
     assert_eq!(Some("pts/3"), told.by.unwrap().tty.as_deref());

@@ -102,7 +102,7 @@ fn a_rule_about_nothing_is_told() {
         rule("w__*", RuleEffect::Deny, None, 0),
         rule("c__long", RuleEffect::Needs, Some(2), 1),
         rule("c__fail", RuleEffect::Ask, None, 1),
-        rule("c__*", RuleEffect::Allow, None, 6),
+        rule("c__*", RuleEffect::Allow, None, 7),
     ];
     assert_eq!(expected, client.done::<Rules>(Empty {}).rules);
     let log = || scene.world.log_text();
