@@ -303,7 +303,9 @@ async fn begin(
             // Calls are large, and who only waits would carry them.
             Box::pin(async move { send(&caller, question, progress).await })
         };
-        let (link, first) = reach.open_calling(Wait::No, first).await?;
+        let (link, first) = reach
+            .open_calling(Wait::No, first, || !progress.is_stopped())
+            .await?;
         say_started(&link, notices);
         for note in notes {
             notices.say(&note);

@@ -68,18 +68,19 @@ impl Reach {
     /// Connects and says hello, starting the daemon where that is allowed.
     pub async fn open(&self, wait: Wait) -> Result<Link, Failure> {
         let nothing = |_caller| std::future::ready(());
-        let (link, _none) = self.open_with(wait, Greet::Only, nothing).await?;
+        let (link, _none) = self.open_with(wait, Greet::Only, nothing, || true).await?;
         Ok(link)
     }
 
     /// The same with a first call right behind hello: who asks waits for the daemon once. It was not made where the
-    /// daemon wants to be lent a key first.
+    /// daemon wants to be lent a key first. Nothing more is sent and no key is lent once `goes_on` is false.
     pub async fn open_calling<C: Future>(
         &self,
         wait: Wait,
         first: impl Fn(Caller) -> C,
+        goes_on: impl Fn() -> bool,
     ) -> Result<(Link, Option<C::Output>), Failure> {
-        self.open_with(wait, Greet::AndCall, first).await
+        self.open_with(wait, Greet::AndCall, first, goes_on).await
     }
 
     async fn open_with<C: Future>(
@@ -87,6 +88,7 @@ impl Reach {
         wait: Wait,
         greet: Greet,
         first: impl Fn(Caller) -> C,
+        goes_on: impl Fn() -> bool,
     ) -> Result<(Link, Option<C::Output>), Failure> {
         let give_up = Instant::now() + BACK_WITHIN;
         let mut pause = FIRST_PAUSE;
@@ -94,17 +96,19 @@ impl Reach {
         let mut started = false;
         loop {
             let problem = match connect::connect(&self.socket, self.deadline).await {
-                Ok((caller, events)) => match self.greet(caller, events, greet, &first).await {
-                    Ok((link, called)) => return Ok((Link { started, ..link }, called)),
-                    Err(Refused {
-                        transient: true,
-                        failure,
-                    }) => failure,
-                    Err(Refused {
-                        transient: false,
-                        failure,
-                    }) => return Err(failure),
-                },
+                Ok((caller, events)) => {
+                    match self.greet(caller, events, greet, &first, &goes_on).await {
+                        Ok((link, called)) => return Ok((Link { started, ..link }, called)),
+                        Err(Refused {
+                            transient: true,
+                            failure,
+                        }) => failure,
+                        Err(Refused {
+                            transient: false,
+                            failure,
+                        }) => return Err(failure),
+                    }
+                }
                 Err(error) if is_absent(&error) => {
                     if self.start == Start::Allowed && !tried {
                         tried = true;
@@ -120,7 +124,7 @@ impl Reach {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.unreachable(&error),
                 Err(error) => return Err(self.unreachable(&error)),
             };
-            if Instant::now() + pause > give_up {
+            if !goes_on() || Instant::now() + pause > give_up {
                 return Err(problem);
             }
             tokio::time::sleep(pause).await;
@@ -134,6 +138,7 @@ impl Reach {
         events: Events,
         greet: Greet,
         first: impl Fn(Caller) -> C,
+        goes_on: impl Fn() -> bool,
     ) -> Result<(Link, Option<C::Output>), Refused> {
         let tentative = greet == Greet::AndCall;
         let greeting = self.say_hello(&caller, BTreeMap::new(), tentative);
@@ -144,6 +149,12 @@ impl Reach {
         if !hello.wanted_secrets.is_empty() {
             // It was made before anybody was greeted, and so refused.
             called = None;
+            if !goes_on() {
+                return Err(Refused {
+                    transient: false,
+                    failure: Failure::new(Exit::FAILED, "stopped before anything was asked"),
+                });
+            }
             let secrets = lent(&self.around, &hello.wanted_secrets);
             if tentative || !secrets.is_empty() {
                 hello = self.say_hello(&caller, secrets, false).await?;

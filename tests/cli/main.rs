@@ -27,6 +27,7 @@ mod markdown;
 mod mcp;
 mod shell;
 mod stop;
+mod stranger;
 mod systemd;
 mod terminal;
 mod terminal_asked;

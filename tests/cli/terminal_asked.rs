@@ -217,6 +217,25 @@ fn an_editor_that_fails_changes_nothing() {
     drop(daemon);
 }
 
+/// Escape is no beginning of an answer that comes later.
+#[test]
+fn escape_and_then_a_letter_is_not_the_key_of_both() {
+    let (upstream, world, _daemon) = world();
+    let mut screen = open(&world, 100, 30);
+    screen.key("what time is it?\r");
+    wait_asked(&screen, "c1", "aish__time");
+    screen.key("\u{1b}");
+    let pressed = Instant::now();
+    until("a moment", PATIENCE, || {
+        (pressed.elapsed() >= GUARD).then_some(())
+    });
+    screen.key("yes is not what I mean");
+    screen.wait_line("proj · test ? yes is not what I mean");
+    assert_eq!(1, upstream.requests().len(), "nothing ran");
+    screen.key("\u{3}\u{1b}y");
+    screen.wait_for("c1 allowed once by ");
+}
+
 /// The title is put back also where a question still waits.
 #[test]
 fn who_leaves_leaves_the_title_as_it_was() {

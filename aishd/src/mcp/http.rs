@@ -128,8 +128,16 @@ impl Http {
         let response = self.send(self.get(place)).await;
         answered();
         let response = response?;
-        if !response.status().is_success() || Kind::of(&response) != Kind::Events {
-            return Ok(Listened::Refused);
+        match response.status() {
+            status if status.is_success() && Kind::of(&response) == Kind::Events => {}
+            // It may be so only now, as with a proxy whose server is being restarted.
+            status if status.is_server_error() || matches!(status.as_u16(), 408 | 429) => {
+                return Err(Failure::Http {
+                    status: status.as_u16(),
+                    message: String::new(),
+                });
+            }
+            _has_none => return Ok(Listened::Refused),
         }
         let mut events = Events::new(body(response));
         let mut fruitful = false;

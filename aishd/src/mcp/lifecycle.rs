@@ -384,12 +384,7 @@ async fn finish(opened: Opened, means: Means<'_>, started: Instant) -> Result<Li
         mut pumps,
         stop,
     } = opened;
-    let mut listed = Listed::default();
-    if about.offers.tools {
-        listed = tools(&peer, means.identity, means.limits()).await?;
-    }
-    remarks.append(&mut listed.remarks);
-    listed.remarks = remarks;
+    // Before the tools are listed, so that no change of them goes unheard.
     match peer.era {
         Era::Session => {
             let (tell, open) = oneshot::channel();
@@ -403,6 +398,12 @@ async fn finish(opened: Opened, means: Means<'_>, started: Instant) -> Result<Li
         }
         Era::EventStream => {}
     }
+    let mut listed = Listed::default();
+    if about.offers.tools {
+        listed = tools(&peer, means.identity, means.limits()).await?;
+    }
+    remarks.append(&mut listed.remarks);
+    listed.remarks = remarks;
     let connect_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(Live {
         peer,

@@ -35,6 +35,8 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Metrics, _, _>(module, metrics_text);
 }
 
+/// Waits for nothing: calls that follow in the same write begin when this has got as far as it can, and a client that
+/// sends its question behind a tentative hello relies on it.
 async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
     let params = call.params;
     let ours = ProtocolRange::OURS;

@@ -193,7 +193,32 @@ async fn a_hung_daemon_does_not_hold_ctrl_c_up() {
     assert_eq!(130, got.code);
 }
 
-/// Nor for ever by who has said how long.
+/// What was not received is not sent again, and no key is lent for it.
+#[tokio::test]
+async fn a_question_that_was_stopped_before_it_was_received_is_not_sent_again() {
+    let got = World {
+        variables: vec![("A_KEY", "a")],
+        ..World::new()
+    }
+    .ask(async |peer, press| {
+        let mut link = peer.accept().await;
+        let hello = link.expect("daemon/hello").await;
+        let send = link.expect("turn/send").await;
+        let attach = link.expect("conversation/attach").await;
+        press.send(Signal::Interrupt).await.unwrap();
+        press.reserve_many(press.max_capacity()).await.unwrap();
+        link.reply(&hello, peer::hello(&["A_KEY"])).await;
+        for call in [&send, &attach] {
+            link.refuse(call, ErrorKind::NotInitialized, "hello comes first", None)
+                .await;
+        }
+        link.expect_end().await;
+    })
+    .await;
+    assert_eq!(130, got.code);
+}
+
+/// Nor does a hung daemon hold who has said how long.
 #[tokio::test(start_paused = true)]
 async fn a_hung_daemon_does_not_hold_timeout_up() {
     let mut world = World::new();

@@ -1,6 +1,6 @@
 //! What is written when the line is drawn: the rows that wait, and below them the prompt and the line, which are always
 //! the last thing on the screen. Nothing but this moves the cursor, so it is known where it stands, whatever the width
-//! of the terminal was and is.
+//! of the terminal was and is; but a terminal that lays its rows out anew for another width may leave a copy of a row.
 
 use std::fmt::Write as _;
 
@@ -13,13 +13,18 @@ const END: &str = "\u{1b}[?2026l";
 /// stays one row.
 const CUT: &str = "\u{1b}[?7l";
 const WRAP: &str = "\u{1b}[?7h";
+/// Behind a drawing that nobody knows the end of.
+pub(super) const BROKEN_OFF: &str = "\u{1b}[?7h\u{1b}[?2026l\u{1b}[0m\r\n\u{1b}[J";
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 /// What stands at the end of the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
-    /// Rows of the line above the cursor.
+    /// Rows of the line above the cursor, and below it.
     above: usize,
+    below: usize,
+    /// Of the terminal when it was drawn; none when nobody knows what stands there.
+    size: Option<Size>,
 }
 
 /// The line that is being typed.
@@ -46,7 +51,7 @@ impl Standing {
         let height = rows.saturating_sub(1).max(1);
         let first = (at + 1).saturating_sub(height);
         let last = laid.rows.len().min(first + height);
-        let mut drawn = self.erased();
+        let mut drawn = self.erased((columns, rows));
         drawn.push_str(above);
         drawn.push_str(CUT);
         if first == 0 {
@@ -62,13 +67,17 @@ impl Standing {
         }
         drawn.push_str(WRAP);
         drawn.push_str(END);
-        self.above = at - first;
+        *self = Self {
+            above: at - first,
+            below: last.saturating_sub(at + 1),
+            size: Some((columns, rows)),
+        };
         drawn
     }
 
     /// The line as it stays, whole and in one piece for whoever copies it; the cursor is below it.
-    pub(super) fn leave(&mut self, above: &str, line: Line<'_>) -> String {
-        let mut drawn = self.erased();
+    pub(super) fn leave(&mut self, above: &str, line: Line<'_>, size: Size) -> String {
+        let mut drawn = self.erased(size);
         drawn.push_str(above);
         drawn.push_str(line.prompt);
         drawn.push_str(&layout::whole(line.text));
@@ -89,12 +98,27 @@ impl Standing {
         *self = Self::default();
     }
 
-    /// Back to where the prompt begins, with nothing below it.
-    fn erased(&self) -> String {
+    /// Back to where the prompt begins, with nothing below it. Row by row: a terminal that is told to clear all of its
+    /// screen may keep it in its history first, and would with each key.
+    fn erased(&self, size: Size) -> String {
         let mut drawn = BEGIN.to_owned();
-        up(&mut drawn, self.above);
-        drawn.push_str("\r\u{1b}[J");
+        if self.size == Some(size) {
+            down(&mut drawn, self.below);
+            drawn.push_str("\r\u{1b}[K");
+            for _ in 0..self.above + self.below {
+                drawn.push_str("\u{1b}[A\u{1b}[K");
+            }
+        } else {
+            up(&mut drawn, self.above);
+            drawn.push_str("\r\u{1b}[J");
+        }
         drawn
+    }
+}
+
+fn down(drawn: &mut String, rows: usize) {
+    if rows > 0 {
+        let _ = write!(drawn, "\u{1b}[{rows}B");
     }
 }
 

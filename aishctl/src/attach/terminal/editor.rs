@@ -16,6 +16,9 @@ use super::screen::Screen;
 use super::{Keymap, errand, keys, mode};
 use crate::attach::ui::{Input, Lines};
 
+/// How long the rest of a key's bytes may take behind its escape.
+const ESCAPE_MS: u16 = 30;
+
 pub(super) struct LineEditor {
     editor: Editor<Hooks, MemHistory>,
     screen: Arc<Screen>,
@@ -34,6 +37,8 @@ impl LineEditor {
                 Keymap::Emacs => rustyline::EditMode::Emacs,
                 Keymap::Vi => rustyline::EditMode::Vi,
             })
+            // Escape is a key of its own after that: an ordinary `y` that follows it later must not be Alt-y.
+            .keyseq_timeout(Some(ESCAPE_MS))
             // The hooks are asked only where colours are on.
             .color_mode(rustyline::ColorMode::Forced)
             .completion_type(rustyline::CompletionType::Circular)
@@ -77,7 +82,7 @@ impl LineEditor {
                     }
                     Err(Gone { mark }) => {
                         self.screen.tell(&format!(
-                            "the text of {mark} is gone and nothing is sent; paste it again or take the mark out"
+                            "there is no text for {mark} and nothing is sent; paste it again or take the mark out"
                         ));
                         begun = (line, String::new());
                     }

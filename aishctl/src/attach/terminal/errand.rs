@@ -27,7 +27,7 @@ pub(super) struct Errand {
 /// Runs it, on the editor's thread. Fails when nobody listens any more.
 pub(super) fn run(errand: &Errand, screen: &Screen) -> Result<(), ()> {
     screen.hush.hush();
-    mode::give_back();
+    mode::lend();
     let lent = mode::terminal().and_then(|keys| Ok((keys, screen.terminal()?)));
     let edited = match lent {
         Ok((keys, screen)) => errand.draft.edit(&Place::Between { keys, screen }),
@@ -36,7 +36,7 @@ pub(super) fn run(errand: &Errand, screen: &Screen) -> Result<(), ()> {
             format!("cannot lend the terminal: {error}"),
         )),
     };
-    mode::take_again();
+    mode::take_back();
     screen.hush.listen();
     screen.resumed();
     screen

@@ -233,6 +233,8 @@ impl Ui for Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        // Modes first: a terminal that takes no more than that is still the shell's.
+        mode::quieten();
         mode::say(self.screen.close().as_bytes());
         let (named, waiting) = &self.title;
         mode::say(ring::title(named, *waiting, 0, self.rings).as_bytes());

@@ -62,7 +62,16 @@ impl Pastes {
         while let Some(at) = rest.find(BEGINS) {
             let (before, from) = rest.split_at(at);
             unfolded.push_str(before);
-            let (number, length) = read(from).unwrap_or((0, BEGINS.len()));
+            let (number, length) = match read(from) {
+                Some(mark) => mark,
+                // What is left of a mark says nothing to a model, and its text would be lost without a word.
+                None if self.is_damaged(from) => {
+                    return Err(Gone {
+                        mark: from.lines().next().unwrap_or_default().to_owned(),
+                    });
+                }
+                None => (0, BEGINS.len()),
+            };
             let (named, after) = from.split_at(length);
             match self.kept.get(&number) {
                 Some(text) if mark(number, text) == named => unfolded.push_str(text),
@@ -77,6 +86,13 @@ impl Pastes {
             rest = after;
         }
         Ok(unfolded + rest)
+    }
+
+    /// Whether this begins as the mark of a text that is kept, and goes on otherwise.
+    fn is_damaged(&self, text: &str) -> bool {
+        self.kept
+            .keys()
+            .any(|number| text.starts_with(&format!("{BEGINS}{number}: ")))
     }
 }
 
@@ -117,6 +133,19 @@ mod tests {
         }
         pastes.line(&line);
         assert_eq!(Ok(expected), pastes.unfold(&line));
+    }
+
+    #[test]
+    fn a_mark_that_was_changed_is_not_sent_as_it_stands() {
+        let mut pastes = Pastes::default();
+        let mark = pastes.keep("one\ntwo\n".to_owned()).unwrap();
+        let damaged = mark.trim_end_matches(']');
+        let gone = Gone {
+            mark: damaged.to_owned(),
+        };
+        assert_eq!(Err(gone), pastes.unfold(damaged));
+        let written = "what does [paste 7: mean?";
+        assert_eq!(Ok(written.to_owned()), pastes.unfold(written));
     }
 
     #[test]

@@ -228,10 +228,11 @@ impl Screen {
         let above = shared.take_rows();
         match (shared.line.take(), standing) {
             (Some(line), Some(mut standing)) => {
-                let prompt = shared.prompt(&line, self.size(), self.look);
-                left.push_str(&standing.leave(&above, line.behind(&prompt)));
+                let size = self.size();
+                let prompt = shared.prompt(&line, size, self.look);
+                left.push_str(&standing.leave(&above, line.behind(&prompt), size));
             }
-            (Some(_), None) => left.push_str(&format!("\u{1b}[0m\r\n\u{1b}[J{above}")),
+            (Some(_), None) => left.push_str(&format!("{}{above}", canvas::BROKEN_OFF)),
             (None, _) => left.push_str(&above),
         }
         left
@@ -328,8 +329,9 @@ impl Screen {
         let mut drawn = String::new();
         if let Some(line) = shared.line.take() {
             let above = shared.take_rows();
-            let prompt = shared.prompt(&line, self.size(), self.look);
-            drawn = standing.leave(&above, line.behind(&prompt));
+            let size = self.size();
+            let prompt = shared.prompt(&line, size, self.look);
+            drawn = standing.leave(&above, line.behind(&prompt), size);
         }
         let ended = (shared.suspended.take(), shared.frame.end_line());
         drop(shared);

@@ -68,7 +68,7 @@ impl Desk {
             text: &text,
             cursor,
         };
-        let drawn = self.standing.leave("", line);
+        let drawn = self.standing.leave("", line, self.size);
         self.write(&drawn);
         self.above.push(format!("{PROMPT}{text}"));
         self.typed.clear();
