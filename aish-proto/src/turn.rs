@@ -1,5 +1,7 @@
 //! `turn/*` and `queue/*`: asking, waiting, stopping.
 
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +84,10 @@ pub struct SendParams {
     /// What is done where a person would have to be asked; absent: a person is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_confirm: Option<OnConfirm>,
+    /// Rounds of tool calls, at most as many as the configuration allows; the turn then ends as `toolDepth`. A
+    /// question that joins a running turn has the limit of that turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tool_depth: Option<NonZeroU32>,
 }
 
 /// What is done in one turn where a person would have to be asked (AUT-7).

@@ -1,5 +1,6 @@
 //! The one grammar (spec 80, 2.2): the command line has it, and `:` lines in attach have it too.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -216,6 +217,9 @@ pub struct AskArgs {
     /// How long a confirm may wait
     #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     pub confirm_timeout: Option<Duration>,
+    /// Rounds of tool calls, at most as many as the configuration allows
+    #[arg(long, value_name = "N")]
+    pub max_tool_depth: Option<NonZeroU32>,
 }
 
 pub(crate) fn confirm(text: &str) -> Result<String, String> {
@@ -425,6 +429,8 @@ mod tests {
         );
         check("ask --confirm=allow:fs__read x", true);
         check("ask --confirm=allow: x", false);
+        check("ask --max-tool-depth 2 x", true);
+        check("ask --max-tool-depth 0 x", false);
         check("ask --json --jsonl x", false);
         check("--json ask x", true);
         check("ask --last -C a x", false);

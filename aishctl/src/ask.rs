@@ -424,6 +424,7 @@ async fn send(caller: &Caller, question: &Question<'_>, progress: &Progress) -> 
         model: question.model.map(str::to_owned),
         attachments,
         on_confirm: Some(question.on_confirm.clone()),
+        max_tool_depth: question.args.max_tool_depth,
     };
     progress.sending();
     let deadline = Some(caller.deadline().max(Duration::from_secs(10)));

@@ -97,6 +97,7 @@ impl Link {
             model: Some(model.to_owned()),
             attachments: vec![],
             on_confirm: None,
+            max_tool_depth: None,
         })?;
         Ok(())
     }

@@ -83,6 +83,7 @@ fn exchange(at: usize) -> [Event; 4] {
             }),
             model: None,
             on_confirm: None,
+            max_tool_depth: None,
             calls: None,
             origin: Origin::Asked,
         },

@@ -70,6 +70,7 @@ impl Author {
             model: None,
             origin: Origin::Asked,
             on_confirm: None,
+            max_tool_depth: None,
             calls: None,
         };
         let started = Event::TurnStarted {

@@ -1,15 +1,21 @@
 //! What the configuration says of calls: how many, how they run, what they need, and rules that speak of nothing
 //! (AUT-2, PRM-2, LOOP-1, MCP-12, MCP-13).
 
+use std::num::NonZeroU32;
+
+use aish_proto::confirm::Decision;
 use aish_proto::event::{Status, ToolResult};
 use aish_proto::method::Empty;
 use aish_proto::permission::{
     Check, CheckParams, List, PermissionParams, PolicyRule, RuleEffect, Rules,
 };
-use aish_proto::turn::StopReason;
+use aish_proto::turn::{AgainParams, Retry, Send, SendParams, StopReason};
+use aish_testkit::client::question;
 use aish_testkit::wait::until_true;
+use serde_json::json;
 
-use crate::tools::{Scene, events};
+use crate::consent::pending;
+use crate::tools::{Scene, answer, events};
 
 /// LOOP-1: a model that never stops calling is stopped, and what it said last is kept.
 #[test]
@@ -33,6 +39,65 @@ fn a_turn_has_so_many_rounds_of_calls() {
             "{said:?}"
         );
     }
+}
+
+/// LOOP-1: an asker may want fewer rounds than the configuration allows, gets never more, and none is a mistake; what
+/// was wanted is kept with the question, also for the daemon after this one (G6).
+#[test]
+fn an_asker_may_want_fewer_rounds_of_calls() {
+    let Some(mut scene) =
+        Scene::new("[tools]\nmax_depth = 3\n[mcp.auto_approve]\n\"c__look\" = true\n")
+    else {
+        return;
+    };
+    let rounds = |wanted: u32| {
+        move |conversation| SendParams {
+            max_tool_depth: NonZeroU32::new(wanted),
+            ..question(conversation, "go on")
+        }
+    };
+    scene.model_never_stops_calling("c__look");
+    let client = scene.world.client();
+    let conversation = client.create();
+    for (wanted, given) in [(1, 1), (2, 2), (9, 3)] {
+        let turn = client.done::<Send>(rounds(wanted)(conversation)).turn;
+        let record = client.wait_turn(turn);
+        assert_eq!(Some(StopReason::ToolDepth), record.stop_reason);
+        let said = events::<Status>(&client, conversation).pop().unwrap();
+        let expected = format!("tool-call depth limit reached ({given})");
+        assert_eq!(expected, said.text, "{wanted}");
+    }
+    // Asked again, it is wanted as before.
+    let fewest = client.done::<Send>(rounds(1)(conversation)).turn;
+    client.wait_turn(fewest);
+    let again = AgainParams {
+        conversation,
+        turn: Some(fewest),
+        idempotency_key: "again".to_owned(),
+        model: None,
+    };
+    client.wait_turn(client.done::<Retry>(again).turn);
+    let said = events::<Status>(&client, conversation).pop().unwrap();
+    assert_eq!("tool-call depth limit reached (1)", said.text);
+    let none = json!({"conversation": conversation, "text": "go on", "idempotencyKey": "k", "maxToolDepth": 0});
+    let refused = client.call_raw("turn/send", &none).unwrap_err();
+    assert!(refused.to_string().contains("nonzero"), "{refused}");
+    scene.model_never_stops_calling("c__count");
+    let turn = client.done::<Send>(rounds(2)(conversation)).turn;
+    let first = pending(&client, conversation);
+    drop(client);
+    assert_eq!(0, scene.daemon.terminate());
+    scene.daemon = scene.world.daemon().spawn();
+    let client = scene.world.client();
+    answer(&client, &first, Decision::AllowOnce);
+    answer(
+        &client,
+        &pending(&client, conversation),
+        Decision::AllowOnce,
+    );
+    let record = client.wait_turn(turn);
+    assert_eq!(Some(StopReason::ToolDepth), record.stop_reason);
+    assert_eq!(2, scene.count());
 }
 
 /// MCP-12.

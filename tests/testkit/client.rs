@@ -237,6 +237,7 @@ pub fn question(conversation: ConversationId, text: &str) -> SendParams {
         model: None,
         attachments: vec![],
         on_confirm: None,
+        max_tool_depth: None,
     }
 }
 

@@ -139,6 +139,7 @@ pub(super) async fn send(
         model,
         attachments,
         on_confirm: None,
+        max_tool_depth: None,
         new: None,
     };
     caller.call::<Send>(params).await

@@ -62,6 +62,7 @@ impl Conversation {
             model: ask.model,
             origin: Origin::Asked,
             on_confirm: ask.on_confirm,
+            max_tool_depth: ask.max_tool_depth,
             calls: ask.calls,
         };
         let turn = TurnId(clock::ulid());
@@ -94,6 +95,7 @@ impl Conversation {
             text,
             attachments,
             on_confirm,
+            max_tool_depth,
             calls,
             ..
         }) = question.map(|it| it.event)
@@ -120,6 +122,7 @@ impl Conversation {
                 allow: Patterns::default(),
                 ..it
             }),
+            max_tool_depth,
             calls,
         };
         // It goes ahead of what waits: the queue was held for exactly this.
@@ -388,8 +391,8 @@ impl Conversation {
             .await
             .map_err(RequestError::Storage)?;
         let commit = self.number(&facts);
-        let max_depth = self.around.policy.borrow().max_depth;
-        let (machine, step) = Turn::start(max_depth);
+        let terms = self.terms(turn, &facts);
+        let (machine, step) = Turn::start(terms.max_depth(&self.around.policy.borrow()));
         let token = self.around.stopping.child_token();
         self.turn = Some(Active {
             id: turn,
@@ -397,7 +400,7 @@ impl Conversation {
             preset: Some(preset.clone()),
             model: (preset.name.clone(), preset.source),
             offer: None,
-            on_confirm: self.on_confirm(turn, &facts),
+            on_confirm: terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
         });
@@ -430,26 +433,6 @@ impl Conversation {
         self.transcript = transcript;
         self.publisher.begin_live(live);
         Ok(())
-    }
-
-    /// What the asker wants done where a person would have to be asked.
-    pub(super) fn on_confirm(&self, turn: TurnId, facts: &[Fact]) -> OnConfirm {
-        let said = |event: &Event| {
-            let Event::UserMessage { on_confirm, .. } = event else {
-                return None;
-            };
-            on_confirm.clone()
-        };
-        let own = |it: &&Fact| it.turn == Some(turn);
-        if let Some(said) = facts.iter().filter(own).find_map(|it| said(&it.event)) {
-            return said;
-        }
-        let queued = self.state.queue.iter().find(|it| it.turn == turn);
-        let question = queued.and_then(|it| {
-            let record = self.around.store.record(self.id, it.message_seq);
-            record.ok().flatten()
-        });
-        question.and_then(|it| said(&it.event)).unwrap_or_default()
     }
 
     /// Questions that wait to join the running turn, as facts that let them.

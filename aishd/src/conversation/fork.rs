@@ -110,6 +110,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             calls,
             key: _,
             on_confirm: _,
+            max_tool_depth: _,
         } => Event::UserMessage {
             text,
             attachments,
@@ -121,6 +122,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             },
             key: None,
             on_confirm: None,
+            max_tool_depth: None,
             calls,
         },
         Event::TurnFinished {

@@ -1,5 +1,6 @@
 //! How everybody else reaches a conversation: requests to its actor, and reads that do not enter the mailbox.
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aish_proto::form::Content;
@@ -52,6 +53,8 @@ pub struct Ask {
     pub place: Place,
     /// `None`: a person is asked, whoever that may be.
     pub on_confirm: Option<OnConfirm>,
+    /// Rounds of calls; `None`: as many as the configuration allows.
+    pub max_tool_depth: Option<NonZeroU32>,
     /// What is run, where no model is asked.
     pub calls: Option<CallList>,
 }

@@ -36,7 +36,7 @@ impl Conversation {
                 source: Source::None,
             },
         });
-        let on_confirm = self.on_confirm(turn, &facts);
+        let on_confirm = self.terms(turn, &facts).on_confirm;
         self.commit(&facts, LiveChange::End).await?;
         let (machine, step) = Turn::run(course);
         let token = self.around.stopping.child_token();

@@ -26,6 +26,7 @@ mod recover;
 mod resume;
 pub mod search;
 mod stop;
+mod terms;
 pub mod view;
 
 use std::ops::ControlFlow;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
+use super::terms::Terms;
 use super::{Active, Conversation, Done, failed};
 use crate::broker::Discovery;
-use crate::core::confirm::{Confirm, OnConfirm};
+use crate::core::confirm::Confirm;
 use crate::core::event::{Event, Source};
 use crate::core::preset::Preset;
 use crate::core::reply::{Failure, ToolCall};
@@ -17,7 +18,7 @@ use crate::store::ReadError;
 /// What the log says of such a turn.
 struct Waiting {
     model: (String, Source),
-    on_confirm: OnConfirm,
+    terms: Terms,
     text: String,
     calls: Vec<ToolCall>,
     confirm: Confirm,
@@ -54,11 +55,14 @@ impl Conversation {
         };
         self.turn = Some(Active {
             id: running.turn,
-            machine: Turn::resume(paused, self.around.policy.borrow().max_depth),
+            machine: Turn::resume(
+                paused,
+                waiting.terms.max_depth(&self.around.policy.borrow()),
+            ),
             preset: None,
             model: waiting.model,
             offer: None,
-            on_confirm: waiting.on_confirm,
+            on_confirm: waiting.terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
         });
@@ -81,6 +85,7 @@ impl Conversation {
         let (
             Some(Event::UserMessage {
                 on_confirm,
+                max_tool_depth,
                 calls: list,
                 origin,
                 ..
@@ -107,7 +112,10 @@ impl Conversation {
         let fits = calls.first().is_some_and(|it| it.id == confirm.call);
         Ok(fits.then_some(Waiting {
             model: (model, source),
-            on_confirm: on_confirm.unwrap_or_default(),
+            terms: Terms {
+                on_confirm: on_confirm.unwrap_or_default(),
+                max_tool_depth,
+            },
             text,
             calls,
             confirm: *confirm,

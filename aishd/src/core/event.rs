@@ -3,6 +3,8 @@
 //! The serde attributes spell the stored form out: renaming a Rust field changes no byte on disk.
 //! Fields are only ever added, with a default (STO-4); `tests/data/store` holds old records that must load.
 
+use std::num::NonZeroU32;
+
 use aish_proto::id::{ClientId, ConfirmId, ConversationId, ResultId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +85,13 @@ pub enum Event {
             skip_serializing_if = "Option::is_none"
         )]
         on_confirm: Option<OnConfirm>,
+        /// Rounds of calls, where the asker wants fewer than the configuration allows.
+        #[serde(
+            rename = "max_tool_depth",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        max_tool_depth: Option<NonZeroU32>,
         /// The turn runs these calls and asks no model.
         #[serde(rename = "calls", default, skip_serializing_if = "Option::is_none")]
         calls: Option<CallList>,

@@ -186,6 +186,7 @@ impl Log {
                 key: _,
                 model: _,
                 on_confirm: _,
+                max_tool_depth: _,
             } => out!(wire::UserMessage {
                 text,
                 attachments: attachments

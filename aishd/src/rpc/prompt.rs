@@ -55,6 +55,7 @@ async fn call(call: Call<CallPrompt>) -> Result<SendResult, Refusal> {
         model: params.model,
         attachments: attachments.collect(),
         on_confirm: params.on_confirm,
+        max_tool_depth: None,
     };
     take(&call.server, &call.connection, send, Body::From(body)).await
 }

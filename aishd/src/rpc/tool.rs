@@ -45,6 +45,7 @@ async fn run(call: Call<Run>) -> Result<SendResult, Refusal> {
         model: None,
         attachments: vec![],
         on_confirm: params.on_confirm,
+        max_tool_depth: None,
     };
     let body = Body::Calls(list, body);
     take(&call.server, &call.connection, send, body).await

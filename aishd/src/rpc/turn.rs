@@ -192,6 +192,7 @@ fn ask(params: SendParams, connection: &Connection, place: Place) -> Result<Ask,
         by: connection.person(),
         place,
         on_confirm: params.on_confirm.as_ref().map(on_confirm).transpose()?,
+        max_tool_depth: params.max_tool_depth,
         calls: None,
     })
 }

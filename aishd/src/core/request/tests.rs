@@ -93,6 +93,7 @@ impl World {
                 model,
                 origin,
                 on_confirm: None,
+                max_tool_depth: None,
                 calls: None,
             },
         );

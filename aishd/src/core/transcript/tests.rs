@@ -37,6 +37,7 @@ fn record(seq: u64, line: &str) -> Record {
         model: None,
         origin,
         on_confirm: None,
+        max_tool_depth: None,
         calls: None,
     };
     let finished = |stop, merged_into| Event::TurnFinished {

@@ -66,6 +66,7 @@ pub(super) fn user_message(text: String, key: Option<Key>) -> Event {
         model: None,
         origin: Origin::Asked,
         on_confirm: None,
+        max_tool_depth: None,
         calls: None,
     }
 }
