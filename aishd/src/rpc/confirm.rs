@@ -272,17 +272,20 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         why,
         why_told: _,
         elicitation,
+        sampling,
         options,
         expires_at,
     } = confirm;
     // It was read before it was asked.
     let elicitation = elicitation.and_then(|it| form::read(tool.alias().as_str(), &it).ok());
+    let sampling = sampling.and_then(|it| it.read(tool.alias().as_str()).ok());
     events::ConfirmRequested {
         confirm: id,
         number,
         kind: match kind {
             ConfirmKind::Tool => wire::ConfirmKind::Tool,
             ConfirmKind::Elicitation => wire::ConfirmKind::Elicitation,
+            ConfirmKind::Sampling => wire::ConfirmKind::Sampling,
         },
         title,
         call,
@@ -297,6 +300,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         raise_to: raise_to.map(crate::core::access::Access::number),
         why,
         elicitation: elicitation.map(Box::new),
+        sampling: sampling.map(Box::new),
         options: options.into_iter().map(decision).collect(),
         expires_at: expires_at.map(clock::rfc3339),
     }

@@ -391,6 +391,7 @@ async fn a_call_in_flight_outlives_a_change_of_its_server() {
         let changed = Server {
             endpoint: Endpoint::Http(http),
             off: None,
+            sampling: false,
         };
         settings.servers.insert(alias(), Arc::new(changed));
         bench.hub.configure(settings).await;
