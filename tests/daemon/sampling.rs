@@ -141,6 +141,7 @@ fn a_real_server_gets_an_answer_that_a_person_allowed() {
     let by = of(AuditKind::ConfirmResolved).by.clone().unwrap();
     assert_eq!(Some("pts/5"), by.tty.as_deref());
     // A later question has it only as far as the server told it.
+    scene.upstream.answer(Said::text("Nothing."));
     client.wait_turn(client.ask(conversation, "and now?"));
     let last = scene.upstream.requests().pop().unwrap();
     let assistant = last.messages().into_iter();

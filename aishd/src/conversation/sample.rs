@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::{ConfirmId, TurnId};
-use aish_proto::sampling::Sampling;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
@@ -21,7 +20,7 @@ use super::elicit::{Asker, Asking, What};
 use crate::clock;
 use crate::core::event::{Level, Source};
 use crate::core::gate::Go;
-use crate::core::mcp::sampling::{limited, read, result};
+use crate::core::mcp::sampling::{Sampling, limited, read, result};
 use crate::core::preset::Preset;
 use crate::core::request::completion;
 use crate::core::sampling::{Asked, Judged, judge};

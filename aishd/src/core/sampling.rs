@@ -10,7 +10,7 @@ use super::confirm::{Confirm, ConfirmKind, Decision, OnConfirm};
 use super::elicitation::unasked;
 use super::event::At;
 use super::gate::{Attended, Go, spelled};
-use super::mcp::sampling::{SamplingError, limited, read};
+use super::mcp::sampling::{Sampling, SamplingError, limited, read};
 use super::preset::Preset;
 use super::tool::Sha;
 
@@ -34,7 +34,7 @@ pub struct ForModel {
 
 impl ForModel {
     /// What a person is shown and the model is asked.
-    pub fn read(&self, alias: &str) -> Result<aish_proto::sampling::Sampling, SamplingError> {
+    pub fn read(&self, alias: &str) -> Result<Sampling, SamplingError> {
         let mut asked = read(alias, &self.params, (&self.preset, &self.model))?;
         asked.max_tokens = asked.max_tokens.min(self.max_tokens);
         Ok(asked)

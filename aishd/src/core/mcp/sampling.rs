@@ -2,7 +2,6 @@
 //! a person can be shown all of it, or it is refused with a reason that its author understands. What is asked of the
 //! conversation (`includeContext`) and of other models (`modelPreferences`) is not read: it gets neither.
 
-use aish_proto::sampling::{Message, Role, Sampling};
 use serde_json::{Value, json};
 
 use super::text::one_line;
@@ -18,6 +17,44 @@ const MAX_STOPS: usize = 4;
 const MAX_STOP_CHARS: usize = 200;
 /// The longest answer that a server gets.
 const MAX_TOKENS: u64 = 4096;
+
+/// One request to a model, whole: nothing else goes to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampling {
+    /// The alias of the server that asks.
+    pub server: String,
+    pub preset: String,
+    pub model: String,
+    pub system_prompt: Option<String>,
+    pub messages: Vec<Message>,
+    pub max_tokens: u64,
+    pub temperature: Option<f64>,
+    pub stop_sequences: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub role: Role,
+    pub text: String,
+}
+
+/// Whose message it is said to be; the server wrote both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    User,
+    Assistant,
+}
+
+impl Role {
+    /// As servers of models spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
 
 /// Why it is not asked; the server is told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -164,11 +201,16 @@ mod tests {
     fn check(more: Value, expected: &str) {
         let said = match read("s", &asked(more.clone()), ("p", "m")) {
             Ok(read) => {
-                let mut read = json!(read);
-                for same in ["server", "preset", "model"] {
-                    read.as_object_mut().unwrap().remove(same);
-                }
-                canonical(&read)
+                let messages = read.messages.iter();
+                let messages = messages.map(|it| json!({"role": it.role.name(), "text": it.text}));
+                let all = json!({
+                    "maxTokens": read.max_tokens, "messages": messages.collect::<Vec<_>>(),
+                    "stopSequences": read.stop_sequences, "systemPrompt": read.system_prompt,
+                    "temperature": read.temperature,
+                });
+                let said = all.as_object().unwrap().clone().into_iter();
+                let said = said.filter(|(_, it)| !it.is_null() && *it != json!([]));
+                canonical(&said.collect())
             }
             Err(error) => error.to_string(),
         };
@@ -230,7 +272,7 @@ mod tests {
         check(json!({"stopSequences": [""]}), stops);
         check(
             json!({"systemPrompt": "x".repeat(MAX_BYTES)}),
-            "the request has 65640 bytes, and 65536 are taken",
+            "the request has 65637 bytes, and 65536 are taken",
         );
     }
 

@@ -1,10 +1,10 @@
 //! The body of a model request that a server wanted and a person allowed (MCP-15): what the person was shown, and nothing
 //! of the conversation; no tools.
 
-use aish_proto::sampling::{Role, Sampling};
 use serde_json::{Map, Value, json};
 
 use super::TEMPERATURE;
+use crate::core::mcp::sampling::Sampling;
 use crate::core::preset::Preset;
 
 /// The request body as it goes out.
@@ -15,10 +15,7 @@ pub fn body(preset: &Preset, asked: &Sampling) -> String {
         messages.push(("system", system.clone()));
     }
     for message in &asked.messages {
-        let role = match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        };
+        let role = message.role.name();
         match messages.last_mut() {
             // Strict templates want the roles to take turns (MSG-5).
             Some((before, text)) if *before == role => {
@@ -49,9 +46,8 @@ pub fn body(preset: &Preset, asked: &Sampling) -> String {
 
 #[cfg(test)]
 mod tests {
-    use aish_proto::sampling::Message;
-
     use super::*;
+    use crate::core::mcp::sampling::{Message, Role};
 
     /// MCP-15: without context and without tools.
     #[test]

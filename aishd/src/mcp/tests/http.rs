@@ -356,6 +356,7 @@ async fn a_changed_configuration_touches_only_its_servers() {
     let off = Server {
         endpoint: Endpoint::Http(url(1)),
         off: Some("enabled = false".to_owned()),
+        sampling: false,
     };
     let other: Alias = "b".parse().unwrap();
     settings.servers.insert(other.clone(), Arc::new(off));
