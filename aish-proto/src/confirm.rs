@@ -28,13 +28,16 @@ pub enum ConfirmKind {
     Tool,
     /// A server wants to know something while a call runs; see `elicitation`.
     Elicitation,
+    /// A server wants a model to be asked while a call runs; see `sampling`.
+    Sampling,
 }
 
 /// What a person may answer (AUT-5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Decision {
-    /// This call. Of an elicitation: the form is filled in with `content`, the page is looked at.
+    /// This call. Of an elicitation: the form is filled in with `content`, the page is looked at. Of sampling: the model is
+    /// asked this, once.
     AllowOnce,
     /// This definition of this tool, in this conversation, with the level that `raiseTo` shows.
     AllowConversation,
@@ -45,7 +48,7 @@ pub enum Decision {
     Deny,
     /// This call with other arguments; the model is told.
     Edit,
-    /// Denies, and ends the turn. Of an elicitation: it is dismissed, and the turn ends.
+    /// Denies, and ends the turn. Of what a server asks: it is dismissed, and the turn ends.
     Abort,
 }
 

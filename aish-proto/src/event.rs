@@ -17,6 +17,7 @@ use crate::id::{
 use crate::mcp::ServerStatus;
 use crate::method::Role;
 use crate::model::ModelSource;
+use crate::sampling::Sampling;
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
 
 /// The notification method that carries every event.
@@ -153,8 +154,8 @@ events! {
         cwd: String,
         /// Where it runs.
         server: String,
-        /// SHA-256 over the tool's definition, its server, the arguments and the directory; for an elicitation over the
-        /// server, the call and what is asked.
+        /// SHA-256 over the tool's definition, its server, the arguments and the directory; for an elicitation
+        /// and for sampling over the server, the call and what is asked.
         digest: String,
         /// The tool as its server defines it.
         definition: Value,
@@ -169,6 +170,10 @@ events! {
         /// What a server asks, for an elicitation; `tool` and `arguments` are those of the call that runs meanwhile.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         elicitation: Option<Box<Elicitation>>,
+        /// What a server wants a model to be asked, for sampling; `tool` and `arguments` are those of the call that runs
+        /// meanwhile.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sampling: Option<Box<Sampling>>,
         options: Vec<Decision>,
         /// Silence is a no from then on. Null: while nobody is attached, a day of it is.
         expires_at: Option<String>,

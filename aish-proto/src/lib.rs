@@ -19,6 +19,7 @@ pub mod method;
 pub mod model;
 pub mod permission;
 pub mod place;
+pub mod sampling;
 pub mod schema;
 pub mod tool;
 pub mod turn;

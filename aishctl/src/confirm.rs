@@ -160,9 +160,13 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
         let title = status.map_or_else(|_| id.to_string(), |it| it.title);
         let request = &record.request;
         let begin = |text: &str| -> String { safe::visible(text).chars().take(60).collect() };
-        let (what, more) = match &request.elicitation {
-            Some(asked) => (&request.title, begin(&asked.message)),
-            None => {
+        let (what, more) = match (&request.elicitation, &request.sampling) {
+            (Some(asked), _) => (&request.title, begin(&asked.message)),
+            (None, Some(asked)) => {
+                let newest = asked.messages.last().map_or("", |it| &it.text);
+                (&request.title, begin(newest))
+            }
+            (None, None) => {
                 let bytes = request.arguments.len();
                 let arguments = begin(&request.arguments);
                 (&request.tool, format!("{arguments} ({bytes} bytes)"))

@@ -4,7 +4,7 @@
 use aish_proto::confirm::{Answerer, ConfirmRecord, ConfirmState, Decision};
 use aish_proto::event::{ConfirmRequested, ConfirmResolved};
 
-use crate::{form, safe};
+use crate::{form, safe, sampling};
 
 /// Longer arguments are shown in part; all of them have to be seen before a yes counts.
 const SHOWN_CHARS: usize = 2000;
@@ -37,6 +37,9 @@ pub enum Word {
 pub fn question(request: &ConfirmRequested, extent: Extent) -> String {
     if let Some(asked) = &request.elicitation {
         return form::question(request, asked, extent);
+    }
+    if let Some(asked) = &request.sampling {
+        return sampling::question(request, asked, extent);
     }
     let mut text = format!("? c{}  {}\n", request.number, safe::visible(&request.tool));
     let shown = safe::visible(&request.arguments);
@@ -78,6 +81,9 @@ pub fn question(request: &ConfirmRequested, extent: Extent) -> String {
 /// Whether [`Extent::Short`] leaves something out.
 #[must_use]
 pub fn is_long(request: &ConfirmRequested) -> bool {
+    if let Some(asked) = &request.sampling {
+        return sampling::is_long(asked);
+    }
     // Of a form only the call is cut, and that runs already.
     request.elicitation.is_none() && safe::visible(&request.arguments).chars().count() > SHOWN_CHARS
 }
@@ -97,6 +103,9 @@ pub fn colour(request: &ConfirmRequested) -> &'static str {
 pub fn choices(request: &ConfirmRequested) -> String {
     if let Some(asked) = &request.elicitation {
         return form::choices(asked).to_owned();
+    }
+    if request.sampling.is_some() {
+        return sampling::CHOICES.to_owned();
     }
     let yes = if is_destructive(request) {
         "yes"
@@ -132,6 +141,9 @@ pub fn help(request: &ConfirmRequested) -> String {
     if let Some(asked) = &request.elicitation {
         return form::help(asked);
     }
+    if let Some(asked) = &request.sampling {
+        return sampling::help(asked);
+    }
     let provider = safe::visible(provider(&request.tool));
     let mut text = format!(
         "  y, yes      this call\n  n, no       it does not run; what follows is told to the model as the reason\n  a, always   this tool as it is now, in this conversation\n  A           all tools of {provider} as they are now, in this conversation\n"
@@ -154,10 +166,10 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
     let typed = typed.trim();
     let (first, rest) = typed.split_once(' ').unwrap_or((typed, ""));
     let reason = Some(rest.trim()).filter(|it| !it.is_empty());
-    // Nothing is said about later calls by filling in a form, and there is nothing to edit.
-    let is_form = request.elicitation.is_some();
+    // Nothing is said about later calls by answering a server, and there is nothing to edit.
+    let is_servers = request.elicitation.is_some() || request.sampling.is_some();
     match (first, reason) {
-        ("a" | "always" | "A" | "r" | "raise" | "e" | "edit", _) if is_form => {
+        ("a" | "always" | "A" | "r" | "raise" | "e" | "edit", _) if is_servers => {
             Word::Unclear(typed.to_owned())
         }
         ("" | "n" | "no", _) => Word::Decide(Decision::Deny, reason.map(str::to_owned)),
@@ -316,6 +328,7 @@ pub(crate) mod tests {
             raise_to: (level > 1).then_some(level),
             why: "every call is asked about".to_owned(),
             elicitation: None,
+            sampling: None,
             options: vec![],
             expires_at: None,
         }

@@ -44,6 +44,7 @@ pub mod rows;
 pub mod rpc;
 pub mod run;
 pub mod safe;
+pub mod sampling;
 pub mod screen;
 pub mod service;
 pub mod signals;

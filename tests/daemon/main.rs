@@ -32,6 +32,7 @@ mod place;
 mod policy;
 mod project;
 mod protocol;
+mod sampling;
 mod stop;
 mod tools;
 mod trust;

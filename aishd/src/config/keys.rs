@@ -231,6 +231,8 @@ tables! {
         cwd: Leaf<PathBuf>,
         /// False: it is listed and not connected to.
         enabled: Leaf<bool>,
+        /// True: it may ask for a model while a tool of its runs. You are asked each time, and shown what would be sent.
+        sampling: Leaf<bool>,
     }
 
     /// Looking for a model server on this machine.

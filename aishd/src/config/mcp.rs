@@ -62,6 +62,7 @@ impl Check<'_> {
         let server = Server {
             endpoint: endpoint?,
             off: off.then(|| "enabled = false".to_owned()),
+            sampling: said(&self.server.sampling).unwrap_or_default(),
         };
         Some((alias.ok()?, server))
     }

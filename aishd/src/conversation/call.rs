@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::doing::Word;
 use super::elicit::{self, Asking};
+use super::sample;
 use super::view::Teller;
+use crate::broker::Broker;
 use crate::core::event::Event;
 use crate::core::gate::Go;
 use crate::core::turn::{Input, Returned};
@@ -32,11 +34,12 @@ pub(super) struct Started {
     pub(super) go: Go,
     pub(super) tools: Tools,
     pub(super) store: Store,
+    pub(super) broker: Broker,
     /// Characters of the result that the model is shown.
     pub(super) max_chars: usize,
     pub(super) token: CancellationToken,
     pub(super) doing: Teller,
-    /// Where the forms go that its server wants filled in.
+    /// Where the questions of its server go.
     pub(super) forms: mpsc::Sender<Asking>,
     pub(super) turn: TurnId,
 }
@@ -84,11 +87,14 @@ async fn output(started: Started) -> Output {
                 });
             };
             let (forms, asked) = mpsc::channel(1);
-            let call = started.tools.ask(&started.go, &started.token, said, forms);
+            let (models, wanted) = mpsc::channel(1);
+            let tools = &started.tools;
+            let call = tools.ask(&started.go, &started.token, said, forms, models);
             tokio::select! {
                 biased;
                 output = call => output,
                 never = elicit::pass_on(&started, asked) => match never {},
+                never = sample::serve(&started, wanted) => match never {},
             }
         }
         Work::Builtin(builtin::Call::Time) => builtin::time(),

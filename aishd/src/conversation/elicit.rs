@@ -1,9 +1,11 @@
 //! Forms that servers want filled in while their calls run (MCP-15): shown as confirms, answered once, and gone with the
-//! call. The answer goes to the server and is kept nowhere: of it the log has only that there was one.
+//! call. The answer goes to the server and is kept nowhere: of it the log has only that there was one. Their requests for
+//! a model are kept in the same place, and end in the same ways; what is their own is in [`super::sample`].
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::task::Poll;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use aish_proto::form::{Wanted, check};
 use aish_proto::id::{ConfirmId, TurnId};
@@ -13,6 +15,7 @@ use super::Conversation;
 use super::call::Started;
 use super::commit::{Fact, Pending};
 use super::handle::{AnswerOutcome, Answering, RequestError};
+use super::sample::{Consent, ModelWanted};
 use super::view::LiveChange;
 use crate::clock;
 use crate::core::confirm::{Confirm, Decision, Fate, Resolution};
@@ -20,21 +23,78 @@ use crate::core::elicitation::{Asked, Judged, judge};
 use crate::core::event::{Event, Level, Stop};
 use crate::core::gate::{Attended, Go};
 use crate::core::mcp::form;
+use crate::core::preset::Preset;
 use crate::tools::{Filled, Form};
 
-/// Forms that wait to be looked at by the actor; a call that asks more waits.
+/// What waits to be looked at by the actor; a call that asks more waits.
 const MAILBOX: usize = 8;
 
-/// A form on its way from a running call.
+/// What a running call has for the actor.
 #[derive(Debug)]
 pub(super) struct Asking {
     turn: TurnId,
     call: String,
     go: Go,
-    form: Form,
+    what: What,
 }
 
-/// What the actor hears of forms.
+#[derive(Debug)]
+pub(super) enum What {
+    Form(Form),
+    /// Its server wants a model to be asked.
+    Model(ModelWanted),
+    /// What became of such a request. The server hears it when people have been told.
+    Told {
+        level: Level,
+        text: String,
+        kept: oneshot::Sender<()>,
+    },
+}
+
+impl Asking {
+    pub(super) fn of(started: &Started, what: What) -> Self {
+        Self {
+            turn: started.turn,
+            call: started.call.clone(),
+            go: started.go.clone(),
+            what,
+        }
+    }
+}
+
+/// Who waits for an answer.
+#[derive(Debug)]
+pub(super) enum Asker {
+    Form(oneshot::Sender<Filled>),
+    /// With the preset that answers once it may.
+    Model(oneshot::Sender<Consent>, Arc<Preset>),
+}
+
+impl Asker {
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::Form(answer) => answer.is_closed(),
+            Self::Model(answer, _) => answer.is_closed(),
+        }
+    }
+
+    fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Form(answer) => answer.poll_closed(context),
+            Self::Model(answer, _) => answer.poll_closed(context),
+        }
+    }
+
+    /// It may have been taken back at this moment.
+    fn tell(self, filled: Filled) {
+        match self {
+            Self::Form(answer) => drop(answer.send(filled)),
+            Self::Model(answer, preset) => drop(answer.send(Consent::of(filled, preset))),
+        }
+    }
+}
+
+/// What the actor hears of the questions of servers.
 #[derive(Debug)]
 pub(super) enum News {
     Asked(Box<Asking>),
@@ -42,7 +102,7 @@ pub(super) enum News {
     TakenBack(ConfirmId),
 }
 
-/// All forms of the conversation.
+/// All questions of servers in the conversation.
 #[derive(Debug)]
 pub(super) struct Forms {
     sender: mpsc::Sender<Asking>,
@@ -55,7 +115,7 @@ pub(super) struct Forms {
 struct OpenForm {
     turn: TurnId,
     confirm: Confirm,
-    answer: oneshot::Sender<Filled>,
+    asker: Asker,
 }
 
 impl Default for Forms {
@@ -74,6 +134,10 @@ impl Forms {
         self.sender.clone()
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.open.len()
+    }
+
     pub(super) fn is_open(&self, confirm: ConfirmId) -> bool {
         self.open.iter().any(|it| it.confirm.id == confirm)
     }
@@ -82,7 +146,7 @@ impl Forms {
     pub(super) async fn next(&mut self) -> News {
         poll_fn(|context| {
             for form in &mut self.open {
-                if form.answer.poll_closed(context).is_ready() {
+                if form.asker.poll_closed(context).is_ready() {
                     return Poll::Ready(News::TakenBack(form.confirm.id));
                 }
             }
@@ -104,12 +168,7 @@ impl Forms {
 /// Hands on what a call's server asks, for as long as it is polled.
 pub(super) async fn pass_on(started: &Started, mut asked: mpsc::Receiver<Form>) -> Infallible {
     while let Some(form) = asked.recv().await {
-        let asking = Asking {
-            turn: started.turn,
-            call: started.call.clone(),
-            go: started.go.clone(),
-            form,
-        };
+        let asking = Asking::of(started, What::Form(form));
         // The actor has gone: nobody is asked any more.
         let _gone = started.forms.send(asking).await;
     }
@@ -124,13 +183,13 @@ impl Conversation {
         }
     }
 
-    /// Puts a form before people, or answers in their place.
+    /// Puts a question of a server before people, or answers in their place.
     async fn asked(&mut self, asking: Asking) {
         let Asking {
             turn,
             call,
             go,
-            form,
+            what,
         } = asking;
         let running = self.state.running.as_ref().filter(|it| it.turn == turn);
         let runs = running.is_some_and(|it| {
@@ -144,17 +203,22 @@ impl Conversation {
         if active.token.is_cancelled() {
             return;
         }
+        let form = match what {
+            What::Form(form) => form,
+            What::Model(wanted) => return self.asked_for_model(turn, &call, &go, wanted).await,
+            What::Told { level, text, kept } => {
+                self.tell(turn, level, text).await;
+                let _gone = kept.send(());
+                return;
+            }
+        };
         let judged = judge(Asked {
             call: &call,
             go: &go,
             params: &form.params,
             open: self.forms.open.len(),
             on_confirm: &active.on_confirm,
-            attended: if self.attendance.is_attended() {
-                Attended::ByPerson
-            } else {
-                Attended::ByNobody
-            },
+            attended: self.attended_now(),
             cwd: &self.state.cwd,
             now: clock::now(),
             next: (
@@ -169,43 +233,54 @@ impl Conversation {
                     "mcp {} asked for input that cannot be shown: {why}",
                     form.alias
                 );
-                self.tell(turn, text).await;
+                self.tell(turn, Level::Warning, text).await;
                 let _gone = form.answer.send(Filled::Refused(why.to_string()));
             }
             Judged::Decline(text) => {
-                self.tell(turn, text).await;
+                self.tell(turn, Level::Warning, text).await;
                 let _gone = form.answer.send(Filled::Declined);
             }
             Judged::Ask(confirm) => {
-                let fact = Fact {
-                    turn: Some(turn),
-                    by: None,
-                    event: Event::ConfirmRequested(confirm.clone()),
-                };
-                match self.commit(&[fact], LiveChange::Keep).await {
-                    Ok(_) => self.forms.open.push(OpenForm {
-                        turn,
-                        confirm: *confirm,
-                        answer: form.answer,
-                    }),
-                    // What is not in the log is not shown, and what is not shown is dismissed.
-                    Err(error) => tracing::warn!(mcp = %form.alias, %error, "a form is not shown"),
-                }
+                self.show(turn, *confirm, Asker::Form(form.answer)).await;
             }
         }
     }
 
-    async fn tell(&mut self, turn: TurnId, text: String) {
+    pub(super) async fn show(&mut self, turn: TurnId, confirm: Confirm, asker: Asker) {
         let fact = Fact {
             turn: Some(turn),
             by: None,
-            event: Event::Status {
-                level: Level::Warning,
-                text,
-            },
+            event: Event::ConfirmRequested(Box::new(confirm.clone())),
+        };
+        match self.commit(&[fact], LiveChange::Keep).await {
+            Ok(_) => self.forms.open.push(OpenForm {
+                turn,
+                confirm,
+                asker,
+            }),
+            // What is not in the log is not shown, and what is not shown is dismissed.
+            Err(error) => {
+                tracing::warn!(tool = %confirm.tool, %error, "a server's question is not shown");
+            }
+        }
+    }
+
+    pub(super) fn attended_now(&self) -> Attended {
+        if self.attendance.is_attended() {
+            Attended::ByPerson
+        } else {
+            Attended::ByNobody
+        }
+    }
+
+    pub(super) async fn tell(&mut self, turn: TurnId, level: Level, text: String) {
+        let fact = Fact {
+            turn: Some(turn),
+            by: None,
+            event: Event::Status { level, text },
         };
         if let Err(error) = self.commit(&[fact], LiveChange::Keep).await {
-            tracing::warn!(conversation = %self.id, %error, "a word about a form is not kept");
+            tracing::warn!(conversation = %self.id, %error, "a word about a server's question is not kept");
         }
     }
 
@@ -229,7 +304,7 @@ impl Conversation {
             self.stop_now(Stop::Cancelled).await;
             return Ok(AnswerOutcome::Cancelled);
         }
-        if open.answer.is_closed() {
+        if open.asker.is_closed() {
             self.end_form(id, Fate::Cancelled).await;
             return Ok(AnswerOutcome::Cancelled);
         }
@@ -265,7 +340,7 @@ impl Conversation {
             event: Event::ConfirmResolved(Box::new(end)),
         };
         self.settle(Pending::facts(vec![fact])).await;
-        let _gone = open.answer.send(Filled::Dismissed);
+        open.asker.tell(Filled::Dismissed);
     }
 
     /// First the log, then everybody, then the server. On an error it stays open.
@@ -284,8 +359,7 @@ impl Conversation {
         };
         match self.commit(&[fact], LiveChange::Keep).await {
             Ok(_) => {
-                // It may have been taken back at this moment.
-                let _gone = open.answer.send(filled);
+                open.asker.tell(filled);
                 Ok(())
             }
             Err(error) => {
@@ -331,10 +405,10 @@ impl Conversation {
 fn filled(confirm: &Confirm, answering: &Answering) -> Result<(Filled, Fate), RequestError> {
     let bad = |why: String| Err(RequestError::BadAnswer(why));
     if !confirm.options.contains(&answering.decision) {
-        return bad("a form does not take that answer".to_owned());
+        return bad("a server's question does not take that answer".to_owned());
     }
     if answering.arguments.is_some() {
-        return bad("a form has content and no arguments".to_owned());
+        return bad("a server's question has no arguments".to_owned());
     }
     if !answering.decision.allows() {
         if answering.content.is_some() {
@@ -349,6 +423,12 @@ fn filled(confirm: &Confirm, answering: &Answering) -> Result<(Filled, Fate), Re
             | Decision::RaiseOnly
             | Decision::Edit => (Filled::Declined, Fate::Denied),
         });
+    }
+    if confirm.sampling.is_some() {
+        if answering.content.is_some() {
+            return bad("a request for a model has nothing to fill in".to_owned());
+        }
+        return Ok((Filled::Agreed, Fate::Allowed));
     }
     let params = confirm.elicitation.clone().unwrap_or_default();
     let asked = match form::read(confirm.tool.alias().as_str(), &params) {

@@ -24,6 +24,7 @@ mod perform;
 pub mod record;
 mod recover;
 mod resume;
+mod sample;
 pub mod search;
 mod stop;
 mod terms;
@@ -364,6 +365,7 @@ impl Conversation {
                     go: *go,
                     tools: self.around.tools.clone(),
                     store: self.around.store.clone(),
+                    broker: self.around.broker.clone(),
                     max_chars: self.around.policy.borrow().max_result_chars,
                     token,
                     doing: self.publisher.teller(),

@@ -221,7 +221,9 @@ fn weight(record: &Record) -> usize {
         Event::ConfirmRequested(confirm) => {
             let asked = confirm.elicitation.as_ref();
             let asked = asked.map_or(0, |it| it.to_string().len());
-            confirm.arguments.len() + asked + 4096
+            let for_model = confirm.sampling.as_ref();
+            let for_model = for_model.map_or(0, |it| it.params.to_string().len());
+            confirm.arguments.len() + asked + for_model + 4096
         }
         Event::ToolStarted { arguments, .. } => arguments.len(),
         Event::ResultKept { text, .. } => text.len(),

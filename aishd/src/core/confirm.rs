@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::access::Access;
 use super::event::At;
 use super::policy::Patterns;
+use super::sampling::ForModel;
 use super::tool::{Sha, Subject};
 use super::tool_name::ToolName;
 
@@ -24,7 +25,7 @@ pub struct Confirm {
     pub kind: ConfirmKind,
     #[serde(rename = "title")]
     pub title: String,
-    /// The call of the model's message that waits for it; one that began already, for an elicitation.
+    /// The call of the model's message that waits for it; one that began already, for what a server asks.
     #[serde(rename = "call")]
     pub call: String,
     #[serde(rename = "tool")]
@@ -64,6 +65,9 @@ pub struct Confirm {
         skip_serializing_if = "Option::is_none"
     )]
     pub elicitation: Option<Value>,
+    /// What a server wants a model to be asked; for sampling.
+    #[serde(rename = "sampling", default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<ForModel>,
     #[serde(rename = "options")]
     pub options: Vec<Decision>,
     /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
@@ -88,6 +92,9 @@ pub enum ConfirmKind {
     /// A server wants to know something while the call runs (MCP-15).
     #[serde(rename = "elicitation")]
     Elicitation,
+    /// A server wants a model to be asked while the call runs (MCP-15).
+    #[serde(rename = "sampling")]
+    Sampling,
 }
 
 /// What a person may answer (AUT-5).

@@ -11,7 +11,7 @@ use super::gate::{Attended, Go, spelled};
 use super::mcp::form::{self, FormError};
 use super::tool::Sha;
 
-/// Forms of one conversation that wait at the same time.
+/// Questions of servers in one conversation that wait at the same time.
 pub const MOST: usize = 8;
 
 /// The reply of a call that was waiting for a person when the daemon ended: the server's question has died with it.
@@ -59,15 +59,8 @@ pub fn judge(asked: Asked<'_>) -> Judged {
         );
         Judged::Decline(text)
     };
-    match (asked.on_confirm.then, asked.attended) {
-        (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}
-        (Then::AskAttended, Attended::ByNobody) => {
-            return declined("nobody is attached who could answer");
-        }
-        (Then::Deny, _) => return declined("for --confirm=deny"),
-    }
-    if asked.open >= MOST {
-        return declined("too much is asked at once");
+    if let Some(why) = unasked(asked.on_confirm, asked.attended, asked.open) {
+        return declined(why);
     }
     let timeout = asked.on_confirm.timeout_ms;
     let (id, number) = asked.next;
@@ -94,9 +87,26 @@ pub fn judge(asked: Asked<'_>) -> Judged {
         why: format!("{alias} wants to know this before {} can go on", tool.name),
         why_told: None,
         elicitation: Some(asked.params.clone()),
+        sampling: None,
         options: vec![Decision::AllowOnce, Decision::Deny, Decision::Abort],
         expires_at: timeout.map(|it| At(asked.now.0.saturating_add_unsigned(it))),
     }))
+}
+
+/// Why nobody is asked what a server wants while its call runs, if nobody is; `open` of its kind wait already.
+pub(crate) fn unasked(
+    on_confirm: &OnConfirm,
+    attended: Attended,
+    open: usize,
+) -> Option<&'static str> {
+    match (on_confirm.then, attended) {
+        (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}
+        (Then::AskAttended, Attended::ByNobody) => {
+            return Some("nobody is attached who could answer");
+        }
+        (Then::Deny, _) => return Some("for --confirm=deny"),
+    }
+    (open >= MOST).then_some("too much is asked at once")
 }
 
 #[cfg(test)]

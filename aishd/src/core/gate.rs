@@ -240,6 +240,7 @@ impl Gate<'_> {
             why: why.text(&tool.name),
             why_told: Some(why.told(&tool.name)).filter(|it| *it != why.text(&tool.name)),
             elicitation: None,
+            sampling: None,
             options,
             expires_at,
         }))

@@ -18,6 +18,7 @@ pub mod preset;
 pub mod reach;
 pub mod reply;
 pub mod request;
+pub mod sampling;
 pub mod secret_name;
 pub mod shorten;
 pub mod state;

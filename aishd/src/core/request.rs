@@ -13,6 +13,8 @@ use super::tool::Tool;
 use super::tool_name::on_the_wire;
 use super::transcript::{Message, Transcript};
 
+pub mod completion;
+
 /// What the system message always begins with.
 const BASE_PROMPT: &str = "You are aish, an assistant in a terminal. Answer exactly and briefly, in Markdown. \
 Say so when you do not know.";

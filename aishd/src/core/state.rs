@@ -300,7 +300,7 @@ impl State {
             expires_at: confirm.expires_at,
             subject: Some(confirm.subject()),
             call: match confirm.kind {
-                ConfirmKind::Elicitation => Some(confirm.call.clone()),
+                ConfirmKind::Elicitation | ConfirmKind::Sampling => Some(confirm.call.clone()),
                 ConfirmKind::Tool => None,
             },
         });

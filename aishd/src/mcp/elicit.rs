@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::era::Abilities;
+use super::hub::Ears;
 use super::message::{INVALID_PARAMS, METHOD_NOT_FOUND};
+use super::sample::{self, Sampled, Sampling};
 use crate::core::tool_name::Alias;
 
 /// More directories than anybody works in.
@@ -54,7 +56,8 @@ impl std::fmt::Debug for Elicited {
 /// The way from a call to the people who can answer its server's questions.
 #[derive(Clone, Debug)]
 pub(super) struct People {
-    forms: mpsc::Sender<Elicitation>,
+    forms: Option<mpsc::Sender<Elicitation>>,
+    models: Option<mpsc::Sender<Sampling>>,
     /// Questions that wait for them. While there is one, the clock of the call stands still.
     waiting: watch::Sender<usize>,
 }
@@ -76,9 +79,14 @@ impl Drop for Waits<'_> {
 }
 
 impl People {
-    pub(super) fn new(forms: mpsc::Sender<Elicitation>) -> Self {
-        let waiting = watch::Sender::new(0);
-        Self { forms, waiting }
+    /// Those who hear of a call, if anybody does.
+    pub(super) fn of(ears: &Ears) -> Option<Self> {
+        let (forms, models) = (ears.forms.clone(), ears.models.clone());
+        (forms.is_some() || models.is_some()).then(|| Self {
+            forms,
+            models,
+            waiting: watch::Sender::new(0),
+        })
     }
 
     /// How many questions wait for them, as it changes.
@@ -86,7 +94,25 @@ impl People {
         self.waiting.subscribe()
     }
 
-    async fn ask(&self, alias: &Alias, params: Value) -> Elicited {
+    /// `None`: there is nobody for it.
+    pub(super) async fn sample(&self, alias: &Alias, params: Value) -> Option<Sampled> {
+        let models = self.models.as_ref()?;
+        let _clock_stands = Waits::begin(&self.waiting);
+        let (answer, answered) = oneshot::channel();
+        let wanted = Sampling {
+            alias: alias.clone(),
+            params,
+            answer,
+        };
+        Some(match models.send(wanted).await {
+            Ok(()) => answered.await.unwrap_or(Sampled::Dismissed),
+            Err(_nobody) => Sampled::Dismissed,
+        })
+    }
+
+    /// `None`: there is nobody for it.
+    async fn ask(&self, alias: &Alias, params: Value) -> Option<Elicited> {
+        let forms = self.forms.as_ref()?;
         let _clock_stands = Waits::begin(&self.waiting);
         let (answer, answered) = oneshot::channel();
         let question = Elicitation {
@@ -94,10 +120,10 @@ impl People {
             params,
             answer,
         };
-        match self.forms.send(question).await {
+        Some(match forms.send(question).await {
             Ok(()) => answered.await.unwrap_or(Elicited::Dismissed),
             Err(_nobody) => Elicited::Dismissed,
-        }
+        })
     }
 }
 
@@ -126,18 +152,23 @@ impl Respondent<'_> {
             }
             "elicitation/create" if self.abilities.elicitation => self.elicit(params).await,
             "elicitation/create" => refuse("this client shows no forms"),
+            "sampling/createMessage" if self.abilities.sampling => {
+                sample::answer(self.alias, self.people.as_ref(), params).await
+            }
+            "sampling/createMessage" => refuse("this client lends no model to this server"),
             _other => refuse("this client does not do that"),
         }
     }
 
     async fn elicit(&self, params: Value) -> Result<Value, (i64, String)> {
-        let elicited = match &self.people {
+        let asked = match &self.people {
             Some(people) => people.ask(self.alias, params).await,
-            None => {
-                tracing::warn!(mcp = %self.alias, "a form of no call that anybody looks at is declined");
-                Elicited::Declined
-            }
+            None => None,
         };
+        let elicited = asked.unwrap_or_else(|| {
+            tracing::warn!(mcp = %self.alias, "a form of no call that anybody looks at is declined");
+            Elicited::Declined
+        });
         match elicited {
             Elicited::Accepted(content) => Ok(json!({"action": "accept", "content": content})),
             Elicited::Agreed => Ok(json!({"action": "accept"})),

@@ -42,6 +42,8 @@ impl Era {
 pub(super) struct Abilities {
     pub(super) roots: bool,
     pub(super) elicitation: bool,
+    /// Without tools and without context.
+    pub(super) sampling: bool,
 }
 
 impl Abilities {
@@ -52,6 +54,9 @@ impl Abilities {
         }
         if self.elicitation {
             all.insert("elicitation".to_owned(), json!({"form": {}, "url": {}}));
+        }
+        if self.sampling {
+            all.insert("sampling".to_owned(), json!({}));
         }
         Value::Object(all)
     }
@@ -99,9 +104,10 @@ mod tests {
         let on = Abilities {
             roots: true,
             elicitation: true,
+            sampling: true,
         };
         assert_eq!(
-            json!({"roots": {}, "elicitation": {"form": {}, "url": {}}}),
+            json!({"roots": {}, "elicitation": {"form": {}, "url": {}}, "sampling": {}}),
             on.announced()
         );
         let meta = Value::Object(meta(Abilities::default()));

@@ -18,6 +18,7 @@ use super::error::{CallError, Failure};
 use super::fresh::Fresh;
 use super::inbox::Note;
 use super::peer::Patience;
+use super::sample::Sampling;
 use super::secrets::Learn;
 use super::session::{Command, Ends, Kept, Session};
 use super::shared::Shared;
@@ -166,6 +167,7 @@ impl Hub {
             let server = Server {
                 endpoint,
                 off: None,
+                sampling: false,
             };
             self.begin(alias.clone(), Arc::new(server), /*by_hand*/ true);
             alias
@@ -404,6 +406,8 @@ pub struct Ears {
     pub notes: Option<mpsc::Sender<Note>>,
     /// Forms that the server wants filled in. `None`: nobody can.
     pub forms: Option<mpsc::Sender<Elicitation>>,
+    /// What the server wants a model to be asked. `None`: nobody can allow it.
+    pub models: Option<mpsc::Sender<Sampling>>,
 }
 
 /// A question on its way to a session.

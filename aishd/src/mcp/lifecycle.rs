@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::client;
 use super::era::{
-    self, CAPABILITY_MISSING, Era, HEADER_MISMATCH, NEWEST_SESSION, STATELESS, VERSION_UNSUPPORTED,
+    self, Abilities, CAPABILITY_MISSING, Era, HEADER_MISMATCH, NEWEST_SESSION, STATELESS,
+    VERSION_UNSUPPORTED,
 };
 use super::error::{Broken, Failure};
 use super::event_stream;
@@ -60,6 +61,8 @@ pub(super) struct Means<'a> {
     /// What its definitions are bound to.
     pub(super) identity: &'a str,
     pub(super) inbox: &'a Arc<Inbox>,
+    /// What it may ask.
+    pub(super) abilities: Abilities,
     /// What it spoke last time.
     pub(super) recalled: Option<Era>,
     /// Where the last words of a child go.
@@ -78,7 +81,7 @@ impl Means<'_> {
             link: Arc::new(link),
             inbox: self.inbox.clone(),
             era,
-            abilities: self.shared.abilities(),
+            abilities: self.abilities,
         }
     }
 }

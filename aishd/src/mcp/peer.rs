@@ -113,8 +113,7 @@ impl Peer {
             Kind::Upkeep => Purpose::Upkeep,
             Kind::Listen(_) => Purpose::Listen,
         };
-        let forms = call.and_then(|it| it.ears.forms.clone());
-        let people = forms.map(People::new);
+        let people = call.and_then(|it| People::of(it.ears));
         let mut asked_people = people.as_ref().map(People::waiting);
         let hears = Hears {
             notes: call.map(|_| sender),
@@ -240,12 +239,13 @@ impl Peer {
         if self.era == Era::Stateless {
             // Each request says what can be asked on its way (MCP-15). Lists say it too: a server may leave out of them
             // what could not be called.
-            let forms = match question.kind {
-                Kind::Call(call) => call.ears.forms.is_some(),
-                Kind::Upkeep | Kind::Listen(_) => true,
+            let (forms, models) = match question.kind {
+                Kind::Call(call) => (call.ears.forms.is_some(), call.ears.models.is_some()),
+                Kind::Upkeep | Kind::Listen(_) => (true, true),
             };
             let abilities = Abilities {
                 elicitation: self.abilities.elicitation && forms,
+                sampling: self.abilities.sampling && models,
                 ..self.abilities
             };
             meta.extend(era::meta(abilities));

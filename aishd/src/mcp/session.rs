@@ -343,8 +343,8 @@ impl Session {
         let (peer, shared) = (up.live.peer.clone(), self.shared.clone());
         let (alias, session) = (self.alias.clone(), self.next_id);
         self.tasks.spawn(async move {
-            let people = work.ears.forms.clone().map(People::new);
-            let respondent = shared.respondent(&alias, people);
+            let people = People::of(&work.ears);
+            let respondent = shared.respondent(&alias, peer.abilities, people);
             let again = work::perform(&peer, respondent, work).await;
             Done::Asked(again.map(|(work, why)| (work, why, session)))
         });
@@ -396,7 +396,7 @@ impl Session {
                 peer.respond(&id, full).await;
                 return Done::Told;
             };
-            let respondent = shared.respondent(&alias, people);
+            let respondent = shared.respondent(&alias, peer.abilities, people);
             let answer = respondent.answer(&method, params);
             // It wants no answer to what it has taken back.
             let answer = answering.taken_back.run_until_cancelled(answer).await;

@@ -16,7 +16,7 @@ use super::remembered::Remembered;
 use super::secrets::Learn;
 use crate::child::Children;
 use crate::core::mcp::server::{ServerStatus, Servers};
-use crate::core::mcp::settings::{Endpoint, Limits, Mcp};
+use crate::core::mcp::settings::{Endpoint, Limits, Mcp, Server};
 use crate::core::tool::Sha;
 use crate::core::tool_name::Alias;
 
@@ -46,10 +46,12 @@ impl Shared {
         self.settings().limits
     }
 
-    pub(super) fn abilities(&self) -> Abilities {
+    /// What this server may ask.
+    pub(super) fn abilities(&self, server: &Server) -> Abilities {
         Abilities {
             roots: self.settings().roots,
             elicitation: self.parts.elicitation,
+            sampling: server.sampling,
         }
     }
 
@@ -73,11 +75,12 @@ impl Shared {
     pub(super) fn respondent<'a>(
         &'a self,
         alias: &'a Alias,
+        abilities: Abilities,
         people: Option<People>,
     ) -> Respondent<'a> {
         Respondent {
             alias,
-            abilities: self.abilities(),
+            abilities,
             people,
             roots: if self.settings().roots {
                 &*self.parts.roots

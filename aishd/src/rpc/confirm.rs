@@ -10,6 +10,7 @@ use aish_proto::confirm::{
 use aish_proto::error::ErrorKind;
 use aish_proto::event as events;
 use aish_proto::id::{ConfirmId, ConversationId, SubscriptionId};
+use aish_proto::sampling as shown;
 use jsonrpsee::RpcModule;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +24,7 @@ use crate::conversation::pending::{Open, Question};
 use crate::core::confirm::{Confirm, ConfirmKind, Decision, Fate, Person, Resolution};
 use crate::core::event::{Event, Record};
 use crate::core::mcp::form;
+use crate::core::mcp::sampling::{Role, Sampling};
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<List, _, _>(module, list);
@@ -272,17 +274,20 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         why,
         why_told: _,
         elicitation,
+        sampling,
         options,
         expires_at,
     } = confirm;
     // It was read before it was asked.
     let elicitation = elicitation.and_then(|it| form::read(tool.alias().as_str(), &it).ok());
+    let sampling = sampling.and_then(|it| it.read(tool.alias().as_str()).ok());
     events::ConfirmRequested {
         confirm: id,
         number,
         kind: match kind {
             ConfirmKind::Tool => wire::ConfirmKind::Tool,
             ConfirmKind::Elicitation => wire::ConfirmKind::Elicitation,
+            ConfirmKind::Sampling => wire::ConfirmKind::Sampling,
         },
         title,
         call,
@@ -297,8 +302,29 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         raise_to: raise_to.map(crate::core::access::Access::number),
         why,
         elicitation: elicitation.map(Box::new),
+        sampling: sampling.map(|it| Box::new(for_model(it))),
         options: options.into_iter().map(decision).collect(),
         expires_at: expires_at.map(clock::rfc3339),
+    }
+}
+
+fn for_model(asked: Sampling) -> shown::Sampling {
+    let messages = asked.messages.into_iter().map(|it| shown::Message {
+        role: match it.role {
+            Role::User => shown::Role::User,
+            Role::Assistant => shown::Role::Assistant,
+        },
+        text: it.text,
+    });
+    shown::Sampling {
+        server: asked.server,
+        preset: asked.preset,
+        model: asked.model,
+        system_prompt: asked.system_prompt,
+        messages: messages.collect(),
+        max_tokens: asked.max_tokens,
+        temperature: asked.temperature,
+        stop_sequences: asked.stop_sequences,
     }
 }
 

@@ -24,7 +24,9 @@ use crate::core::tool::{Network, Reach, Tool};
 use crate::core::tool_name::{Alias, ToolName};
 use crate::mcp::hub::{Ears, Hub};
 use crate::mcp::{CallError, Side};
-pub use crate::mcp::{Elicitation as Form, Elicited as Filled, Note as Said};
+pub use crate::mcp::{
+    Elicitation as Form, Elicited as Filled, Note as Said, Sampled, Sampling as ForModel,
+};
 
 /// What a call says that waits to be heard.
 const NOTES: usize = 64;
@@ -150,20 +152,22 @@ impl Tools {
         }
     }
 
-    /// Asks a server. Every failure becomes text for the model (MCP-10). `said` hears what the call says meanwhile, and
-    /// `forms` gets what its server wants a person to fill in.
+    /// Asks a server. Every failure becomes text for the model (MCP-10). `said` hears what the call says meanwhile,
+    /// `forms` gets what its server wants a person to fill in, and `models` what it wants a model to be asked.
     pub async fn ask(
         &self,
         go: &Go,
         cancel: &CancellationToken,
         mut said: impl FnMut(Said),
         forms: mpsc::Sender<Form>,
+        models: mpsc::Sender<ForModel>,
     ) -> Output {
         let (notes, mut heard) = mpsc::channel(NOTES);
         let arguments = go.arguments.clone();
         let ears = Ears {
             notes: Some(notes),
             forms: Some(forms),
+            models: Some(models),
         };
         let call = self.hub.call(&go.tool.name, arguments, ears, cancel);
         let mut call = pin!(call);

@@ -1,7 +1,7 @@
 """A server that asks people whatever its caller tells it to ask: `forms.py`.
 
-Only the standard library. `ask` sends one elicitation/create for each member of its argument `asks`, and returns what
-came back as JSON. `leave` asks and returns at once. `take_back` asks, and takes the question back when the file of its
+Only the standard library. `ask` sends one request for each member of its argument `asks`, of its argument `method` or
+elicitation/create, and returns what came back as JSON. `leave` asks and returns at once. `take_back` asks, and takes the question back when the file of its
 argument `when` is there. `die` asks, and dies then.
 """
 
@@ -36,12 +36,13 @@ def when(file, then):
 
 def call(ident, name, arguments):
     asks = arguments["asks"]
+    method = arguments.get("method", "elicitation/create")
     # Only `ask` tells what it was told.
     OWED[ident] = [None] * len(asks) if name == "ask" else None
     for place, params in enumerate(asks):
         ours = f"{ident}-{place}"
         ASKED[ours] = (ident, place)
-        say({"jsonrpc": "2.0", "id": ours, "method": "elicitation/create", "params": params})
+        say({"jsonrpc": "2.0", "id": ours, "method": method, "params": params})
     if name == "leave":
         result(ident, "left")
     elif name == "take_back":

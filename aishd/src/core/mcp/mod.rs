@@ -7,6 +7,7 @@ pub mod form;
 pub mod mirror;
 pub mod outcome;
 pub mod prompt;
+pub mod sampling;
 pub mod server;
 pub mod settings;
 pub mod text;

@@ -52,6 +52,8 @@ pub struct Server {
     pub endpoint: Endpoint,
     /// Why it is not connected to, if it is not to be.
     pub off: Option<String>,
+    /// Whether it may ask for a model (MCP-15); a person is asked each time.
+    pub sampling: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -185,6 +185,7 @@ fn confirm(number: u32, call: &ToolCall) -> Confirm {
         why: String::new(),
         why_told: None,
         elicitation: None,
+        sampling: None,
         options: vec![],
         expires_at: None,
     }

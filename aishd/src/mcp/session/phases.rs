@@ -83,6 +83,7 @@ impl Session {
                 shared: &shared,
                 identity: &identity,
                 inbox: &inbox,
+                abilities: shared.abilities(&server),
                 recalled,
                 log: &log,
                 used: &used,

@@ -356,6 +356,7 @@ async fn a_changed_configuration_touches_only_its_servers() {
     let off = Server {
         endpoint: Endpoint::Http(url(1)),
         off: Some("enabled = false".to_owned()),
+        sampling: false,
     };
     let other: Alias = "b".parse().unwrap();
     settings.servers.insert(other.clone(), Arc::new(off));
@@ -391,6 +392,7 @@ async fn a_call_in_flight_outlives_a_change_of_its_server() {
         let changed = Server {
             endpoint: Endpoint::Http(http),
             off: None,
+            sampling: false,
         };
         settings.servers.insert(alias(), Arc::new(changed));
         bench.hub.configure(settings).await;

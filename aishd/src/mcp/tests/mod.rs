@@ -159,6 +159,7 @@ impl Bench {
         let server = Server {
             endpoint,
             off: None,
+            sampling: false,
         };
         let settings = Mcp {
             limits,
@@ -218,6 +219,7 @@ impl Bench {
         let ears = Ears {
             notes: None,
             forms: self.forms.clone(),
+            models: None,
         };
         let call = self.hub.call(&name, arguments, ears, &never);
         tokio::time::timeout(PATIENCE, call)
@@ -267,6 +269,7 @@ fn hears(notes: mpsc::Sender<Note>) -> Ears {
     Ears {
         notes: Some(notes),
         forms: None,
+        models: None,
     }
 }
 

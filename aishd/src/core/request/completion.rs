@@ -1,0 +1,84 @@
+//! The body of a model request that a server wanted and a person allowed (MCP-15): what the person was shown, and nothing
+//! of the conversation; no tools.
+
+use serde_json::{Map, Value, json};
+
+use super::TEMPERATURE;
+use crate::core::mcp::sampling::Sampling;
+use crate::core::preset::Preset;
+
+/// The request body as it goes out.
+#[must_use]
+pub fn body(preset: &Preset, asked: &Sampling) -> String {
+    let mut messages: Vec<(&str, String)> = vec![];
+    if let Some(system) = &asked.system_prompt {
+        messages.push(("system", system.clone()));
+    }
+    for message in &asked.messages {
+        let role = message.role.name();
+        match messages.last_mut() {
+            // Strict templates want the roles to take turns (MSG-5).
+            Some((before, text)) if *before == role => {
+                text.push_str("\n\n");
+                text.push_str(&message.text);
+            }
+            Some(_) | None => messages.push((role, message.text.clone())),
+        }
+    }
+    let messages = messages.iter();
+    let messages = messages.map(|(role, text)| json!({"role": role, "content": text}));
+    let mut body = Map::new();
+    let mut add = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    add("model", json!(preset.model));
+    add("stream", json!(true));
+    if preset.include_usage {
+        add("stream_options", json!({"include_usage": true}));
+    }
+    let temperature = asked.temperature.or(preset.temperature);
+    add("temperature", json!(temperature.unwrap_or(TEMPERATURE)));
+    add("max_tokens", json!(asked.max_tokens));
+    if !asked.stop_sequences.is_empty() {
+        add("stop", json!(asked.stop_sequences));
+    }
+    add("messages", messages.collect());
+    Value::Object(body).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::mcp::sampling::{Message, Role};
+
+    /// MCP-15: without context and without tools.
+    #[test]
+    fn only_what_was_shown_is_sent() {
+        let message = |role, text: &str| Message {
+            role,
+            text: text.to_owned(),
+        };
+        let asked = Sampling {
+            server: "s".to_owned(),
+            preset: "demo".to_owned(),
+            model: "demo".to_owned(),
+            system_prompt: Some("be brief".to_owned()),
+            messages: vec![
+                message(Role::User, "a"),
+                message(Role::User, "b"),
+                message(Role::Assistant, "c"),
+            ],
+            max_tokens: 7,
+            temperature: None,
+            stop_sequences: vec!["END".to_owned()],
+        };
+        let sent: Value = serde_json::from_str(&body(&Preset::demo(), &asked)).unwrap();
+        let expected = json!({
+            "model": "demo", "stream": true, "temperature": 0.2, "max_tokens": 7, "stop": ["END"],
+            "messages": [
+                {"role": "system", "content": "be brief"},
+                {"role": "user", "content": "a\n\nb"},
+                {"role": "assistant", "content": "c"},
+            ],
+        });
+        assert_eq!(expected, sent);
+    }
+}
