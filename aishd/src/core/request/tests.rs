@@ -155,6 +155,7 @@ impl World {
                             denial: None,
                             ms: None,
                             kept: None,
+                            blocks: vec![],
                             refused: None,
                         },
                     );
