@@ -61,7 +61,8 @@ fn what_a_tool_has_shown_is_listed_read_and_saved() {
     assert!(refused.err().contains(&hint), "{}", refused.report());
 
     let save = format!("aishctl result {picture} --output a.gif");
-    shell(&world, &save).run().ok();
+    let saved = shell(&world, &save).run().ok();
+    assert_eq!("42 bytes written to a.gif\n", saved.out());
     let bytes = fs::read(world.path("work/a.gif")).unwrap();
     assert!(bytes.starts_with(b"GIF89a") && bytes.len() == 42);
     // What is there already stays, unless it may go.
@@ -76,7 +77,8 @@ fn what_a_tool_has_shown_is_listed_read_and_saved() {
         "mine",
         fs::read_to_string(world.path("work/a.gif")).unwrap()
     );
-    shell(&world, &format!("{save} --force")).run().ok();
+    let saved = shell(&world, &format!("{save} --force")).run().ok();
+    assert_eq!("42 bytes written to a.gif\n", saved.out());
     assert_eq!(bytes, fs::read(world.path("work/a.gif")).unwrap());
 
     let json = shell(&world, &format!("aishctl --json result {picture}"));
@@ -91,7 +93,8 @@ fn what_a_tool_has_shown_is_listed_read_and_saved() {
     );
     let nobody = shell(&world, "aishctl result 01ARZ3NDEKTSV4RRFFQ69G5FAV").run();
     assert!(nobody.code(8).err().contains("hint: aishctl result"));
-    shell(&world, "aishctl result ../../x").run().code(8);
+    let nothing = shell(&world, "aishctl result ../../x").run().code(8);
+    assert_eq!("", nothing.out());
 }
 
 #[test]
