@@ -16,7 +16,7 @@ pub(super) type Kept = (KeptBlock, Vec<String>);
 
 /// Names the attachments of a text, and says behind the line of each what became of it. Those of one result have as
 /// much room as a text has.
-pub(super) fn keep(text: String, attachments: Vec<Attachment>) -> (String, Vec<Kept>) {
+pub(super) fn keep(text: &str, attachments: Vec<Attachment>) -> (String, Vec<Kept>) {
     let mut named = String::with_capacity(text.len());
     let mut kept = vec![];
     let mut begun = 0;
@@ -64,7 +64,7 @@ mod tests {
 
     fn kept(content: &[Value]) -> (String, Vec<Kept>) {
         let outcome = flatten(&json!({ "content": content }));
-        keep(outcome.text, outcome.attachments)
+        keep(&outcome.text, outcome.attachments)
     }
 
     fn image(bytes: usize) -> Value {

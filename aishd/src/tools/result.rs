@@ -68,7 +68,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         Way::Answered => None,
         Way::Failed => Some(text.clone()),
     };
-    let (mut text, blocks) = blocks::keep(text, attachments);
+    let (mut text, blocks) = blocks::keep(&text, attachments);
     let result = ResultId(clock::ulid());
     let lost = text.len().saturating_sub(MAX_KEPT_BYTES);
     if lost > 0 {
