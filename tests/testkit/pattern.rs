@@ -196,9 +196,8 @@ impl Names {
         if !is_ulid(text) {
             let mut shown = text.to_owned();
             for (name, value) in &self.values {
-                match value.as_str().filter(|it| is_ulid(it)) {
-                    Some(value) => shown = shown.replace(value, name),
-                    None => {}
+                if let Some(value) = value.as_str().filter(|it| is_ulid(it)) {
+                    shown = shown.replace(value, name);
                 }
             }
             return shown;
