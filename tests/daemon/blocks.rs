@@ -60,13 +60,48 @@ fn remarks(client: &Client, conversation: ConversationId) -> usize {
         .count()
 }
 
+/// Resources that are in the result itself, one a text and one not.
+#[track_caller]
+fn the_model_reads_what_is_text(scene: &Scene, client: &Client, conversation: ConversationId) {
+    let reference = |kind: &str| json!({"resourceType": kind, "resourceId": 2});
+    for (kind, is_text) in [("Text", true), ("Blob", false)] {
+        scene.model_calls(&[("f__get-resource-reference", reference(kind))]);
+        client.wait_turn(client.ask(conversation, "and this"));
+        let results = events::<ToolResult>(client, conversation);
+        let result = results.last().unwrap();
+        assert_eq!(1, result.blocks.len(), "{result:?}");
+        let resource = &result.blocks[0];
+        assert_eq!(BlockKind::Resource, resource.kind);
+        assert!(
+            resource
+                .uri
+                .as_ref()
+                .unwrap()
+                .starts_with("demo://resource/")
+        );
+        let said = String::from_utf8(whole(client, conversation, resource)).unwrap();
+        assert!(said.starts_with("Resource 2: "), "{said}");
+        // The model can read on in what is text.
+        let arguments = json!({"result": resource.result.to_string()});
+        scene.model_calls(&[("aish__read_result", arguments)]);
+        client.wait_turn(client.ask(conversation, "read it"));
+        let read = events::<ToolResult>(client, conversation).pop().unwrap();
+        assert_eq!(is_text, read.ok, "{read:?}");
+        let expected = if is_text {
+            &*said
+        } else {
+            "which is no text; the user can save it"
+        };
+        assert!(read.content.contains(expected), "{read:?}");
+    }
+}
+
 #[test]
 fn what_a_real_server_sends_besides_text_is_kept() {
     let Some(mut scene) = Scene::everything() else {
         return;
     };
     let client = scene.world.client();
-    let reference = |kind: &str| json!({"resourceType": kind, "resourceId": 2});
     let calls: [(&str, Value); 3] = [
         ("f__get-tiny-image", json!({})),
         (
@@ -79,9 +114,8 @@ fn what_a_real_server_sends_besides_text_is_kept() {
     let conversation = client.create();
     client.wait_turn(client.ask(conversation, "show me"));
     let image = result_of(&client, conversation, "f__get-tiny-image");
-    let [picture] = &image.blocks[..] else {
-        panic!("{image:?}");
-    };
+    assert_eq!(1, image.blocks.len(), "{image:?}");
+    let picture = &image.blocks[0];
     assert_eq!(
         (BlockKind::Image, "image/png"),
         (picture.kind, &*picture.mime_type)
@@ -117,37 +151,7 @@ fn what_a_real_server_sends_besides_text_is_kept() {
     scene.connected();
     let client = scene.world.client();
     assert_eq!(bytes, whole(&client, conversation, picture));
-    for (kind, is_text) in [("Text", true), ("Blob", false)] {
-        scene.model_calls(&[("f__get-resource-reference", reference(kind))]);
-        client.wait_turn(client.ask(conversation, "and this"));
-        let results = events::<ToolResult>(&client, conversation);
-        let result = results.last().unwrap();
-        let [resource] = &result.blocks[..] else {
-            panic!("{result:?}");
-        };
-        assert_eq!(BlockKind::Resource, resource.kind);
-        assert!(
-            resource
-                .uri
-                .as_ref()
-                .unwrap()
-                .starts_with("demo://resource/")
-        );
-        let said = String::from_utf8(whole(&client, conversation, resource)).unwrap();
-        assert!(said.starts_with("Resource 2: "), "{said}");
-        // The model can read on in what is text.
-        let arguments = json!({"result": resource.result.to_string()});
-        scene.model_calls(&[("aish__read_result", arguments)]);
-        client.wait_turn(client.ask(conversation, "read it"));
-        let read = events::<ToolResult>(&client, conversation).pop().unwrap();
-        assert_eq!(is_text, read.ok, "{read:?}");
-        let expected = if is_text {
-            &*said
-        } else {
-            "which is no text; the user can save it"
-        };
-        assert!(read.content.contains(expected), "{read:?}");
-    }
+    the_model_reads_what_is_text(&scene, &client, conversation);
     assert_eq!(1, remarks(&client, conversation));
     scene.upstream.finish();
 }
