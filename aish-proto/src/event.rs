@@ -14,6 +14,7 @@ use crate::form::Elicitation;
 use crate::id::{
     ClientId, ConfirmId, ConversationId, Epoch, ResultId, Seq, SubscriptionId, TurnId,
 };
+use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::ServerStatus;
 use crate::method::Role;
 use crate::model::ModelSource;
@@ -203,7 +204,8 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
     }
-    /// A part of a result that is too long for the model's context; `result/read` has the text.
+    /// A part of a result that is too long for the model's context, or of a block of it that is no text; `result/read`
+    /// has it. The bytes are those of the log.
     ResultKept: "resultKept", true, { result: ResultId, bytes: u64 }
     ToolResult: "toolResult", true, {
         call: String,
@@ -219,6 +221,9 @@ events! {
         /// The whole of it, where `content` is less.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<KeptResult>,
+        /// Blocks of it that are no text; `result/read` has their bytes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        blocks: Vec<KeptBlock>,
     }
     /// A provider has another level in this conversation.
     PermissionChanged: "permissionChanged", true, {
@@ -357,14 +362,6 @@ events! {
         /// All that was kept when the subscription began has been sent.
         complete: bool,
     }
-}
-
-/// A result that the log keeps whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct KeptResult {
-    pub result: ResultId,
-    pub bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -8,7 +8,7 @@ use crate::event::{self, Envelope};
 use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
-    attach, audit, config, confirm, conversation, daemon, doctor, error, log, mcp, model,
+    attach, audit, config, confirm, conversation, daemon, doctor, error, kept, log, mcp, model,
     permission, tool, turn, version,
 };
 
@@ -73,7 +73,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         permission::History,
         permission::Check,
         permission::Rules,
-        turn::ReadResult,
+        kept::ReadResult,
         audit::List,
         audit::Verify,
         audit::Export,

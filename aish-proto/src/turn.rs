@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::CreateParams;
-use crate::id::{BlobId, ConversationId, ResultId, Seq, TurnId};
+use crate::id::{BlobId, ConversationId, Seq, TurnId};
 use crate::method::methods;
 
 methods! {
@@ -22,8 +22,6 @@ methods! {
     Retry: "turn/retry", Driver, Conversation, AgainParams => SendResult;
     /// Goes on from what an interrupted or failed turn has written, in a new turn.
     Continue: "turn/continue", Driver, Conversation, AgainParams => SendResult;
-    /// Reads a part of a tool's result that the log keeps whole.
-    ReadResult: "result/read", Observer, Unordered, ReadResultParams => ReadResultResult;
     QueueList: "queue/list", Observer, Unordered, QueueParams => QueueListResult;
     /// Takes a waiting turn out; it ends as `cancelled`.
     QueueRemove: "queue/remove", Driver, Conversation, QueueTurnParams => QueueListResult;
@@ -112,29 +110,6 @@ pub enum Then {
     /// Ask if a person is attached to the conversation, anywhere; else deny.
     AskAttended,
     Deny,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ReadResultParams {
-    pub conversation: ConversationId,
-    pub result: ResultId,
-    /// Where to begin, in bytes.
-    #[serde(default)]
-    pub offset: u64,
-    /// At most 1 MiB; that when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReadResultResult {
-    pub text: String,
-    /// Where `text` begins: at `offset`, or at the character that it falls into.
-    pub offset: u64,
-    /// Of the whole result.
-    pub bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::confirm::Confirm;
+use crate::kept::Kept;
 use crate::permission::Perm;
 use crate::screen::Looks;
 use crate::service::{self, Service};
@@ -158,6 +159,8 @@ pub enum Command {
         #[command(subcommand)]
         command: tools::Tools,
     },
+    /// What is kept of tools' results: whole texts, images, files
+    Result(Kept),
     /// Read the configuration again
     Reload,
     /// Whether everything is as it should be, and what to do where it is not

@@ -22,6 +22,7 @@ pub mod follow;
 pub mod form;
 pub mod hello;
 pub mod input;
+pub mod kept;
 pub mod log;
 pub mod markdown;
 pub mod mcp;

@@ -159,6 +159,7 @@ impl Program {
             | Command::Confirm { .. }
             | Command::Perm { .. }
             | Command::Audit(_)
+            | Command::Result(_)
             | Command::Cancel { .. }
             | Command::Search(_)
             | Command::Fork(_)

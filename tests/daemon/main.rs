@@ -10,6 +10,7 @@
 mod audit;
 mod audit_who;
 mod bad_input;
+mod blocks;
 mod children;
 mod configuration;
 mod consent;

@@ -8,13 +8,14 @@ use aish_proto::attach::Since;
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmRecord, Decision, Denial};
 use aish_proto::event::{EventData, PermissionChanged, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::kept::{ReadResult, ReadResultParams};
 use aish_proto::mcp::{List as ServerList, Restart, ServerParams};
 use aish_proto::method::Empty;
 use aish_proto::permission::{
     self, Check, CheckParams, History, PermissionParams, PolicyVerdict, Revoke, RevokeParams,
     SetParams,
 };
-use aish_proto::turn::{Cancel, ReadResult, ReadResultParams, StopReason, TurnParams};
+use aish_proto::turn::{Cancel, StopReason, TurnParams};
 use aish_testkit::wait::{PATIENCE, until, until_true};
 use aish_testkit::{Answer as Said, Client, Daemon, Upstream, World, repository, surroundings};
 

@@ -97,8 +97,23 @@ impl Names {
                 Ok(())
             }
             (_, _) if pattern == value => Ok(()),
+            (Value::String(pattern), Value::String(value)) if pattern.contains(" <") => {
+                self.words(place, pattern, value)
+            }
             (_, _) => Err(format!("{place} should be {pattern} and is {value}")),
         }
+    }
+
+    /// A text with names in it, each a word of its own.
+    fn words(&mut self, place: &str, pattern: &str, value: &str) -> Result<(), String> {
+        let count = |it: &str| it.split_whitespace().count();
+        if count(pattern) != count(value) {
+            return Err(format!("{place} should be {pattern} and is {value}"));
+        }
+        for (pattern, value) in pattern.split_whitespace().zip(value.split_whitespace()) {
+            self.at(place, &pattern.into(), &value.into())?;
+        }
+        Ok(())
     }
 
     fn placeholder(&mut self, place: &str, name: &str, value: &Value) -> Result<(), String> {
@@ -179,7 +194,13 @@ impl Names {
             return "<text>".to_owned();
         }
         if !is_ulid(text) {
-            return text.to_owned();
+            let mut shown = text.to_owned();
+            for (name, value) in &self.values {
+                if let Some(value) = value.as_str().filter(|it| is_ulid(it)) {
+                    shown = shown.replace(value, name);
+                }
+            }
+            return shown;
         }
         let stem = match field {
             "" | "id" => "conversation",

@@ -3,7 +3,8 @@
 use aish_proto::confirm::Denial;
 use aish_proto::event::ToolResult;
 use aish_proto::id::{ConversationId, TurnId};
-use aish_proto::turn::{ReadResult, ReadResultParams, StopReason};
+use aish_proto::kept::{ReadResult, ReadResultParams};
+use aish_proto::turn::StopReason;
 use serde::Serialize;
 use tokio::io::AsyncWrite;
 
@@ -226,6 +227,7 @@ mod tests {
             denied,
             ms,
             kept: None,
+            blocks: vec![],
         }
     }
 

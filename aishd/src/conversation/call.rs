@@ -11,18 +11,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::doing::Word;
 use super::elicit::{self, Asking};
+use super::kept::kept;
 use super::sample;
 use super::view::Teller;
 use crate::broker::Broker;
-use crate::core::event::Event;
 use crate::core::gate::Go;
 use crate::core::turn::{Input, Returned};
-use crate::store::{ReadError, Store};
-use crate::tools::builtin::{self, ReadResult};
-use crate::tools::{Output, Tools, Way, Work, returned};
-
-/// How much of the log is read in one go.
-const PAGE_BYTES: usize = 1 << 20;
+use crate::store::Store;
+use crate::tools::builtin;
+use crate::tools::{Output, Tools, Work, returned};
 
 /// One call that was let through, with what it may need.
 #[derive(Debug)]
@@ -74,6 +71,14 @@ fn failed(content: &str) -> Returned {
     }
 }
 
+/// Nothing is wrong but the question.
+fn refused(why: String) -> Output {
+    Output {
+        ok: false,
+        ..Output::answered(why)
+    }
+}
+
 async fn output(started: Started) -> Output {
     match started.tools.work(&started.go) {
         Work::Refused(text) => Output::failed(text),
@@ -106,94 +111,17 @@ async fn output(started: Started) -> Output {
             let (store, id, head) = (started.store, started.conversation, started.head);
             let read = tokio::task::spawn_blocking(move || kept(&store, id, head, wanted)).await;
             match read {
-                Ok(Ok(Some(part))) => Output {
-                    ok: true,
-                    text: part.shown(wanted),
-                    way: Way::Answered,
+                Ok(Ok(Some(part))) => match part.shown(wanted) {
+                    Ok(text) => Output::answered(text),
+                    Err(why) => refused(why),
                 },
-                Ok(Ok(None)) => Output {
-                    ok: false,
-                    text: format!("no result {} is kept in this conversation", wanted.result),
-                    way: Way::Answered,
-                },
+                Ok(Ok(None)) => refused(format!(
+                    "no result {} is kept in this conversation",
+                    wanted.result
+                )),
                 Ok(Err(error)) => Output::failed(format!("[aish] tool dispatch failed: {error}")),
                 Err(panic) => Output::failed(format!("[aish] tool dispatch failed: {panic}")),
             }
         }
     }
-}
-
-/// Some bytes of a kept result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptPart {
-    pub text: String,
-    /// Where `text` begins, which is where a character does.
-    pub offset: u64,
-    /// Of the whole result.
-    pub bytes: u64,
-}
-
-impl KeptPart {
-    fn shown(self, wanted: ReadResult) -> String {
-        let end = self.offset + self.text.len() as u64;
-        if end >= self.bytes {
-            return format!("{}\n[aish] the end of the result", self.text);
-        }
-        let next = usize::try_from(end).unwrap_or(usize::MAX);
-        format!(
-            "{}\n[aish] {} of {} bytes follow: {}",
-            self.text,
-            self.bytes - end,
-            self.bytes,
-            builtin::how_to_read_on(wanted.result, next)
-        )
-    }
-}
-
-/// Looks through the log, from its head backwards, for the parts of a result.
-pub(super) fn kept(
-    store: &Store,
-    conversation: ConversationId,
-    head: Seq,
-    wanted: ReadResult,
-) -> Result<Option<KeptPart>, ReadError> {
-    let mut before = head.next();
-    // Parts stand side by side, the last of them first to be met.
-    let mut parts: Vec<String> = vec![];
-    'log: loop {
-        let page = store.records_before(conversation, before, usize::MAX, PAGE_BYTES)?;
-        let Some(first) = page.first() else { break };
-        before = first.seq;
-        for record in page.into_iter().rev() {
-            if let Event::ResultKept { result, text } = record.event
-                && result == wanted.result
-            {
-                parts.push(text);
-            } else if !parts.is_empty() {
-                break 'log;
-            }
-        }
-    }
-    if parts.is_empty() {
-        return Ok(None);
-    }
-    parts.reverse();
-    let whole = parts.concat();
-    let place = |at: u64| {
-        let at = usize::try_from(at).unwrap_or(usize::MAX).min(whole.len());
-        whole.floor_char_boundary(at)
-    };
-    let from = place(wanted.offset);
-    let to = place(wanted.offset.saturating_add(wanted.bytes)).max(from);
-    // At least one character, so that whoever reads on gets on.
-    let to = if to == from {
-        whole.ceil_char_boundary((from + 1).min(whole.len()))
-    } else {
-        to
-    };
-    Ok(Some(KeptPart {
-        text: whole[from..to].to_owned(),
-        offset: from as u64,
-        bytes: whole.len() as u64,
-    }))
 }

@@ -10,8 +10,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::attendance::{Attendance, Attending};
-use super::call::{KeptPart, kept};
 use super::follow::Follower;
+use super::kept::{KeptPart, kept};
 use super::record::{Progress, TurnReport, report};
 use super::view::{Loading, Recent, View};
 use crate::core::access::Access;

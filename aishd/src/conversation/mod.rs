@@ -17,6 +17,7 @@ mod expiry;
 pub mod follow;
 mod fork;
 pub mod handle;
+mod kept;
 mod listed;
 pub mod live;
 pub mod pending;
@@ -44,11 +45,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use self::attendance::Attendance;
-pub use self::call::KeptPart;
 use self::commit::Unstored;
 use self::directory::{NewConversation, Registration};
 use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
+pub use self::kept::KeptPart;
 use self::live::Live;
 use self::pending::Pending;
 use self::perform::Body;
@@ -293,11 +294,14 @@ impl Conversation {
                     Input::ReplyFinished(stream, reply) => {
                         Input::ReplyFinished(stream, self.with_real_names(reply))
                     }
+                    Input::ToolReturned { call, mut returned } => {
+                        self.remark_on_blocks(&mut returned);
+                        Input::ToolReturned { call, returned }
+                    }
                     other @ (Input::ReplyAbandoned(..)
                     | Input::WaitElapsed(_)
                     | Input::Judged(_)
                     | Input::Answered(_)
-                    | Input::ToolReturned { .. }
                     | Input::Stopped(_)) => other,
                 };
                 let stopping = self.around.stopping.is_cancelled();

@@ -164,6 +164,7 @@ fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) 
             denial: None,
             ms: None,
             kept: None,
+            blocks: vec![],
             refused,
         });
     }

@@ -9,6 +9,7 @@ use aish_proto::id::{ClientId, ConfirmId, ConversationId, ResultId, Seq, TurnId}
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::block::KeptBlock;
 use super::call_list::CallList;
 use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
@@ -167,7 +168,8 @@ pub enum Event {
         #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
     },
-    /// A part of a result that is too long for the model's context, in order, before the result itself.
+    /// A part of a result that is too long for the model's context, or of a block of it that is no text; in order,
+    /// before the result itself.
     #[serde(rename = "result_kept")]
     ResultKept {
         #[serde(rename = "result")]
@@ -194,6 +196,9 @@ pub enum Event {
         /// The whole of it, where `content` is less.
         #[serde(rename = "kept", default, skip_serializing_if = "Option::is_none")]
         kept: Option<KeptResult>,
+        /// Blocks of it that are no text; their parts stand before it.
+        #[serde(rename = "blocks", default, skip_serializing_if = "Vec::is_empty")]
+        blocks: Vec<KeptBlock>,
         /// Why it never began. `None`: it did.
         #[serde(rename = "refused", default, skip_serializing_if = "Option::is_none")]
         refused: Option<Box<Refused>>,

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod assemble;
 pub mod audit;
+pub mod block;
 pub mod call_list;
 pub mod canonical;
 pub mod catalog;

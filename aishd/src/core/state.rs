@@ -67,6 +67,13 @@ pub struct State {
     /// Resources that are in each request, oldest first.
     #[serde(rename = "pinned", default, skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<Pinned>,
+    /// A result had blocks that are no text, and people were told what becomes of those.
+    #[serde(
+        rename = "keeps_blocks",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub keeps_blocks: bool,
 }
 
 /// A confirm that waits; the whole of it is in the log.
@@ -225,7 +232,8 @@ impl State {
             Event::ConstraintsChanged { constraints, .. } => {
                 self.constraints.clone_from(constraints);
             }
-            Event::ToolResult { call, .. } => {
+            Event::ToolResult { call, blocks, .. } => {
+                self.keeps_blocks |= !blocks.is_empty();
                 if let Some(running) = &mut self.running {
                     running.open_calls.retain(|it| it.id != *call);
                 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use aish_proto::id::{Seq, TurnId};
 use serde_json::{Map, Value};
 
+use super::block::Form;
 use super::event::{Attachment, Event, Origin, Record, Source};
 use super::reply::ToolCall;
 
@@ -103,9 +104,11 @@ impl Transcript {
                 name,
                 content,
                 kept,
+                blocks,
                 ..
             } => {
-                self.keeps_results |= kept.is_some();
+                let reads = blocks.iter().any(|it| it.form == Form::Text);
+                self.keeps_results |= kept.is_some() || reads;
                 let call = self.id(record, call);
                 self.reply(record, &call, name, content);
             }

@@ -263,6 +263,7 @@ impl Log {
                 denial,
                 ms,
                 kept,
+                blocks,
                 refused: _,
             } => out!(wire::ToolResult {
                 call,
@@ -271,10 +272,8 @@ impl Log {
                 content,
                 denied: denial.map(denied),
                 ms,
-                kept: kept.map(|it| wire::KeptResult {
-                    result: it.result,
-                    bytes: it.bytes,
-                }),
+                kept: kept.map(super::kept::result),
+                blocks: blocks.into_iter().map(super::kept::block).collect(),
             }),
             Event::ResourcePinned(pinned) => out!(wire::ResourcePinned {
                 alias: pinned.alias.to_string(),

@@ -15,6 +15,7 @@ mod doctor;
 mod encoded;
 mod envelope;
 mod fit;
+mod kept;
 pub mod listen;
 mod log;
 mod mcp;
@@ -202,6 +203,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     conversation::register_all(&mut module);
     attach::register_all(&mut module);
     turn::register_all(&mut module);
+    kept::register_all(&mut module);
     tool::register_all(&mut module);
     confirm::register_all(&mut module);
     permission::register_all(&mut module);

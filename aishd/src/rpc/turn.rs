@@ -8,8 +8,8 @@ use aish_proto::id::BlobId;
 use aish_proto::limits::{INPUT_BYTES, KEY_BYTES};
 use aish_proto::turn::{
     AgainParams, Attachment, Cancel, CancelResult, Continue, Get, OnConfirm, QueueList,
-    QueueListResult, QueueMove, QueueRemove, QueueResume, QueuedTurn, ReadResult, ReadResultResult,
-    Retry, Send, SendMode, SendParams, SendResult, Then, TurnRecord, Wait,
+    QueueListResult, QueueMove, QueueRemove, QueueResume, QueuedTurn, Retry, Send, SendMode,
+    SendParams, SendResult, Then, TurnRecord, Wait,
 };
 use jsonrpsee::RpcModule;
 use sha2::{Digest as _, Sha256};
@@ -25,10 +25,7 @@ use crate::core::confirm;
 use crate::core::event::{self, Event, Key};
 use crate::core::policy::Patterns;
 use crate::core::state::State;
-use crate::tools::builtin;
 
-/// Bytes of a kept result in one reply.
-const READ_BYTES: u64 = 1 << 20;
 /// Characters of a waiting question that are shown.
 const SHOWN_CHARS: usize = 200;
 
@@ -43,7 +40,6 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Continue, _, _>(module, |call: Call<Continue>| {
         again(call.server, call.connection, call.params, Again::Continue)
     });
-    register::<ReadResult, _, _>(module, read_result);
     register::<QueueList, _, _>(module, queue_list);
     register::<QueueRemove, _, _>(module, |call: Call<QueueRemove>| async move {
         let change = QueueChange::Remove(call.params.turn);
@@ -323,29 +319,6 @@ async fn get(call: Call<Get>) -> Result<TurnRecord, Refusal> {
         Ok(convert::turn_record(handle.id(), report))
     });
     Ok(record.await?)
-}
-
-async fn read_result(call: Call<ReadResult>) -> Result<ReadResultResult, Refusal> {
-    let params = call.params;
-    let wanted = builtin::ReadResult {
-        result: params.result,
-        offset: params.offset,
-        bytes: params.bytes.unwrap_or(READ_BYTES).min(READ_BYTES),
-    };
-    let handle = call.server.directory.open(params.conversation).await?;
-    let read = tokio::task::spawn_blocking(move || handle.read_result(wanted)).await;
-    let read = read.map_err(|panic| Refusal::internal(&panic.to_string()))??;
-    let part = read.ok_or_else(|| {
-        Refusal::new(
-            ErrorKind::NotFound,
-            "no such result is kept in this conversation",
-        )
-    })?;
-    Ok(ReadResultResult {
-        text: part.text,
-        offset: part.offset,
-        bytes: part.bytes,
-    })
 }
 
 async fn queue_list(call: Call<QueueList>) -> Result<QueueListResult, Refusal> {

@@ -4,7 +4,7 @@
 use aish_proto::id::ResultId;
 use serde_json::{Map, Value, json};
 
-use super::{Output, Way, text};
+use super::{Output, text};
 use crate::clock;
 use crate::core::access::Access;
 use crate::core::call_list::READ_RESOURCE;
@@ -161,11 +161,7 @@ pub fn how_to_read_on(result: ResultId, offset: usize) -> String {
 
 #[must_use]
 pub fn time() -> Output {
-    Output {
-        ok: true,
-        text: clock::local(clock::now()),
-        way: Way::Answered,
-    }
+    Output::answered(clock::local(clock::now()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Who offers tools, and running a call of one. What may run is decided elsewhere; this room does what it is told.
 
+mod blocks;
 pub mod builtin;
 mod result;
 
@@ -143,11 +144,7 @@ impl Tools {
         cancel: &CancellationToken,
     ) -> Output {
         match self.hub.resource_text(server, uri, cancel).await {
-            Ok(text) => Output {
-                ok: true,
-                text,
-                way: Way::Answered,
-            },
+            Ok(text) => Output::answered(text),
             Err(error) => Output::failed(failed(&error)),
         }
     }
@@ -181,8 +178,8 @@ impl Tools {
         match outcome {
             Ok(outcome) => Output {
                 ok: !outcome.is_error,
-                text: outcome.text,
-                way: Way::Answered,
+                attachments: outcome.attachments,
+                ..Output::answered(outcome.text)
             },
             Err(error) => Output::failed(failed(&error)),
         }

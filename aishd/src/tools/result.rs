@@ -2,8 +2,10 @@
 
 use aish_proto::id::ResultId;
 
+use super::blocks;
 use super::builtin::how_to_read_on;
 use crate::clock;
+use crate::core::mcp::outcome::Attachment;
 use crate::core::shorten::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_middle};
 use crate::core::turn::Returned;
 
@@ -16,6 +18,8 @@ pub struct Output {
     pub ok: bool,
     pub text: String,
     pub way: Way,
+    /// What else it holds, in the order of the text.
+    pub attachments: Vec<Attachment>,
 }
 
 /// How far a call came.
@@ -28,25 +32,43 @@ pub enum Way {
 }
 
 impl Output {
+    /// A call that came to its tool and gave this.
+    #[must_use]
+    pub fn answered(text: String) -> Self {
+        Self {
+            ok: true,
+            text,
+            way: Way::Answered,
+            attachments: vec![],
+        }
+    }
+
     /// A call that failed on the way.
     #[must_use]
     pub fn failed(text: String) -> Self {
         Self {
             ok: false,
-            text,
             way: Way::Failed,
+            ..Self::answered(text)
         }
     }
 }
 
-/// The output as the turn takes it: what is longer than `max_chars` is cut in the middle, and kept whole beside it.
+/// The output as the turn takes it: what is longer than `max_chars` is cut in the middle, and kept whole beside it, as
+/// is what is no text.
 #[must_use]
 pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
-    let Output { ok, mut text, way } = output;
+    let Output {
+        ok,
+        text,
+        way,
+        attachments,
+    } = output;
     let notice = match way {
         Way::Answered => None,
         Way::Failed => Some(text.clone()),
     };
+    let (mut text, blocks) = blocks::keep(&text, attachments);
     let result = ResultId(clock::ulid());
     let lost = text.len().saturating_sub(MAX_KEPT_BYTES);
     if lost > 0 {
@@ -71,7 +93,8 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
             content: text,
             ms,
             notice,
-            kept: None,
+            blocks,
+            ..Returned::default()
         };
     };
     Returned {
@@ -79,11 +102,13 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         content,
         ms,
         notice,
+        blocks,
         kept: Some((result, parts(&text))),
+        ..Returned::default()
     }
 }
 
-fn parts(text: &str) -> Vec<String> {
+pub(super) fn parts(text: &str) -> Vec<String> {
     let mut parts = vec![];
     let mut rest = text;
     while !rest.is_empty() {
@@ -103,15 +128,7 @@ mod tests {
     #[test]
     fn a_short_result_is_shown_as_it_is() {
         let text = "é".repeat(MAX_RESULT_CHARS);
-        let returned = returned(
-            Output {
-                ok: true,
-                text: text.clone(),
-                way: Way::Answered,
-            },
-            5,
-            MAX_RESULT_CHARS,
-        );
+        let returned = returned(Output::answered(text.clone()), 5, MAX_RESULT_CHARS);
         assert_eq!(
             (text, 5, None),
             (returned.content, returned.ms, returned.kept)
@@ -125,8 +142,7 @@ mod tests {
         let returned = returned(
             Output {
                 ok,
-                text: text.clone(),
-                way: Way::Answered,
+                ..Output::answered(text.clone())
             },
             5,
             MAX_RESULT_CHARS,
@@ -147,15 +163,7 @@ mod tests {
     #[test]
     fn what_is_beyond_all_measure_is_lost_and_said_to_be() {
         let text = "x".repeat(MAX_KEPT_BYTES + 7);
-        let returned = returned(
-            Output {
-                ok: true,
-                text,
-                way: Way::Answered,
-            },
-            0,
-            MAX_RESULT_CHARS,
-        );
+        let returned = returned(Output::answered(text), 0, MAX_RESULT_CHARS);
         assert!(
             returned
                 .content

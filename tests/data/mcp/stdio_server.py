@@ -51,6 +51,17 @@ EXAMPLE = {
         },
         {"name": "list", "description": "All notes.", "annotations": {"readOnlyHint": True}},
     ],
+    "notes": {
+        "content": [
+            {"type": "text", "text": "1 note, with a picture"},
+            {"type": "resource", "resource": {"uri": "note://1", "mimeType": "text/plain", "text": "buy milk"}},
+            {
+                "type": "image",
+                "mimeType": "image/gif",
+                "data": "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7",
+            },
+        ]
+    },
     "answers": {
         "resources/list": {"resources": [{"uri": "note://1", "name": "first", "mimeType": "text/plain"}]},
         "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "note://{number}", "name": "a note"}]},
@@ -82,6 +93,8 @@ def call(ident, name, params):
         result(ident, text(json.dumps(params.get("arguments"))))
     elif MODE == "example" and name == "add":
         result(ident, text("kept: " + params["arguments"]["text"]))
+    elif MODE == "example" and name == "list":
+        result(ident, EXAMPLE["notes"])
     elif name == "die":
         log("about to die")
         os._exit(7)

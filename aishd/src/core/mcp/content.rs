@@ -1,11 +1,24 @@
 //! From a result of `tools/call` to what a model reads (MCP-9); one strange block costs itself only.
 
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value;
 
 use super::outcome::{Attachment, Body, Outcome};
 use super::text::one_line;
+use crate::core::block::{self, BlockKind, UNKNOWN_MIME};
 
 const MAX_LABEL_CHARS: usize = 200;
+const JSON: &str = "application/json";
+
+/// Servers leave the padding out, and end in bits that mean nothing.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// Flattens a result. A server may send anything: what is no result at all is shown as it is.
 #[must_use]
@@ -19,6 +32,8 @@ pub fn flatten(result: &Value) -> Outcome {
         ..Outcome::default()
     };
     let mut lines = vec![];
+    // Of each attachment, its line.
+    let mut standing = vec![];
     let mut has_text = false;
     match result.get("content") {
         Some(Value::Array(blocks)) => {
@@ -28,8 +43,9 @@ pub fn flatten(result: &Value) -> Outcome {
                         has_text = true;
                         lines.push(text);
                     }
-                    Block::Other(attachment) => {
-                        lines.push(attachment.placeholder.clone());
+                    Block::Other(placeholder, attachment) => {
+                        standing.push(lines.len());
+                        lines.push(placeholder);
                         outcome.attachments.push(attachment);
                     }
                 }
@@ -48,6 +64,7 @@ pub fn flatten(result: &Value) -> Outcome {
     }
     if let (false, Some(structured)) = (has_text, &outcome.structured) {
         lines.insert(0, structured.to_string());
+        standing.iter_mut().for_each(|it| *it += 1);
     } else if lines.is_empty() && result.get("content").is_none() {
         // Not `{}`, which says that nothing is to be said.
         let empty = result.as_object().is_some_and(|it| {
@@ -58,13 +75,25 @@ pub fn flatten(result: &Value) -> Outcome {
             lines.push(result.to_string());
         }
     }
+    let mut end = 0;
+    let ends: Vec<usize> = lines
+        .iter()
+        .map(|it| {
+            end += it.len() + 1;
+            end - 1
+        })
+        .collect();
+    for (attachment, line) in outcome.attachments.iter_mut().zip(standing) {
+        attachment.end = ends[line];
+    }
     outcome.text = lines.join("\n");
     outcome
 }
 
 enum Block {
     Text(String),
-    Other(Attachment),
+    /// With the line that stands for it.
+    Other(String, Attachment),
 }
 
 fn read(block: &Value) -> Block {
@@ -75,23 +104,29 @@ fn read(block: &Value) -> Block {
             Some(other) => Block::Text(other.to_string()),
             None => unknown(block, "text"),
         },
-        kind @ ("image" | "audio") => match text("data") {
-            Some(data) => {
-                let mime = text("mimeType").unwrap_or("application/octet-stream");
-                bytes(kind, mime, "", data)
-            }
-            None => unknown(block, kind),
+        "image" => match text("data") {
+            Some(data) => bytes(BlockKind::Image, text("mimeType"), "", data),
+            None => unknown(block, "image"),
+        },
+        "audio" => match text("data") {
+            Some(data) => bytes(BlockKind::Audio, text("mimeType"), "", data),
+            None => unknown(block, "audio"),
         },
         "resource" => resource(block),
         "resource_link" => {
             let uri = text("uri").unwrap_or_default();
             let name = text("title").or(text("name")).unwrap_or_default();
-            let label = [uri, name].join(" ");
-            Block::Other(Attachment {
-                placeholder: format!("[resource link {}]", one_line(&label, MAX_LABEL_CHARS)),
-                mime: text("mimeType").unwrap_or_default().to_owned(),
-                body: Body::Link(uri.to_owned()),
-            })
+            let label = one_line(&[uri, name].join(" "), MAX_LABEL_CHARS);
+            Block::Other(
+                format!("[resource link {label}]"),
+                Attachment {
+                    kind: BlockKind::Link,
+                    mime: JSON.to_owned(),
+                    uri: block::uri(uri).map(str::to_owned),
+                    body: Body::Text(block.to_string()),
+                    end: 0,
+                },
+            )
         }
         other => unknown(block, other),
     }
@@ -102,63 +137,76 @@ fn resource(block: &Value) -> Block {
     let text = |name| inner.get(name).and_then(Value::as_str);
     let uri = text("uri").unwrap_or_default();
     if let Some(data) = text("blob") {
-        let mime = text("mimeType").unwrap_or("application/octet-stream");
-        return bytes("resource", mime, uri, data);
+        return bytes(BlockKind::Resource, text("mimeType"), uri, data);
     }
     let Some(content) = text("text") else {
         return unknown(block, "resource");
     };
-    let mime = text("mimeType").unwrap_or("text/plain");
-    let label = [uri, mime].join(" ");
-    Block::Other(Attachment {
-        placeholder: format!(
-            "[resource {} {}]",
-            one_line(&label, MAX_LABEL_CHARS),
-            size(content.len())
-        ),
-        mime: mime.to_owned(),
-        body: Body::Text(content.to_owned()),
-    })
+    let mime = text("mimeType").and_then(block::mime);
+    let mime = mime.unwrap_or("text/plain");
+    let body = Body::Text(content.to_owned());
+    held(BlockKind::Resource, mime, "", uri, body)
 }
 
-fn bytes(kind: &str, mime: &str, uri: &str, base64: &str) -> Block {
-    let padding = base64.bytes().rev().take_while(|it| *it == b'=').count();
-    let length = (base64.len() / 4 * 3 + (base64.len() % 4).saturating_sub(1)).saturating_sub(
-        if base64.len().is_multiple_of(4) {
-            padding
-        } else {
-            0
-        },
-    );
-    let label = if uri.is_empty() {
-        mime.to_owned()
-    } else {
-        format!("{uri} {mime}")
+fn bytes(kind: BlockKind, mime: Option<&str>, uri: &str, base64: &str) -> Block {
+    let mime = mime.and_then(block::mime).unwrap_or(UNKNOWN_MIME);
+    match decoded(base64) {
+        Some(bytes) => held(kind, mime, "", uri, Body::Bytes(bytes)),
+        // Whoever looks into it sees what was sent.
+        None => {
+            let body = Body::Text(base64.to_owned());
+            held(kind, "text/plain", ", not base64", uri, body)
+        }
+    }
+}
+
+/// In either alphabet, and over several lines.
+fn decoded(base64: &str) -> Option<Vec<u8>> {
+    let digits = base64.bytes().filter(|it| !it.is_ascii_whitespace());
+    let digits = digits.map(|it| match it {
+        b'-' => b'+',
+        b'_' => b'/',
+        other => other,
+    });
+    BASE64.decode(digits.collect::<Vec<u8>>()).ok()
+}
+
+fn held(kind: BlockKind, mime: &str, remark: &str, uri: &str, body: Body) -> Block {
+    let word = match kind {
+        BlockKind::Image => "image",
+        BlockKind::Audio => "audio",
+        BlockKind::Resource => "resource",
+        BlockKind::Link => "resource link",
+        BlockKind::Other => "block",
     };
-    Block::Other(Attachment {
-        placeholder: format!(
-            "[{kind} {} {}]",
-            one_line(&label, MAX_LABEL_CHARS),
-            size(length)
-        ),
-        mime: mime.to_owned(),
-        body: Body::Base64(base64.to_owned()),
-    })
+    let label = one_line(&[uri, mime].join(" "), MAX_LABEL_CHARS);
+    Block::Other(
+        format!("[{word} {label}{remark} {}]", size(body.bytes())),
+        Attachment {
+            kind,
+            mime: mime.to_owned(),
+            uri: block::uri(uri).map(str::to_owned),
+            body,
+            end: 0,
+        },
+    )
 }
 
 /// A kind of block from the future, or a broken one: it is kept, and the model is told that it was there.
 fn unknown(block: &Value, kind: &str) -> Block {
     let json = block.to_string();
     let kind = if kind.is_empty() { "untyped" } else { kind };
-    Block::Other(Attachment {
-        placeholder: format!(
-            "[block {} {}]",
-            one_line(kind, MAX_LABEL_CHARS),
-            size(json.len())
-        ),
-        mime: "application/json".to_owned(),
-        body: Body::Unknown(json),
-    })
+    let label = one_line(kind, MAX_LABEL_CHARS);
+    Block::Other(
+        format!("[block {label} {}]", size(json.len())),
+        Attachment {
+            kind: BlockKind::Other,
+            mime: JSON.to_owned(),
+            uri: None,
+            body: Body::Text(json),
+            end: 0,
+        },
+    )
 }
 
 /// `34 KiB`, and bytes below one of them.
@@ -226,6 +274,92 @@ mod tests {
         );
         check(json!({"structuredContent": [1, 2]}), "[1,2]");
         check(json!({"structuredContent": null, "content": []}), "");
+    }
+
+    /// MCP-9: what is kept is what was meant, with a type and a name that can be repeated anywhere.
+    #[test]
+    fn blocks_are_read_to_their_bytes() {
+        #[track_caller]
+        #[expect(clippy::needless_pass_by_value, reason = "cases are written as values")]
+        fn check(block: Value, line: &str, mime: &str, body: &[u8]) {
+            let outcome = flatten(&json!({"content": [{"type": "text", "text": "é"}, block]}));
+            let [kept] = &outcome.attachments[..] else {
+                panic!("{outcome:?}");
+            };
+            let bytes = match &kept.body {
+                Body::Bytes(bytes) => bytes.clone(),
+                Body::Text(text) => text.clone().into_bytes(),
+            };
+            assert_eq!(
+                format!("é\n{line}"),
+                outcome.text[..kept.end],
+                "{outcome:?}"
+            );
+            assert_eq!(outcome.text.len(), kept.end);
+            assert_eq!((mime, body), (kept.mime.as_str(), &bytes[..]));
+        }
+        let image =
+            |mime: &str, data: &str| json!({"type": "image", "mimeType": mime, "data": data});
+        let png = b"\x89PNG\xff\xfe";
+        for data in ["iVBOR//+", "iVBOR__-", " iVBO\nR//+\r\n"] {
+            check(
+                image("image/png", data),
+                "[image image/png 6 B]",
+                "image/png",
+                png,
+            );
+        }
+        for data in ["QQ==", "QQ", "QR=="] {
+            check(
+                image("image/png", data),
+                "[image image/png 1 B]",
+                "image/png",
+                b"A",
+            );
+        }
+        check(
+            image("image/png", ""),
+            "[image image/png 0 B]",
+            "image/png",
+            b"",
+        );
+        let strange = image("x\r\n\u{1b}[2J", "QQ==");
+        check(
+            strange,
+            "[image application/octet-stream 1 B]",
+            UNKNOWN_MIME,
+            b"A",
+        );
+        for data in ["!!", "A", "QQ==QQ==", "Q\u{e9}=="] {
+            let line = format!("[image text/plain, not base64 {} B]", data.len());
+            check(
+                image("image/png", data),
+                &line,
+                "text/plain",
+                data.as_bytes(),
+            );
+        }
+        let link = json!({"type": "resource_link", "uri": "file:///c", "name": "n"});
+        let json = link.to_string();
+        check(
+            link,
+            "[resource link file:///c n]",
+            "application/json",
+            json.as_bytes(),
+        );
+    }
+
+    #[test]
+    fn a_line_is_found_behind_structured_content_too() {
+        let image = json!({"type": "image", "mimeType": "image/png", "data": "QQ=="});
+        let outcome = flatten(&json!({"content": [image, image], "structuredContent": {"a": 1}}));
+        let ends: Vec<&str> = outcome
+            .attachments
+            .iter()
+            .map(|it| &outcome.text[..it.end])
+            .collect();
+        let first = "{\"a\":1}\n[image image/png 1 B]";
+        assert_eq!(vec![first, &outcome.text], ends);
     }
 
     /// design/mcp, 2, row 2: results were lost to a strange block or to none.

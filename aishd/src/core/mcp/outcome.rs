@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::core::block::BlockKind;
+
 /// A result of `tools/call`, flattened for a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
@@ -19,19 +21,26 @@ pub struct Outcome {
 /// A block that is no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
-    /// The line that stands for it in the text.
-    pub placeholder: String,
+    pub kind: BlockKind,
     pub mime: String,
+    pub uri: Option<String>,
     pub body: Body,
+    /// Where the line ends that stands for it in the text, in bytes.
+    pub end: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// As it was sent, in base64.
-    Base64(String),
+    Bytes(Vec<u8>),
     Text(String),
-    /// A resource that can be read from the same server.
-    Link(String),
-    /// A kind of block that this program does not know, as JSON.
-    Unknown(String),
+}
+
+impl Body {
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Text(text) => text.len(),
+        }
+    }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::content;
 use super::outcome::Body;
 use super::text::one_line;
+use crate::core::block::BlockKind;
 
 const MAX_NAME_CHARS: usize = 200;
 
@@ -41,8 +42,9 @@ pub fn render(messages: &[Value]) -> Rendered {
             content::flatten(&json!({ "content": blocks }))
         };
         for attachment in outcome.attachments {
-            if let Body::Text(text) = attachment.body {
-                let name = attachment.placeholder.trim_matches(['[', ']']);
+            if let (BlockKind::Resource, Body::Text(text)) = (attachment.kind, attachment.body) {
+                let line = outcome.text[..attachment.end].lines().next_back();
+                let name = line.unwrap_or_default().trim_matches(['[', ']']);
                 let name = name.strip_prefix("resource ").unwrap_or(name);
                 let name = one_line(name, MAX_NAME_CHARS);
                 rendered.texts.push((name, text));

@@ -187,6 +187,7 @@ pub fn result(reply: &Reply, model: &str) -> Value {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "cases are written as values")]
     fn asked(more: Value) -> Value {
         let mut params = json!({
             "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}],
@@ -198,6 +199,7 @@ mod tests {
     }
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "cases are written as values")]
     fn check(more: Value, expected: &str) {
         let said = match read("s", &asked(more.clone()), ("p", "m")) {
             Ok(read) => {

@@ -156,6 +156,7 @@ impl World {
                             denial: None,
                             ms: None,
                             kept: None,
+                            blocks: vec![],
                             refused: None,
                         },
                     );

@@ -89,6 +89,7 @@ fn record(seq: u64, line: &str) -> Record {
             denial: None,
             ms: None,
             kept: None,
+            blocks: vec![],
             refused: None,
         },
         ["end"] => finished(Stop::End, None),

@@ -2,6 +2,7 @@
 
 use aish_proto::id::{ResultId, Seq};
 
+use crate::core::block::KeptBlock;
 use crate::core::confirm::Resolution;
 use crate::core::event::{Event, Stop};
 use crate::core::gate::Judged;
@@ -51,6 +52,10 @@ pub struct Returned {
     pub ms: u64,
     /// What people are told besides, where the call failed on the way (MCP-10).
     pub notice: Option<String>,
+    /// What people are told of what it holds.
+    pub remark: Option<&'static str>,
+    /// Blocks of it that are no text, each in parts.
+    pub blocks: Vec<(KeptBlock, Vec<String>)>,
     /// The whole of it, in parts, where `content` is less.
     pub kept: Option<(ResultId, Vec<String>)>,
 }

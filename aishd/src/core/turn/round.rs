@@ -264,12 +264,28 @@ impl Round {
         if let Some(edited) = &owed.edited {
             content.insert_str(0, &edited_note(edited));
         }
-        let kept = returned.kept.map(|(result, parts)| {
-            let bytes = parts.iter().map(|it| it.len() as u64).sum();
+        let mut keep = |result, parts: Vec<String>| {
             let part = |text| Event::ResultKept { result, text };
             step.events.extend(parts.into_iter().map(part));
+        };
+        let blocks = returned.blocks.into_iter();
+        let blocks = blocks
+            .map(|(block, parts)| {
+                keep(block.result, parts);
+                block
+            })
+            .collect();
+        // The last, for what follows in a list takes the parts that stand before the result (`Course::note`).
+        let kept = returned.kept.map(|(result, parts)| {
+            let bytes = parts.iter().map(|it| it.len() as u64).sum();
+            keep(result, parts);
             KeptResult { result, bytes }
         });
+        step.events
+            .extend(returned.remark.map(|text| Event::Status {
+                level: Level::Info,
+                text: text.to_owned(),
+            }));
         step.events.extend(returned.notice.as_deref().map(told));
         step.events.push(Event::ToolResult {
             call: owed.call.id,
@@ -279,6 +295,7 @@ impl Round {
             denial: None,
             ms: Some(returned.ms),
             kept,
+            blocks,
             refused: None,
         });
         if !self.running.is_empty() {
@@ -413,6 +430,7 @@ pub(super) fn reply(
         denial,
         ms: None,
         kept: None,
+        blocks: vec![],
         refused,
     }
 }

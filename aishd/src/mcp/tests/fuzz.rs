@@ -89,7 +89,7 @@ fn damaged_results_keep_their_bounds() {
             outcome
                 .attachments
                 .iter()
-                .all(|it| outcome.text.contains(&it.placeholder))
+                .all(|it| outcome.text[..it.end].ends_with(']'))
         );
         let entries = result["tools"].as_array().cloned().unwrap_or_default();
         let listed = tool::read(&entries, "fuzz", Mirroring::Headers);

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
+use crate::core::block::{BlockKind, Form, KeptBlock};
 use crate::core::call_list::CallList;
 use crate::core::call_list::tests::list;
 
@@ -182,6 +183,49 @@ fn a_kept_result_is_used_whole() {
         }),
     });
     let said = |it: &Event| matches!(it, Event::AssistantMessage { calls, .. } if calls[0].arguments == "{\"from_a\":\"one\"}");
+    assert!(step.events.iter().any(said), "{:?}", step.events);
+}
+
+/// What is no text is kept beside it, and is no part of what an argument gets; people are told before the result.
+#[test]
+fn a_block_of_a_result_stands_before_it_and_is_not_its_text() {
+    let mut scene = Scene::run(&list("a b<a").unwrap());
+    let result = aish_proto::id::ResultId::from_bytes([4; 16]);
+    let block = KeptBlock {
+        result,
+        kind: BlockKind::Image,
+        mime: "image/png".to_owned(),
+        bytes: 6,
+        form: Form::Base64,
+        uri: None,
+    };
+    let step = scene.turn.handle(Input::ToolReturned {
+        call: "a".to_owned(),
+        returned: Box::new(Returned {
+            ok: true,
+            content: "seen".to_owned(),
+            remark: Some("it is kept"),
+            blocks: vec![(block.clone(), vec!["iVBO".to_owned(), "R//+".to_owned()])],
+            ..Returned::default()
+        }),
+    });
+    let part = |text: &str| Event::ResultKept {
+        result,
+        text: text.to_owned(),
+    };
+    let [
+        first,
+        second,
+        Event::Status { text, .. },
+        Event::ToolResult { blocks, .. },
+        ..,
+    ] = &step.events[..]
+    else {
+        panic!("{:?}", step.events);
+    };
+    assert_eq!((&part("iVBO"), &part("R//+")), (first, second));
+    assert_eq!(("it is kept", &vec![block]), (&**text, blocks));
+    let said = |it: &Event| matches!(it, Event::AssistantMessage { calls, .. } if calls[0].arguments == "{\"from_a\":\"seen\"}");
     assert!(step.events.iter().any(said), "{:?}", step.events);
 }
 

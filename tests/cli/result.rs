@@ -1,0 +1,110 @@
+//! `aishctl result`: what is kept of tools' results, on stdout or in a file (MCP-9).
+
+use std::fs;
+
+use aish_testkit::wait::until_true;
+use aish_testkit::{Daemon, World, repository};
+
+use crate::shell::{shell, shell_on_terminal};
+
+const LIST: &str = r#"[{"id": "all", "method": "tools/call", "params": {"name": "notes__list", "arguments": {}}}]"#;
+
+/// A daemon with a conversation in which a tool has shown a note and a picture, and their ids.
+fn shown() -> (World, Daemon, String, String) {
+    let world = World::new();
+    let script = repository::top().join("tests/data/mcp/stdio_server.py");
+    world.write_config(&format!(
+        "[mcp.servers.notes]\ncommand = \"python3\"\nargs = [{script:?}, \"example\"]\n"
+    ));
+    world.write("work/list.json", LIST);
+    let daemon = world.daemon().spawn();
+    until_true("notes is ready", || {
+        let servers = shell(&world, "aishctl mcp ls").run();
+        servers.out().contains("ready")
+    });
+    let ran = shell(
+        &world,
+        "aishctl tools run list.json --confirm=allow:notes__*",
+    );
+    let ran = ran.run().ok();
+    let id_after = |line: &str| {
+        let rest = ran.out().split_once(line).expect("the line").1;
+        rest.split_whitespace().next().unwrap().to_owned()
+    };
+    let note = id_after("[resource note://1 text/plain 8 B] kept as ");
+    let picture = id_after("[image image/gif 42 B] kept as ");
+    assert!(
+        ran.err().contains("it is kept: aishctl result"),
+        "{}",
+        ran.report()
+    );
+    (world, daemon, note, picture)
+}
+
+#[test]
+fn what_a_tool_has_shown_is_listed_read_and_saved() {
+    let (world, _daemon, note, picture) = shown();
+    let listed = shell(&world, "aishctl result").run().ok();
+    for row in [
+        format!("{note}  resource  text/plain  8      notes__list  note://1\n"),
+        format!("{picture}  image     image/gif   42     notes__list\n"),
+    ] {
+        assert!(listed.out().contains(&row), "{}", listed.report());
+    }
+    let read = shell(&world, &format!("aishctl result {note}")).run().ok();
+    assert_eq!("buy milk\n", read.out());
+
+    let refused = shell(&world, &format!("aishctl result {picture}")).run();
+    let refused = refused.code(2);
+    assert_eq!("", refused.out());
+    let hint = format!("hint: aishctl result {picture} --output FILE");
+    assert!(refused.err().contains(&hint), "{}", refused.report());
+
+    let save = format!("aishctl result {picture} --output a.gif");
+    let saved = shell(&world, &save).run().ok();
+    assert_eq!("42 bytes written to a.gif\n", saved.out());
+    let bytes = fs::read(world.path("work/a.gif")).unwrap();
+    assert!(bytes.starts_with(b"GIF89a") && bytes.len() == 42);
+    // What is there already stays, unless it may go.
+    fs::write(world.path("work/a.gif"), "mine").unwrap();
+    let refused = shell(&world, &save).run().code(1);
+    assert!(
+        refused.err().contains("hint: --force"),
+        "{}",
+        refused.report()
+    );
+    assert_eq!(
+        "mine",
+        fs::read_to_string(world.path("work/a.gif")).unwrap()
+    );
+    let saved = shell(&world, &format!("{save} --force")).run().ok();
+    assert_eq!("42 bytes written to a.gif\n", saved.out());
+    assert_eq!(bytes, fs::read(world.path("work/a.gif")).unwrap());
+
+    let json = shell(&world, &format!("aishctl --json result {picture}"));
+    let json = json.run().ok().json();
+    assert_eq!(
+        ("base64", "image/gif", 42),
+        (
+            json["encoding"].as_str().unwrap(),
+            json["mimeType"].as_str().unwrap(),
+            json["bytes"].as_u64().unwrap()
+        )
+    );
+    let nobody = shell(&world, "aishctl result 01ARZ3NDEKTSV4RRFFQ69G5FAV").run();
+    assert!(nobody.code(8).err().contains("hint: aishctl result"));
+    let nothing = shell(&world, "aishctl result ../../x").run().code(8);
+    assert_eq!("", nothing.out());
+}
+
+#[test]
+fn no_byte_of_a_picture_reaches_a_terminal() {
+    let (world, _daemon, _, picture) = shown();
+    let screen = shell_on_terminal(&world, &format!("aishctl result {picture}; echo ended $?"));
+    screen.wait_for("ended 2");
+    let seen = screen.seen();
+    assert!(
+        seen.contains("is image/gif, 42 bytes") && !seen.contains("GIF89a"),
+        "{seen}"
+    );
+}
