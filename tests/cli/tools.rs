@@ -101,7 +101,7 @@ fn the_exit_code_says_how_the_list_ended() {
     let (world, _daemon) = world();
     world.write(
         "work/fails.json",
-        r#"[{"id": "x", "method": "tools/call", "params": {"name": "notes__list"}}, {"id": "y", "after": ["x"], "method": "tools/call", "params": {"name": "notes__list"}}]"#,
+        r#"[{"id": "x", "method": "tools/call", "params": {"name": "notes__add", "arguments": {"text": ""}}}, {"id": "y", "after": ["x"], "method": "tools/call", "params": {"name": "notes__list"}}]"#,
     );
     let check = |line: &str, code: i32, out: &str, err: &str| {
         let ran = shell(&world, &format!("aishctl tools run {line}")).run();
@@ -118,7 +118,7 @@ fn the_exit_code_says_how_the_list_ended() {
     check(
         "fails.json --confirm=allow:notes__*",
         1,
-        "x notes__list · failed after N ms\n[aish] tool dispatch failed: ",
+        "x notes__add · failed after N ms\n[aish] tool dispatch failed: ",
         "aishctl: 0 of 2 calls succeeded; not: x, y\n",
     );
     let detached = shell(

@@ -91,6 +91,8 @@ def tools():
 def call(ident, name, params):
     if name == "echo":
         result(ident, text(json.dumps(params.get("arguments"))))
+    elif MODE == "example" and name == "add" and not params["arguments"]["text"]:
+        say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32602, "message": "a note of nothing"}})
     elif MODE == "example" and name == "add":
         result(ident, text("kept: " + params["arguments"]["text"]))
     elif MODE == "example" and name == "list":
