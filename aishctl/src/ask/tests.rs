@@ -5,8 +5,10 @@ mod interrupted;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use aish_proto::error::ErrorKind;
+use aish_proto::id::BlobId;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 

@@ -100,7 +100,7 @@ struct Open<U> {
     model: Option<String>,
     /// The one that it uses else.
     default_model: Option<String>,
-    /// The names have been asked for, so the prompt has its width.
+    /// The names have been asked for, so that the first prompt names the model.
     named: bool,
     /// The one that the running turn uses.
     running_model: Option<String>,

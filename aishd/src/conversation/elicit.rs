@@ -9,21 +9,23 @@ use std::task::{Context, Poll};
 
 use aish_proto::form::{Wanted, check};
 use aish_proto::id::{ConfirmId, TurnId};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Conversation;
 use super::call::Started;
 use super::commit::{Fact, Pending};
 use super::handle::{AnswerOutcome, Answering, RequestError};
 use super::sample::{Consent, ModelWanted};
 use super::view::LiveChange;
+use super::{Active, Conversation};
 use crate::clock;
 use crate::core::confirm::{Confirm, Decision, Fate, Resolution};
-use crate::core::elicitation::{Asked, Judged, judge};
+use crate::core::elicitation::judge;
 use crate::core::event::{Event, Level, Stop};
 use crate::core::gate::{Attended, Go};
 use crate::core::mcp::form;
 use crate::core::preset::Preset;
+use crate::core::server_request::{Judged, ServerRequest};
 use crate::tools::{Filled, Form};
 
 /// What waits to be looked at by the actor; a call that asks more waits.
@@ -134,10 +136,6 @@ impl Forms {
         self.sender.clone()
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.open.len()
-    }
-
     pub(super) fn is_open(&self, confirm: ConfirmId) -> bool {
         self.open.iter().any(|it| it.confirm.id == confirm)
     }
@@ -212,21 +210,8 @@ impl Conversation {
                 return;
             }
         };
-        let judged = judge(Asked {
-            call: &call,
-            go: &go,
-            params: &form.params,
-            open: self.forms.open.len(),
-            on_confirm: &active.on_confirm,
-            attended: self.attended_now(),
-            cwd: &self.state.cwd,
-            now: clock::now(),
-            next: (
-                ConfirmId(clock::ulid()),
-                self.state.confirm_count.saturating_add(1),
-            ),
-        });
-        match judged {
+        let request = self.server_request(active, &call, &go, &form.params);
+        match judge(request) {
             Judged::Refuse(why) => {
                 tracing::warn!(mcp = %form.alias, %why, "a form cannot be shown");
                 let text = format!(
@@ -265,11 +250,30 @@ impl Conversation {
         }
     }
 
-    pub(super) fn attended_now(&self) -> Attended {
-        if self.attendance.is_attended() {
+    /// What the server of a running call wants, as it is judged.
+    pub(super) fn server_request<'a>(
+        &'a self,
+        active: &'a Active,
+        call: &'a str,
+        go: &'a Go,
+        params: &'a Value,
+    ) -> ServerRequest<'a> {
+        let attended = if self.attendance.is_attended() {
             Attended::ByPerson
         } else {
             Attended::ByNobody
+        };
+        let number = self.state.confirm_count.saturating_add(1);
+        ServerRequest {
+            call,
+            go,
+            params,
+            open: self.forms.open.len(),
+            on_confirm: &active.on_confirm,
+            attended,
+            cwd: &self.state.cwd,
+            now: clock::now(),
+            next: (ConfirmId(clock::ulid()), number),
         }
     }
 

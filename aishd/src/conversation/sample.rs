@@ -7,7 +7,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aish_proto::id::{ConfirmId, TurnId};
+use aish_proto::id::TurnId;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
@@ -17,13 +17,13 @@ use tokio::time::timeout;
 use super::Conversation;
 use super::call::Started;
 use super::elicit::{Asker, Asking, What};
-use crate::clock;
 use crate::core::event::{Level, Source};
 use crate::core::gate::Go;
 use crate::core::mcp::sampling::{Sampling, limited, read, result};
 use crate::core::preset::Preset;
 use crate::core::request::completion;
-use crate::core::sampling::{Asked, Judged, judge};
+use crate::core::sampling::judge;
+use crate::core::server_request::Judged;
 use crate::core::tool_name::Alias;
 use crate::tools::{Filled, ForModel, Sampled};
 
@@ -163,23 +163,8 @@ impl Conversation {
         } = wanted;
         let preset = self.answering_preset();
         let Some(active) = &self.turn else { return };
-        let judged = judge(Asked {
-            call,
-            go,
-            params: &params,
-            preset: preset.as_deref(),
-            before,
-            open: self.forms.count(),
-            on_confirm: &active.on_confirm,
-            attended: self.attended_now(),
-            cwd: &self.state.cwd,
-            now: clock::now(),
-            next: (
-                ConfirmId(clock::ulid()),
-                self.state.confirm_count.saturating_add(1),
-            ),
-        });
-        match (judged, preset) {
+        let request = self.server_request(active, call, go, &params);
+        match (judge(request, preset.as_deref(), before), preset) {
             (Judged::Ask(confirm), Some(preset)) => {
                 self.show(turn, *confirm, Asker::Model(consent, preset))
                     .await;

@@ -21,6 +21,7 @@ pub mod reply;
 pub mod request;
 pub mod sampling;
 pub mod secret_name;
+pub mod server_request;
 pub mod shorten;
 pub mod state;
 pub mod tool;

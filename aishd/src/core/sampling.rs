@@ -1,18 +1,12 @@
-//! A server's request for a model as a confirm (MCP-15). It belongs to the call during which it was asked, and nothing but
-//! a person can allow it: no rule does, and a yes is for one request.
+//! A server's request for an answer of a model (MCP-15). A person's yes is for one request, of this model.
 
-use aish_proto::id::ConfirmId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::access::Access;
-use super::confirm::{Confirm, ConfirmKind, Decision, OnConfirm};
-use super::elicitation::unasked;
-use super::event::At;
-use super::gate::{Attended, Go, spelled};
+use super::confirm::ConfirmKind;
 use super::mcp::sampling::{Sampling, SamplingError, limited, read};
 use super::preset::Preset;
-use super::tool::Sha;
+use super::server_request::{Judged, ServerRequest, Wanted};
 
 /// Of one call. A server that wants more makes its user answer questions without end.
 pub const MOST_OF_A_CALL: u32 = 4;
@@ -41,113 +35,60 @@ impl ForModel {
     }
 }
 
-/// All that a judgement is made from.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    /// The call that runs.
-    pub call: &'a str,
-    pub go: &'a Go,
-    /// As the server sent it.
-    pub params: &'a Value,
-    /// The one that answers in this turn, if one does.
-    pub preset: Option<&'a Preset>,
-    /// Requests that this call has made before.
-    pub before: u32,
-    /// Questions of servers that wait already.
-    pub open: usize,
-    pub on_confirm: &'a OnConfirm,
-    pub attended: Attended,
-    pub cwd: &'a str,
-    pub now: At,
-    /// Names the next confirm.
-    pub next: (ConfirmId, u32),
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Judged {
-    Ask(Box<Confirm>),
-    /// Nobody is asked; people are told so.
-    Decline(String),
-    /// It cannot be asked.
-    Refuse(SamplingError),
-}
-
-/// Whether a person is asked.
+/// Whether a person is asked. `preset` is the one that answers in this turn, if one does; the call has made `before`
+/// requests before.
 #[must_use]
-pub fn judge(asked: Asked<'_>) -> Judged {
-    let tool = &asked.go.tool;
-    let alias = tool.name.alias();
-    let declined = |why: &str| {
-        let text = format!(
-            "mcp {alias} asked for a model during {}: declined, {why}",
-            tool.name
-        );
-        Judged::Decline(text)
+pub fn judge(
+    request: ServerRequest<'_>,
+    preset: Option<&Preset>,
+    before: u32,
+) -> Judged<SamplingError> {
+    const WHAT: &str = "a model";
+    let tool = &request.go.tool.name;
+    let alias = tool.alias();
+    let Some(preset) = preset else {
+        return request.declined(WHAT, "no model answers in this turn");
     };
-    let Some(preset) = asked.preset else {
-        return declined("no model answers in this turn");
-    };
-    let read = match read(alias.as_str(), asked.params, (&preset.name, &preset.model)) {
-        Ok(read) => limited(read, preset),
+    let names = (preset.name.as_str(), preset.model.as_str());
+    let asked = match read(alias.as_str(), request.params, names) {
+        Ok(asked) => limited(asked, preset),
         Err(error) => return Judged::Refuse(error),
     };
-    if let Some(why) = unasked(asked.on_confirm, asked.attended, asked.open) {
-        return declined(why);
+    if let Some(why) = request.unasked() {
+        return request.declined(WHAT, why);
     }
-    if asked.before >= MOST_OF_A_CALL {
-        return declined("one call gets no more of them");
+    if before >= MOST_OF_A_CALL {
+        return request.declined(WHAT, "one call gets no more of them");
     }
-    let timeout = asked.on_confirm.timeout_ms;
-    let (id, number) = asked.next;
-    Judged::Ask(Box::new(Confirm {
-        id,
-        number,
+    request.confirm(Wanted {
         kind: ConfirmKind::Sampling,
-        title: format!("{alias} asks for a model"),
-        call: asked.call.to_owned(),
-        tool: tool.name.clone(),
-        arguments: spelled(&asked.go.arguments),
-        cwd: asked.cwd.to_owned(),
-        server: tool.place.to_string(),
-        digest: Sha::of_value(&json!({
-            "sampling": asked.params,
+        what: WHAT,
+        why: format!(
+            "{alias} wants an answer of {} ({}) before {tool} can go on",
+            preset.name, preset.model
+        ),
+        bound: json!({
+            "sampling": request.params,
             "preset": preset.name,
             "model": preset.model,
-            "max_tokens": read.max_tokens,
-            "server": &*tool.server,
-            "call": asked.call,
-        })),
-        definition: Value::Null,
-        definition_digest: tool.definition_digest(),
-        approved_definition: None,
-        needs: Access::Read,
-        raise_to: None,
-        why: format!(
-            "{alias} wants an answer of {} ({}) before {} can go on",
-            preset.name, preset.model, tool.name
-        ),
-        why_told: None,
+            "max_tokens": asked.max_tokens,
+        }),
         elicitation: None,
         sampling: Some(ForModel {
-            params: asked.params.clone(),
+            params: request.params.clone(),
             preset: preset.name.clone(),
             model: preset.model.clone(),
-            max_tokens: read.max_tokens,
+            max_tokens: asked.max_tokens,
         }),
-        options: vec![Decision::AllowOnce, Decision::Deny, Decision::Abort],
-        expires_at: timeout.map(|it| At(asked.now.0.saturating_add_unsigned(it))),
-    }))
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
+    use super::super::confirm::Then;
+    use super::super::gate::Attended;
+    use super::super::server_request::{MOST, tests};
     use super::*;
-    use crate::core::confirm::Then;
-    use crate::core::elicitation::MOST;
-    use crate::core::gate::Pace;
-    use crate::core::tool::tests::tool;
 
     struct Case {
         then: Then,
@@ -170,30 +111,10 @@ mod tests {
         }
     }
 
-    fn judged(case: &Case) -> Judged {
-        let go = Go {
-            tool: Arc::new(tool("t__x", Access::Write)),
-            arguments: serde_json::Map::new(),
-            digest: Sha([0; 32]),
-            rule: String::new(),
-            pace: Pace::Alone,
-        };
-        judge(Asked {
-            call: "call_1",
-            go: &go,
-            params: &case.params,
-            preset: case.preset.as_ref(),
-            before: case.before,
-            open: case.open,
-            on_confirm: &OnConfirm {
-                then: case.then,
-                timeout_ms: Some(5),
-                ..OnConfirm::default()
-            },
-            attended: case.attended,
-            cwd: "/w",
-            now: At(10),
-            next: (ConfirmId::from_bytes([1; 16]), 7),
+    fn judged(case: &Case) -> Judged<SamplingError> {
+        let asker = (case.then, case.attended, case.open);
+        tests::judged(asker, &case.params, |request| {
+            judge(request, case.preset.as_ref(), case.before)
         })
     }
 

@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use aish_proto::id::ConfirmId;
 use rustix::process::{Signal, kill_current_process_group};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
@@ -72,11 +71,15 @@ impl LineEditor {
         loop {
             let (left, right) = std::mem::take(&mut begun);
             let read = self.editor.readline_with_initial("", (&left, &right));
-            let (suspended, answers) = self.screen.end_line();
-            match (read, suspended) {
+            let ended = self.screen.end_line();
+            match (read, ended.suspended) {
                 (Ok(line), _) => match self.screen.unfold(&keys::joined(&line)) {
                     Ok(whole) => {
-                        if self.sent(&line, whole, answers).is_err() {
+                        if ended.lines == Lines::Free {
+                            self.remember(&line, &whole);
+                        }
+                        let sent = Input::Line(whole, ended.answers);
+                        if self.screen.inputs.blocking_send(sent).is_err() {
                             return;
                         }
                     }
@@ -101,31 +104,22 @@ impl LineEditor {
         }
     }
 
-    fn sent(&mut self, line: &str, whole: String, answers: Option<ConfirmId>) -> Result<(), ()> {
-        if self.screen.lines() == Lines::Field {
-            // What is typed into a form is nobody's history.
-            let sent = Input::Line(whole, answers);
-            return self.screen.inputs.blocking_send(sent).map_err(drop);
-        }
-        // A mark means nothing later. A short paste is remembered as its text; a long one, or one with backslashes that
-        // would not come back as they were, is not remembered.
+    /// For Up, and for the next window. A mark means nothing later: a short paste is remembered as its text; a long one,
+    /// or one with backslashes that would not come back as they were, is not remembered.
+    fn remember(&mut self, line: &str, whole: &str) {
         let marked = keys::joined(line) != whole;
-        let comes_back = history::is_kept(&whole) && keys::joined(&whole) == whole;
-        if !marked {
-            drop(self.editor.add_history_entry(line));
-        } else if comes_back {
-            drop(self.editor.add_history_entry(&whole));
+        let comes_back = history::is_kept(whole) && keys::joined(whole) == whole;
+        if marked && !comes_back {
+            return;
         }
-        if let Some(history) = &self.history
-            && (!marked || comes_back)
-        {
+        drop(
+            self.editor
+                .add_history_entry(if marked { whole } else { line }),
+        );
+        if let Some(history) = &self.history {
             // A line that could not be kept is still sent.
-            drop(history.add(&whole));
+            drop(history.add(whole));
         }
-        self.screen
-            .inputs
-            .blocking_send(Input::Line(whole, answers))
-            .map_err(drop)
     }
 }
 

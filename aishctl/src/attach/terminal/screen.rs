@@ -23,7 +23,7 @@ use crate::attach::ui::{Head, Input, Lines, Names, State};
 use crate::notice;
 use crate::safe;
 
-/// Rows that wait, in bytes. A terminal that shows nothing (Ctrl-S) stops the window here, and so the daemon.
+/// Rows that wait, in bytes. A terminal that takes nothing stops the window here, and so the daemon.
 const ROWS_BYTES: usize = 256 << 10;
 /// How long Tab waits for the names of today.
 const NAMES_WITHIN: Duration = Duration::from_millis(100);
@@ -37,6 +37,15 @@ const STOPPED_WITHIN: Duration = Duration::from_millis(300);
 pub(super) struct Suspended {
     pub(super) left: String,
     pub(super) right: String,
+}
+
+/// What a line that ended was for, all as it stood at that moment.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) suspended: Option<Suspended>,
+    /// The question that it answers.
+    pub(super) answers: Option<ConfirmId>,
+    pub(super) lines: Lines,
 }
 
 /// The line that is being typed.
@@ -179,7 +188,7 @@ impl Screen {
         self.lock().lines = lines;
     }
 
-    /// What the line is for that ends now.
+    /// What the line is for that is typed now.
     pub(super) fn lines(&self) -> Lines {
         self.lock().lines
     }
@@ -278,9 +287,9 @@ impl Screen {
     pub(super) fn draw(&self) {
         let mut standing = self.standing();
         let mut shared = self.lock();
-        if shared.line.is_none() || shared.over {
+        let Some(line) = shared.line.take().filter(|_| !shared.over) else {
             return;
-        }
+        };
         let size = self.size();
         let mut drawn = std::mem::take(&mut shared.bells);
         if std::mem::take(&mut shared.lost) {
@@ -290,9 +299,9 @@ impl Screen {
             drawn.push_str(standing.clear());
         }
         let above = shared.take_rows();
-        let Some(line) = &shared.line else { return };
-        let prompt = shared.prompt(line, size, self.look);
+        let prompt = shared.prompt(&line, size, self.look);
         drawn.push_str(&standing.draw(&above, line.behind(&prompt), size));
+        shared.line = Some(line);
         shared.stale = false;
         drop(shared);
         if !above.is_empty() {
@@ -323,17 +332,21 @@ impl Screen {
     }
 
     /// The line has ended and the editor is back.
-    pub(super) fn end_line(&self) -> (Option<Suspended>, Option<ConfirmId>) {
+    pub(super) fn end_line(&self) -> Ended {
         let mut standing = self.standing();
         let mut shared = self.lock();
         let mut drawn = String::new();
-        if let Some(line) = shared.line.take() {
+        if let Some(line) = shared.line.take().filter(|_| !shared.over) {
             let above = shared.take_rows();
             let size = self.size();
             let prompt = shared.prompt(&line, size, self.look);
             drawn = standing.leave(&above, line.behind(&prompt), size);
         }
-        let ended = (shared.suspended.take(), shared.frame.end_line());
+        let ended = Ended {
+            suspended: shared.suspended.take(),
+            answers: shared.frame.end_line(),
+            lines: shared.lines,
+        };
         drop(shared);
         self.room.notify_one();
         self.write(&drawn);
