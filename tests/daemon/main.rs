@@ -28,6 +28,7 @@ mod logs;
 mod mcp;
 mod notify;
 mod order;
+mod own_sessions;
 mod pinned;
 mod place;
 mod policy;

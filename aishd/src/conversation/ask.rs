@@ -416,10 +416,11 @@ impl Conversation {
             }
             transcript
         });
+        let tools = self.tools();
         for effect in step.effects {
             if let (Effect::OpenStream(stream), Some(transcript)) = (effect, &transcript) {
-                let (pinned, tools) = (&self.state.pinned, &self.around.tools);
-                let body = Body::new(preset.clone(), transcript, &offer, pinned, tools);
+                let pinned = &self.state.pinned;
+                let body = Body::new(preset.clone(), transcript, &offer, pinned, &tools);
                 self.spawn_stream(stream, body, live.clone());
             }
         }

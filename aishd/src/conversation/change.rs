@@ -22,14 +22,18 @@ impl Conversation {
                 }
                 Event::ModelChanged { model }
             }
-            Change::Archived(archived) => Event::ArchivedChanged { archived },
+            Change::Archived(archived) => {
+                self.own = None;
+                Event::ArchivedChanged { archived }
+            }
             Change::Pinned(pinned) => Event::ResourcePinned(pinned),
             Change::Unpinned(pinned) => Event::ResourceUnpinned(pinned),
             Change::Level(provider, change) => self.level_changed(provider, change, by.clone())?,
-            Change::Constraints(constraints) => Event::ConstraintsChanged {
-                constraints,
-                by: Some(by.clone()),
-            },
+            Change::Constraints(constraints) => {
+                self.own = None;
+                let by = Some(by.clone());
+                Event::ConstraintsChanged { constraints, by }
+            }
         };
         let fact = Fact {
             turn: None,

@@ -349,6 +349,7 @@ impl Directory {
             attendance,
             forms: Forms::default(),
             expiry_at: None,
+            own: None,
             registration: Registration {
                 id,
                 number,

@@ -27,6 +27,7 @@ mod recover;
 mod resume;
 mod sample;
 pub mod search;
+mod sessions;
 mod stop;
 mod terms;
 pub mod view;
@@ -53,6 +54,7 @@ pub use self::kept::KeptPart;
 use self::live::Live;
 use self::pending::Pending;
 use self::perform::Body;
+use self::sessions::Own;
 use self::view::{Loading, Publisher};
 use crate::broker::{Broker, Discovery};
 use crate::core::catalog::Offer;
@@ -112,6 +114,8 @@ struct Conversation {
     forms: Forms,
     /// When the time of an open confirm is over.
     expiry_at: Option<Instant>,
+    /// Its own sessions with servers, while it has constraints.
+    own: Option<Own>,
 }
 
 /// What an actor begins with.
@@ -362,12 +366,13 @@ impl Conversation {
                 }
             }
             Effect::CallTool { call, go } => {
+                let tools = self.tools();
                 let started = call::Started {
                     conversation: self.id,
                     head: self.state.last_seq,
                     call,
                     go: *go,
-                    tools: self.around.tools.clone(),
+                    tools,
                     store: self.around.store.clone(),
                     broker: self.around.broker.clone(),
                     max_chars: self.around.policy.borrow().max_result_chars,
@@ -386,6 +391,7 @@ impl Conversation {
     /// Sends the transcript to the model; the text shows after the log as it stands.
     fn open_stream(&mut self, stream: StreamId) {
         let offer = Arc::new(self.offer());
+        let tools = self.tools();
         let (Some(active), Some(transcript)) = (&mut self.turn, &self.transcript) else {
             return;
         };
@@ -403,7 +409,7 @@ impl Conversation {
             transcript,
             &offer,
             &self.state.pinned,
-            &self.around.tools,
+            &tools,
         );
         self.spawn_stream(stream, body, live.clone());
         self.publisher.begin_live(live);

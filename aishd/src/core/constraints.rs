@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -92,6 +93,12 @@ impl Constraints {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.read_only && !self.no_network && self.roots.is_empty()
+    }
+
+    /// The directories that its paths are in; none: any.
+    #[must_use]
+    pub fn directories(&self) -> Vec<PathBuf> {
+        self.roots.iter().map(|it| PathBuf::from(&it.0)).collect()
     }
 
     /// Each of them in a line of its own.

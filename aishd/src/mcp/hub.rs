@@ -73,10 +73,22 @@ pub struct Hub {
 struct Inner {
     shared: Arc<Shared>,
     sessions: Mutex<BTreeMap<Alias, Handle>>,
-    tasks: Mutex<JoinSet<()>>,
+    tasks: Arc<Mutex<JoinSet<()>>>,
     stop: CancellationToken,
     /// Held by the one change of the set of servers that is being made.
     change: tokio::sync::Mutex<()>,
+    /// Whose servers these are, where they are one conversation's own sessions with them.
+    origin: Option<Hub>,
+}
+
+/// Sessions end with the last handle to them.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        for handle in lock(&self.sessions).values() {
+            handle.ends.stop.cancel();
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -112,9 +124,26 @@ impl Hub {
             inner: Arc::new(Inner {
                 shared,
                 sessions: Mutex::default(),
-                tasks: Mutex::default(),
+                tasks: Arc::default(),
                 stop: CancellationToken::new(),
                 change: tokio::sync::Mutex::default(),
+                origin: None,
+            }),
+        }
+    }
+
+    /// The same servers in sessions that nobody else uses, each begun when it is first wanted; they end with the last
+    /// handle to them (spec 00, MCP). A server that asks is told of these directories.
+    #[must_use]
+    pub fn own(&self, roots: Vec<PathBuf>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                shared: Arc::new(self.inner.shared.own(roots)),
+                sessions: Mutex::default(),
+                tasks: self.inner.tasks.clone(),
+                stop: self.inner.stop.child_token(),
+                change: tokio::sync::Mutex::default(),
+                origin: Some(self.clone()),
             }),
         }
     }
@@ -148,8 +177,10 @@ impl Hub {
             }
         }
         for (alias, server) in servers {
-            if !lock(&self.inner.sessions).contains_key(&alias) {
-                self.begin(alias, server, /*by_hand*/ false);
+            let mut sessions = lock(&self.inner.sessions);
+            if !sessions.contains_key(&alias) {
+                let ends = self.ends();
+                self.begin(&mut sessions, alias, server, ends, /*by_hand*/ false);
             }
         }
     }
@@ -169,7 +200,9 @@ impl Hub {
                 off: None,
                 sampling: false,
             };
-            self.begin(alias.clone(), Arc::new(server), /*by_hand*/ true);
+            let mut sessions = lock(&self.inner.sessions);
+            let (named, ends) = (alias.clone(), self.ends());
+            self.begin(&mut sessions, named, Arc::new(server), ends, /*by_hand*/ true);
             alias
         };
         self.refresh(&told).await?;
@@ -264,7 +297,7 @@ impl Hub {
         ears: Ears,
         cancel: &CancellationToken,
     ) -> Result<Outcome, CallError> {
-        let servers = self.inner.shared.servers.borrow().clone();
+        let servers = self.inner.offers().borrow().clone();
         let known = servers.get(name.alias()).is_some();
         let tool = match servers.tool(name) {
             Some(tool) => tool.clone(),
@@ -362,22 +395,50 @@ impl Hub {
     }
 
     fn handle(&self, alias: &Alias) -> Option<Handle> {
-        lock(&self.inner.sessions).get(alias).cloned()
+        let Some(origin) = &self.inner.origin else {
+            return lock(&self.inner.sessions).get(alias).cloned();
+        };
+        let wanted = origin.handle(alias)?;
+        let mut sessions = lock(&self.inner.sessions);
+        if let Some(begun) = sessions.get(alias) {
+            if begun.server == wanted.server && !begun.ended.is_cancelled() {
+                return Some(begun.clone());
+            }
+            begun.ends.retire.cancel();
+        }
+        // What ends a session there ends this one.
+        let ends = Ends {
+            stop: wanted.ends.stop.child_token(),
+            retire: wanted.ends.retire.child_token(),
+        };
+        let (alias, server) = (alias.clone(), wanted.server);
+        self.begin(&mut sessions, alias, server, ends, /*by_hand*/ false)
     }
 
-    fn begin(&self, alias: Alias, server: Arc<Server>, by_hand: bool) {
+    fn ends(&self) -> Ends {
+        Ends {
+            stop: self.inner.stop.child_token(),
+            retire: CancellationToken::new(),
+        }
+    }
+
+    fn begin(
+        &self,
+        sessions: &mut BTreeMap<Alias, Handle>,
+        alias: Alias,
+        server: Arc<Server>,
+        ends: Ends,
+        by_hand: bool,
+    ) -> Option<Handle> {
         if self.inner.stop.is_cancelled() {
-            return;
+            return None;
         }
         let (mailbox, commands) = mpsc::channel(MAILBOX);
         let handle = Handle {
             server: server.clone(),
             by_hand,
             mailbox,
-            ends: Ends {
-                stop: self.inner.stop.child_token(),
-                retire: CancellationToken::new(),
-            },
+            ends,
             ended: CancellationToken::new(),
             kept: Kept::default(),
         };
@@ -395,7 +456,18 @@ impl Hub {
         let mut tasks = lock(&self.inner.tasks);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(supervise(session, ended));
-        lock(&self.inner.sessions).insert(alias, handle);
+        sessions.insert(alias, handle.clone());
+        Some(handle)
+    }
+}
+
+impl Inner {
+    /// What is offered, and known of the servers that offer it.
+    fn offers(&self) -> &watch::Sender<Arc<Servers>> {
+        match &self.origin {
+            Some(origin) => origin.inner.offers(),
+            None => &self.shared.servers,
+        }
     }
 }
 

@@ -20,20 +20,42 @@ use crate::core::mcp::settings::{Endpoint, Limits, Mcp, Server};
 use crate::core::tool::Sha;
 use crate::core::tool_name::Alias;
 
-#[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) parts: Parts,
+    pub(super) parts: Arc<Parts>,
     clients: Clients,
-    settings: Mutex<Mcp>,
+    settings: Arc<Mutex<Mcp>>,
+    roots: Box<Roots>,
     pub(super) servers: watch::Sender<Arc<Servers>>,
+}
+
+/// The directories that a server is told of when it asks.
+type Roots = dyn Fn() -> Vec<PathBuf> + Send + Sync;
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
 }
 
 impl Shared {
     pub(super) fn new(parts: Parts) -> Self {
+        let parts = Arc::new(parts);
+        let all = parts.clone();
+        Self::with_roots(parts, Arc::default(), Box::new(move || (all.roots)()))
+    }
+
+    /// The same for sessions of one conversation: they are told of its directories, and listed nowhere.
+    pub(super) fn own(&self, roots: Vec<PathBuf>) -> Self {
+        let (parts, settings) = (self.parts.clone(), self.settings.clone());
+        Self::with_roots(parts, settings, Box::new(move || roots.clone()))
+    }
+
+    fn with_roots(parts: Arc<Parts>, settings: Arc<Mutex<Mcp>>, roots: Box<Roots>) -> Self {
         Self {
             parts,
             clients: Clients::default(),
-            settings: Mutex::default(),
+            settings,
+            roots,
             servers: watch::channel(Arc::default()).0,
         }
     }
@@ -83,7 +105,7 @@ impl Shared {
             abilities,
             people,
             roots: if self.settings().roots {
-                &*self.parts.roots
+                &*self.roots
             } else {
                 // R12: asked all the same, there are none.
                 &|| vec![]

@@ -4,6 +4,7 @@ mod blocks;
 pub mod builtin;
 mod result;
 
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -62,6 +63,15 @@ impl Tools {
             hub,
             servers,
             made: Arc::default(),
+        }
+    }
+
+    /// The same tools in sessions of one conversation's own, which end with the last of these handles.
+    #[must_use]
+    pub fn own(&self, roots: Vec<PathBuf>) -> Self {
+        Self {
+            hub: self.hub.own(roots),
+            ..self.clone()
         }
     }
 
