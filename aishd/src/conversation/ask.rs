@@ -416,6 +416,7 @@ impl Conversation {
             }
             transcript
         });
+        self.around.tools.freshen();
         let tools = self.tools();
         for effect in step.effects {
             if let (Effect::OpenStream(stream), Some(transcript)) = (effect, &transcript) {

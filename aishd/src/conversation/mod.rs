@@ -391,6 +391,7 @@ impl Conversation {
     /// Sends the transcript to the model; the text shows after the log as it stands.
     fn open_stream(&mut self, stream: StreamId) {
         let offer = Arc::new(self.offer());
+        self.around.tools.freshen();
         let tools = self.tools();
         let (Some(active), Some(transcript)) = (&mut self.turn, &self.transcript) else {
             return;
@@ -404,13 +405,7 @@ impl Conversation {
             active.machine.item(),
             self.state.last_seq,
         ));
-        let body = Body::new(
-            preset,
-            transcript,
-            &offer,
-            &self.state.pinned,
-            &tools,
-        );
+        let body = Body::new(preset, transcript, &offer, &self.state.pinned, &tools);
         self.spawn_stream(stream, body, live.clone());
         self.publisher.begin_live(live);
     }

@@ -115,6 +115,34 @@ impl Fresh {
     }
 }
 
+/// Until when a list is to be believed (`ttlMs`). It is asked for again when it is wanted after that, and never by
+/// itself. All clones are one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Holds(Arc<Mutex<Option<Instant>>>);
+
+impl Holds {
+    /// From now on for so long; `None`: until the server says that it changed, or the session ends.
+    pub(super) fn begin(&self, time: Option<Duration>) {
+        // A server that wants to be asked each time is asked once a second.
+        let time = time.map(|it| it.clamp(Duration::from_secs(1), LONGEST));
+        *self.lock() = time.map(|it| Instant::now() + it);
+    }
+
+    /// Whether its time is over; said once.
+    pub(super) fn is_over(&self) -> bool {
+        let mut until = self.lock();
+        let over = until.is_some_and(|it| it <= Instant::now());
+        if over {
+            *until = None;
+        }
+        over
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

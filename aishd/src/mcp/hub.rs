@@ -202,7 +202,13 @@ impl Hub {
             };
             let mut sessions = lock(&self.inner.sessions);
             let (named, ends) = (alias.clone(), self.ends());
-            self.begin(&mut sessions, named, Arc::new(server), ends, /*by_hand*/ true);
+            self.begin(
+                &mut sessions,
+                named,
+                Arc::new(server),
+                ends,
+                /*by_hand*/ true,
+            );
             alias
         };
         self.refresh(&told).await?;
@@ -252,6 +258,17 @@ impl Hub {
     /// Asks for the tools again; connects where there is no session.
     pub async fn refresh(&self, alias: &Alias) -> Result<(), ChangeError> {
         self.command(alias, Command::Refresh).await
+    }
+
+    /// Has the lists of tools asked for again whose time is over. It waits for nobody.
+    pub fn freshen(&self) {
+        for handle in lock(&self.inner.sessions).values() {
+            if handle.kept.listed.is_over() {
+                let (told, _nobody_waits) = oneshot::channel();
+                // One that is so busy is asked the next time.
+                let _busy = handle.mailbox.try_send(Command::Refresh(told));
+            }
+        }
     }
 
     async fn command(

@@ -433,6 +433,7 @@ pub(super) async fn tools(peer: &Peer, identity: &str, limits: Limits) -> Result
                 return Ok(Listed {
                     tools: vec![],
                     remarks: if unknown { vec![] } else { vec![remark] },
+                    holds: None,
                 });
             }
             Err(broken) => return Err(failure("tools/list", broken, limits.connect)),
@@ -445,5 +446,6 @@ pub(super) async fn tools(peer: &Peer, identity: &str, limits: Limits) -> Result
     };
     let mut listed = tool::read(&list.entries, identity, mirroring);
     listed.remarks.splice(0..0, list.remarks);
+    listed.holds = list.holds;
     Ok(listed)
 }

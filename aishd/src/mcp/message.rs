@@ -11,6 +11,8 @@ const MAX_ERROR_CHARS: usize = 2000;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 pub(super) const INVALID_PARAMS: i64 = -32602;
 pub(super) const INTERNAL_ERROR: i64 = -32603;
+/// A person has to visit a URL first (2025-11-25).
+pub(super) const URL_ELICITATION_REQUIRED: i64 = -32042;
 
 /// One message from a server.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,5 +1,7 @@
 //! Lists that come in pages: all of them, and no list without an end (R13).
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 const MAX_PAGES: usize = 100;
@@ -23,6 +25,8 @@ pub(super) struct List {
     pub(super) entries: Vec<Value>,
     /// What was odd.
     pub(super) remarks: Vec<String>,
+    /// For how long it is to be believed, where the server says so (`ttlMs`); of its pages the shortest.
+    pub(super) holds: Option<Duration>,
 }
 
 impl Pages {
@@ -57,6 +61,9 @@ impl Pages {
                 self.list.remarks.push(remark);
             }
         }
+        let holds = page.get("ttlMs").and_then(Value::as_u64);
+        let holds = holds.map(Duration::from_millis).into_iter();
+        self.list.holds = holds.chain(self.list.holds).min();
         let next = page.get("nextCursor").and_then(Value::as_str);
         let Some(next) = next.filter(|it| !it.is_empty()) else {
             self.done = true;

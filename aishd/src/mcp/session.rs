@@ -18,7 +18,7 @@ use super::backoff::Backoff;
 use super::elicit::People;
 use super::era::Era;
 use super::error::Failure;
-use super::fresh::Fresh;
+use super::fresh::{Fresh, Holds};
 use super::inbox::Inbound;
 use super::lifecycle::{self, Live};
 use super::message::INTERNAL_ERROR;
@@ -57,6 +57,8 @@ pub(super) struct Kept {
     pub(super) log: Ring,
     /// What was read of resources.
     pub(super) fresh: Fresh,
+    /// How long the list of tools is to be believed.
+    pub(super) listed: Holds,
 }
 
 /// How a session is told that it is not wanted any more.
@@ -90,6 +92,7 @@ pub(super) struct Session {
     next_id: u64,
     log: Ring,
     fresh: Fresh,
+    holds: Holds,
     /// Sessions that are being ended; another is begun behind them.
     leaving: Vec<Live>,
     /// A child that died of a question from 2026 is not asked it at its next start.
@@ -164,6 +167,7 @@ impl Session {
             next_id: 1,
             log: kept.log,
             fresh: kept.fresh,
+            holds: kept.listed,
             leaving: vec![],
             guess: None,
         }
@@ -465,6 +469,7 @@ impl Session {
                 tracing::warn!(mcp = %self.alias, "{remark}");
             }
         }
+        self.holds.begin(listed.holds);
         self.status.remarks = listed.remarks.into();
         self.status.tools = listed.tools.into_iter().map(Arc::new).collect();
         if let Phase::Up(up) = &self.phase {

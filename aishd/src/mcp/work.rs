@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::elicit::Respondent;
 use super::error::{Broken, CallError, Failure};
 use super::hub::Ears;
+use super::message::{RpcError, URL_ELICITATION_REQUIRED};
 use super::peer::{Abandoned, Call, Kind, Patience, Peer, Question};
 use crate::core::tool_name::Alias;
 
@@ -86,7 +87,20 @@ async fn rounds(
         };
         let result = match peer.ask(question).await {
             Ok(result) => result,
-            Err(unanswered) => return (Err(unanswered.broken), unanswered.abandoned),
+            Err(unanswered) => {
+                let before = match &unanswered.broken {
+                    Broken::Rpc(error) => before_it(error),
+                    Broken::Failure(_) | Broken::TimedOut | Broken::Cancelled => &[],
+                };
+                let again = tokio::select! {
+                    agreed = visited(respondent, before) => agreed,
+                    () = work.cancel.cancelled() => false,
+                };
+                if again {
+                    continue;
+                }
+                return (Err(unanswered.broken), unanswered.abandoned);
+            }
         };
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => return (Ok(result), None),
@@ -113,6 +127,26 @@ async fn rounds(
     }
     let why = format!("it wants to know something for the {MAX_ROUNDS}th time");
     (Err(Failure::Unreadable(why).into()), None)
+}
+
+/// What a person has to do at a URL before the server does what it was asked (2025-11-25, elicitation, URL mode).
+fn before_it(error: &RpcError) -> &[Value] {
+    let wanted = error.data.get("elicitations").and_then(Value::as_array);
+    match wanted {
+        Some(wanted) if error.code == URL_ELICITATION_REQUIRED => wanted,
+        Some(_) | None => &[],
+    }
+}
+
+/// Whether there was something to do and a person has agreed to all of it, so that the request can be made again.
+async fn visited(respondent: &Respondent<'_>, wanted: &[Value]) -> bool {
+    for params in wanted.iter().take(MAX_INPUT_REQUESTS) {
+        let answer = respondent.answer("elicitation/create", params.clone());
+        if !answer.await.is_ok_and(|it| it["action"] == "accept") {
+            return false;
+        }
+    }
+    (1..=MAX_INPUT_REQUESTS).contains(&wanted.len())
 }
 
 /// The answers to what a server wants to know before it goes on.

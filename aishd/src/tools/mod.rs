@@ -110,6 +110,11 @@ impl Tools {
         self.servers.changed().await
     }
 
+    /// Asks servers for their tools again where the time is over for which they said that a list holds. It waits for none.
+    pub fn freshen(&self) {
+        self.hub.freshen();
+    }
+
     /// What has to be done for a call, if the tool still is what the gate looked at (R3).
     #[must_use]
     pub fn work(&self, go: &Go) -> Work {

@@ -372,7 +372,7 @@ def modern(handler, message):
         good = {"type": "object", "properties": {"region": region}}
         with LOCK:
             extra = [tool(f"t{it}") for it in range(STATE["calls"])]
-        tools = [tool("where", inputSchema=good), tool("bad", inputSchema=bad), tool("ask"), tool("grow"), tool("task")]
+        tools = [tool("where", inputSchema=good), tool("bad", inputSchema=bad), tool("ask"), tool("grow"), tool("task"), tool("sign")]
         return handler.result({"resultType": "complete", "tools": tools + extra})
     if method == "subscriptions/listen":
         handler.stream()
@@ -395,6 +395,14 @@ def modern(handler, message):
             return handler.error(-32020, "header mismatch", 400)
         if name == "where":
             return handler.result(text(handler.headers.get("Mcp-Param-Region", "no header")))
+        if name == "sign":
+            with LOCK:
+                STATE["calls"] += 1
+                first = STATE["calls"] == 1
+            page = {"mode": "url", "elicitationId": "e1", "url": "https://example.com/sign", "message": "sign in"}
+            if first:
+                return handler.error(-32042, "sign in first", data={"elicitations": [page]})
+            return handler.result(text("signed in"))
         if name == "task":
             return handler.result({"resultType": "task", "task": {}})
         if name == "grow":
@@ -420,7 +428,20 @@ def modern(handler, message):
     handler.error(-32601, f"Method not found: {method}", 404)
 
 
+def lapses(handler, message):
+    """As `modern`, but it tells of no change: its list holds for a moment, and is a tool longer each time."""
+    if message["method"] == "subscriptions/listen":
+        return handler.error(-32601, "Method not found", 404)
+    if message["method"] == "tools/list":
+        with LOCK:
+            STATE["calls"] += 1
+            tools = [tool(f"t{it}") for it in range(STATE["calls"])]
+        return handler.result({"resultType": "complete", "tools": tools, "ttlMs": 1})
+    return modern(handler, message)
+
+
 MODES = {
+    "lapses": lapses,
     "minimal": minimal,
     "repeats": repeats,
     "odd": odd,

@@ -1,5 +1,7 @@
 //! A tool's definition as a server sent it, read leniently: one bad definition costs itself only (MCP-2).
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use super::mirror::{self, Mirrored};
@@ -57,6 +59,8 @@ pub struct Listed {
     pub tools: Vec<Tool>,
     /// What was left out, and why.
     pub remarks: Vec<String>,
+    /// For how long it is to be believed; `None`: until the server says that it changed.
+    pub holds: Option<Duration>,
 }
 
 /// Reads the entries of a list.

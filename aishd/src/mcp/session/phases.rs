@@ -156,6 +156,7 @@ impl Session {
         };
         self.status.since = clock::now();
         self.status.tools = Arc::default();
+        self.holds.begin(None);
         self.phase = Phase::Down {
             retry_at: Some(Instant::now() + self.backoff.next()),
         };

@@ -9,7 +9,7 @@ async fn a_server_without_sessions_is_asked_with_everything_in_each_request() {
     assert_eq!("2026-07-28", status.about.protocol);
     assert_eq!("modern", status.about.name);
     // A tool whose annotation is wrong is left out, and the others are not.
-    assert_eq!(vec!["where", "ask", "grow", "task"], bench.tools());
+    assert_eq!(vec!["where", "ask", "grow", "task", "sign"], bench.tools());
     assert!(
         status.remarks[0].contains("\"bad\" is left out"),
         "{:?}",
@@ -47,6 +47,52 @@ async fn changes_are_heard_where_there_is_no_stream_beside() {
         }
     };
     tokio::time::timeout(PATIENCE, seen).await.unwrap();
+}
+
+/// MCP-2: a list whose time is over is asked for again when it is wanted, and not before.
+#[tokio::test]
+async fn a_list_is_believed_for_as_long_as_its_server_says() {
+    let bench = Bench::http("lapses").await;
+    bench.ready().await;
+    assert_eq!(vec!["t0"], bench.tools());
+    bench.hub.freshen();
+    // The shortest time is a second.
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    assert_eq!(vec!["t0"], bench.tools(), "nobody has wanted it");
+    bench.hub.freshen();
+    let seen = async {
+        let mut servers = bench.hub.servers();
+        let more = servers.wait_for(|all| all.list.iter().any(|it| it.tools.len() > 1));
+        more.await.map(drop)
+    };
+    tokio::time::timeout(PATIENCE, seen).await.unwrap().unwrap();
+    assert_eq!(vec!["t0", "t1"], bench.tools());
+}
+
+/// MCP-15: a call that needs a person at a URL first is made again when the person has agreed, and else fails as it did.
+#[tokio::test]
+async fn a_call_that_needs_a_visit_first_is_made_again_after_it() {
+    for (answer, expected) in [
+        (Elicited::Agreed, "signed in"),
+        (Elicited::Declined, "dispatch failed: sign in first"),
+    ] {
+        let server = serve("modern", 0);
+        let endpoint = Endpoint::Http(url(server.port));
+        let mut bench = Bench::with(endpoint, limits(), People::Some).await;
+        bench.server = Some(server);
+        bench.ready().await;
+        let mut forms = bench.elicitations.take().unwrap();
+        let person = async {
+            let form = forms.recv().await.unwrap();
+            assert_eq!("https://example.com/sign", form.params["url"]);
+            form.answer.send(answer).unwrap();
+        };
+        let (said, ()) = tokio::join!(bench.call("sign"), person);
+        assert_eq!(expected, said);
+    }
+    let nobody = Bench::http("modern").await;
+    nobody.ready().await;
+    assert_eq!("dispatch failed: sign in first", nobody.call("sign").await);
 }
 
 /// MCP-15: what a server wants to know goes to a person, and its state comes back as it was.
