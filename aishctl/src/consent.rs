@@ -3,8 +3,9 @@
 
 use aish_proto::confirm::{Answerer, ConfirmRecord, ConfirmState, Decision};
 use aish_proto::event::{ConfirmRequested, ConfirmResolved};
+use similar::{ChangeTag, TextDiff};
 
-use crate::{form, safe, sampling};
+use crate::{form, preview, safe, sampling};
 
 /// Longer arguments are shown in part; all of them have to be seen before a yes counts.
 const SHOWN_CHARS: usize = 2000;
@@ -25,6 +26,8 @@ pub enum Extent {
 pub enum Word {
     Decide(Decision, Option<String>),
     View,
+    /// What the call would change in a file.
+    Diff,
     Help,
     /// With other arguments.
     Edit,
@@ -120,7 +123,11 @@ pub fn choices(request: &ConfirmRequested) -> String {
         let provider = provider(&request.tool);
         text.push_str(&format!("  [r]aise {} to {level}", safe::visible(provider)));
     }
-    text.push_str("  [e]dit  [v]iew  abort  [?] ");
+    text.push_str("  [e]dit");
+    if preview::is_possible(request) {
+        text.push_str("  [d]iff");
+    }
+    text.push_str("  [v]iew  abort  [?] ");
     text
 }
 
@@ -156,6 +163,9 @@ pub fn help(request: &ConfirmRequested) -> String {
     text.push_str(
         "  e, edit     other arguments, in your editor; they are shown before they run\n",
     );
+    if preview::is_possible(request) {
+        text.push_str("  d, diff     the file as it is now, against the text of the call\n");
+    }
     text.push_str("  v, view     all of it\n  abort       it does not run, and the turn ends\n");
     text
 }
@@ -169,7 +179,7 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
     // Nothing is said about later calls by answering a server, and there is nothing to edit.
     let is_servers = request.elicitation.is_some() || request.sampling.is_some();
     match (first, reason) {
-        ("a" | "always" | "A" | "r" | "raise" | "e" | "edit", _) if is_servers => {
+        ("a" | "always" | "A" | "r" | "raise" | "e" | "edit" | "d" | "diff", _) if is_servers => {
             Word::Unclear(typed.to_owned())
         }
         ("" | "n" | "no", _) => Word::Decide(Decision::Deny, reason.map(str::to_owned)),
@@ -185,6 +195,7 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
         ("abort", None) => Word::Decide(Decision::Abort, None),
         ("e" | "edit", None) => Word::Edit,
         ("v" | "view", None) => Word::View,
+        ("d" | "diff", None) if preview::is_possible(request) => Word::Diff,
         ("?" | "help", None) => Word::Help,
         _ => Word::Unclear(typed.to_owned()),
     }
@@ -286,18 +297,13 @@ fn level_name(level: u8) -> &'static str {
 fn changed(before: &serde_json::Value, now: &serde_json::Value) -> String {
     let lines = |it| serde_json::to_string_pretty(it).unwrap_or_default();
     let (before, now) = (lines(before), lines(now));
+    let compared = TextDiff::from_lines(&before, &now);
     let mut text = String::from("  since it was approved:\n");
-    for line in before
-        .lines()
-        .filter(|it| !now.lines().any(|new| new == *it))
-    {
-        text.push_str(&format!("  - {}\n", safe::visible(line.trim())));
-    }
-    for line in now
-        .lines()
-        .filter(|it| !before.lines().any(|old| old == *it))
-    {
-        text.push_str(&format!("  + {}\n", safe::visible(line.trim())));
+    for change in compared.iter_all_changes() {
+        if change.tag() != ChangeTag::Equal {
+            let line = safe::visible(change.value().trim());
+            text.push_str(&format!("  {} {line}\n", change.tag()));
+        }
     }
     text
 }
@@ -338,7 +344,7 @@ pub(crate) mod tests {
     fn check(typed: &str, request: &ConfirmRequested, expected: Option<Decision>) {
         let decided = match word(typed, request) {
             Word::Decide(decision, _) => Some(decision),
-            Word::View | Word::Help | Word::Edit | Word::Unclear(_) => None,
+            Word::View | Word::Diff | Word::Help | Word::Edit | Word::Unclear(_) => None,
         };
         assert_eq!(expected, decided, "{typed:?}");
     }

@@ -35,6 +35,7 @@ pub(crate) mod parse;
 #[cfg(test)]
 pub(crate) mod peer;
 pub mod permission;
+pub mod preview;
 pub(crate) mod program;
 pub mod progress;
 pub mod prompt;

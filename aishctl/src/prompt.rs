@@ -20,6 +20,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::form::filling::{Filled, Filling};
 use crate::form::{self, Given};
+use crate::preview;
 
 /// As much as a terminal takes in one line.
 const LINE_BYTES: usize = 4096;
@@ -266,6 +267,7 @@ impl Question {
                     consent::question(&self.meant(), Extent::Whole)
                 ))
             }
+            Word::Diff => Reaction::Say(preview::diff(&self.meant()) + &again),
             Word::Edit => Reaction::Edit(self.meant().arguments.clone()),
             Word::Help => Reaction::Say(format!("{}{again}", consent::help(&self.request))),
             Word::Unclear(_) => {

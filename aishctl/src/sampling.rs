@@ -186,7 +186,7 @@ mod tests {
         ] {
             let decided = match consent::word(typed, &request) {
                 Word::Decide(decision, _) => Some(decision),
-                Word::View | Word::Help | Word::Edit | Word::Unclear(_) => None,
+                Word::View | Word::Diff | Word::Help | Word::Edit | Word::Unclear(_) => None,
             };
             assert_eq!(expected, decided, "{typed:?}");
         }

@@ -82,6 +82,7 @@ fn a_word_or_a_key_answers() {
     check(&[":confirm allow c1\r"], "c1 allowed once by ", None);
     check(&["A\r", "A\r"], "c1 allowed with all tools", None);
     check(&["\u{1b}n"], "c1 denied by ", Some("[aish] denied by user"));
+    check(&["\r"], "c1 denied by ", Some("[aish] denied by user"));
     check(
         &["n not now\r"],
         "c1 denied by ",

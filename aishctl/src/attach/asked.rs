@@ -187,7 +187,7 @@ impl<U: Ui> Open<U> {
         };
         let word = match meant.word(words) {
             Word::Unclear(_) => return Ok(false),
-            word @ (Word::Decide(..) | Word::View | Word::Help | Word::Edit) => word,
+            word @ (Word::Decide(..) | Word::View | Word::Diff | Word::Help | Word::Edit) => word,
         };
         let (confirm, reaction) = (meant.request.confirm, meant.take(word));
         self.react(confirm, reaction).await?;

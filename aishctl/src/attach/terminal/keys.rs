@@ -74,10 +74,7 @@ impl ConditionalEventHandler for Bound {
             // It deletes a character, unless the editor is as vi: there it would send the line.
             Key::End => (context.mode() == EditMode::Vi).then_some(Cmd::Noop),
             // Where nothing is asked, these are the editor's.
-            Key::Answer(yes) => self.screen.answered().map(|question| {
-                drop(self.screen.inputs.try_send(Input::Answer(question, yes)));
-                Cmd::Noop
-            }),
+            Key::Answer(yes) => self.answer(yes),
             Key::Clear => {
                 self.screen.clear();
                 Some(Cmd::Noop)
@@ -95,10 +92,18 @@ impl ConditionalEventHandler for Bound {
 }
 
 impl Bound {
+    /// Answers the question that stands; `None` where none does, or not for long enough.
+    fn answer(&self, yes: Yes) -> Option<Cmd> {
+        let question = self.screen.answered()?;
+        drop(self.screen.inputs.try_send(Input::Answer(question, yes)));
+        Some(Cmd::Noop)
+    }
+
     fn enter(&self, line: &str, at: usize) -> Cmd {
         match ending(line) {
             // A form offers something for it.
             Ending::Empty if self.screen.lines() == Lines::Field => Cmd::AcceptLine,
+            Ending::Empty if line.is_empty() => self.answer(Yes::No).unwrap_or(Cmd::Noop),
             Ending::Empty => Cmd::Noop,
             Ending::OpenFence => Cmd::Newline,
             Ending::Continued if at == line.len() => Cmd::Newline,
