@@ -153,6 +153,10 @@ pub enum AuditKind {
     ResourceUnpinned,
     /// A server was asked for a prompt.
     PromptAsked,
+    /// A resource of a server was read for a client.
+    ResourceRead,
+    /// A server was connected to by hand, left, or begun anew.
+    ServerChanged,
     /// A program was started to tell somebody of a question.
     NoticeGiven,
     ConversationDeleted,

@@ -183,6 +183,8 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::ResourcePinned => "pinned",
         AuditKind::ResourceUnpinned => "unpinned",
         AuditKind::PromptAsked => "prompt",
+        AuditKind::ResourceRead => "read",
+        AuditKind::ServerChanged => "server",
         AuditKind::NoticeGiven => "notice",
         AuditKind::ConversationDeleted => "deleted",
     }

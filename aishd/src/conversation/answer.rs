@@ -11,7 +11,7 @@ use super::handle::{AnswerOutcome, Answering, LevelChange, RequestError};
 use super::pending::Question;
 use crate::clock;
 use crate::core::catalog::Offer;
-use crate::core::confirm::{Confirm, Decision, Fate, OnConfirm, Person, Resolution};
+use crate::core::confirm::{Confirm, ConfirmKind, Decision, Fate, OnConfirm, Person, Resolution};
 use crate::core::event::{At, Event, Record, Stop};
 use crate::core::gate::{Attended, Gate, Judged, spelled};
 use crate::core::policy::Patterns;
@@ -24,6 +24,8 @@ use crate::tools::builtin;
 
 /// How much of the log is read in one go.
 const PAGE_BYTES: usize = 1 << 20;
+/// Longer arguments are no call (R13).
+const MAX_EDITED_BYTES: usize = 256 << 10;
 
 impl Conversation {
     /// What the gate says of calls that have not begun.
@@ -50,16 +52,24 @@ impl Conversation {
         };
         let approved = self.state.grants.approved.get(&confirm.tool).copied();
         if let Some(approved) = approved.filter(|it| *it != confirm.definition_digest) {
-            confirm.approved_definition = self.definition(approved).unwrap_or_else(|error| {
+            let before = self.definition(approved).unwrap_or_else(|error| {
                 tracing::warn!(conversation = %self.id, %error, "an approved definition cannot be read");
                 None
             });
+            if let Some((mut definition, server)) = before {
+                // Where it runs is part of what was approved (R11).
+                if server != confirm.server {
+                    definition["server"] = server.into();
+                    confirm.definition["server"] = confirm.server.clone().into();
+                }
+                confirm.approved_definition = Some(definition);
+            }
         }
         Judged::Ask(confirm)
     }
 
-    /// A definition that was asked about here, from the newest confirm backwards.
-    fn definition(&self, digest: Sha) -> Result<Option<Value>, ReadError> {
+    /// A definition that was asked about here and where it ran, from the newest confirm backwards.
+    fn definition(&self, digest: Sha) -> Result<Option<(Value, String)>, ReadError> {
         let mut before = self.state.last_seq.next();
         loop {
             let store = &self.around.store;
@@ -72,7 +82,8 @@ impl Conversation {
                 let Event::ConfirmRequested(asked) = it.event else {
                     return None;
                 };
-                (asked.definition_digest == digest).then_some(asked.definition)
+                let is_it = asked.kind == ConfirmKind::Tool && asked.definition_digest == digest;
+                is_it.then_some((asked.definition, asked.server))
             });
             if found.is_some() {
                 return Ok(found);
@@ -164,16 +175,12 @@ impl Conversation {
             return Err(bad("only a form has content"));
         }
         let mut call = self.call_of(&confirm);
-        if answering.decision.allows() && self.is_changed(&confirm, &call) {
-            self.withdraw(&confirm).await;
-            return Ok(AnswerOutcome::ArgumentsChanged);
-        }
-        let mut digest = confirm.digest;
         let edited = match (answering.decision, &answering.arguments) {
             (Decision::Edit, Some(arguments)) => {
                 let text = spelled(arguments);
-                call.arguments.clone_from(&text);
-                digest = self.with_gate(|gate| gate.digest(&call)).unwrap_or(digest);
+                if text.len() > MAX_EDITED_BYTES {
+                    return Err(bad("arguments are at most 256 KiB"));
+                }
                 Some(text)
             }
             (Decision::Edit, None) => {
@@ -184,6 +191,24 @@ impl Conversation {
             }
             (_, None) => None,
         };
+        let asked = call.clone();
+        if let Some(edited) = &edited {
+            call.arguments.clone_from(edited);
+        }
+        // One look: what is approved is what was asked about, and so is what was edited.
+        let others = confirm.provider_digest;
+        let others = others.filter(|_| answering.decision == Decision::AllowProvider);
+        let (now, digest, others_changed) = self.with_gate(|gate| {
+            let provider = confirm.tool.alias();
+            let changed = others.is_some_and(|it| it != gate.catalog.provider_digest(provider));
+            (gate.digest(&asked), gate.digest(&call), changed)
+        });
+        let is_changed = now.is_some_and(|it| it != confirm.digest);
+        if answering.decision.allows() && (is_changed || others_changed) {
+            self.withdraw(&confirm).await;
+            return Ok(AnswerOutcome::ArgumentsChanged);
+        }
+        let digest = digest.unwrap_or(confirm.digest);
         let at = clock::now();
         let resolution = Resolution {
             confirm: confirm.id,
@@ -277,11 +302,6 @@ impl Conversation {
         }
     }
 
-    fn is_changed(&self, confirm: &Confirm, call: &ToolCall) -> bool {
-        let now = self.with_gate(|gate| gate.digest(call));
-        now.is_some_and(|it| it != confirm.digest)
-    }
-
     pub(super) fn waited_ms(&self, confirm: ConfirmId, now: At) -> Option<u64> {
         let open = self.state.confirms.iter().find(|it| it.id == confirm)?;
         u64::try_from(now.0.saturating_sub(open.requested_at.0)).ok()
@@ -298,6 +318,10 @@ impl Conversation {
                 let all = catalog.of_provider(provider);
                 let others = all.filter(|it| it.name != confirm.tool);
                 let others = others.map(|it| (it.name.clone(), it.definition_digest()));
+                // One that is not what was approved here is asked about by itself, with what has changed (AUT-3).
+                let approved = &self.state.grants.approved;
+                let others =
+                    others.filter(|(name, now)| approved.get(name).is_none_or(|it| it == now));
                 std::iter::once(this).chain(others).collect()
             }
             Decision::AllowOnce
@@ -309,11 +333,14 @@ impl Conversation {
     }
 
     fn raised_by(&self, decision: Decision, confirm: &Confirm, by: &Person) -> Option<Event> {
-        let to = confirm.raise_to.filter(|_| decision.raises())?;
+        let shown = confirm.raise_to.filter(|_| decision.raises())?;
         let provider = confirm.tool.alias();
         let policy = self.around.policy.borrow().clone();
         let from = policy.level(provider, &self.state.grants);
-        Some(Event::PermissionChanged {
+        let most = policy.providers.get(provider).map(|it| it.max_level);
+        // Meanwhile it may have been raised further, or bounded.
+        let to = most.map_or(shown, |it| it.min(shown));
+        (to > from).then(|| Event::PermissionChanged {
             provider: provider.clone(),
             from,
             to,

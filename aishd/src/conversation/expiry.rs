@@ -52,6 +52,10 @@ impl Conversation {
             .map(|it| it.id)
             .collect();
         for id in over {
+            // The store takes no more now; the others are looked at again when it does.
+            if self.unstored.is_some() {
+                return;
+            }
             tracing::info!(conversation = %self.id, confirm = %id, "nobody answered in time");
             let asking = self.turn.as_ref().and_then(|it| it.machine.asking());
             if let Some(confirm) = asking.filter(|it| it.id == id).cloned() {

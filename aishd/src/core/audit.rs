@@ -177,6 +177,26 @@ pub enum Told {
         #[serde(rename = "outcome")]
         outcome: Outcome,
     },
+    /// Somebody read a resource of a server.
+    #[serde(rename = "resource_read")]
+    ResourceRead {
+        #[serde(rename = "provider")]
+        provider: Alias,
+        /// Of its URI.
+        #[serde(rename = "resource")]
+        resource: Sha,
+    },
+    /// Somebody had a server connected to, left or begun anew.
+    #[serde(rename = "server_changed")]
+    ServerChanged {
+        #[serde(rename = "provider")]
+        provider: Alias,
+        #[serde(rename = "change")]
+        change: ServerChange,
+        /// Of the command or the URL as it is shown.
+        #[serde(rename = "place", default, skip_serializing_if = "Option::is_none")]
+        place: Option<Sha>,
+    },
     /// A program of the configuration was started, for somebody to come to a question.
     #[serde(rename = "notice_given")]
     NoticeGiven {
@@ -190,6 +210,17 @@ pub enum Told {
     /// Its log goes; what was told of it stays.
     #[serde(rename = "conversation_deleted")]
     ConversationDeleted,
+}
+
+/// What somebody did to the session with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ServerChange {
+    #[serde(rename = "connected")]
+    Connected,
+    #[serde(rename = "disconnected")]
+    Disconnected,
+    #[serde(rename = "restarted")]
+    Restarted,
 }
 
 /// What became of a call that began.

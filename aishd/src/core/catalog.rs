@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::policy::{Pattern, Policy};
-use super::tool::Tool;
+use super::tool::{Sha, Tool};
 use super::tool_name::{Alias, ToolName, on_the_wire};
 
 /// Tools of all providers, by name.
@@ -42,6 +42,16 @@ impl Catalog {
 
     pub fn of_provider<'a>(&'a self, provider: &'a Alias) -> impl Iterator<Item = &'a Arc<Tool>> {
         self.iter().filter(move |it| it.name.alias() == provider)
+    }
+
+    /// Of all tools of a provider, as they are now.
+    #[must_use]
+    pub fn provider_digest(&self, provider: &Alias) -> Sha {
+        let mut all = String::new();
+        for tool in self.of_provider(provider) {
+            all.push_str(&format!("{} {}\n", tool.name, tool.definition_digest()));
+        }
+        Sha::of(all.as_bytes())
     }
 
     /// What is wanted of it, in an order that stays the same, so that a server's prompt cache holds. What policy

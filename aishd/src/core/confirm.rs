@@ -45,6 +45,13 @@ pub struct Confirm {
     pub definition: Value,
     #[serde(rename = "definition_digest")]
     pub definition_digest: Sha,
+    /// All tools of its provider as they were when this was asked.
+    #[serde(
+        rename = "provider_digest",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub provider_digest: Option<Sha>,
     /// The tool as it was when it was approved, where it changed since.
     #[serde(rename = "approved_definition", default)]
     pub approved_definition: Option<Value>,

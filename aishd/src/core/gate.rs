@@ -234,6 +234,7 @@ impl Gate<'_> {
             digest,
             definition: tool.definition(),
             definition_digest: tool.definition_digest(),
+            provider_digest: Some(self.catalog.provider_digest(tool.name.alias())),
             approved_definition: None,
             needs: self.policy.needs(tool),
             raise_to,

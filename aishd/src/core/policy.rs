@@ -213,6 +213,17 @@ impl Policy {
         self.needs.get(&tool.name).copied().unwrap_or(tool.needs)
     }
 
+    /// Whether a rule lets tools of this provider do more than those of any.
+    #[must_use]
+    pub fn lets_more(&self, provider: &Alias) -> bool {
+        let approved = self.auto_approve.iter();
+        let mut approved = approved.filter(|(_, approves)| **approves);
+        let own = self.providers.get(provider);
+        approved.any(|(rule, _)| rule.provider() == provider)
+            || own.is_some_and(|it| it.level > self.default_level)
+            || self.needs.keys().any(|it| it.alias() == provider)
+    }
+
     /// Every rule about tools, whatever it says of them.
     pub fn patterns(&self) -> impl Iterator<Item = Pattern> {
         let denied = self.deny.iter().cloned();

@@ -100,6 +100,7 @@ impl ServerRequest<'_> {
             })),
             definition: Value::Null,
             definition_digest: tool.definition_digest(),
+            provider_digest: None,
             approved_definition: None,
             needs: Access::Read,
             raise_to: None,

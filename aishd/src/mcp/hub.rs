@@ -107,6 +107,10 @@ struct Handle {
 pub enum ChangeError {
     #[error("there is an MCP server {0} already")]
     Taken(Alias),
+    #[error(
+        "rules of the configuration speak of {0}, and no other server than a configured one can be called so"
+    )]
+    Reserved(Alias),
     #[error("there is no MCP server {0}")]
     Unknown(Alias),
     #[error("MCP server {alias}: {failure}")]
@@ -186,15 +190,16 @@ impl Hub {
     }
 
     /// A new server, until it is disconnected or the daemon ends. Returns when it is there, or why it is not; it is
-    /// listed either way, and tried again.
+    /// listed either way, and tried again. It is not called what is `reserved` (R8): rules go by aliases.
     pub async fn connect(
         &self,
         alias: Option<Alias>,
         endpoint: Endpoint,
+        reserved: &(dyn Fn(&Alias) -> bool + Sync),
     ) -> Result<Alias, ChangeError> {
         let told = {
             let _alone = self.inner.change.lock().await;
-            let alias = self.free(alias, &endpoint)?;
+            let alias = self.free(alias, &endpoint, reserved)?;
             let server = Server {
                 endpoint,
                 off: None,
@@ -215,14 +220,20 @@ impl Hub {
         Ok(told)
     }
 
-    fn free(&self, alias: Option<Alias>, endpoint: &Endpoint) -> Result<Alias, ChangeError> {
+    fn free(
+        &self,
+        alias: Option<Alias>,
+        endpoint: &Endpoint,
+        reserved: &(dyn Fn(&Alias) -> bool + Sync),
+    ) -> Result<Alias, ChangeError> {
         if self.inner.stop.is_cancelled() {
             return Err(ChangeError::Stopping);
         }
         let sessions = lock(&self.inner.sessions);
-        let taken = |it: &Alias| sessions.contains_key(it);
+        let taken = |it: &Alias| sessions.contains_key(it) || reserved(it);
         match alias {
-            Some(alias) if taken(&alias) => Err(ChangeError::Taken(alias)),
+            Some(alias) if sessions.contains_key(&alias) => Err(ChangeError::Taken(alias)),
+            Some(alias) if reserved(&alias) => Err(ChangeError::Reserved(alias)),
             Some(alias) => Ok(alias),
             None => Ok(match endpoint {
                 Endpoint::Http(http) => {

@@ -268,6 +268,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         digest,
         definition,
         definition_digest: _,
+        provider_digest: _,
         approved_definition,
         needs,
         raise_to,

@@ -19,7 +19,9 @@ use aish_proto::limits::{
 use aish_proto::method::{Method as _, Role};
 use futures_util::FutureExt as _;
 use interprocess::local_socket::tokio::Stream;
-use jsonrpsee::types::error::{METHOD_NOT_FOUND_CODE, METHOD_NOT_FOUND_MSG};
+use jsonrpsee::types::error::{
+    METHOD_NOT_FOUND_CODE, METHOD_NOT_FOUND_MSG, OVERSIZED_RESPONSE_CODE,
+};
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
 use jsonrpsee::{ConnectionId, Extensions, MethodCallback, MethodResponse, Methods};
 use tokio::io::{AsyncReadExt as _, Interest};
@@ -203,6 +205,8 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         notices: notices::Ahead::default(),
         over,
     });
+    // Now, while whoever connected is most likely still there: later its number may be somebody else's.
+    let _known = connection.is_of_ours();
     server.counters.connected.fetch_add(1, Ordering::Relaxed);
     let mut client = Client {
         server: server.clone(),
@@ -445,6 +449,10 @@ async fn one(
         }
     };
     match response {
+        Ok(response) if response.as_error_code() == Some(OVERSIZED_RESPONSE_CODE) => {
+            let error = too_large(name).into_error();
+            Some(error_text(id, error))
+        }
         Ok(response) => Some(response.into_json().get().to_owned()),
         Err(_panic) => {
             tracing::error!(method = name, "a handler panicked");
@@ -452,6 +460,13 @@ async fn one(
             Some(error_text(id, error))
         }
     }
+}
+
+/// What was asked for was done, and does not fit into a line.
+fn too_large(method: &str) -> Refusal {
+    let most = LINE_FROM_DAEMON_BYTES >> 20;
+    let message = format!("the answer to {method} is longer than a line may be ({most} MiB)");
+    Refusal::new(ErrorKind::TooLarge, message)
 }
 
 fn error_text(id: Id<'static>, error: ErrorObjectOwned) -> String {

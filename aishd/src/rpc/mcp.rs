@@ -15,9 +15,11 @@ use aish_proto::mcp::{
 use aish_proto::method::Empty;
 use jsonrpsee::RpcModule;
 
+use super::connection::Connection;
 use super::refusal::Refusal;
 use super::{Call, Server, register};
 use crate::clock;
+use crate::core::audit::{Draft, ServerChange, Told};
 use crate::core::mcp::server::{Kind, ServerStatus, Servers, State};
 use crate::core::mcp::settings::{Auth, Endpoint, Http, Stdio};
 use crate::core::mcp::text::one_line;
@@ -101,7 +103,23 @@ async fn tool(call: Call<Tool>) -> Result<ToolResult, Refusal> {
 async fn connect(call: Call<Connect>) -> Result<ConnectResult, Refusal> {
     let alias = call.params.alias.as_deref().map(alias).transpose()?;
     let endpoint = endpoint(call.params)?;
-    let alias = call.server.hub.connect(alias, endpoint).await?;
+    let place = Sha::of(endpoint.shown().as_bytes());
+    let policy = call.server.directory.policy();
+    let reserved = |it: &Alias| policy.lets_more(it);
+    let connected = call.server.hub.connect(alias, endpoint, &reserved).await;
+    let reached = match &connected {
+        Ok(alias) | Err(ChangeError::Failed { alias, .. }) => Some(alias),
+        Err(_) => None,
+    };
+    if let Some(alias) = reached {
+        let told = Told::ServerChanged {
+            provider: alias.clone(),
+            change: ServerChange::Connected,
+            place: Some(place),
+        };
+        tell(&call.server, &call.connection, told).await?;
+    }
+    let alias = connected?;
     let servers = now(&call.server);
     let server = known(&servers, alias.as_str())?;
     Ok(ConnectResult {
@@ -128,16 +146,51 @@ fn endpoint(params: ConnectParams) -> Result<Endpoint, Refusal> {
 }
 
 async fn disconnect(call: Call<Disconnect>) -> Result<Empty, Refusal> {
-    call.server
-        .hub
-        .disconnect(&alias(&call.params.alias)?)
-        .await?;
+    let alias = alias(&call.params.alias)?;
+    call.server.hub.disconnect(&alias).await?;
+    changed_by_hand(
+        &call.server,
+        &call.connection,
+        alias,
+        ServerChange::Disconnected,
+    )
+    .await
+}
+
+async fn changed_by_hand(
+    server: &Server,
+    connection: &Connection,
+    provider: Alias,
+    change: ServerChange,
+) -> Result<Empty, Refusal> {
+    let told = Told::ServerChanged {
+        provider,
+        change,
+        place: None,
+    };
+    tell(server, connection, told).await?;
     Ok(Empty {})
 }
 
+/// AUD-1.
+async fn tell(server: &Server, connection: &Connection, told: Told) -> Result<(), Refusal> {
+    let draft = Draft {
+        by: Some(connection.person()),
+        ..Draft::beside(clock::now(), told)
+    };
+    Ok(server.directory.tell(draft).await?)
+}
+
 async fn restart(call: Call<Restart>) -> Result<Empty, Refusal> {
-    call.server.hub.restart(&alias(&call.params.alias)?).await?;
-    Ok(Empty {})
+    let alias = alias(&call.params.alias)?;
+    let restarted = call.server.hub.restart(&alias).await;
+    let told = changed_by_hand(
+        &call.server,
+        &call.connection,
+        alias,
+        ServerChange::Restarted,
+    );
+    restarted.map_err(Refusal::from).and(told.await)
 }
 
 async fn refresh(call: Call<Refresh>) -> Result<RefreshResult, Refusal> {
@@ -210,6 +263,11 @@ async fn read_resource(call: Call<ReadResource>) -> Result<ReadResourceResult, R
     let over = call.connection.over.child_token();
     let hub = &call.server.hub;
     let contents = hub.read_resource(&alias, &call.params.uri, &over).await?;
+    let told = Told::ResourceRead {
+        provider: alias,
+        resource: Sha::of(call.params.uri.as_bytes()),
+    };
+    tell(&call.server, &call.connection, told).await?;
     Ok(ReadResourceResult { contents })
 }
 
@@ -318,6 +376,8 @@ impl From<ChangeError> for Refusal {
         match error {
             ChangeError::Taken(_) => Self::new(ErrorKind::Busy, message)
                 .hint("another alias, or aishctl mcp disconnect first"),
+            ChangeError::Reserved(_) => Self::new(ErrorKind::Denied, message)
+                .hint("another alias, or [mcp.servers.ALIAS] in the configuration"),
             ChangeError::Unknown(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl mcp list")
             }

@@ -385,7 +385,7 @@ def modern(handler, message):
     if method == "resources/read":
         uri = message["params"]["uri"]
         with LOCK:
-            said = f"version {STATE['calls']}"
+            said = "x" * (9 << 20) if uri == "note://huge" else f"version {STATE['calls']}"
         lives = {"ttlMs": 600000} if uri.endswith("/long") else {}
         return handler.result({"resultType": "complete", "contents": [{"uri": uri, "text": said}], **lives})
     if method == "tools/call":

@@ -179,6 +179,7 @@ fn confirm(number: u32, call: &ToolCall) -> Confirm {
         digest: digest(call),
         definition: serde_json::Value::Null,
         definition_digest: Sha([0; 32]),
+        provider_digest: None,
         approved_definition: None,
         needs: Access::Write,
         raise_to: None,

@@ -4,7 +4,7 @@ use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
 
 use crate::clock;
 use crate::conversation::audit::Told;
-use crate::core::audit::{Notice, Outcome, Told as What};
+use crate::core::audit::{Notice, Outcome, ServerChange, Told as What};
 use crate::core::confirm::{Denial, Fate};
 use crate::core::tool::Subject;
 use crate::logging::Redactor;
@@ -29,6 +29,8 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::ResourcePinned { .. }
         | What::ResourceUnpinned { .. }
         | What::PromptAsked { .. }
+        | What::ResourceRead { .. }
+        | What::ServerChanged { .. }
         | What::ConversationDeleted => None,
     }
 }
@@ -56,6 +58,8 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::ResourcePinned { .. }
         | What::ResourceUnpinned { .. }
         | What::PromptAsked { .. }
+        | What::ResourceRead { .. }
+        | What::ServerChanged { .. }
         | What::NoticeGiven { .. }
         | What::ConversationDeleted => None,
     }
@@ -119,6 +123,8 @@ fn kind(told: &What) -> AuditKind {
         What::ResourcePinned { .. } => AuditKind::ResourcePinned,
         What::ResourceUnpinned { .. } => AuditKind::ResourceUnpinned,
         What::PromptAsked { .. } => AuditKind::PromptAsked,
+        What::ResourceRead { .. } => AuditKind::ResourceRead,
+        What::ServerChanged { .. } => AuditKind::ServerChanged,
         What::NoticeGiven { .. } => AuditKind::NoticeGiven,
         What::ConversationDeleted => AuditKind::ConversationDeleted,
     }
@@ -195,6 +201,8 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::ResourcePinned { .. }
         | What::ResourceUnpinned { .. }
         | What::PromptAsked { .. }
+        | What::ResourceRead { .. }
+        | What::ServerChanged { .. }
         | What::NoticeGiven { .. }
         | What::ConversationDeleted) => fill_of_no_call(record, told),
     }
@@ -204,7 +212,8 @@ fn fill(record: &mut AuditRecord, told: What) {
 fn fill_of_no_call(record: &mut AuditRecord, told: What) {
     match told {
         What::ResourcePinned { provider, resource }
-        | What::ResourceUnpinned { provider, resource } => {
+        | What::ResourceUnpinned { provider, resource }
+        | What::ResourceRead { provider, resource } => {
             record.provider = Some(provider.to_string());
             record.digest = Some(resource.to_string());
         }
@@ -218,6 +227,20 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
             record.tool = prompt.map(|it| it.to_string());
             record.digest = Some(digest.to_string());
             ended(record, outcome);
+        }
+        What::ServerChanged {
+            provider,
+            change,
+            place,
+        } => {
+            record.provider = Some(provider.to_string());
+            record.digest = place.map(|it| it.to_string());
+            let change = match change {
+                ServerChange::Connected => "connected to by hand",
+                ServerChange::Disconnected => "disconnected",
+                ServerChange::Restarted => "restarted",
+            };
+            record.because = Some(change.to_owned());
         }
         What::NoticeGiven {
             confirm, outcome, ..
