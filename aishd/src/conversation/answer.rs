@@ -175,40 +175,15 @@ impl Conversation {
             return Err(bad("only a form has content"));
         }
         let mut call = self.call_of(&confirm);
-        let edited = match (answering.decision, &answering.arguments) {
-            (Decision::Edit, Some(arguments)) => {
-                let text = spelled(arguments);
-                if text.len() > MAX_EDITED_BYTES {
-                    return Err(bad("arguments are at most 256 KiB"));
-                }
-                Some(text)
-            }
-            (Decision::Edit, None) => {
-                return Err(bad("an edit comes with the arguments that are to run"));
-            }
-            (_, Some(_)) => {
-                return Err(bad("only an edit has arguments"));
-            }
-            (_, None) => None,
-        };
+        let edited = edited(&answering)?;
         let asked = call.clone();
         if let Some(edited) = &edited {
             call.arguments.clone_from(edited);
         }
-        // One look: what is approved is what was asked about, and so is what was edited.
-        let others = confirm.provider_digest;
-        let others = others.filter(|_| answering.decision == Decision::AllowProvider);
-        let (now, digest, others_changed) = self.with_gate(|gate| {
-            let provider = confirm.tool.alias();
-            let changed = others.is_some_and(|it| it != gate.catalog.provider_digest(provider));
-            (gate.digest(&asked), gate.digest(&call), changed)
-        });
-        let is_changed = now.is_some_and(|it| it != confirm.digest);
-        if answering.decision.allows() && (is_changed || others_changed) {
+        let Some(digest) = self.as_asked(&confirm, answering.decision, [&asked, &call]) else {
             self.withdraw(&confirm).await;
             return Ok(AnswerOutcome::ArgumentsChanged);
-        }
-        let digest = digest.unwrap_or(confirm.digest);
+        };
         let at = clock::now();
         let resolution = Resolution {
             confirm: confirm.id,
@@ -236,6 +211,25 @@ impl Conversation {
             return Err(RequestError::Storage(why.to_owned()));
         }
         Ok(AnswerOutcome::Resolved)
+    }
+
+    /// What the call that is to run is bound to, if all that the answer allows is what was asked about. One look at the
+    /// tools: nothing changes between what is compared and what is approved.
+    fn as_asked(
+        &self,
+        confirm: &Confirm,
+        decision: Decision,
+        [asked, meant]: [&ToolCall; 2],
+    ) -> Option<Sha> {
+        let others = confirm.provider_digest;
+        let others = others.filter(|_| decision == Decision::AllowProvider);
+        let (now, digest, others_changed) = self.with_gate(|gate| {
+            let provider = confirm.tool.alias();
+            let changed = others.is_some_and(|it| it != gate.catalog.provider_digest(provider));
+            (gate.digest(asked), gate.digest(meant), changed)
+        });
+        let is_changed = now.is_some_and(|it| it != confirm.digest) || others_changed;
+        (!decision.allows() || !is_changed).then_some(digest.unwrap_or(confirm.digest))
     }
 
     async fn resolve(&mut self, answer: Answer) {
@@ -402,6 +396,22 @@ impl Conversation {
         if noted {
             self.plan_expiry();
         }
+    }
+}
+
+/// The arguments that are to run instead of those that were asked about.
+fn edited(answering: &Answering) -> Result<Option<String>, RequestError> {
+    match (answering.decision, &answering.arguments) {
+        (Decision::Edit, Some(arguments)) => {
+            let text = spelled(arguments);
+            if text.len() > MAX_EDITED_BYTES {
+                return Err(bad("arguments are at most 256 KiB"));
+            }
+            Ok(Some(text))
+        }
+        (Decision::Edit, None) => Err(bad("an edit comes with the arguments that are to run")),
+        (_, Some(_)) => Err(bad("only an edit has arguments")),
+        (_, None) => Ok(None),
     }
 }
 
