@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aishd::core::access::Access;
+use aishd::core::allowances::Allowances;
 use aishd::core::catalog::Catalog;
 use aishd::core::constraints::Constraints;
 use aishd::core::mcp::tool::{Mirroring, read};
-use aishd::core::allowances::Allowances;
 use aishd::core::policy::{Grants, Pattern, Patterns, Policy, ProviderRule, Question, decide};
 use aishd::core::tool::{Network, Reach, Tool};
 use aishd::core::tool_name::ToolName;

@@ -14,8 +14,10 @@ use crate::colon::{self, Said};
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::mcp::{Mcp, asked};
+use crate::permission::Perm;
 use crate::queue::{self, Again};
 use crate::tools::{self, Tools};
+use crate::unasked;
 
 /// Tab does not wait for a slow daemon.
 const NAMES_WITHIN: Duration = Duration::from_millis(100);
@@ -106,8 +108,15 @@ impl<U: Ui> Open<U> {
             may_prompt: false,
             editor: self.connection.link.hello.ui.editor.clone(),
         };
-        self.calls
-            .spawn(async move { Done::Printed(desk.run(&command).await) });
+        self.calls.spawn(async move {
+            Done::Printed(match &command {
+                // It is this window that stays.
+                Command::Perm {
+                    command: Some(Perm::Auto(args)),
+                } => unasked::set(&desk, args).await,
+                other => desk.run(other).await,
+            })
+        });
     }
 
     /// Asks for the names that Tab and the prompt show.

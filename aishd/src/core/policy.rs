@@ -344,6 +344,10 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     if let Some(pattern) = turn.covering(&tool.name) {
         return Verdict::Allow(Rule::ThisTurn(pattern.clone()));
     }
+    // Before a client's word, which may be for so many calls only.
+    if approved.is_some() && has >= needs {
+        return Verdict::Allow(Rule::Always);
+    }
     if let Some((allowance, pattern)) = clients.covering(&tool.name) {
         return Verdict::Allow(Rule::Client {
             allowance: allowance.number,
@@ -351,11 +355,11 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
             pattern: pattern.clone(),
         });
     }
-    match approved {
-        Some(_) | None if has < needs => Verdict::Ask(Why::Level { has, needs }),
-        Some(_) => Verdict::Allow(Rule::Always),
-        None => Verdict::Ask(Why::EveryCall),
-    }
+    Verdict::Ask(if has < needs {
+        Why::Level { has, needs }
+    } else {
+        Why::EveryCall
+    })
 }
 
 impl Why {

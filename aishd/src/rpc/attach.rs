@@ -65,9 +65,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
     let place = allowances.arrive(params.id, connection.client);
     let allowances = allowances.watch();
     let present = connection.present();
-    let seat = server
-        .rooms
-        .enter(params.id, subscription, present, place);
+    let seat = server.rooms.enter(params.id, subscription, present, place);
     let task = Subscription {
         log: Log {
             epoch: server.about.epoch,

@@ -207,7 +207,11 @@ async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
         constraints: &state.constraints,
         grants: &state.grants,
         turn: &Patterns::default(),
-        clients: &call.server.directory.allowances().of(call.params.conversation),
+        clients: &call
+            .server
+            .directory
+            .allowances()
+            .of(call.params.conversation),
     };
     let (verdict, because) = match decide(question, &policy) {
         Verdict::Allow(rule) => (PolicyVerdict::Allow, rule.to_string()),

@@ -95,7 +95,8 @@ impl Rooms {
 impl Room {
     /// One entry a client, however often it is attached.
     fn announce(&self) {
-        let mut clients: Vec<PresentClient> = self.members.values().map(|it| it.client.clone()).collect();
+        let mut clients: Vec<PresentClient> =
+            self.members.values().map(|it| it.client.clone()).collect();
         clients.sort_by_key(|it| it.client_id);
         clients.dedup_by_key(|it| it.client_id);
         self.presence.send_replace(Arc::new(clients));

@@ -134,9 +134,7 @@ fn who_allowed_a_name_beforehand_is_told_that_it_means_another_tool_now() {
     grants
         .approved
         .insert("fs__rm".parse().unwrap(), Sha([7; 32]));
-    grants
-        .levels
-        .insert("fs".parse().unwrap(), Access::Execute);
+    grants.levels.insert("fs".parse().unwrap(), Access::Execute);
     let allow = OnConfirm {
         allow: Patterns::new(["fs__*".parse().unwrap()]),
         ..on(Then::Deny)

@@ -234,7 +234,8 @@ proptest! {
         with.clients.set(allowed_by(3, &[&rule.to_string()], None));
         match without.verdict() {
             Verdict::Ask(Why::EveryCall | Why::Level { .. }) => {
-                prop_assert!(matches!(with.verdict(), Verdict::Allow(Rule::Client { .. })));
+                let by_client = matches!(with.verdict(), Verdict::Allow(Rule::Client { .. }));
+                prop_assert!(by_client, "{:?}", with.verdict());
             }
             Verdict::Ask(Why::Changed { .. } | Why::Unclear { .. })
             | Verdict::Allow(_)

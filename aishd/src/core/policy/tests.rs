@@ -130,10 +130,7 @@ fn what_denies_comes_before_what_allows() {
         &["deny fs__rm", "deny fs__*"],
         "deny: permissions.deny fs__rm",
     );
-    check(
-        &["max 2", "auto fs__rm"],
-        MAX_2,
-    );
+    check(&["max 2", "auto fs__rm"], MAX_2);
     check(
         &["max 2", "needs 2", "auto fs__*"],
         "allow: mcp.auto_approve fs__*",
@@ -172,10 +169,7 @@ fn what_a_conversation_keeps_itself_from_is_denied() {
         &with(&["root /srv", "level 3", "path /srv/a"]),
         "ask: a call of level 3 may go beyond the conversation's directories",
     );
-    check(
-        &with(&["root /srv", "max 2"]),
-        MAX_2,
-    );
+    check(&with(&["root /srv", "max 2"]), MAX_2);
 }
 
 /// AUT-2: auto-approve grants the level for that call.
@@ -186,7 +180,7 @@ fn what_is_approved_beforehand_runs_unasked() {
     check(&["turn fs__*"], "allow: allowed for this turn fs__*");
     check(
         &["client fs__rm"],
-        "allow: allowed by pts/1, client 01010101010101010101010101: fs__rm",
+        "allow: allowed by pts/1, client 01040G2081040G2081040G2081: fs__rm",
     );
     let asked = "ask, raise to 3: Permission upgrade required for fs: level 1 → 3";
     check(&["auto fs__*", "never-auto fs__rm"], asked);
