@@ -55,18 +55,11 @@ pub enum Perm {
 }
 
 pub async fn run(desk: &Desk, command: Option<&Perm>) -> Result<Printed, Failure> {
-    match command {
-        Some(Perm::Rules) => return rules(desk).await,
-        Some(Perm::Auto(_)) => return Err(unasked::only_in_a_window()),
-        Some(
-            Perm::Ls
-            | Perm::Grant { .. }
-            | Perm::Revoke { .. }
-            | Perm::History
-            | Perm::Check { .. }
-            | Perm::Limit { .. },
-        )
-        | None => {}
+    if let Some(Perm::Rules) = command {
+        return rules(desk).await;
+    }
+    if let Some(Perm::Auto(_)) = command {
+        return Err(unasked::only_in_a_window());
     }
     let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
     match command {

@@ -111,7 +111,7 @@ pub fn told(
     let said = |client: &PresentClient| {
         let ours = us == Some(client.client_id);
         match (allowed(client), &client.auto_approves) {
-            (before, Some(now)) if !ours && !before.is_some_and(|it| is_same(&it, now)) => {
+            (before, Some(now)) if !ours && !before.as_ref().is_some_and(|it| is_same(it, now)) => {
                 let who = name(client.client_id);
                 Some(format!(
                     "{who} lets run unasked: {}{}",

@@ -21,7 +21,8 @@ fn scene() -> Scene {
     upstream.answer_with(|request| {
         let messages = request.messages();
         if messages.last().is_some_and(|(role, _)| role == "user") {
-            Answer::stream().then_call(0, "call_1", "aish__time", "{}")
+            let id = format!("call_{}", messages.len());
+            Answer::stream().then_call(0, &id, "aish__time", "{}")
         } else {
             Answer::text("Noted.")
         }

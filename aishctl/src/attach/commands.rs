@@ -109,13 +109,16 @@ impl<U: Ui> Open<U> {
             editor: self.connection.link.hello.ui.editor.clone(),
         };
         self.calls.spawn(async move {
-            Done::Printed(match &command {
-                // It is this window that stays.
-                Command::Perm {
-                    command: Some(Perm::Auto(args)),
-                } => unasked::set(&desk, args).await,
-                other => desk.run(other).await,
-            })
+            // It is this window that stays.
+            let printed = if let Command::Perm {
+                command: Some(Perm::Auto(args)),
+            } = &command
+            {
+                unasked::set(&desk, args).await
+            } else {
+                desk.run(&command).await
+            };
+            Done::Printed(printed)
         });
     }
 
