@@ -146,6 +146,8 @@ pub enum AuditKind {
     /// It never began.
     CallRefused,
     PermissionChanged,
+    /// A client lets tools run unasked while it is attached, or took that back.
+    AutoApproveSet,
     PolicyChanged,
     /// What a conversation keeps itself from.
     ConstraintsChanged,

@@ -18,6 +18,7 @@ use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::ServerStatus;
 use crate::method::Role;
 use crate::model::ModelSource;
+use crate::permission::AutoApproves;
 use crate::sampling::Sampling;
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
 
@@ -416,4 +417,7 @@ pub struct PresentClient {
     /// From the socket.
     pub pid: Option<u32>,
     pub role: Role,
+    /// What it lets run unasked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_approves: Option<AutoApproves>,
 }

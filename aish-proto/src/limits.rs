@@ -23,6 +23,8 @@ pub const CLIENT_STALL_MS: u64 = 30_000;
 pub const PAGE_BYTES: usize = 256 << 10;
 /// Newest part of a text being written that a late follower can still get.
 pub const LIVE_WINDOW_BYTES: usize = 256 << 10;
+/// Rules that one client may let tools run unasked by in a conversation.
+pub const AUTO_APPROVE_PATTERNS: usize = 64;
 /// Longest title of a conversation.
 pub const TITLE_CHARS: usize = 200;
 /// Longest idempotency key.

@@ -1,6 +1,8 @@
 //! `permission/*` and `policy/*`: what providers may do in a conversation, and what is decided about a call (PRM-1 to
 //! PRM-4, AUT-1).
 
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,10 @@ methods! {
     Revoke: "permission/revoke", Driver, Conversation, RevokeParams => ChangeResult;
     /// Every change, oldest first.
     History: "permission/history", Observer, Unordered, PermissionParams => HistoryResult;
+    /// Lets tools run unasked for as long as this client is attached to the conversation, in the place of what it let
+    /// before. It is shown to all who are attached, is kept nowhere, and counts for calls that are judged from now on. A
+    /// denial, a constraint, a maximal level and a changed definition stand above it.
+    SetAutoApprove: "autoApprove/set", Driver, Conversation, AutoApproveParams => AutoApproveResult;
     /// What would be decided about a call of this tool, and by which rule. Nothing is asked and nothing runs.
     Check: "policy/check", Observer, Unordered, CheckParams => CheckResult;
     /// The rules of the configuration, in the order in which they count.
@@ -33,6 +39,60 @@ pub struct PermissionParams {
 #[serde(rename_all = "camelCase")]
 pub struct ListResult {
     pub permissions: Vec<Permission>,
+    /// What attached clients let run unasked at the moment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub auto_approves: Vec<ClientAutoApproves>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientAutoApproves {
+    pub by: Answerer,
+    pub auto_approves: AutoApproves,
+}
+
+/// What one client lets run unasked while it is attached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AutoApproves {
+    pub patterns: Vec<String>,
+    pub scope: AutoApproveScope,
+    /// So many calls more; absent: as many as there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<NonZeroU32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AutoApproveParams {
+    /// One that this client is attached to.
+    pub conversation: ConversationId,
+    /// Exact names or whole providers (`fs__*`), at most 64. None at all takes back what this client let run unasked.
+    pub patterns: Vec<String>,
+    #[serde(default)]
+    pub scope: AutoApproveScope,
+    /// So many calls are let through; absent: as many as there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<NonZeroU32>,
+}
+
+/// When it ends, if its client stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AutoApproveScope {
+    /// With the running turn; where none runs, with the next one.
+    Turn,
+    /// Not before its client goes.
+    #[default]
+    Client,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AutoApproveResult {
+    /// Rules that speak of no tool that is known now, in words for people. They count all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// What one provider may do. Levels are 1 read, 2 write, 3 execute.

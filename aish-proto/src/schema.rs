@@ -70,6 +70,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         permission::List,
         permission::Set,
         permission::Revoke,
+        permission::SetAutoApprove,
         permission::History,
         permission::Check,
         permission::Rules,

@@ -60,6 +60,7 @@ pub mod stream;
 pub mod surroundings;
 pub mod table;
 pub mod tools;
+pub mod unasked;
 
 pub use alone::main as alone;
 pub use run::main;

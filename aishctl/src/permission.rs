@@ -17,6 +17,7 @@ use clap::Subcommand;
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::unasked::{self, AutoArgs};
 use crate::{consent, resolve, safe, table};
 
 #[derive(Clone, Debug, Subcommand)]
@@ -47,6 +48,8 @@ pub enum Perm {
         #[arg(long)]
         none: bool,
     },
+    /// In a window: let these run unasked for as long as the window is there
+    Auto(AutoArgs),
     /// The rules of the configuration, and how many tools each speaks of
     Rules,
 }
@@ -55,9 +58,12 @@ pub async fn run(desk: &Desk, command: Option<&Perm>) -> Result<Printed, Failure
     if let Some(Perm::Rules) = command {
         return rules(desk).await;
     }
+    if let Some(Perm::Auto(_)) = command {
+        return Err(unasked::only_in_a_window());
+    }
     let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
     match command {
-        None | Some(Perm::Ls | Perm::Rules) => list(desk, meant.id).await,
+        None | Some(Perm::Ls | Perm::Rules | Perm::Auto(_)) => list(desk, meant.id).await,
         Some(Perm::Limit {
             read_only: false,
             no_network: false,
@@ -103,7 +109,8 @@ async fn list(desk: &Desk, conversation: ConversationId) -> Result<Printed, Fail
             ]
         };
         let rows: Vec<Vec<String>> = result.permissions.iter().map(row).collect();
-        table::columns(&["provider", "level", "max", "unasked"], &rows)
+        let table = table::columns(&["provider", "level", "max", "unasked"], &rows);
+        table + &unasked::lines(&result.auto_approves)
     })
 }
 

@@ -18,6 +18,7 @@ use crate::markdown::{Colours, Style, Writer};
 use crate::progress;
 use crate::safe;
 use crate::stream::{Answer, Step};
+use crate::unasked;
 
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub struct Rows {
     verbose: bool,
     /// Who is or was here, by the name that people know.
     names: BTreeMap<ClientId, String>,
-    here: Vec<ClientId>,
+    here: Vec<PresentClient>,
     answer: Option<Answer>,
     /// Questions that wait for the running turn. They are shown when theirs starts: deltas come to each window
     /// in their own time, and the rows of all windows shall be in one order.
@@ -136,6 +137,7 @@ impl Rows {
             self.presence(&presence.clients, &mut rows);
         } else if let Some(snapshot) = event.read::<Snapshot>() {
             self.remember(&snapshot.presence);
+            self.unasked(&[], &mut rows);
             let waiting = snapshot.pending_confirms.iter();
             self.past = Some(waiting.map(|it| it.request.confirm).collect());
             for it in &snapshot.pending_confirms {
@@ -214,8 +216,8 @@ impl Rows {
             .here
             .iter()
             .map(|it| {
-                let name = self.name(Some(*it));
-                if Some(*it) == self.us {
+                let name = self.name(Some(it.client_id));
+                if Some(it.client_id) == self.us {
                     format!("{name} you")
                 } else {
                     name
@@ -435,26 +437,37 @@ impl Rows {
         let before = std::mem::take(&mut self.here);
         self.remember(clients);
         let count = self.here.len();
+        let is_in = |all: &[PresentClient], one: &PresentClient| {
+            all.iter().any(|it| it.client_id == one.client_id)
+        };
         for joined in self
             .here
             .iter()
-            .filter(|it| !before.contains(it) && Some(**it) != self.us)
+            .filter(|it| !is_in(&before, it) && Some(it.client_id) != self.us)
         {
             rows.push(notice(&format!(
                 "{} attached ({count} here)",
-                self.name(Some(*joined))
+                self.name(Some(joined.client_id))
             )));
         }
-        for left in before.iter().filter(|it| !self.here.contains(it)) {
+        for left in before.iter().filter(|it| !is_in(&self.here, it)) {
             rows.push(notice(&format!(
                 "{} left ({count} here)",
-                self.name(Some(*left))
+                self.name(Some(left.client_id))
             )));
         }
+        self.unasked(&before, rows);
+    }
+
+    /// What clients let run unasked, where that is another thing than before.
+    fn unasked(&self, before: &[PresentClient], rows: &mut Vec<Row>) {
+        let name = |it| self.name(Some(it));
+        let said = unasked::told(before, &self.here, self.us, name);
+        rows.extend(said.iter().map(|it| notice(it)));
     }
 
     fn remember(&mut self, clients: &[PresentClient]) {
-        self.here = clients.iter().map(|it| it.client_id).collect();
+        self.here = clients.to_vec();
         for client in clients {
             let name = client.tty.clone().unwrap_or_else(|| client.name.clone());
             self.names.insert(client.client_id, safe::one_line(&name));

@@ -35,6 +35,7 @@ use crate::config::live::Live;
 use crate::config::paths::{self, PathError};
 use crate::config::{Settings, env};
 use crate::conversation::Surroundings;
+use crate::conversation::allowances::ClientAllowances;
 use crate::conversation::directory::Directory;
 use crate::conversation::pending::Pending;
 use crate::logging::{Logging, Redactor, Ring};
@@ -214,6 +215,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             policy: live.policy(),
             tools: tools.clone(),
             pending: Pending::new(),
+            allowances: ClientAllowances::default(),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),
             stopping: stops.stopping.clone(),

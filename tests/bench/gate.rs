@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aishd::core::access::Access;
+use aishd::core::allowances::Allowances;
 use aishd::core::catalog::Catalog;
 use aishd::core::constraints::Constraints;
 use aishd::core::mcp::tool::{Mirroring, read};
@@ -113,7 +114,7 @@ fn told(what: &str, mut times: Vec<Duration>, limit: Option<Duration>) {
 fn main() {
     let tools: Vec<Arc<Tool>> = (0..TOOLS).map(|it| Arc::new(tool(it))).collect();
     let (policy, grants) = (policy(), grants(&tools));
-    let nothing = Patterns::default();
+    let (nothing, nobody) = (Patterns::default(), Allowances::default());
     let (arguments, constraints) = (Map::new(), Constraints::default());
     let times = (0..ROUNDS).map(|round| {
         let question = Question {
@@ -122,7 +123,7 @@ fn main() {
             constraints: &constraints,
             grants: &grants,
             turn: &nothing,
-            client: &nothing,
+            clients: &nobody,
         };
         let started = Instant::now();
         black_box(decide(black_box(question), &policy));

@@ -35,3 +35,4 @@ mod terminal_asked;
 mod terminal_keys;
 mod tmux;
 mod tools;
+mod unasked;

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on ends here; the runner shows where"
 )]
 
+mod allowances;
 mod audit;
 mod audit_who;
 mod bad_input;

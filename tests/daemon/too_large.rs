@@ -9,7 +9,6 @@ use aish_testkit::wait::until_true;
 use aish_testkit::{Upstream, World, repository};
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that does not run says so")]
 fn an_answer_that_no_line_can_hold_is_refused_and_the_connection_lives() {
     let script = repository::top().join("tests/data/mcp/http_server.py");
     let server = Command::new("python3")

@@ -14,8 +14,10 @@ use crate::colon::{self, Said};
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::mcp::{Mcp, asked};
+use crate::permission::Perm;
 use crate::queue::{self, Again};
 use crate::tools::{self, Tools};
+use crate::unasked;
 
 /// Tab does not wait for a slow daemon.
 const NAMES_WITHIN: Duration = Duration::from_millis(100);
@@ -106,8 +108,18 @@ impl<U: Ui> Open<U> {
             may_prompt: false,
             editor: self.connection.link.hello.ui.editor.clone(),
         };
-        self.calls
-            .spawn(async move { Done::Printed(desk.run(&command).await) });
+        self.calls.spawn(async move {
+            // It is this window that stays.
+            let printed = if let Command::Perm {
+                command: Some(Perm::Auto(args)),
+            } = &command
+            {
+                unasked::set(&desk, args).await
+            } else {
+                desk.run(&command).await
+            };
+            Done::Printed(printed)
+        });
     }
 
     /// Asks for the names that Tab and the prompt show.

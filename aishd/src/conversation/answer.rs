@@ -10,15 +10,15 @@ use super::Conversation;
 use super::handle::{AnswerOutcome, Answering, LevelChange, RequestError};
 use super::pending::Question;
 use crate::clock;
+use crate::core::allowances::Allowances;
 use crate::core::catalog::Offer;
 use crate::core::confirm::{Confirm, ConfirmKind, Decision, Fate, OnConfirm, Person, Resolution};
 use crate::core::event::{At, Event, Record, Stop};
-use crate::core::gate::{Attended, Gate, Judged, spelled};
-use crate::core::policy::Patterns;
+use crate::core::gate::{Attended, Gate, Go, Judged, spelled};
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
 use crate::core::tool_name::{Alias, ToolName};
-use crate::core::turn::{Answer, Input};
+use crate::core::turn::{Answer, Effect, Input, Step};
 use crate::store::ReadError;
 use crate::tools::builtin;
 
@@ -30,19 +30,45 @@ const MAX_EDITED_BYTES: usize = 256 << 10;
 impl Conversation {
     /// What the gate says of calls that have not begun.
     pub(super) fn judge(&self, calls: &[ToolCall], approved: Option<Sha>) -> Vec<Judged> {
+        let mut clients = Allowances::clone(&self.around.allowances.of(self.id));
         self.with_gate(|gate| {
             let mut judged = Vec::with_capacity(calls.len());
             for (position, call) in calls.iter().enumerate() {
-                judged.push(match approved.filter(|_| position == 0) {
+                let gate = Gate {
+                    clients: &clients,
+                    ..gate
+                };
+                let judgement = match approved.filter(|_| position == 0) {
                     Some(digest) => gate.approved(call, digest),
                     None => gate.judge(call),
-                });
+                };
+                // The last call that a client allows is not there for two.
+                if let Judged::Run(Go {
+                    allowance: Some(allowance),
+                    ..
+                }) = &judgement
+                {
+                    clients.take(*allowance);
+                }
+                judged.push(judgement);
             }
             judged
         })
         .into_iter()
         .map(|it| self.with_approved_definition(it))
         .collect()
+    }
+
+    /// Counts the calls that begin with a step against what clients allow. This actor alone does so for its
+    /// conversation, so that nothing was counted since the calls were judged.
+    pub(super) fn use_up(&self, step: &Step) {
+        for effect in &step.effects {
+            if let Effect::CallTool { go, .. } = effect
+                && let Some(allowance) = go.allowance
+            {
+                self.around.allowances.take(self.id, allowance);
+            }
+        }
     }
 
     /// Adds to a question what its tool was when it was approved here, if it is not that any more (AUT-3).
@@ -106,7 +132,7 @@ impl Conversation {
             grants: &self.state.grants,
             constraints: &self.state.constraints,
             on_confirm,
-            client: &Patterns::default(),
+            clients: &Allowances::default(),
             attended: if self.attendance.is_attended() {
                 Attended::ByPerson
             } else {

@@ -210,10 +210,29 @@ impl Conversation {
             }
         }
         self.unborn = None;
+        let ended = ends_running(&self.state, &records);
         self.state = state;
         self.note_confirms(&records);
+        if ended {
+            self.around.allowances.end_turn(self.id);
+        }
         self.publisher.advance(records, &self.state, live);
     }
+}
+
+/// Whether a turn that ran is over; one that only waited takes nothing along.
+fn ends_running(before: &State, records: &[Record]) -> bool {
+    let mut running = before.running.as_ref().map(|it| it.turn);
+    let mut ended = false;
+    for record in records {
+        if let Event::TurnStarted { .. } = record.event {
+            running = record.turn;
+        }
+        if let Event::TurnFinished { .. } = record.event {
+            ended |= running.is_some() && record.turn == running;
+        }
+    }
+    ended
 }
 
 /// The places where a crash has to leave things whole (G6, G7).

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
+use super::allowances::ClientAllowances;
 use super::attendance::Attendance;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
@@ -253,6 +254,12 @@ impl Directory {
     pub fn is_attended(&self, id: ConversationId) -> bool {
         let open = lock(&self.open);
         open.get(&id).is_some_and(|it| it.attendance.is_attended())
+    }
+
+    /// What attached clients let run unasked.
+    #[must_use]
+    pub fn allowances(&self) -> &ClientAllowances {
+        &self.around.allowances
     }
 
     /// Every confirm that waits for a person.

@@ -3,6 +3,7 @@
 //! `select` only picks what comes next and may be dropped; `apply` runs to its end. Every change goes the
 //! same way: store the facts, then let everybody see them, then do the work (architecture, decision 5).
 
+pub mod allowances;
 mod answer;
 mod ask;
 pub mod attendance;
@@ -45,6 +46,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use self::allowances::ClientAllowances;
 use self::attendance::Attendance;
 use self::commit::Unstored;
 use self::directory::{NewConversation, Registration};
@@ -79,6 +81,8 @@ pub struct Surroundings {
     pub tools: Tools,
     /// Where every open confirm is made known.
     pub pending: Pending,
+    /// What attached clients let run unasked.
+    pub allowances: ClientAllowances,
     /// Turns that may wait in one conversation.
     pub max_queue: usize,
     /// No new turns from here on.
@@ -362,6 +366,7 @@ impl Conversation {
                 let judged = self.judge(&calls, approved);
                 if let Some(active) = &mut self.turn {
                     let step = active.machine.handle(Input::Judged(judged));
+                    self.use_up(&step);
                     Box::pin(self.take_step(step)).await;
                 }
             }

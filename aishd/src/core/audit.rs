@@ -9,13 +9,17 @@ pub mod fact;
 pub mod rules;
 pub mod verdict;
 
+use std::num::NonZeroU32;
+
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
 use self::rules::RuleChange;
 use super::access::Access;
+use super::allowances::Scope;
 use super::confirm::{Decision, Denial, Fate, OnConfirm, Person};
 use super::event::{At, Record, Source};
+use super::policy::Patterns;
 use super::state::State;
 use super::tool::{Sha, Subject};
 use super::tool_name::{Alias, ToolName};
@@ -142,6 +146,16 @@ pub enum Told {
         revoked: bool,
         #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
+    },
+    /// A client lets these run unasked while it is attached; nothing: it took that back.
+    #[serde(rename = "auto_approve_set")]
+    AutoApproveSet {
+        #[serde(rename = "patterns", default)]
+        patterns: Patterns,
+        #[serde(rename = "scope")]
+        scope: Scope,
+        #[serde(rename = "count", default, skip_serializing_if = "Option::is_none")]
+        count: Option<NonZeroU32>,
     },
     /// Other rules of the configuration are in force.
     #[serde(rename = "policy_changed")]

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use aish_proto::id::ConfirmId;
 use serde_json::{Map, Value};
 
+use super::allowances::{Allowances, Number};
 use super::canonical::canonical;
 use super::catalog::{Catalog, Offer};
 use super::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
 use super::constraints::Constraints;
 use super::event::{At, Refused};
-use super::policy::{Grants, Patterns, Policy, Question, Verdict, Why, decide};
+use super::policy::{Grants, Policy, Question, Verdict, Why, decide};
 use super::reply::ToolCall;
 use super::tool::{Sha, Subject, Tool};
 
@@ -27,8 +28,8 @@ pub struct Gate<'a> {
     pub grants: &'a Grants,
     pub constraints: &'a Constraints,
     pub on_confirm: &'a OnConfirm,
-    /// What attached clients allowed for as long as they are there.
-    pub client: &'a Patterns,
+    /// What attached clients allow for as long as they are there.
+    pub clients: &'a Allowances,
     pub attended: Attended,
     pub cwd: &'a str,
     pub now: At,
@@ -64,6 +65,8 @@ pub struct Go {
     pub digest: Sha,
     /// What lets it through.
     pub rule: String,
+    /// The client's word that lets it through. It is one call fewer when this one begins.
+    pub allowance: Option<Number>,
     pub pace: Pace,
 }
 
@@ -96,7 +99,7 @@ impl Gate<'_> {
             constraints: self.constraints,
             grants: self.grants,
             turn: &self.on_confirm.allow,
-            client: self.client,
+            clients: self.clients,
         };
         let digest = tool.call_digest(&arguments, self.cwd);
         let refused = |because: String| Refused {
@@ -116,6 +119,7 @@ impl Gate<'_> {
                 arguments,
                 digest,
                 rule: rule.to_string(),
+                allowance: rule.allowance(),
                 pace: if tool.reads_only && self.policy.parallel_readonly {
                     Pace::Beside
                 } else {
@@ -142,6 +146,8 @@ impl Gate<'_> {
         };
         let gate = Gate {
             on_confirm: &on_confirm,
+            // It rests on that answer, and costs nobody a call that was allowed beforehand.
+            clients: &Allowances::default(),
             ..*self
         };
         match gate.judge(call) {
@@ -152,6 +158,7 @@ impl Gate<'_> {
                         arguments,
                         digest,
                         rule: "approved by a person".to_owned(),
+                        allowance: None,
                         pace: Pace::Alone,
                     }),
                     (Ok(_) | Err(_), _) => Judged::Ask(confirm),
@@ -261,7 +268,7 @@ fn parse(call: &ToolCall) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// PRM-3: how the level could be raised.
+/// PRM-3: how the level could be raised. AUT-3: what was allowed beforehand, and why that does not count.
 fn add_upgrade(content: &mut String, tool: &Tool, why: &Why) {
     if let Some(level) = why.raise_to() {
         let _never_fails = write!(
@@ -271,6 +278,8 @@ fn add_upgrade(content: &mut String, tool: &Tool, why: &Why) {
             tool.name.alias(),
             level.number()
         );
+    } else if let Why::Changed { .. } = why {
+        let _never_fails = write!(content, ": {}", why.text(&tool.name));
     }
 }
 

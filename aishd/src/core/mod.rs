@@ -1,6 +1,7 @@
 //! What is true without IO: facts, state, the turn machine, requests. No clock, no files, no network.
 
 pub mod access;
+pub mod allowances;
 pub mod assemble;
 pub mod audit;
 pub mod block;

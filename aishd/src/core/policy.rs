@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::access::Access;
+use super::allowances::{Allowances, Number};
 use super::constraints::{Breach, Constraints, Doubt, Standing};
 use super::shorten::MAX_RESULT_CHARS;
 use super::tool::{Reach, Sha, Tool};
@@ -95,8 +96,8 @@ pub struct Question<'a> {
     pub grants: &'a Grants,
     /// What the asker allowed for this turn (`--confirm=allow:NAME`).
     pub turn: &'a Patterns,
-    /// What an attached client allowed for as long as it is there.
-    pub client: &'a Patterns,
+    /// What attached clients allow for as long as they are there.
+    pub clients: &'a Allowances,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +122,12 @@ pub enum Rule {
     OwnConversation,
     AutoApprove(Pattern),
     ThisTurn(Pattern),
-    Client(Pattern),
+    /// An attached client lets it through.
+    Client {
+        allowance: Number,
+        whose: String,
+        pattern: Pattern,
+    },
     /// A person said "always" to this definition.
     Always,
 }
@@ -295,7 +301,8 @@ impl Policy {
     }
 }
 
-/// Deny rules, what the conversation keeps itself from, the highest level, what allows this call without a question, the level, and else a question.
+/// Deny rules, what the conversation keeps itself from, the highest level, what is configured to run unasked, an approval
+/// that holds for another definition, who else allows this call without a question, the level, and else a question.
 #[must_use]
 pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     let Question {
@@ -304,7 +311,7 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
         constraints,
         grants,
         turn,
-        client,
+        clients,
     } = question;
     let provider = tool.name.alias();
     if let Some(pattern) = policy.deny.covering(&tool.name) {
@@ -335,24 +342,35 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     if let Some(pattern) = policy.auto_approves(&tool.name) {
         return Verdict::Allow(Rule::AutoApprove(pattern));
     }
-    if let Some(pattern) = turn.covering(&tool.name) {
-        return Verdict::Allow(Rule::ThisTurn(pattern.clone()));
-    }
-    if let Some(pattern) = client.covering(&tool.name) {
-        return Verdict::Allow(Rule::Client(pattern.clone()));
-    }
     let has = policy.level(provider, grants);
     let approved = grants.approved.get(&tool.name).copied();
-    match approved {
-        Some(approved) if approved != tool.definition_digest() => Verdict::Ask(Why::Changed {
+    // Who allows a name beforehand means the tool as it was when somebody looked at it (AUT-3).
+    if let Some(approved) = approved.filter(|it| *it != tool.definition_digest()) {
+        return Verdict::Ask(Why::Changed {
             approved,
             has,
             needs,
-        }),
-        Some(_) | None if has < needs => Verdict::Ask(Why::Level { has, needs }),
-        Some(_) => Verdict::Allow(Rule::Always),
-        None => Verdict::Ask(Why::EveryCall),
+        });
     }
+    if let Some(pattern) = turn.covering(&tool.name) {
+        return Verdict::Allow(Rule::ThisTurn(pattern.clone()));
+    }
+    // Before a client's word, which may be for so many calls only.
+    if approved.is_some() && has >= needs {
+        return Verdict::Allow(Rule::Always);
+    }
+    if let Some((allowance, pattern)) = clients.covering(&tool.name) {
+        return Verdict::Allow(Rule::Client {
+            allowance: allowance.number,
+            whose: allowance.whose(),
+            pattern: pattern.clone(),
+        });
+    }
+    Verdict::Ask(if has < needs {
+        Why::Level { has, needs }
+    } else {
+        Why::EveryCall
+    })
 }
 
 impl Why {
@@ -396,6 +414,21 @@ impl Why {
 }
 
 impl Rule {
+    /// The client's word that it rests on.
+    #[must_use]
+    pub fn allowance(&self) -> Option<Number> {
+        match self {
+            Self::Client { allowance, .. } => Some(*allowance),
+            Self::Denied(_)
+            | Self::Constraint(_)
+            | Self::MaxLevel { .. }
+            | Self::OwnConversation
+            | Self::AutoApprove(_)
+            | Self::ThisTurn(_)
+            | Self::Always => None,
+        }
+    }
+
     /// For the audit trail: without a word of the model.
     #[must_use]
     pub fn told(&self) -> String {
@@ -406,7 +439,7 @@ impl Rule {
             | Self::OwnConversation
             | Self::AutoApprove(_)
             | Self::ThisTurn(_)
-            | Self::Client(_)
+            | Self::Client { .. }
             | Self::Always => self.to_string(),
         }
     }
@@ -430,7 +463,7 @@ impl fmt::Display for Rule {
             Self::OwnConversation => f.write_str("reads only its own conversation"),
             Self::AutoApprove(pattern) => write!(f, "mcp.auto_approve {pattern}"),
             Self::ThisTurn(pattern) => write!(f, "allowed for this turn {pattern}"),
-            Self::Client(pattern) => write!(f, "allowed by an attached client {pattern}"),
+            Self::Client { whose, pattern, .. } => write!(f, "allowed by {whose}: {pattern}"),
             Self::Always => f.write_str("always, in this conversation"),
         }
     }

@@ -133,6 +133,7 @@ pub(super) mod tests {
             arguments: serde_json::Map::new(),
             digest: Sha([0; 32]),
             rule: String::new(),
+            allowance: None,
             pace: Pace::Alone,
         };
         judge(ServerRequest {

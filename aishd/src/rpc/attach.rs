@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, AttachResult, Detach, Since};
 use aish_proto::error::ErrorKind;
-use aish_proto::event::{self as wire, EventData};
+use aish_proto::event::{self as wire, EventData, PresentClient};
 use aish_proto::id::{Seq, SubscriptionId, TurnId};
 use aish_proto::limits::PAGE_BYTES;
 use aish_proto::method::Empty;
@@ -23,9 +23,10 @@ use super::convert::{self, Log};
 use super::encoded::DeltaKey;
 use super::refusal::Refusal;
 use super::room::Seat;
-use super::{Call, Server, Untold, mcp, notices, register};
+use super::{Call, Server, Untold, auto_approve, mcp, notices, register};
 use crate::clock;
 use crate::config::live::Standing;
+use crate::conversation::allowances::All;
 use crate::conversation::attendance::Attending;
 use crate::conversation::follow::{Follower, Page};
 use crate::conversation::handle::RequestError;
@@ -60,9 +61,11 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
     let (subscription, detached) = connection.subscribe(Some(params.id))?;
     let follower = handle.follow(Seq(0), params.deltas);
     let attending = connection.is_attended().then(|| handle.attend());
-    let seat = server
-        .rooms
-        .enter(params.id, subscription, connection.present());
+    let allowances = server.directory.allowances();
+    let place = allowances.arrive(params.id, connection.client);
+    let allowances = allowances.watch();
+    let present = connection.present();
+    let seat = server.rooms.enter(params.id, subscription, present, place);
     let task = Subscription {
         log: Log {
             epoch: server.about.epoch,
@@ -72,6 +75,8 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         id: subscription,
         params,
         seat,
+        allowances,
+        present: vec![],
         standing: server.config.standing(),
         detached,
         connection,
@@ -113,6 +118,10 @@ struct Subscription {
     params: AttachParams,
     log: Log,
     seat: Seat,
+    /// What clients let run unasked.
+    allowances: watch::Receiver<All>,
+    /// Who was there when it was last said.
+    present: Vec<PresentClient>,
     /// How the configuration stands.
     standing: watch::Receiver<Arc<Standing>>,
     detached: CancellationToken,
@@ -242,7 +251,10 @@ impl Subscription {
                 self.params.id,
                 &state.confirms.iter().map(|it| it.id).collect::<Vec<_>>(),
             ),
-            presence: self.seat.presence.borrow_and_update().to_vec(),
+            presence: {
+                self.present = self.present_now();
+                self.present.clone()
+            },
             notice: cut,
         }
     }
@@ -266,10 +278,8 @@ impl Subscription {
                     let now = self.standing.borrow_and_update().clone();
                     self.say_reloaded(&now).await
                 }
-                Ok(()) = self.seat.presence.changed() => {
-                    let clients = self.seat.presence.borrow_and_update().to_vec();
-                    self.say(None, &wire::Presence { clients }).await
-                }
+                Ok(()) = self.seat.presence.changed() => self.say_presence().await,
+                Ok(()) = self.allowances.changed() => self.say_presence().await,
                 Ok(()) = servers.changed() => {
                     let now = servers.borrow_and_update().clone();
                     let before = std::mem::replace(&mut known, now);
@@ -289,6 +299,21 @@ impl Subscription {
                 return end;
             }
         }
+    }
+
+    fn present_now(&mut self) -> Vec<PresentClient> {
+        let allowances = self.allowances.borrow_and_update().of(self.params.id);
+        let clients = self.seat.presence.borrow_and_update().clone();
+        auto_approve::presence(&clients, &allowances)
+    }
+
+    async fn say_presence(&mut self) -> Result<(), End> {
+        let clients = self.present_now();
+        if clients == self.present {
+            return Ok(());
+        }
+        self.present.clone_from(&clients);
+        self.say(None, &wire::Presence { clients }).await
     }
 
     async fn say_servers(&self, before: &Servers, now: &Servers) -> Result<(), End> {

@@ -179,6 +179,7 @@ impl Connection {
             tty: greeting.and_then(|it| it.info.tty.clone()),
             pid: self.peer.pid,
             role: greeting.map_or(Role::Observer, |it| it.role),
+            auto_approves: None,
         }
     }
 }

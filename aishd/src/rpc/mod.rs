@@ -3,6 +3,7 @@
 
 mod attach;
 mod audit;
+mod auto_approve;
 mod blob;
 mod config;
 mod confirm;
@@ -207,6 +208,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     tool::register_all(&mut module);
     confirm::register_all(&mut module);
     permission::register_all(&mut module);
+    auto_approve::register_all(&mut module);
     audit::register_all(&mut module);
     model::register_all(&mut module);
     mcp::register_all(&mut module);

@@ -9,6 +9,7 @@ use aish_proto::permission::{
 };
 use jsonrpsee::RpcModule;
 
+use super::auto_approve;
 use super::confirm::answerer;
 use super::connection::Connection;
 use super::refusal::Refusal;
@@ -80,8 +81,11 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
             provider: provider.to_string(),
         }
     });
+    let allowances = call.server.directory.allowances();
+    let allowances = allowances.of(call.params.conversation);
     Ok(ListResult {
         permissions: permissions.collect(),
+        auto_approves: auto_approve::of_clients(&allowances),
     })
 }
 
@@ -203,7 +207,11 @@ async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
         constraints: &state.constraints,
         grants: &state.grants,
         turn: &Patterns::default(),
-        client: &Patterns::default(),
+        clients: &call
+            .server
+            .directory
+            .allowances()
+            .of(call.params.conversation),
     };
     let (verdict, because) = match decide(question, &policy) {
         Verdict::Allow(rule) => (PolicyVerdict::Allow, rule.to_string()),

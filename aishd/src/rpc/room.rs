@@ -8,6 +8,7 @@ use aish_proto::id::{ConversationId, SubscriptionId};
 use tokio::sync::watch;
 
 use super::encoded::Encoded;
+use crate::conversation::allowances::Place;
 
 type Present = Arc<Vec<PresentClient>>;
 
@@ -17,9 +18,16 @@ pub(super) struct Rooms(Arc<Mutex<HashMap<ConversationId, Room>>>);
 
 #[derive(Debug)]
 struct Room {
-    members: BTreeMap<SubscriptionId, PresentClient>,
+    members: BTreeMap<SubscriptionId, Member>,
     presence: watch::Sender<Present>,
     encoded: Arc<Encoded>,
+}
+
+#[derive(Debug)]
+struct Member {
+    client: PresentClient,
+    /// What the client lets run unasked ends with the last of these.
+    _place: Place,
 }
 
 /// A place in a room; dropping it leaves.
@@ -38,6 +46,7 @@ impl Rooms {
         conversation: ConversationId,
         subscription: SubscriptionId,
         client: PresentClient,
+        place: Place,
     ) -> Seat {
         let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let room = rooms.entry(conversation).or_insert_with(|| Room {
@@ -45,7 +54,8 @@ impl Rooms {
             presence: watch::channel(Present::default()).0,
             encoded: Arc::default(),
         });
-        room.members.insert(subscription, client);
+        let _place = place;
+        room.members.insert(subscription, Member { client, _place });
         room.announce();
         Seat {
             rooms: self.clone(),
@@ -62,9 +72,10 @@ impl Rooms {
         let Some(room) = rooms.get_mut(&conversation) else {
             return;
         };
-        if room.members.remove(&subscription).is_none() {
+        // Kept to the end, so that others see the client leave before they would see what it allowed end.
+        let Some(_member) = room.members.remove(&subscription) else {
             return;
-        }
+        };
         if room.members.is_empty() {
             rooms.remove(&conversation);
         } else {
@@ -84,7 +95,8 @@ impl Rooms {
 impl Room {
     /// One entry a client, however often it is attached.
     fn announce(&self) {
-        let mut clients: Vec<PresentClient> = self.members.values().cloned().collect();
+        let mut clients: Vec<PresentClient> =
+            self.members.values().map(|it| it.client.clone()).collect();
         clients.sort_by_key(|it| it.client_id);
         clients.dedup_by_key(|it| it.client_id);
         self.presence.send_replace(Arc::new(clients));

@@ -2,6 +2,8 @@ use aish_testkit::fuzz;
 
 use super::*;
 use crate::core::access::Access;
+use crate::core::allowances::tests::allowed_by;
+use crate::core::policy::Patterns;
 use crate::core::tool::tests::tool;
 
 fn call(name: &str, arguments: &str) -> ToolCall {
@@ -30,7 +32,7 @@ fn with_gate<T>(on_confirm: &OnConfirm, attended: Attended, work: impl FnOnce(Ga
         grants: &Grants::default(),
         constraints: &Constraints::default(),
         on_confirm,
-        client: &Patterns::default(),
+        clients: &Allowances::default(),
         attended,
         cwd: "/work",
         now: At(1_000),
@@ -123,6 +125,61 @@ fn a_person_is_asked_where_one_can_be() {
         Attended::ByNobody,
         r#"run {"a":"1","b":2}: allowed for this turn fs__*"#,
     );
+}
+
+/// AUT-3: a script that allows a name reads why that was not enough.
+#[test]
+fn who_allowed_a_name_beforehand_is_told_that_it_means_another_tool_now() {
+    let mut grants = Grants::default();
+    grants
+        .approved
+        .insert("fs__rm".parse().unwrap(), Sha([7; 32]));
+    grants.levels.insert("fs".parse().unwrap(), Access::Execute);
+    let allow = OnConfirm {
+        allow: Patterns::new(["fs__*".parse().unwrap()]),
+        ..on(Then::Deny)
+    };
+    with_gate(&allow, Attended::ByNobody, |gate| {
+        let gate = Gate {
+            grants: &grants,
+            ..gate
+        };
+        let Judged::Refuse { content, .. } = gate.judge(&call("fs__rm", "{}")) else {
+            panic!("nobody can be asked")
+        };
+        assert_eq!(
+            "[aish] denied by policy: --confirm=deny: the tool's definition changed since it was approved here",
+            content
+        );
+    });
+}
+
+/// AUT-5: an answer is for one call, whatever else would let it through.
+#[test]
+fn what_a_person_has_approved_rests_on_the_answer() {
+    let mut clients = Allowances::default();
+    clients.set(allowed_by(1, &["fs__*"], Some(1)));
+    with_gate(&on(Then::Ask), Attended::ByPerson, |gate| {
+        let asked = call("fs__rm", "{}");
+        let Judged::Ask(confirm) = gate.judge(&asked) else {
+            panic!("it asks")
+        };
+        let gate = Gate {
+            clients: &clients,
+            ..gate
+        };
+        let rule = |judged| {
+            let Judged::Run(go) = judged else {
+                panic!("it runs")
+            };
+            (go.rule, go.allowance)
+        };
+        let approved = rule(gate.approved(&asked, confirm.digest));
+        assert_eq!(("approved by a person".to_owned(), None), approved);
+        let (text, allowance) = rule(gate.judge(&asked));
+        assert!(text.starts_with("allowed by pts/1, client"), "{text}");
+        assert_eq!(Some(1), allowance.map(|it| it.0));
+    });
 }
 
 /// R3, AUT-6: the bytes that are shown are those that are hashed and run.

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::core::allowances::tests::allowed_by;
 use crate::core::tool::Network;
 use crate::core::tool::tests::tool;
 
@@ -17,7 +18,7 @@ struct Case {
     policy: Policy,
     grants: Grants,
     turn: Patterns,
-    client: Patterns,
+    clients: Allowances,
 }
 
 impl Case {
@@ -28,7 +29,7 @@ impl Case {
             constraints: &self.constraints,
             grants: &self.grants,
             turn: &self.turn,
-            client: &self.client,
+            clients: &self.clients,
         };
         decide(question, &self.policy)
     }
@@ -50,6 +51,19 @@ fn pattern() -> impl Strategy<Value = Pattern> {
 
 fn patterns() -> impl Strategy<Value = Patterns> {
     vec(pattern(), 0..3).prop_map(Patterns::new)
+}
+
+/// Of two clients, the second with a number of calls.
+fn clients() -> impl Strategy<Value = Allowances> {
+    (patterns(), patterns()).prop_map(|(first, second)| {
+        let mut all = Allowances::default();
+        for (number, left, patterns) in [(1, None, first), (2, Some(1), second)] {
+            let mut allowance = allowed_by(number, &[], left);
+            allowance.patterns = patterns;
+            all.set(allowance);
+        }
+        all
+    })
 }
 
 fn access() -> impl Strategy<Value = Access> {
@@ -123,7 +137,7 @@ prop_compose! {
         level in prop::option::of(access()),
         always in 0u8..3,
         turn in patterns(),
-        client in patterns(),
+        clients in clients(),
     ) -> Case {
         let key = if named { "path" } else { "text" };
         let arguments = json!({key: path}).as_object().unwrap().clone();
@@ -135,7 +149,7 @@ prop_compose! {
         let roots = root.map(|it| NESTED[it].to_owned().try_into().unwrap());
         let roots = roots.into_iter().collect();
         let constraints = Constraints { read_only, no_network, roots };
-        Case { tool, arguments, constraints, policy, grants, turn, client }
+        Case { tool, arguments, constraints, policy, grants, turn, clients }
     }
 }
 
@@ -181,7 +195,7 @@ proptest! {
         let mut case = case;
         case.policy.auto_approve.clear();
         case.grants.approved.clear();
-        (case.turn, case.client) = (Patterns::default(), Patterns::default());
+        (case.turn, case.clients) = (Patterns::default(), Allowances::default());
         case.tool.reach = Reach::World;
         case.grants.levels.insert(case.tool.name.alias().clone(), level);
         prop_assert!(case.rank() <= 1);
@@ -194,5 +208,38 @@ proptest! {
         let now = case.policy.needs(&case.tool);
         more.policy.needs.insert(case.tool.name.clone(), now.max(needs));
         prop_assert!(more.rank() <= case.rank());
+    }
+
+    /// AUT-3: who allows a name beforehand never lets through what is not what was approved here.
+    #[test]
+    fn a_changed_definition_asks_whoever_allows_the_name(case in case()) {
+        let mut case = case;
+        let name = case.tool.name.clone();
+        case.tool.reach = Reach::World;
+        case.policy.auto_approve.clear();
+        case.grants.approved.insert(name.clone(), Sha([9; 32]));
+        case.turn = Patterns::new([Pattern::Tool(name.clone())]);
+        case.clients.set(allowed_by(3, &[&name.to_string()], None));
+        prop_assert!(case.rank() <= 1, "{:?}", case.verdict());
+    }
+
+    /// A client's word turns a question into a yes, and nothing else.
+    #[test]
+    fn a_client_allows_only_what_would_be_asked_about(case in case(), whole in any::<bool>()) {
+        let mut without = case.clone();
+        without.clients = Allowances::default();
+        let mut with = case;
+        let name = with.tool.name.clone();
+        let rule = if whole { Pattern::Provider(name.alias().clone()) } else { Pattern::Tool(name) };
+        with.clients.set(allowed_by(3, &[&rule.to_string()], None));
+        match without.verdict() {
+            Verdict::Ask(Why::EveryCall | Why::Level { .. }) => {
+                let by_client = matches!(with.verdict(), Verdict::Allow(Rule::Client { .. }));
+                prop_assert!(by_client, "{:?}", with.verdict());
+            }
+            Verdict::Ask(Why::Changed { .. } | Why::Unclear { .. })
+            | Verdict::Allow(_)
+            | Verdict::Deny(_) => prop_assert_eq!(without.verdict(), with.verdict()),
+        }
     }
 }

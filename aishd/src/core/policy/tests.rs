@@ -1,5 +1,8 @@
 use super::*;
+use crate::core::allowances::tests::allowed_by;
 use crate::core::tool::tests::tool;
+
+const MAX_2: &str = "deny: max_level of fs is 2 and the call needs 3";
 
 /// Says what is decided about `fs__rm`, a tool that needs level 3, with these rules.
 #[track_caller]
@@ -7,7 +10,8 @@ fn check(rules: &[&str], expected: &str) {
     let rm = tool("fs__rm", Access::Execute);
     let mut policy = Policy::default();
     let mut grants = Grants::default();
-    let (mut turn, mut client) = (vec![], vec![]);
+    let mut turn = vec![];
+    let mut clients = Allowances::default();
     let mut constraints = Constraints::default();
     let mut arguments = Map::new();
     let mut deny = vec![];
@@ -22,7 +26,7 @@ fn check(rules: &[&str], expected: &str) {
                 policy.auto_approve.insert(pattern.parse().unwrap(), false);
             }
             ["turn", pattern] => turn.push(pattern.parse().unwrap()),
-            ["client", pattern] => client.push(pattern.parse().unwrap()),
+            ["client", pattern] => clients.set(allowed_by(1, &[pattern], None)),
             ["max", max] => {
                 let (level, max_level) = (Access::Read, number(max));
                 let rule = ProviderRule { level, max_level };
@@ -55,7 +59,7 @@ fn check(rules: &[&str], expected: &str) {
         constraints: &constraints,
         grants: &grants,
         turn: &Patterns::new(turn),
-        client: &Patterns::new(client),
+        clients: &clients,
     };
     let said = match decide(question, &policy) {
         Verdict::Allow(rule) => format!("allow: {rule}"),
@@ -97,6 +101,16 @@ fn an_approval_holds_for_what_was_approved() {
         &["always-another"],
         "ask, raise to 3: the tool's definition changed since it was approved here",
     );
+    let changed = "ask: the tool's definition changed since it was approved here";
+    for allows in ["turn fs__rm", "client fs__rm"] {
+        check(&["always-another", "level 3", allows], changed);
+        check(&["always-another", "level 3", allows, "max 2"], MAX_2);
+    }
+    // The configuration speaks of a name, and never saw what a person approved.
+    check(
+        &["always-another", "auto fs__rm"],
+        "allow: mcp.auto_approve fs__rm",
+    );
 }
 
 /// AUT-1: the order of spec 00.
@@ -116,10 +130,7 @@ fn what_denies_comes_before_what_allows() {
         &["deny fs__rm", "deny fs__*"],
         "deny: permissions.deny fs__rm",
     );
-    check(
-        &["max 2", "auto fs__rm"],
-        "deny: max_level of fs is 2 and the call needs 3",
-    );
+    check(&["max 2", "auto fs__rm"], MAX_2);
     check(
         &["max 2", "needs 2", "auto fs__*"],
         "allow: mcp.auto_approve fs__*",
@@ -158,10 +169,7 @@ fn what_a_conversation_keeps_itself_from_is_denied() {
         &with(&["root /srv", "level 3", "path /srv/a"]),
         "ask: a call of level 3 may go beyond the conversation's directories",
     );
-    check(
-        &with(&["root /srv", "max 2"]),
-        "deny: max_level of fs is 2 and the call needs 3",
-    );
+    check(&with(&["root /srv", "max 2"]), MAX_2);
 }
 
 /// AUT-2: auto-approve grants the level for that call.
@@ -172,7 +180,7 @@ fn what_is_approved_beforehand_runs_unasked() {
     check(&["turn fs__*"], "allow: allowed for this turn fs__*");
     check(
         &["client fs__rm"],
-        "allow: allowed by an attached client fs__rm",
+        "allow: allowed by pts/1, client 01040G2081040G2081040G2081: fs__rm",
     );
     let asked = "ask, raise to 3: Permission upgrade required for fs: level 1 → 3";
     check(&["auto fs__*", "never-auto fs__rm"], asked);
@@ -215,13 +223,17 @@ fn ten_thousand_rules_about_others_decide_nothing() {
         deny: patterns.clone(),
         ..Policy::default()
     };
+    let mut clients = Allowances::default();
+    let mut many = allowed_by(1, &[], None);
+    many.patterns = patterns.clone();
+    clients.set(many);
     let question = Question {
         tool: &rm,
         arguments: &Map::new(),
         constraints: &Constraints::default(),
         grants: &Grants::default(),
         turn: &patterns,
-        client: &patterns,
+        clients: &clients,
     };
     let asked = Why::Level {
         has: Access::Read,

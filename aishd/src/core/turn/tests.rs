@@ -76,6 +76,7 @@ impl Scene {
                 arguments: serde_json::from_str(&call.arguments).unwrap(),
                 digest: digest(call),
                 rule: rule.to_owned(),
+                allowance: None,
                 pace: if call.name == "t__reads" {
                     Pace::Beside
                 } else {

@@ -1,11 +1,15 @@
 //! A record of the trail as the wire has it.
 
+use std::num::NonZeroU32;
+
 use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
 
 use crate::clock;
 use crate::conversation::audit::Told;
+use crate::core::allowances::Scope;
 use crate::core::audit::{Notice, Outcome, ServerChange, Told as What};
 use crate::core::confirm::{Denial, Fate};
+use crate::core::policy::Patterns;
 use crate::core::tool::Subject;
 use crate::logging::Redactor;
 use crate::rpc::confirm::{answerer, decision};
@@ -24,6 +28,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
         | What::PermissionChanged { .. }
+        | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
@@ -53,6 +58,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::ModelChosen { .. }
         | What::CallEnded { .. }
         | What::PermissionChanged { .. }
+        | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
@@ -118,6 +124,7 @@ fn kind(told: &What) -> AuditKind {
         What::CallEnded { .. } => AuditKind::CallEnded,
         What::CallRefused { .. } => AuditKind::CallRefused,
         What::PermissionChanged { .. } => AuditKind::PermissionChanged,
+        What::AutoApproveSet { .. } => AuditKind::AutoApproveSet,
         What::PolicyChanged(_) => AuditKind::PolicyChanged,
         What::ConstraintsChanged(_) => AuditKind::ConstraintsChanged,
         What::ResourcePinned { .. } => AuditKind::ResourcePinned,
@@ -196,7 +203,8 @@ fn fill(record: &mut AuditRecord, told: What) {
             record.because = revoked.then(|| "revoked".to_owned());
             record.confirm = confirm;
         }
-        told @ (What::PolicyChanged(_)
+        told @ (What::AutoApproveSet { .. }
+        | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
         | What::ResourceUnpinned { .. }
@@ -211,6 +219,14 @@ fn fill(record: &mut AuditRecord, told: What) {
 /// The same, of what concerns no call of a model.
 fn fill_of_no_call(record: &mut AuditRecord, told: What) {
     match told {
+        What::AutoApproveSet {
+            patterns,
+            scope,
+            count,
+        } => {
+            record.approved = patterns.iter().map(ToString::to_string).collect();
+            record.because = Some(how_long(&patterns, scope, count));
+        }
         What::ResourcePinned { provider, resource }
         | What::ResourceUnpinned { provider, resource }
         | What::ResourceRead { provider, resource } => {
@@ -266,6 +282,20 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         | What::CallRefused { .. }
         | What::PermissionChanged { .. }
         | What::ConversationDeleted => {}
+    }
+}
+
+fn how_long(patterns: &Patterns, scope: Scope, count: Option<NonZeroU32>) -> String {
+    if patterns.is_empty() {
+        return "taken back".to_owned();
+    }
+    let scope = match scope {
+        Scope::Turn => "for a turn",
+        Scope::Client => "while the client is attached",
+    };
+    match count {
+        Some(count) => format!("{scope}, {count} calls"),
+        None => scope.to_owned(),
     }
 }
 
