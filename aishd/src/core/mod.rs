@@ -13,6 +13,7 @@ pub mod constraints;
 pub mod elicitation;
 pub mod event;
 pub mod gate;
+pub mod intent;
 pub mod mcp;
 pub mod pinned;
 pub mod policy;
