@@ -20,6 +20,8 @@ mod confirm;
 mod doctor;
 mod exit_codes;
 mod forms;
+mod gateway;
+mod gateway_strangers;
 mod input;
 mod interleave;
 mod llama;
