@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use aish_testkit::{World, built, repository};
 use serde_json::Value;
 
-use crate::gateway::{PLAIN, world};
+use crate::gateway_client::{PLAIN, world};
 
 const ALLOWED: &str = "[mcp]\nauto_approve = { \"plain__*\" = true }\n\
     [permissions]\ndeny = [\"plain__die\"]\n";

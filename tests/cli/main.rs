@@ -21,6 +21,7 @@ mod doctor;
 mod exit_codes;
 mod forms;
 mod gateway;
+mod gateway_client;
 mod gateway_strangers;
 mod input;
 mod interleave;

@@ -34,10 +34,10 @@ pub(super) async fn result(
     mut said: ToolResult,
     form: Form,
 ) -> Map<String, Value> {
-    if let Some(kept) = said.kept.filter(|it| it.bytes <= TEXT_BYTES) {
-        if let Ok((bytes, _)) = fetch(caller, conversation, kept.result, kept.bytes).await {
-            said.content = String::from_utf8_lossy(&bytes).into_owned();
-        }
+    if let Some(kept) = said.kept.filter(|it| it.bytes <= TEXT_BYTES)
+        && let Ok((bytes, _)) = fetch(caller, conversation, kept.result, kept.bytes).await
+    {
+        said.content = String::from_utf8_lossy(&bytes).into_owned();
     }
     let mut blocks = vec![];
     let mut structured = None;

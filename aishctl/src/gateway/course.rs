@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, Cursor, Since};
 use aish_proto::conversation::CreateParams;
-use aish_proto::error::ErrorKind;
 use aish_proto::event::{
     ConfirmRequested, ConfirmResolved, EventData as _, ResyncRequired, ToolProgress, ToolResult,
     TurnFinished, TurnQueued, TurnStarted,
@@ -18,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use ulid::Ulid;
 
+use super::at;
 use super::content::{self, Form};
 use super::message::{INVALID_PARAMS, Problem};
 use super::seats::{Seat, Seats};
@@ -80,7 +80,7 @@ pub(super) async fn run(
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|it| *it).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
@@ -122,9 +122,7 @@ impl Course<'_> {
     }
 
     fn refused(&self, error: &CallError) -> Result<Map<String, Value>, Problem> {
-        let is_unknown = error.kind == CallFailure::Refused(ErrorKind::NotFound)
-            && error.message.contains("unknown tool");
-        if is_unknown {
+        if error.is_not_found() && error.message.contains("unknown tool") {
             let message = format!("Unknown tool: {}", self.called.name);
             return Err(Problem::new(INVALID_PARAMS, message));
         }
@@ -224,7 +222,7 @@ impl Course<'_> {
                 event = link.events.recv() => match event {
                     Some(event) => match turn.take(&event) {
                         Some(Said::Progress(progress)) => self.telling.said(&progress).await,
-                        Some(Said::Waits(why)) => self.telling.note(&why).await,
+                        Some(Said::Waits(why)) => self.telling.note(why).await,
                         None => {}
                     },
                     None => {
@@ -292,13 +290,6 @@ impl NotBegun {
             Self::Away(why) => Some(Ok(content::failed(&unknown(&why)))),
             Self::Refused(error) => Some(Ok(content::failed(&unknown(&error.message)))),
         }
-    }
-}
-
-async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -18,6 +18,7 @@ mod seats;
 mod telling;
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use self::lines::{Lines, MAX_LINE_BYTES, Read};
 use self::message::{INVALID_REQUEST, Line, Message, Problem, answer, notification};
@@ -69,7 +71,7 @@ struct Gateway {
     reach: Reach,
     seats: Seats,
     out: Outlet,
-    offered: watch::Receiver<Option<Offered>>,
+    offered: watch::Receiver<Option<Arc<Offered>>>,
     session: Mutex<Session>,
     /// Requests that run, each with what calls it off.
     running: Mutex<HashMap<String, watch::Sender<bool>>>,
@@ -124,16 +126,39 @@ pub async fn serve(
         args.tools.clone(),
         into_offered,
     ));
-    let serving = gateway.serve(stdin, signals);
-    let writing = outlet::write(said, stdout);
-    let mut writing = std::pin::pin!(writing);
-    let exit = tokio::select! {
-        exit = serving => exit,
-        _nobody_reads = &mut writing => return Ok(Exit::DONE),
+    let (leave, leaving) = watch::channel(None);
+    let mut serving = pin!(gateway.serve(stdin, leaving));
+    let mut writing = pin!(outlet::write(said, stdout));
+    // A client that does not read holds up what is to be said to it, and not the end.
+    let mut give_up: Option<Instant> = None;
+    let mut is_read = true;
+    let exit = loop {
+        let leaves_with = tokio::select! {
+            exit = &mut serving => break exit,
+            _nobody_reads = &mut writing, if is_read => {
+                is_read = false;
+                Exit::DONE
+            }
+            signal = signals.next() => signal.exit(),
+            () = at(give_up) => break (*leave.borrow()).unwrap_or(Exit::DONE),
+        };
+        leave.send_replace(Some(leaves_with));
+        give_up.get_or_insert(Instant::now() + LEAVE_WITHIN + LAST_LINES_WITHIN);
     };
-    drop((gateway, keeper));
-    let _written = tokio::time::timeout(LAST_LINES_WITHIN, writing).await;
+    keeper.abort_all();
+    if is_read {
+        let written = async { tokio::join!(gateway.out.end(), writing) };
+        let _too_slow = tokio::time::timeout(LAST_LINES_WITHIN, written).await;
+    }
     Ok(exit)
+}
+
+/// Returns at that time, or never.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The conversation that was named, once the daemon has been found to be one that can be served.
@@ -160,16 +185,22 @@ enum Wake {
 }
 
 impl Gateway {
-    async fn serve(self: &Arc<Self>, stdin: impl AsyncRead + Unpin, signals: &mut Signals) -> Exit {
+    async fn serve(
+        self: &Arc<Self>,
+        stdin: impl AsyncRead + Unpin,
+        mut leaving: watch::Receiver<Option<Exit>>,
+    ) -> Exit {
         let mut lines = Lines::new(BufReader::new(stdin));
         let mut tasks = JoinSet::new();
         let mut offered = self.offered.clone();
-        let mut known: Option<Offered> = None;
+        let mut known: Option<Arc<Offered>> = None;
         let exit = loop {
             let wake = tokio::select! {
                 read = lines.next() => Wake::Read(read),
                 Ok(()) = offered.changed() => Wake::Offered,
-                signal = signals.next() => Wake::Leave(signal.exit()),
+                Ok(exit) = leaving.wait_for(Option::is_some) => {
+                    Wake::Leave((*exit).unwrap_or(Exit::DONE))
+                }
                 Some(_ended) = tasks.join_next() => continue,
             };
             match wake {
@@ -186,7 +217,7 @@ impl Gateway {
                 Wake::Offered => {
                     let now = offered.borrow_and_update().clone();
                     if known.is_some() {
-                        self.tell_of_change(known.as_ref(), now.as_ref()).await;
+                        self.tell_of_change(known.as_deref(), now.as_deref()).await;
                     }
                     known = now;
                 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::event::{ConfigReloaded, EventData as _, ToolsChanged};
@@ -149,7 +150,7 @@ pub(super) async fn keep(
     reach: Reach,
     conversation: Option<ConversationId>,
     wanted: Vec<Wanted>,
-    into: watch::Sender<Option<Offered>>,
+    into: watch::Sender<Option<Arc<Offered>>>,
 ) {
     loop {
         if let Ok(mut link) = reach.open(Wait::UntilBack).await
@@ -157,8 +158,8 @@ pub(super) async fn keep(
         {
             while let Ok(now) = all(&link.caller, conversation, &wanted).await {
                 into.send_if_modified(|known| {
-                    let news = known.as_ref() != Some(&now);
-                    *known = Some(now);
+                    let news = known.as_deref() != Some(&now);
+                    *known = Some(Arc::new(now));
                     news
                 });
                 if next_change(&mut link).await.is_none() {

@@ -56,8 +56,7 @@ impl Gateway {
         };
         let revision = terms.as_ref().map(|it| it.revision);
         let done: Answer = match (method, terms) {
-            ("initialize", terms) if revision != Some(Revision::July2026) => {
-                drop(terms);
+            ("initialize", _) if revision != Some(Revision::July2026) => {
                 Ok(self.initialize(&params))
             }
             ("server/discover", Some(terms)) if terms.revision.is_stateless() => Ok(discovered()),
@@ -211,7 +210,10 @@ impl Gateway {
                 )))
             } else if running.len() >= MOST_RUNNING {
                 let why = format!("[aish] {MOST_RUNNING} requests are running; nothing was done");
-                Some(Ok(terms.revision.finished(content::failed(&why))))
+                Some(match &work {
+                    Work::List(_) => Err(Problem::new(INTERNAL, why)),
+                    Work::Call(_) => Ok(terms.revision.finished(content::failed(&why))),
+                })
             } else {
                 running.insert(key.clone(), stop);
                 None
@@ -242,7 +244,7 @@ impl Gateway {
     }
 
     /// What is offered now; a gateway that has just begun waits for it.
-    async fn offered(&self) -> Result<Offered, Problem> {
+    async fn offered(&self) -> Result<Arc<Offered>, Problem> {
         let mut offered = self.offered.clone();
         let known = tokio::time::timeout(LIST_WITHIN, offered.wait_for(Option::is_some)).await;
         let known = known.ok().and_then(Result::ok).and_then(|it| it.clone());

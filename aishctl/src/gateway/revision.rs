@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(meta: Value, expected: Result<bool, i32>) {
+    fn check(meta: &Value, expected: Result<bool, i32>) {
         let params = json!({"_meta": meta});
         let read = stated(params.as_object().unwrap());
         let said = read.map(|it| it.is_some()).map_err(|it| it.code);
@@ -168,13 +168,13 @@ mod tests {
 
     #[test]
     fn a_stateless_request_states_all_it_must() {
-        check(json!({}), Ok(false));
-        check(json!({"progressToken": 1}), Ok(false));
-        check(json!({VERSION: "2026-07-28", CAPABILITIES: {}}), Ok(true));
-        check(json!({VERSION: "2026-07-28"}), Err(INVALID_PARAMS));
-        check(json!({CAPABILITIES: {}}), Err(INVALID_PARAMS));
+        check(&json!({}), Ok(false));
+        check(&json!({"progressToken": 1}), Ok(false));
+        check(&json!({VERSION: "2026-07-28", CAPABILITIES: {}}), Ok(true));
+        check(&json!({VERSION: "2026-07-28"}), Err(INVALID_PARAMS));
+        check(&json!({CAPABILITIES: {}}), Err(INVALID_PARAMS));
         check(
-            json!({VERSION: "2027-01-01", CAPABILITIES: {}}),
+            &json!({VERSION: "2027-01-01", CAPABILITIES: {}}),
             Err(UNSUPPORTED_VERSION),
         );
     }

@@ -91,6 +91,7 @@ impl Telling {
 
 #[cfg(test)]
 mod tests {
+    use super::super::outlet::Said;
     use super::*;
 
     #[tokio::test]
@@ -121,7 +122,7 @@ mod tests {
         }
         drop(telling);
         let mut values = vec![];
-        while let Some(it) = said.recv().await {
+        while let Some(Said::Line(it)) = said.recv().await {
             let it: Value = serde_json::from_str(&it).unwrap();
             let params = &it["params"];
             values.push(params["progress"].as_f64().map_or_else(
