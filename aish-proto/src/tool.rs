@@ -1,15 +1,22 @@
-//! `tool/*`: calls of tools without a model.
+//! `tool/*`: the tools there are, and calls of them without a model.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::conversation::CreateParams;
-use crate::id::ConversationId;
-use crate::method::methods;
+use crate::id::{ConversationId, SubscriptionId};
+use crate::method::{Empty, methods};
 use crate::turn::{OnConfirm, SendMode, SendResult};
 
 methods! {
+    /// Every tool there is, of every provider, as it stands to a conversation; as many as a page holds.
+    List: "tool/list", Observer, Unordered, ListParams => ListResult;
+    /// One of them.
+    Describe: "tool/describe", Observer, Unordered, DescribeParams => Tool;
+    /// A subscription to the set of tools: `toolsChanged` when it has changed, and `configReloaded` when rules may have. It
+    /// ends with `conversation/detach`.
+    Watch: "tool/watch", Observer, Unordered, Empty => WatchResult;
     /// Runs a list of calls that depend on each other, as a turn that asks no model. Returns once the list is durable; the
     /// replies come as events.
     Run: "tool/run", Driver, Conversation, RunParams => SendResult;
@@ -21,7 +28,7 @@ pub struct RunParams {
     pub conversation: ConversationId,
     /// JSON-RPC requests, `tools/call` or `resources/read`, at most 128 and 512 KiB of them. Each has an `id`; an argument
     /// `{"$result": id}` is the text of that call's result, with `"pointer"` (RFC 6901) a part of it, and `after` names
-    /// calls that come first.
+    /// calls that come first. With `"literal": true` the arguments of a call are taken as they are.
     pub calls: Vec<Value>,
     /// As in `turn/send`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,4 +41,78 @@ pub struct RunParams {
     /// What is done where a person would have to be asked; absent: a person is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_confirm: Option<OnConfirm>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListParams {
+    /// Whose levels and limits count; absent: those that a new conversation begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationId>,
+    /// Where the page before this one ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListResult {
+    /// Grows whenever a tool came, went or changed; pages of two versions are not of one list.
+    pub toolset: u64,
+    /// By name.
+    pub tools: Vec<Tool>,
+    /// Absent: this was the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DescribeParams {
+    /// `<alias>__<tool>`.
+    pub name: String,
+    /// As in `tool/list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationId>,
+}
+
+/// A tool, as its provider defines it and as it stands to a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool {
+    /// `<alias>__<tool>`.
+    pub name: String,
+    /// The name that models and MCP clients are told, where they would not take the other one: at most 64 letters, digits,
+    /// `-` and `_`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short_name: Option<String>,
+    /// The alias of whoever offers it; `aish` is the daemon itself.
+    pub provider: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    pub description: String,
+    pub input_schema: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// As its provider says; nothing is believed for them.
+    pub annotations: Value,
+    /// SHA-256 over the definition and whose it is.
+    pub digest: String,
+    /// Levels are 1 read, 2 write, 3 execute.
+    pub level_required: u8,
+    /// What its provider has in the conversation.
+    pub level: u8,
+    /// Whether a model is told of it there.
+    pub offered: bool,
+    /// The rule that denies every call of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WatchResult {
+    pub subscription: SubscriptionId,
+    /// As of which changes are told.
+    pub toolset: u64,
 }

@@ -153,7 +153,7 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<mcp::Mcp>,
     },
-    /// Calls of tools without a model
+    /// Tools: list, show, call without a model
     #[command(alias = "tool")]
     Tools {
         #[command(subcommand)]
@@ -459,6 +459,15 @@ mod tests {
         check("tools run - -C proj --detach --mode reject", true);
         check("tools run", false);
         check("tools", false);
+        check("tools list fs -C proj --json", true);
+        check("tools show fs__read", true);
+        check("tools show", false);
+        check("mcp serve", true);
+        check(
+            "mcp serve -C proj --tools fs__* web__get --tools git__log",
+            true,
+        );
+        check("mcp serve --tools fs", false);
         check("service install --now", true);
         check("service logs -f -n 5", true);
         check("service", false);

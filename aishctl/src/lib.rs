@@ -20,6 +20,7 @@ pub mod extract;
 pub mod failure;
 pub mod follow;
 pub mod form;
+pub mod gateway;
 pub mod hello;
 pub mod input;
 pub mod kept;

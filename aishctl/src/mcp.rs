@@ -20,6 +20,7 @@ use serde_json::Value;
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::gateway::ServeArgs;
 use crate::{safe, table};
 
 /// A program may have to be fetched before it says its first word; the daemon gives up before this.
@@ -88,6 +89,8 @@ pub enum Mcp {
     },
     /// The resources that this conversation has pinned
     Pinned,
+    /// Be an MCP server on stdin and stdout, with the tools of the daemon
+    Serve(ServeArgs),
     /// The prompts that a server keeps ready
     Prompts {
         alias: String,
@@ -168,7 +171,9 @@ pub async fn run(desk: &Desk, command: Option<&Mcp>) -> Result<Printed, Failure>
         Mcp::Pin { alias, uri } => pinned::pin(desk, alias, uri).await,
         Mcp::Unpin { alias, uri } => pinned::unpin(desk, alias, uri).await,
         Mcp::Pinned => pinned::list(desk).await,
-        Mcp::Ask(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
+        Mcp::Ask(_) | Mcp::Serve(_) => {
+            Err(Failure::new(Exit::USAGE, "that command has its own output"))
+        }
         Mcp::Prompt {
             alias,
             name,

@@ -30,9 +30,10 @@ use crate::parse::parse;
 use crate::program::{self, Program};
 use crate::service::{self, Service};
 use crate::signals::Signals;
+use crate::stdout::Stdout;
 use crate::surroundings::Surroundings;
 use crate::tools::{self, Tools};
-use crate::{config, log, mcp, pager, queue, rpc};
+use crate::{config, gateway, log, mcp, pager, queue, rpc};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +115,14 @@ impl Program {
                 let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
                 mcp::asked::run(parts.asker(&reach, self), &args).await
             }
+            Command::Mcp {
+                command: Some(Mcp::Serve(args)),
+            } => {
+                let reach = self.reach(Start::Forbidden, ClientKind::Script, Role::Driver);
+                let (stdin, mut signals) = (tokio::io::stdin(), Signals::default());
+                let stdout = Stdout::ours();
+                gateway::serve(reach, &self.global, &args, &mut signals, stdin, stdout).await
+            }
             Command::Tools {
                 command: Tools::Run(args),
             } => {
@@ -159,6 +168,7 @@ impl Program {
             | Command::Confirm { .. }
             | Command::Perm { .. }
             | Command::Audit(_)
+            | Command::Tools { .. }
             | Command::Result(_)
             | Command::Cancel { .. }
             | Command::Search(_)

@@ -1,6 +1,8 @@
-//! `tools run`: a list of calls that depend on each other, run without a model; their results on stdout (MCP-17).
+//! `tools`: the tools there are, and lists of calls that depend on each other, run without a model; their results on
+//! stdout (MCP-17).
 
 mod report;
+mod shown;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,8 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use tokio::io::AsyncWrite;
 use ulid::Ulid;
+
+pub use self::shown::look;
 
 use crate::args::{AskArgs, Global, Mode, confirm};
 use crate::ask::{self, Asker, Place};
@@ -31,6 +35,17 @@ const HELP: &str = "aishctl help tools run";
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Tools {
+    /// Every tool there is, and whether it may be called in this conversation
+    #[command(alias = "ls")]
+    List {
+        /// Of this provider only
+        provider: Option<String>,
+    },
+    /// One tool's whole definition, and how it stands to this conversation
+    Show {
+        #[arg(value_name = "ALIAS__TOOL")]
+        name: String,
+    },
     /// Run calls that depend on each other, without a model
     Run(RunArgs),
 }
@@ -49,7 +64,7 @@ FILE holds JSON-RPC requests, each with an id; results of earlier calls go into 
   \"after\": [\"note\"]                        only after these calls
 
 Calls pass the same gate as a model's. What needs a call that did not succeed does not run.
-aishctl mcp tools lists the names; aishctl continue runs the rest of a list that was interrupted.")]
+aishctl tools list has the names; aishctl continue runs the rest of a list that was interrupted.")]
 pub struct RunArgs {
     /// The list; `-` reads it from stdin
     #[arg(value_name = "FILE.json")]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the public MCP conformance suite against aishd's own client, and writes the table of docs/CONFORMANCE.md from the
+# Runs the public MCP conformance suite against aishd's own client and against the gateway, and writes the table of docs/CONFORMANCE.md from the
 # files that the suite leaves. Fails when a scenario of a requirement set fails, auth/* apart.
 # tests/prepare-mcp.sh has to have run.
 set -eu
@@ -18,4 +18,6 @@ for revision in 2025-11-25 2026-07-28; do
     "$node" "$suite" client --command "sh $here/client.sh $client" --requirements "$revision" -o "$out/$revision" \
         > "$out-$revision.log" 2>&1 || true
 done
+cargo build --quiet --bins
+sh "$here/server.sh" "$out/server"
 python3 "$here/table.py" "$out" "$here/../../docs/CONFORMANCE.md"

@@ -7,20 +7,45 @@ import sys
 
 results, document = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 REVISIONS = ["2025-11-25", "2026-07-28"]
-counts, failed = {}, []
-for revision in REVISIONS:
-    for checks in sorted((results / revision).rglob("checks.json")):
-        folder = checks.parent.relative_to(results / revision)
-        scenario = re.sub(r"-\d{4}-\d\d-\d\dT.*$", "", str(folder))
-        scenario = re.sub(r"^client[-/]", "", scenario)
-        if scenario.startswith("auth"):
-            continue
-        states = [it["status"] for it in json.loads(checks.read_text())]
-        good = states.count("SUCCESS")
-        bad = states.count("FAILURE") + states.count("WARNING")
-        counts.setdefault(scenario, {})[revision] = (good, good + bad)
-        if bad or not good:
-            failed.append(f"{revision} {scenario}: {good} of {good + bad}")
+# It changes the list by calling a tool of its own, which the gateway has not.
+UNTESTABLE = ["sep-2575-server-sends-tools-list-changed-on-subscription"]
+failed = []
+
+
+def tested(check):
+    """Whether the gateway could be tested for it: it has no tools by the names that the suite wants."""
+    return check["id"] not in UNTESTABLE and not (check.get("errorMessage") or "").startswith("Not testable")
+
+
+def counted(results):
+    """Checks that went well and all that were made, by scenario and revision."""
+    counts = {}
+    for revision in REVISIONS:
+        for checks in sorted((results / revision).rglob("checks.json")):
+            folder = checks.parent.relative_to(results / revision)
+            scenario = re.sub(r"-\d{4}-\d\d-\d\dT.*$", "", str(folder))
+            scenario = re.sub(r"^(client|server)[-/]", "", scenario)
+            if scenario.startswith("auth"):
+                continue
+            states = [it["status"] for it in json.loads(checks.read_text()) if tested(it)]
+            good = states.count("SUCCESS")
+            bad = states.count("FAILURE") + states.count("WARNING")
+            counts.setdefault(scenario, {})[revision] = (good, good + bad)
+            if bad or not good:
+                failed.append(f"{revision} {scenario}: {good} of {good + bad}")
+    return counts
+
+
+def table(counts):
+    rows = ["| scenario | " + " | ".join(REVISIONS) + " |", "|---|" + "---|" * len(REVISIONS)]
+    for scenario in sorted(counts):
+        cells = [counts[scenario].get(it) for it in REVISIONS]
+        shown = [f"{it[0]}/{it[1]}" if it else "–" for it in cells]
+        rows.append(f"| {scenario} | " + " | ".join(shown) + " |")
+    return rows
+
+
+client, server = counted(results), counted(results / "server")
 lines = [
     "# Conformance",
     "",
@@ -30,15 +55,16 @@ lines = [
     "",
     "Made by `tests/conformance/run.sh` from the files of its run; `tests/prepare-mcp.sh` installs what it needs.",
     "",
-    "| scenario | " + " | ".join(REVISIONS) + " |",
-    "|---|" + "---|" * len(REVISIONS),
+    *table(client),
+    "",
+    "And of the gateway, `aishctl mcp serve`, behind supergateway (npm), since the suite speaks HTTP only. Scenarios that call",
+    "tools by names of their own are left out, and so are checks that would need such a tool: all names of the gateway's are",
+    "`<provider>__<tool>`. It has no resources, prompts and completions.",
+    "",
+    *table(server),
 ]
-for scenario in sorted(counts):
-    cells = [counts[scenario].get(it) for it in REVISIONS]
-    shown = [f"{it[0]}/{it[1]}" if it else "–" for it in cells]
-    lines.append(f"| {scenario} | " + " | ".join(shown) + " |")
 document.write_text("\n".join(lines) + "\n")
-print(f"{len(counts)} scenarios; {len(failed)} with a failure")
+print(f"{len(client)} scenarios of the client and {len(server)} of the gateway; {len(failed)} with a failure")
 for line in failed:
     print(line)
-sys.exit(1 if failed or not counts else 0)
+sys.exit(1 if failed or not client or not server else 0)

@@ -343,12 +343,7 @@ impl Subscription {
         if told.fetch_max(now.number, Ordering::Relaxed) >= now.number {
             return Ok(());
         }
-        let event = wire::ConfigReloaded {
-            changed: now.changed.clone(),
-            errors: now.errors.clone(),
-            restart_needed: now.restart_needed.clone(),
-        };
-        self.say(None, &event).await
+        self.say(None, &reloaded(now)).await
     }
 
     /// The actor closed because nothing happened; the conversation is still there.
@@ -470,6 +465,15 @@ impl Subscription {
                 self.server.note_cut(&self.connection, cut);
                 End::Quiet
             })
+    }
+}
+
+/// What is told of a reading of the configuration.
+pub(super) fn reloaded(now: &Standing) -> wire::ConfigReloaded {
+    wire::ConfigReloaded {
+        changed: now.changed.clone(),
+        errors: now.errors.clone(),
+        restart_needed: now.restart_needed.clone(),
     }
 }
 

@@ -30,6 +30,7 @@ mod prompt;
 mod refusal;
 mod room;
 mod tool;
+mod toolset;
 mod turn;
 
 use std::collections::HashMap;
@@ -206,6 +207,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     turn::register_all(&mut module);
     kept::register_all(&mut module);
     tool::register_all(&mut module);
+    toolset::register_all(&mut module);
     confirm::register_all(&mut module);
     permission::register_all(&mut module);
     auto_approve::register_all(&mut module);

@@ -47,6 +47,13 @@ pub struct ListedCall {
     /// Calls that come first though their results are not used.
     #[serde(rename = "after", default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
+    /// Nothing in the arguments is a reference, whatever it looks like.
+    #[serde(
+        rename = "literal",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub literal: bool,
 }
 
 /// A call among the others.
@@ -154,10 +161,14 @@ impl CallList {
                     id: id.to_owned(),
                 })
             };
-            let found = reference::all(&call.arguments).map_err(|error| ListError::Call {
-                at: which(at, call),
-                what: error.to_string(),
-            })?;
+            let found = if call.literal {
+                vec![]
+            } else {
+                reference::all(&call.arguments).map_err(|error| ListError::Call {
+                    at: which(at, call),
+                    what: error.to_string(),
+                })?
+            };
             let mut uses = Vec::with_capacity(found.len());
             for it in found {
                 let from = place(&it.id)?;

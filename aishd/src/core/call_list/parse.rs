@@ -37,7 +37,8 @@ fn call(request: &Value) -> Result<ListedCall, String> {
     let Value::Object(request) = request else {
         return Err("a call is a JSON-RPC request, which is an object".to_owned());
     };
-    known(request, &["jsonrpc", "id", "method", "params", "after"], "")?;
+    let members = ["jsonrpc", "id", "method", "params", "after", "literal"];
+    known(request, &members, "")?;
     if request.get("jsonrpc").is_some_and(|it| it != "2.0") {
         return Err("\"jsonrpc\" is \"2.0\"".to_owned());
     }
@@ -66,6 +67,11 @@ fn call(request: &Value) -> Result<ListedCall, String> {
         name,
         arguments,
         after: after(request.get("after"))?,
+        literal: match request.get("literal") {
+            None => false,
+            Some(Value::Bool(literal)) => *literal,
+            Some(_) => return Err("\"literal\" is true or false".to_owned()),
+        },
     })
 }
 

@@ -70,6 +70,29 @@ fn a_list_runs_only_if_all_of_it_can() {
     assert!(list(&most).unwrap().told().ends_with(" and 120 more"));
 }
 
+/// What a client of the gateway sends is data, whatever it looks like.
+#[test]
+fn literal_arguments_are_no_references() {
+    let arguments = json!({"$result": "x", "deep": [{"$result": "gone"}]});
+    let call = |literal: Value| {
+        json!({
+            "id": "a", "method": "tools/call", "literal": literal,
+            "params": {"name": "t__runs", "arguments": arguments},
+        })
+    };
+    let list = parse(&[call(json!(true))]).unwrap();
+    assert!(list.linked().unwrap()[0].uses.is_empty());
+    let stored = serde_json::to_string(&list).unwrap();
+    assert_eq!(list, serde_json::from_str(&stored).unwrap());
+    let usual = serde_json::to_string(&self::list("a").unwrap()).unwrap();
+    assert!(
+        !usual.contains("literal"),
+        "lists of older logs are as they were"
+    );
+    refused(call(json!(false)), "cannot be the whole");
+    refused(call(json!(1)), "\"literal\" is true or false");
+}
+
 #[track_caller]
 fn refused(request: Value, why: &str) {
     let error = parse(&[request]).unwrap_err().to_string();

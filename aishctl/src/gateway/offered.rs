@@ -1,0 +1,303 @@
+//! The tools that clients are told of: those that the daemon offers to a model, under names that every client takes.
+
+use std::collections::HashSet;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aish_proto::event::{ConfigReloaded, EventData as _, ToolsChanged};
+use aish_proto::id::ConversationId;
+use aish_proto::mcp;
+use aish_proto::method::Empty;
+use aish_proto::tool::{List, ListParams, Tool, Watch};
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+use crate::connect::{CallError, Caller};
+use crate::hello::{Link, Reach, Wait};
+
+/// Of definitions in one answer to `tools/list`.
+const PAGE_BYTES: usize = 512 << 10;
+const PAUSE: Duration = Duration::from_secs(1);
+/// What an aish daemon calls itself, as a client and as a server.
+pub(super) const AISH: &str = "aish";
+
+/// One tool, or all of a provider: what `--tools` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted(String);
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once("__") {
+            Some((alias, tool)) if !alias.is_empty() && (tool == "*" || !tool.contains('*')) => {
+                Ok(Self(text.to_owned()))
+            }
+            Some(_) | None => {
+                Err("it is a tool, like fs__read_file, or all of one, like fs__*".to_owned())
+            }
+        }
+    }
+}
+
+impl Wanted {
+    fn covers(&self, tool: &Tool) -> bool {
+        match self.0.strip_suffix("__*") {
+            Some(alias) => tool.provider == alias,
+            None => tool.name == self.0,
+        }
+    }
+}
+
+/// All that there was at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Offered {
+    tools: Vec<Tool>,
+    /// Providers that are gateways themselves.
+    gateways: HashSet<String>,
+}
+
+impl Offered {
+    /// Without what nobody asked for (`--tools`).
+    pub(super) fn new(tools: Vec<Tool>, gateways: HashSet<String>, wanted: &[Wanted]) -> Self {
+        let is_wanted = |it: &Tool| wanted.is_empty() || wanted.iter().any(|w| w.covers(it));
+        Self {
+            tools: tools.into_iter().filter(is_wanted).collect(),
+            gateways,
+        }
+    }
+
+    /// What this client is told of. An aish is not told of what comes from another gateway, so that daemons that have
+    /// each other as servers do not pass on each other's tools for ever.
+    pub(super) fn told<'a>(&'a self, client: &'a str) -> impl Iterator<Item = &'a Tool> {
+        let hides = move |it: &Tool| client == AISH && self.gateways.contains(&it.provider);
+        self.tools.iter().filter(move |it| it.offered && !hides(it))
+    }
+
+    /// A tool by the name that clients are told, or by its own; one that policy denies too, so that the daemon says so.
+    pub(super) fn find<'a>(&'a self, name: &str, client: &'a str) -> Option<&'a Tool> {
+        let is_it = |it: &&Tool| it.name == name || it.short_name.as_deref() == Some(name);
+        let denied = self.tools.iter().filter(|it| it.denied.is_some());
+        self.told(client).chain(denied).find(is_it)
+    }
+
+    /// A page of definitions, and the cursor of the next one; `None`: the cursor is of no page.
+    pub(super) fn page(
+        &self,
+        client: &str,
+        cursor: Option<&str>,
+    ) -> Option<(Vec<Value>, Option<String>)> {
+        if cursor.is_some_and(|it| !it.contains("__")) {
+            return None;
+        }
+        let mut page = vec![];
+        let mut bytes = 0;
+        let mut last: Option<&str> = None;
+        for tool in self
+            .told(client)
+            .filter(|it| cursor.is_none_or(|after| *it.name > *after))
+        {
+            if let (Some(last), true) = (last, bytes > PAGE_BYTES) {
+                return Some((page, Some(last.to_owned())));
+            }
+            let told = definition(tool);
+            bytes += told.to_string().len();
+            page.push(told);
+            last = Some(&tool.name);
+        }
+        Some((page, None))
+    }
+}
+
+/// The definition as clients take it: one field of a wrong type would cost some of them the whole list.
+fn definition(tool: &Tool) -> Value {
+    let mut schema = tool.input_schema.as_object().cloned().unwrap_or_default();
+    schema.insert("type".to_owned(), json!("object"));
+    let mut told = json!({
+        "name": tool.short_name.as_ref().unwrap_or(&tool.name),
+        "description": tool.description,
+        "inputSchema": schema,
+    });
+    if let Some(title) = &tool.title {
+        told["title"] = json!(title);
+    }
+    let annotations = annotations(&tool.annotations);
+    if !annotations.is_empty() {
+        told["annotations"] = annotations.into();
+    }
+    told
+}
+
+fn annotations(said: &Value) -> Map<String, Value> {
+    let hints = [
+        "readOnlyHint",
+        "destructiveHint",
+        "idempotentHint",
+        "openWorldHint",
+    ];
+    let hints = hints.iter().filter_map(|name| {
+        let value = said.get(name).filter(|it| it.is_boolean())?;
+        Some(((*name).to_owned(), value.clone()))
+    });
+    let title = said.get("title").filter(|it| it.is_string());
+    let title = title.map(|it| ("title".to_owned(), it.clone()));
+    hints.chain(title).collect()
+}
+
+/// Keeps what is offered up to date, through restarts of the daemon, for as long as it is not dropped.
+pub(super) async fn keep(
+    reach: Reach,
+    conversation: Option<ConversationId>,
+    wanted: Vec<Wanted>,
+    into: watch::Sender<Option<Arc<Offered>>>,
+) {
+    loop {
+        if let Ok(mut link) = reach.open(Wait::UntilBack).await
+            && link.caller.call::<Watch>(Empty {}).await.is_ok()
+        {
+            while let Ok(now) = all(&link.caller, conversation, &wanted).await {
+                into.send_if_modified(|known| {
+                    let news = known.as_deref() != Some(&now);
+                    *known = Some(Arc::new(now));
+                    news
+                });
+                if next_change(&mut link).await.is_none() {
+                    break;
+                }
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// `None`: the connection is gone.
+async fn next_change(link: &mut Link) -> Option<()> {
+    let kinds = [ToolsChanged::KIND, ConfigReloaded::KIND];
+    while !kinds.contains(&link.events.recv().await?.params.event.kind.as_str()) {}
+    // The list that is read next has these too.
+    while link.events.try_recv().is_ok() {}
+    Some(())
+}
+
+async fn all(
+    caller: &Caller,
+    conversation: Option<ConversationId>,
+    wanted: &[Wanted],
+) -> Result<Offered, CallError> {
+    let servers = caller.call::<mcp::List>(Empty {}).await?.servers;
+    let gateways = servers.into_iter().filter(|it| it.name == AISH);
+    let gateways = gateways.map(|it| it.alias).collect();
+    let mut tools = vec![];
+    let mut cursor = None;
+    loop {
+        let params = ListParams {
+            conversation,
+            cursor,
+        };
+        let page = caller.call::<List>(params).await?;
+        tools.extend(page.tools);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(Offered::new(tools, gateways, wanted));
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) fn tool(name: &str) -> Tool {
+        Tool {
+            name: name.to_owned(),
+            short_name: None,
+            provider: name.split_once("__").unwrap().0.to_owned(),
+            title: None,
+            description: "Does it.".to_owned(),
+            input_schema: json!({"properties": {"a": {}}}),
+            output_schema: None,
+            annotations: json!({"readOnlyHint": "yes", "openWorldHint": false, "title": 7}),
+            digest: String::new(),
+            level_required: 1,
+            level: 1,
+            offered: true,
+            denied: None,
+        }
+    }
+
+    fn names(offered: &Offered, client: &str) -> Vec<String> {
+        offered.told(client).map(|it| it.name.clone()).collect()
+    }
+
+    #[test]
+    fn a_definition_is_one_that_strict_clients_take() {
+        let told = definition(&tool("fs__read"));
+        assert_eq!(
+            json!({
+                "name": "fs__read",
+                "description": "Does it.",
+                "inputSchema": {"type": "object", "properties": {"a": {}}},
+                "annotations": {"openWorldHint": false},
+            }),
+            told
+        );
+    }
+
+    #[test]
+    fn what_is_denied_or_not_wanted_or_comes_from_a_gateway_is_not_told_of() {
+        let mut denied = tool("fs__rm");
+        (denied.offered, denied.denied) = (false, Some("permissions.deny fs__rm".to_owned()));
+        let mut own = tool("aish__time");
+        own.offered = false;
+        let tools = vec![
+            tool("fs__a"),
+            denied,
+            own,
+            tool("far__fs__a"),
+            tool("web__get"),
+        ];
+        let wanted: Vec<Wanted> = ["fs__*", "far__fs__a", "aish__*"]
+            .map(|it| it.parse().unwrap())
+            .into();
+        let gateways = HashSet::from(["far".to_owned()]);
+        let offered = Offered::new(tools, gateways, &wanted);
+        assert_eq!(vec!["fs__a", "far__fs__a"], names(&offered, "somebody"));
+        assert_eq!(vec!["fs__a"], names(&offered, AISH));
+        let found = |name| offered.find(name, "somebody").is_some();
+        assert!(found("fs__a") && found("fs__rm"));
+        assert!(!found("web__get") && !found("aish__time"));
+    }
+
+    #[test]
+    fn pages_go_on_behind_the_last_name_even_when_that_tool_has_gone() {
+        let big = |at: usize| Tool {
+            description: "x".repeat(PAGE_BYTES),
+            ..tool(&format!("fs__{at}"))
+        };
+        let offered = Offered::new((0..5).map(big).collect(), HashSet::new(), &[]);
+        let mut seen = vec![];
+        let mut cursor: Option<String> = None;
+        loop {
+            let (page, next) = offered.page("x", cursor.as_deref()).unwrap();
+            seen.extend(page.iter().map(|it| it["name"].clone()));
+            cursor = next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(5, seen.len());
+        assert_eq!(None, offered.page("x", Some("nonsense")));
+        assert_eq!(2, offered.page("x", Some("fs__2__gone")).unwrap().0.len());
+    }
+
+    #[test]
+    fn a_pattern_is_a_tool_or_a_whole_provider() {
+        for good in ["fs__read", "fs__*"] {
+            assert!(good.parse::<Wanted>().is_ok(), "{good}");
+        }
+        for bad in ["fs", "*", "fs__re*", "__x"] {
+            assert!(bad.parse::<Wanted>().is_err(), "{bad}");
+        }
+    }
+}

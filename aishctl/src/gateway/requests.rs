@@ -1,0 +1,329 @@
+//! What an MCP client may ask, and what it is answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::content::{self, Form};
+use super::course::{self, Called};
+use super::message::{
+    INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, Problem, answer,
+    notification,
+};
+use super::offered::Offered;
+use super::replies::Replies;
+use super::revision::{Revision, SUBSCRIPTION, Stated, server, stated, supported};
+use super::telling::{Telling, level};
+use super::{Gateway, lock};
+use crate::table;
+
+/// Calls at once, those that wait included.
+const MOST_RUNNING: usize = 32;
+const LIST_WITHIN: Duration = Duration::from_secs(10);
+const MOST_LISTENING: usize = 32;
+const CLIENT_COLUMNS: usize = 60;
+/// Where a client of the older era has not said from which level on it wants lines of logs.
+const USUAL_LEVEL: &str = "info";
+const INSTRUCTIONS: &str = "The tools of the aish daemon on this machine, named <provider>__<tool>. A person may have \
+to allow a call before it runs, which can take minutes; a call that is denied says so and is not to be repeated.";
+
+type Answer = Result<Map<String, Value>, Problem>;
+
+/// What holds for one request.
+struct Terms {
+    revision: Revision,
+    client: String,
+    /// Lines of its call's log that it wants.
+    least: Option<usize>,
+}
+
+impl Gateway {
+    /// Answers, at once or by a task; every request gets one answer, unless the client calls it off.
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        id: Value,
+        method: &str,
+        params: Params,
+        replies: &Replies,
+        tasks: &mut JoinSet<()>,
+    ) {
+        let terms = match stated(&params) {
+            Ok(stated) => self.terms(stated),
+            Err(problem) => return replies.give(answer(&id, Err(problem))).await,
+        };
+        let revision = terms.as_ref().map(|it| it.revision);
+        let done: Answer = match (method, terms) {
+            ("initialize", _) if revision != Some(Revision::July2026) => {
+                Ok(self.initialize(&params))
+            }
+            ("server/discover", Some(terms)) if terms.revision.is_stateless() => Ok(discovered()),
+            ("ping", None) => Ok(Map::new()),
+            ("ping", Some(terms)) if !terms.revision.is_stateless() => Ok(Map::new()),
+            ("logging/setLevel", Some(terms)) if !terms.revision.is_stateless() => {
+                self.set_level(&params)
+            }
+            ("tools/list", Some(terms)) => {
+                return self
+                    .start(id, terms, Work::List(params), replies, tasks)
+                    .await;
+            }
+            ("tools/call", Some(terms)) => {
+                return self
+                    .start(id, terms, Work::Call(params), replies, tasks)
+                    .await;
+            }
+            ("subscriptions/listen", Some(terms)) if terms.revision.is_stateless() => {
+                match self.listen(&id, &params).await {
+                    // Its answer comes when it ends.
+                    Ok(()) => return,
+                    Err(problem) => Err(problem),
+                }
+            }
+            (_, None) => Err(Problem::new(
+                INVALID_PARAMS,
+                "initialize comes first, or _meta states io.modelcontextprotocol/protocolVersion",
+            )),
+            (_, Some(_)) => Err(Problem::new(
+                METHOD_NOT_FOUND,
+                format!("Method not found: {method}"),
+            )),
+        };
+        let revision = revision.unwrap_or(Revision::November2025);
+        let done = done.map(|it| match method {
+            "server/discover" => revision.list(it),
+            _ => revision.finished(it),
+        });
+        replies.give(answer(&id, done)).await;
+    }
+
+    pub(super) fn notified(&self, method: &str, params: &Params) {
+        match method {
+            "notifications/initialized" => lock(&self.session).is_ready = true,
+            "notifications/cancelled" => {
+                let Some(id) = params.get("requestId") else {
+                    return;
+                };
+                lock(&self.listening).retain(|it| it != id);
+                if let Some(stop) = lock(&self.running).get(&id.to_string()) {
+                    stop.send_replace(true);
+                }
+            }
+            // Others tell of nothing that would change anything here.
+            _ => {}
+        }
+    }
+
+    /// `None`: the request belongs to no session and states nothing.
+    fn terms(&self, stated: Option<Stated>) -> Option<Terms> {
+        let session = lock(&self.session);
+        match stated {
+            Some(stated) => Some(Terms {
+                revision: Revision::July2026,
+                client: stated.client.unwrap_or_default(),
+                least: stated.log_level.as_deref().and_then(level),
+            }),
+            None => Some(Terms {
+                revision: session.revision?,
+                client: session.client.clone(),
+                least: session.log_level.or_else(|| level(USUAL_LEVEL)),
+            }),
+        }
+    }
+
+    fn initialize(&self, params: &Params) -> Map<String, Value> {
+        let revision = Revision::agreed(params.get("protocolVersion").and_then(Value::as_str));
+        let client = params.get("clientInfo").and_then(|it| it.get("name"));
+        {
+            let mut session = lock(&self.session);
+            session.revision = Some(revision);
+            session.client = client
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
+        }
+        let mut result = Map::new();
+        result.insert("protocolVersion".to_owned(), json!(revision.name()));
+        result.insert("capabilities".to_owned(), capabilities());
+        result.insert("serverInfo".to_owned(), server());
+        result.insert("instructions".to_owned(), json!(INSTRUCTIONS));
+        result
+    }
+
+    fn set_level(&self, params: &Params) -> Answer {
+        let wanted = params.get("level").and_then(Value::as_str).and_then(level);
+        let wanted =
+            wanted.ok_or_else(|| Problem::new(INVALID_PARAMS, "there is no such level"))?;
+        lock(&self.session).log_level = Some(wanted);
+        Ok(Map::new())
+    }
+
+    /// Acknowledges what can be heard; its answer comes when it ends.
+    async fn listen(&self, id: &Value, params: &Params) -> Result<(), Problem> {
+        let Some(wanted) = params.get("notifications").and_then(Value::as_object) else {
+            return Err(Problem::new(
+                INVALID_PARAMS,
+                "\"notifications\" is an object",
+            ));
+        };
+        let hears = wanted.get("toolsListChanged") == Some(&Value::Bool(true));
+        {
+            let mut listening = lock(&self.listening);
+            if listening.contains(id) || listening.len() >= MOST_LISTENING {
+                let why = "the id is in use, or too many subscriptions are open";
+                return Err(Problem::new(INVALID_REQUEST, why));
+            }
+            if hears {
+                listening.push(id.clone());
+            }
+        }
+        let heard = if hears {
+            json!({"toolsListChanged": true})
+        } else {
+            json!({})
+        };
+        let params = json!({"notifications": heard, "_meta": {SUBSCRIPTION: id}});
+        let acknowledged = "notifications/subscriptions/acknowledged";
+        self.out.say(&notification(acknowledged, &params)).await;
+        Ok(())
+    }
+
+    /// Has the work done by a task that its client can call off.
+    async fn start(
+        self: &Arc<Self>,
+        id: Value,
+        terms: Terms,
+        work: Work,
+        replies: &Replies,
+        tasks: &mut JoinSet<()>,
+    ) {
+        let key = id.to_string();
+        let (stop, stopping) = watch::channel(false);
+        let refused = {
+            let mut running = lock(&self.running);
+            if running.contains_key(&key) {
+                Some(Err(Problem::new(
+                    INVALID_REQUEST,
+                    "a request with this id is running",
+                )))
+            } else if running.len() >= MOST_RUNNING {
+                let why = format!("[aish] {MOST_RUNNING} requests are running; nothing was done");
+                Some(match &work {
+                    Work::List(_) => Err(Problem::new(INTERNAL, why)),
+                    Work::Call(_) => Ok(terms.revision.finished(content::failed(&why))),
+                })
+            } else {
+                running.insert(key.clone(), stop);
+                None
+            }
+        };
+        if let Some(refused) = refused {
+            return replies.give(answer(&id, refused)).await;
+        }
+        let (gateway, replies) = (Arc::clone(self), replies.clone());
+        tasks.spawn(async move {
+            let revision = terms.revision;
+            let done = match work {
+                Work::List(params) => {
+                    let list = gateway.list(&terms, &params).await;
+                    Some(list.map(|it| revision.list(it)))
+                }
+                Work::Call(params) => {
+                    let done = gateway.call(&terms, params, stopping).await;
+                    done.map(|it| it.map(|it| revision.finished(it)))
+                }
+            };
+            lock(&gateway.running).remove(&key);
+            if let Some(done) = done {
+                replies.give(answer(&id, done)).await;
+            }
+            replies.done().await;
+        });
+    }
+
+    /// What is offered now; a gateway that has just begun waits for it.
+    async fn offered(&self) -> Result<Arc<Offered>, Problem> {
+        let mut offered = self.offered.clone();
+        let known = tokio::time::timeout(LIST_WITHIN, offered.wait_for(Option::is_some)).await;
+        let known = known.ok().and_then(Result::ok).and_then(|it| it.clone());
+        known.ok_or_else(|| Problem::new(INTERNAL, "aishd does not say what tools there are"))
+    }
+
+    async fn list(&self, terms: &Terms, params: &Params) -> Answer {
+        let invalid = || Problem::new(INVALID_PARAMS, "Invalid cursor");
+        let cursor = match params.get("cursor") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(cursor)) => Some(cursor.as_str()),
+            Some(_) => return Err(invalid()),
+        };
+        let offered = self.offered().await?;
+        let (tools, next) = offered.page(&terms.client, cursor).ok_or_else(invalid)?;
+        let mut result = Map::new();
+        result.insert("tools".to_owned(), tools.into());
+        if let Some(next) = next {
+            result.insert("nextCursor".to_owned(), next.into());
+        }
+        Ok(result)
+    }
+
+    async fn call(
+        &self,
+        terms: &Terms,
+        mut params: Params,
+        stop: watch::Receiver<bool>,
+    ) -> course::Ended {
+        let invalid = |why: &str| Some(Err(Problem::new(INVALID_PARAMS, why)));
+        let Some(Value::String(name)) = params.remove("name") else {
+            return invalid("\"name\" is a text");
+        };
+        let arguments = match params.remove("arguments") {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(arguments)) => arguments,
+            Some(_) => return invalid("\"arguments\" is an object"),
+        };
+        let offered = match self.offered().await {
+            Ok(offered) => offered,
+            Err(problem) => return Some(Err(problem)),
+        };
+        let Some(tool) = offered.find(&name, &terms.client) else {
+            return invalid(&format!("Unknown tool: {name}"));
+        };
+        let client = table::cut(&terms.client, CLIENT_COLUMNS);
+        let called = Called {
+            name: tool.name.clone(),
+            arguments,
+            form: Form {
+                revision: terms.revision,
+                is_json: tool.output_schema.is_some(),
+            },
+            client: if client.is_empty() {
+                "client".to_owned()
+            } else {
+                client
+            },
+        };
+        let token = params.get("_meta").and_then(|it| it.get("progressToken"));
+        let telling = Telling::new(self.out.clone(), token.cloned(), terms.least);
+        course::run(&self.reach, &self.seats, called, telling, stop).await
+    }
+}
+
+/// What a task does.
+enum Work {
+    List(Params),
+    Call(Params),
+}
+
+fn capabilities() -> Value {
+    json!({"tools": {"listChanged": true}, "logging": {}})
+}
+
+fn discovered() -> Map<String, Value> {
+    let mut result = Map::new();
+    result.insert("supportedVersions".to_owned(), json!(supported()));
+    result.insert("capabilities".to_owned(), capabilities());
+    result.insert("instructions".to_owned(), json!(INSTRUCTIONS));
+    result
+}

@@ -1,0 +1,138 @@
+//! `tools list|show`: what there is to call, and how it stands to a conversation.
+
+use aish_proto::id::ConversationId;
+use aish_proto::tool::{Describe, DescribeParams, List, ListParams, Tool};
+use serde_json::Value;
+
+use super::Tools;
+use crate::desk::{Desk, Printed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{resolve, safe, table};
+
+const SUMMARY_COLUMNS: usize = 60;
+
+/// Prints what was asked for.
+pub async fn look(desk: &Desk, command: &Tools) -> Result<Printed, Failure> {
+    let conversation = match desk.name(None) {
+        Some(name) => Some(resolve::named(&desk.caller, name).await?.id),
+        None => None,
+    };
+    match command {
+        Tools::List { provider } => list(desk, conversation, provider.as_deref()).await,
+        Tools::Show { name } => show(desk, conversation, name).await,
+        Tools::Run(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
+    }
+}
+
+async fn list(
+    desk: &Desk,
+    conversation: Option<ConversationId>,
+    provider: Option<&str>,
+) -> Result<Printed, Failure> {
+    let mut whole = desk
+        .caller
+        .call::<List>(ListParams {
+            conversation,
+            cursor: None,
+        })
+        .await?;
+    while let Some(cursor) = whole.next_cursor.take() {
+        let params = ListParams {
+            conversation,
+            cursor: Some(cursor),
+        };
+        let page = desk.caller.call::<List>(params).await?;
+        whole.tools.extend(page.tools);
+        whole.next_cursor = page.next_cursor;
+    }
+    if let Some(provider) = provider {
+        whole.tools.retain(|it| it.provider == provider);
+        if whole.tools.is_empty() {
+            let provider = safe::one_line(provider);
+            let message = format!("no provider {provider} has tools now");
+            return Err(Failure::new(Exit::UNKNOWN, message).hint("aishctl mcp list"));
+        }
+    }
+    desk.print(&whole, || {
+        let row = |it: &Tool| {
+            let description = it.description.lines().next().unwrap_or_default();
+            vec![
+                it.name.clone(),
+                level(it.level_required),
+                standing(it).to_owned(),
+                table::cut(description, SUMMARY_COLUMNS),
+            ]
+        };
+        let rows: Vec<Vec<String>> = whole.tools.iter().map(row).collect();
+        table::columns(&["tool", "needs", "here", "description"], &rows)
+    })
+}
+
+/// How it stands to the conversation, in a word or two.
+fn standing(tool: &Tool) -> &'static str {
+    match () {
+        () if tool.denied.is_some() => "denied",
+        () if tool.level < tool.level_required => "level too low",
+        () if !tool.offered => "not offered",
+        () => "offered",
+    }
+}
+
+async fn show(
+    desk: &Desk,
+    conversation: Option<ConversationId>,
+    name: &str,
+) -> Result<Printed, Failure> {
+    let params = DescribeParams {
+        name: name.to_owned(),
+        conversation,
+    };
+    let tool = desk.caller.call::<Describe>(params).await?;
+    desk.print(&tool, || shown(&tool))
+}
+
+fn shown(tool: &Tool) -> String {
+    let title = tool.title.iter().map(|it| format!(" · {it}"));
+    let mut text = format!("{}{}\n", tool.name, title.collect::<String>());
+    for line in tool.description.lines() {
+        text.push_str(&format!("  {line}\n"));
+    }
+    if let Some(short) = &tool.short_name {
+        text.push_str(&format!("told to models as: {short}\n"));
+    }
+    let (needs, has) = (level(tool.level_required), level(tool.level));
+    let provider = &tool.provider;
+    text.push_str(&format!("needs level {needs}; {provider} has {has}\n"));
+    match &tool.denied {
+        Some(rule) => text.push_str(&format!("denied: {}\n", safe::one_line(rule))),
+        None if !tool.offered => text.push_str("models are not offered it\n"),
+        None => {}
+    }
+    let parts = [
+        ("arguments", Some(&tool.input_schema)),
+        ("result", tool.output_schema.as_ref()),
+        (
+            "annotations (nothing is believed for them)",
+            Some(&tool.annotations),
+        ),
+    ];
+    for (name, value) in parts {
+        if let Some(value) = value.filter(|it: &&Value| !it.is_null()) {
+            let value = serde_json::to_string_pretty(value).unwrap_or_default();
+            text.push_str(&format!("{name}:\n{value}\n"));
+        }
+    }
+    text.push_str(&format!("digest: {}\n", tool.digest));
+    text
+}
+
+fn level(number: u8) -> String {
+    let name = match number {
+        1 => " read",
+        2 => " write",
+        3 => " execute",
+        0 | 4.. => "",
+    };
+    format!("{number}{name}")
+}
