@@ -17,6 +17,7 @@ use super::refusal::Refusal;
 use super::{Call, Server, attach, mcp, register};
 use crate::clock;
 use crate::conversation::handle::RequestError;
+use crate::core::allowances::Allowances;
 use crate::core::constraints::Constraints;
 use crate::core::mcp::server::Servers;
 use crate::core::policy::{Grants, Patterns, Policy, Question, Verdict, decide};
@@ -99,7 +100,7 @@ impl Standpoint {
             constraints: &self.constraints,
             grants: &self.grants,
             turn: &Patterns::default(),
-            client: &Patterns::default(),
+            clients: &Allowances::default(),
         };
         match decide(question, &self.policy) {
             Verdict::Deny(rule) => Some(rule.to_string()),
