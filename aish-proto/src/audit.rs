@@ -151,6 +151,8 @@ pub enum AuditKind {
     ConstraintsChanged,
     ResourcePinned,
     ResourceUnpinned,
+    /// The shared context; `digest` is of the resource's name, and `arguments` is the name while the log has it.
+    ResourceChanged,
     /// A server was asked for a prompt.
     PromptAsked,
     /// A program was started to tell somebody of a question.

@@ -9,7 +9,7 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, conversation, daemon, doctor, error, kept, log, mcp, model,
-    permission, tool, turn, version,
+    permission, resource, tool, turn, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -74,6 +74,12 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         permission::Check,
         permission::Rules,
         kept::ReadResult,
+        resource::Create,
+        resource::Get,
+        resource::Update,
+        resource::List,
+        resource::Delete,
+        resource::Validate,
         audit::List,
         audit::Verify,
         audit::Export,

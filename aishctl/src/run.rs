@@ -160,6 +160,7 @@ impl Program {
             | Command::Perm { .. }
             | Command::Audit(_)
             | Command::Result(_)
+            | Command::Resource { .. }
             | Command::Cancel { .. }
             | Command::Search(_)
             | Command::Fork(_)

@@ -24,6 +24,7 @@ pub mod pending;
 mod perform;
 pub mod record;
 mod recover;
+pub mod resource;
 mod resume;
 mod sample;
 pub mod search;
@@ -262,6 +263,10 @@ impl Conversation {
                 let result = self.change(change, by).await;
                 let _client_left = reply.send(result);
             }
+            Request::Resource(change, by, reply) => {
+                let result = self.change_resource(*change, by).await;
+                let _client_left = reply.send(result);
+            }
             Request::Queue(change, by, reply) => {
                 let result = self.change_queue(change, by).await;
                 let _client_left = reply.send(result);
@@ -296,6 +301,7 @@ impl Conversation {
                     }
                     Input::ToolReturned { call, mut returned } => {
                         self.remark_on_blocks(&mut returned);
+                        self.check_changes(&call, &mut returned);
                         Input::ToolReturned { call, returned }
                     }
                     other @ (Input::ReplyAbandoned(..)
@@ -484,6 +490,7 @@ impl Request {
             Self::Send(_, reply) | Self::Again(_, reply) => drop(reply.send(Err(error))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
             Self::Change(_, _, reply) => drop(reply.send(Err(error))),
+            Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
                 drop(reply.send(Err(error)));

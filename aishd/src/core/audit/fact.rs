@@ -21,6 +21,7 @@ pub fn tells(event: &Event) -> bool {
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
         | Event::ConstraintsChanged { .. } => true,
         Event::Created { constraints, .. } => !constraints.is_empty(),
         Event::TurnQueued { .. }
@@ -104,6 +105,13 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         Event::ResourceUnpinned(Pinned { alias, uri }) => Told::ResourceUnpinned {
             provider: alias.clone(),
             resource: Sha::of(uri.as_bytes()),
+        },
+        Event::ResourceChanged(changed) => Told::ResourceChanged {
+            provider: changed.by.provider().cloned(),
+            resource: Sha::of(changed.name.as_str().as_bytes()),
+            change: changed.change,
+            revision: changed.revision,
+            bytes: changed.bytes(),
         },
         Event::Created { .. }
         | Event::TurnQueued { .. }

@@ -28,6 +28,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
         | What::ResourceUnpinned { .. }
+        | What::ResourceChanged { .. }
         | What::PromptAsked { .. }
         | What::ConversationDeleted => None,
     }
@@ -55,6 +56,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
         | What::ResourceUnpinned { .. }
+        | What::ResourceChanged { .. }
         | What::PromptAsked { .. }
         | What::NoticeGiven { .. }
         | What::ConversationDeleted => None,
@@ -118,6 +120,7 @@ fn kind(told: &What) -> AuditKind {
         What::ConstraintsChanged(_) => AuditKind::ConstraintsChanged,
         What::ResourcePinned { .. } => AuditKind::ResourcePinned,
         What::ResourceUnpinned { .. } => AuditKind::ResourceUnpinned,
+        What::ResourceChanged { .. } => AuditKind::ResourceChanged,
         What::PromptAsked { .. } => AuditKind::PromptAsked,
         What::NoticeGiven { .. } => AuditKind::NoticeGiven,
         What::ConversationDeleted => AuditKind::ConversationDeleted,
@@ -194,6 +197,7 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
         | What::ResourceUnpinned { .. }
+        | What::ResourceChanged { .. }
         | What::PromptAsked { .. }
         | What::NoticeGiven { .. }
         | What::ConversationDeleted) => fill_of_no_call(record, told),
@@ -207,6 +211,18 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         | What::ResourceUnpinned { provider, resource } => {
             record.provider = Some(provider.to_string());
             record.digest = Some(resource.to_string());
+        }
+        What::ResourceChanged {
+            provider,
+            resource,
+            change,
+            revision,
+            bytes,
+        } => {
+            record.provider = provider.map(|it| it.to_string());
+            record.digest = Some(resource.to_string());
+            record.because = Some(format!("{}, revision {revision}", change.as_str()));
+            record.bytes = Some(bytes);
         }
         What::PromptAsked {
             provider,
