@@ -391,7 +391,6 @@ fn what_one_tool_creates_another_reads() {
                 "confirmRequested data-tool__create-resource ask (Permission upgrade required for data-tool: level 1 → 2) {arguments}"
             ),
             "confirmResolved data-tool__create-resource allow allowOnce by pts/5".to_owned(),
-            "permissionChanged data-tool by pts/5".to_owned(),
             format!(
                 "callStarted data-tool__create-resource allow (approved by a person) {arguments}"
             ),

@@ -41,7 +41,8 @@ fn a_change_and_the_result_of_its_call_are_both_there_or_neither_is() {
                 ..allowed(ConversationId(Ulid::new()), &calls, "data-tool__*")
             };
             let id = sent.conversation;
-            let _unanswered = world.client().send::<Run>(sent.clone());
+            let client = world.client();
+            let _unanswered = client.send::<Run>(sent.clone());
             daemon.wait_exit();
             let daemon = world.daemon().spawn();
             let client = world.client();

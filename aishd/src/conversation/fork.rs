@@ -113,8 +113,10 @@ fn as_they_are(records: &mut Vec<Record>) {
             return true;
         };
         record.turn = None;
-        // To the copy it is new.
+        // To the copy it is new, but it was made when it was made.
         changed.change = Change::Created;
+        let made = (record.at, changed.by.clone());
+        changed.created.get_or_insert(made);
         changed.data.is_some() && last.get(&changed.name) == Some(&record.seq)
     });
 }

@@ -46,7 +46,8 @@ impl Conversation {
     /// What a call wants changed is settled, or nothing of it is and its reply says why.
     pub(super) fn check_changes(&self, call: &str, returned: &mut Returned) {
         let changes = std::mem::take(&mut returned.changes);
-        if changes.is_empty() {
+        // A call that failed changes nothing.
+        if changes.is_empty() || !returned.ok {
             return;
         }
         match self.changed_by(call, changes) {
