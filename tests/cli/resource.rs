@@ -10,7 +10,7 @@ fn here() -> (World, Daemon) {
     let world = World::new();
     world.write_config("");
     let daemon = world.daemon().spawn();
-    shell(&world, "aishctl conv new shared").run().ok();
+    let _made = shell(&world, "aishctl conv new shared").run().ok();
     (world, daemon)
 }
 
@@ -77,7 +77,7 @@ fn a_large_one_goes_in_pieces_and_one_that_is_too_large_is_refused() {
     fs::write(world.path("work/fits"), &fits).unwrap();
     fs::write(world.path("work/more"), format!("\"y{}", &fits[1..])).unwrap();
     let run = |line: &str| shell(&world, line).run();
-    run("aishctl -C shared resource put large fits").ok();
+    let _put = run("aishctl -C shared resource put large fits").ok();
     let got = run("aishctl -C shared resource get large").ok();
     assert_eq!(fits.len() + 1, got.out().len());
     let refused = run("aishctl -C shared resource put large more");
@@ -93,7 +93,7 @@ fn a_large_one_goes_in_pieces_and_one_that_is_too_large_is_refused() {
 fn what_a_resource_holds_is_shown_with_its_escapes() {
     let (world, _daemon) = here();
     world.write("work/wild", "[\"\\u001b[31mred\\u202e and \\u009bmore\"]");
-    shell(&world, "aishctl -C shared resource put wild wild")
+    let _put = shell(&world, "aishctl -C shared resource put wild wild")
         .run()
         .ok();
     let wild = |it: char| it.is_control() && it != '\n';

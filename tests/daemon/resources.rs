@@ -297,14 +297,9 @@ fn a_resource_is_checked_against_a_schema() {
     assert_eq!(-32602, client.refused::<Validate>(reaches).code);
 }
 
-/// SHC-2, SHC-4: one provider writes, another reads, and the gate is between them and the first.
-#[test]
-fn what_one_tool_creates_another_reads() {
-    let scene = Scene::new("");
-    let client = scene.world.person("pts/5");
-    let id = client.create();
-    let data = json!({"target": "wasm", "level": 3});
-    let calls = [
+/// One call that makes `build-config`, and five that look at it.
+fn write_and_look(data: &Value) -> [Value; 6] {
+    [
         call(
             "made",
             "data-tool__create-resource",
@@ -331,8 +326,17 @@ fn what_one_tool_creates_another_reads() {
             "data-tool__list-resources",
             json!({"limit": {"$result": "made", "pointer": "/revision"}}),
         ),
-    ];
-    let turn = run(&client, id, &calls);
+    ]
+}
+
+/// SHC-2, SHC-4: one provider writes, another reads, and the gate is between them and the first.
+#[test]
+fn what_one_tool_creates_another_reads() {
+    let scene = Scene::new("");
+    let client = scene.world.person("pts/5");
+    let id = client.create();
+    let data = json!({"target": "wasm", "level": 3});
+    let turn = run(&client, id, &write_and_look(&data));
     let confirm = pending(&client, id);
     assert_eq!(
         ("data-tool__create-resource", 2, Some(2)),
@@ -375,31 +379,28 @@ fn what_one_tool_creates_another_reads() {
         Some("data-tool"),
         got.resource.updated_by.provider.as_deref()
     );
-    // AUD-1: in its order, and the change beside the call that made it.
-    let told = told(&client, id);
-    let about = |it: &&String| {
-        it.contains("data-tool")
-            && !it.contains("read-")
-            && !it.contains("list-")
-            && !it.contains("validate-")
-    };
-    let told: Vec<&str> = told.iter().filter(about).map(String::as_str).collect();
-    let arguments = r#"{"data":{"level":3,"target":"wasm"},"name":"build-config"}"#;
-    assert_eq!(
-        vec![
-            format!(
-                "confirmRequested data-tool__create-resource ask (Permission upgrade required for data-tool: level 1 → 2) {arguments}"
-            ),
+    assert_eq!(told_of_writing(&client, id), {
+        let arguments = r#"{"data":{"level":3,"target":"wasm"},"name":"build-config"}"#;
+        let why = "(Permission upgrade required for data-tool: level 1 → 2)";
+        [
+            format!("confirmRequested data-tool__create-resource ask {why} {arguments}"),
             "confirmResolved data-tool__create-resource allow allowOnce by pts/5".to_owned(),
             format!(
                 "callStarted data-tool__create-resource allow (approved by a person) {arguments}"
             ),
             "resourceChanged data-tool (created, revision 1) build-config".to_owned(),
             "callEnded data-tool__create-resource ok".to_owned(),
-        ],
-        told
-    );
+        ]
+    });
     whole(&client);
+}
+
+/// AUD-1: in its order, and the change beside the call that made it.
+fn told_of_writing(client: &Client, conversation: ConversationId) -> Vec<String> {
+    let reads = ["read-", "list-", "validate-", "example-tool"];
+    let mut told = told(client, conversation);
+    told.retain(|it| !reads.iter().any(|read| it.contains(read)));
+    told
 }
 
 /// AUT-7, SHC-2: who has not the level and nobody to ask changes nothing, also where the configuration lets the call run.

@@ -24,7 +24,9 @@ fn a_change_and_the_result_of_its_call_are_both_there_or_neither_is() {
         ("resource.before_store", false),
         ("resource.after_store", true),
         ("tool.after_result", true),
-        ("turn.before_commit", true),
+        // The turn ends with it.
+        ("turn.before_commit", false),
+        ("turn.after_commit", true),
     ] {
         for _ in 0..kills.div_ceil(5) {
             let Scene {

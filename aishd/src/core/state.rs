@@ -80,10 +80,6 @@ pub struct State {
     pub resources: u32,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }

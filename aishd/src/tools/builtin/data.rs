@@ -46,36 +46,24 @@ pub(super) fn tools() -> [Tool; 6] {
         "minimum": 1,
         "description": "fail unless the resource is at this revision",
     });
-    let object = |properties: Value, required: &[&str]| {
-        json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": false,
-        })
-    };
-    let reads = |capability: &str, description: &str, schema: Value| {
-        let name = format!("{PROVIDER}__{capability}");
-        tool(&name, PROVIDED, description, schema, Reach::Conversation)
-    };
     [
         writes(
             "create-resource",
             "Creates a resource in the conversation's shared context; an error if there is one of this name.",
             false,
-            object(json!({"name": name, "data": data}), &["name", "data"]),
+            object(&json!({"name": name, "data": data}), &["name", "data"]),
         ),
         reads(
             "read-resource",
             "Reads a resource of the conversation's shared context: its data, its revision, and who wrote it when.",
-            object(json!({"name": name}), &["name"]),
+            object(&json!({"name": name}), &["name"]),
         ),
         writes(
             "update-resource",
             "Replaces the data of a resource in the conversation's shared context.",
             true,
             object(
-                json!({"name": name, "data": data, "expectedRevision": expected}),
+                &json!({"name": name, "data": data, "expectedRevision": expected}),
                 &["name", "data"],
             ),
         ),
@@ -84,7 +72,7 @@ pub(super) fn tools() -> [Tool; 6] {
             "Deletes a resource from the conversation's shared context.",
             true,
             object(
-                json!({"name": name, "expectedRevision": expected}),
+                &json!({"name": name, "expectedRevision": expected}),
                 &["name"],
             ),
         ),
@@ -92,7 +80,7 @@ pub(super) fn tools() -> [Tool; 6] {
             "list-resources",
             "Lists the resources of the conversation's shared context by name, without their data.",
             object(
-                json!({
+                &json!({
                     "after": {"type": "string", "description": "list only names behind this one"},
                     "limit": {"type": "integer", "minimum": 1, "maximum": PAGE},
                 }),
@@ -103,7 +91,7 @@ pub(super) fn tools() -> [Tool; 6] {
             "validate-resource",
             "Checks a resource of the conversation's shared context against a JSON Schema; without one, that it is there.",
             object(
-                json!({
+                &json!({
                     "name": name,
                     "schema": {
                         "type": ["object", "boolean"],
@@ -114,6 +102,20 @@ pub(super) fn tools() -> [Tool; 6] {
             ),
         ),
     ]
+}
+
+fn object(properties: &Value, required: &[&str]) -> Value {
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn reads(capability: &str, description: &str, schema: Value) -> Tool {
+    let name = format!("{PROVIDER}__{capability}");
+    tool(&name, PROVIDED, description, schema, Reach::Conversation)
 }
 
 fn writes(capability: &str, description: &str, destroys: bool, schema: Value) -> Tool {
