@@ -161,13 +161,7 @@ async fn resources(store: &Store) {
         store.resource_data(id, &name(number)).unwrap().unwrap();
         times[1].push(started.elapsed());
         let started = Instant::now();
-        assert!(
-            !store
-                .resources(id, Some(&name(number)), 100)
-                .unwrap()
-                .is_empty()
-                || number + 1 == RESOURCES
-        );
+        store.resources(id, Some(&name(number)), 100).unwrap();
         times[2].push(started.elapsed());
     }
     for (what, mut times) in ["changed, durable", "read", "100 listed"]
@@ -251,12 +245,12 @@ fn main() {
         .worker_threads(2)
         .build()
         .unwrap();
+    let store = Store::open(&dir.path().join("resources")).unwrap();
+    runtime.block_on(resources(&store));
+    store.close();
     let store = Store::open(&dir.path().join("commits")).unwrap();
     runtime.block_on(one_producer(&store));
     runtime.block_on(many_producers(&store));
-    store.close();
-    let store = Store::open(&dir.path().join("resources")).unwrap();
-    runtime.block_on(resources(&store));
     store.close();
     let full = dir.path().join("full");
     let store = Store::open(&full).unwrap();

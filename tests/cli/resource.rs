@@ -34,7 +34,7 @@ fn a_resource_is_put_listed_read_and_deleted() {
     let put =
         run("echo '[true]' | aishctl -C shared resource put build-config - --revision 1").ok();
     assert_eq!("build-config updated, revision 2\n", put.out());
-    let stale = run("echo 1 | aishctl -C shared resource put build-config - --revision 1").code(2);
+    let stale = run("echo 1 | aishctl -C shared resource put build-config - --revision 1").code(1);
     assert!(
         stale.err().contains("is at revision 2, not 1"),
         "{}",
