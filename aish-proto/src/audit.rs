@@ -153,6 +153,8 @@ pub enum AuditKind {
     ConstraintsChanged,
     ResourcePinned,
     ResourceUnpinned,
+    /// The shared context; `digest` is of the resource's name, and `arguments` is the name while the log has it.
+    ResourceChanged,
     /// A server was asked for a prompt.
     PromptAsked,
     /// A resource of a server was read for a client.

@@ -19,6 +19,7 @@ use crate::mcp::ServerStatus;
 use crate::method::Role;
 use crate::model::ModelSource;
 use crate::permission::AutoApproves;
+use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::sampling::Sampling;
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
 
@@ -241,6 +242,16 @@ events! {
     /// A resource of an MCP server is in the context from now on, as it is at each request.
     ResourcePinned: "resourcePinned", true, { alias: String, uri: String }
     ResourceUnpinned: "resourceUnpinned", true, { alias: String, uri: String }
+    /// The shared context changed; `resource/get` has the data.
+    ResourceChanged: "resourceChanged", true, {
+        name: String,
+        change: ResourceChangeKind,
+        /// It counts the changes of what has this name, deletions among them.
+        revision: u64,
+        by: ResourceAuthor,
+        /// Of its data as JSON without blanks; 0 when it is gone.
+        bytes: u64,
+    }
     /// The conversation keeps itself from other things than before.
     PolicyChanged: "policyChanged", true, {
         constraints: Constraints,

@@ -20,6 +20,7 @@ pub mod method;
 pub mod model;
 pub mod permission;
 pub mod place;
+pub mod resource;
 pub mod sampling;
 pub mod schema;
 pub mod tool;

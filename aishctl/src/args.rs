@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::confirm::Confirm;
 use crate::kept::Kept;
 use crate::permission::Perm;
+use crate::resource::Resource;
 use crate::screen::Looks;
 use crate::service::{self, Service};
 use crate::{mcp, span, tools};
@@ -161,6 +162,11 @@ pub enum Command {
     },
     /// What is kept of tools' results: whole texts, images, files
     Result(Kept),
+    /// What the tools and people of a conversation share: JSON under names
+    Resource {
+        #[command(subcommand)]
+        command: Option<Resource>,
+    },
     /// Read the configuration again
     Reload,
     /// Whether everything is as it should be, and what to do where it is not

@@ -183,6 +183,7 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::ConstraintsChanged => "limits",
         AuditKind::ResourcePinned => "pinned",
         AuditKind::ResourceUnpinned => "unpinned",
+        AuditKind::ResourceChanged => "resource",
         AuditKind::PromptAsked => "prompt",
         AuditKind::ResourceRead => "read",
         AuditKind::ServerChanged => "server",

@@ -129,6 +129,10 @@ mod tests {
         check(":queue -C other", "there Queue");
         check(":cancel", "here Cancel");
         check(
+            ":resource get a/b",
+            "here Resource { command: Some(Get { name: \"a/b\" }) }",
+        );
+        check(
             ":search \"two words\"",
             "here Search(SearchArgs { query: [\"two words\"]",
         );

@@ -8,8 +8,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 use crate::{
-    audit, confirm, conversations, kept, log, mcp, model, permission, queue, rpc, run, safe,
-    status, tools,
+    audit, confirm, conversations, kept, log, mcp, model, permission, queue, resource, rpc, run,
+    safe, status, tools,
 };
 
 /// What such a command works with.
@@ -85,6 +85,7 @@ impl Desk {
             Command::Perm { command } => permission::run(self, command.as_ref()).await,
             Command::Audit(args) => audit::run(self, args).await,
             Command::Result(args) => kept::run(self, args).await,
+            Command::Resource { command } => resource::run(self, command.as_ref()).await,
             Command::Queue { command } => queue::run(self, command.as_ref()).await,
             Command::Cancel { conversation } => queue::cancel(self, conversation.as_deref()).await,
             Command::Mcp { command } => mcp::run(self, command.as_ref()).await,

@@ -43,6 +43,7 @@ pub mod prompt;
 pub mod queue;
 pub mod receipt;
 pub mod resolve;
+pub mod resource;
 pub mod rows;
 pub mod rpc;
 pub mod run;

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use aish_proto::event::{
     ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
-    Evicted, McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResourcePinned,
-    ResourceUnpinned, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel, TextDelta, ToolCall,
-    ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted, UserMessage,
+    Evicted, McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResourceChanged,
+    ResourcePinned, ResourceUnpinned, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel,
+    TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
+    UserMessage,
 };
 use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::mcp::{ServerState, ServerStatus};
@@ -15,10 +16,8 @@ use aish_proto::turn::StopReason;
 
 use crate::consent::{self, Extent};
 use crate::markdown::{Colours, Style, Writer};
-use crate::progress;
-use crate::safe;
 use crate::stream::{Answer, Step};
-use crate::unasked;
+use crate::{progress, resource, safe, unasked};
 
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -291,6 +290,9 @@ impl Rows {
                 None => "failed",
             };
             return Some(format!("{}: {said}", result.name));
+        }
+        if let Some(changed) = event.read::<ResourceChanged>() {
+            return Some(resource::line(&changed));
         }
         if let Some(pinned) = event.read::<ResourcePinned>() {
             return Some(format!("pinned @{}:{}", pinned.alias, pinned.uri));

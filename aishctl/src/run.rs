@@ -170,6 +170,7 @@ impl Program {
             | Command::Audit(_)
             | Command::Tools { .. }
             | Command::Result(_)
+            | Command::Resource { .. }
             | Command::Cancel { .. }
             | Command::Search(_)
             | Command::Fork(_)

@@ -12,6 +12,7 @@ use aish_proto::id::{ConversationId, TurnId};
 use aishd::clock;
 use aishd::core::audit::Draft;
 use aishd::core::event::{At, Event, Origin, Record, Source, Stop};
+use aishd::core::resource::{Action, Author as By, Checking, Data, ResourceChange};
 use aishd::core::state::State;
 use aishd::store::{Commit, Store};
 use tokio::task::JoinSet;
@@ -23,6 +24,8 @@ const COMMITS_EACH: usize = 500;
 const CONVERSATIONS: usize = 1000;
 /// Events of each of those: 25 turns of four.
 const TURNS: usize = 25;
+const RESOURCES: usize = 10_000;
+const RESOURCE_ROUNDS: usize = 2000;
 
 /// One conversation that grows.
 struct Author {
@@ -103,6 +106,74 @@ impl Author {
     }
 }
 
+/// What the actor of a conversation does about one change: what there is, whether it may be, and the commit.
+async fn change(store: &Store, author: &mut State, id: ConversationId, wanted: ResourceChange) {
+    let by = By::Provider("data-tool".parse().unwrap());
+    let mut checking = Checking::new(&by, At(0), author.resources);
+    let changed = checking
+        .check(wanted, |name| Ok(store.resource(id, name).unwrap()))
+        .unwrap();
+    let record = Record {
+        seq: author.last_seq.next(),
+        at: At(0),
+        turn: None,
+        client: None,
+        event: Event::ResourceChanged(Box::new(changed)),
+    };
+    let audit = Draft::of(id, author, &record).into_iter().collect();
+    author.apply(&record);
+    let commit = Commit {
+        conversation: id,
+        records: vec![record],
+        state: author.clone(),
+        audit,
+    };
+    store.commit(commit).await.unwrap();
+}
+
+/// SHC-3: a durable change, a read and a page of names, each at ten thousand resources.
+async fn resources(store: &Store) {
+    let id = ConversationId(clock::ulid());
+    let mut state = State::default();
+    let name = |number: usize| format!("build/part-{number:05}").parse().unwrap();
+    let data = |number: usize| {
+        let text = "x".repeat(200);
+        Data::of(&serde_json::json!({"n": number, "text": text})).unwrap()
+    };
+    for number in 0..RESOURCES {
+        let create = ResourceChange {
+            name: name(number),
+            action: Action::Create(data(number)),
+        };
+        change(store, &mut state, id, create).await;
+    }
+    let mut times: [Vec<Duration>; 3] = Default::default();
+    for round in 0..RESOURCE_ROUNDS {
+        let number = (round * 7919) % RESOURCES;
+        let update = ResourceChange {
+            name: name(number),
+            action: Action::Update(data(round), None),
+        };
+        let started = Instant::now();
+        change(store, &mut state, id, update).await;
+        times[0].push(started.elapsed());
+        let started = Instant::now();
+        store.resource_data(id, &name(number)).unwrap().unwrap();
+        times[1].push(started.elapsed());
+        let started = Instant::now();
+        store.resources(id, Some(&name(number)), 100).unwrap();
+        times[2].push(started.elapsed());
+    }
+    for (what, mut times) in ["changed, durable", "read", "100 listed"]
+        .into_iter()
+        .zip(times)
+    {
+        times.sort();
+        let (half, most) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+        println!("{RESOURCES} resources: {what}: p50 {half:?}, p99 {most:?}");
+    }
+}
+
 fn turn() -> TurnId {
     TurnId(clock::ulid())
 }
@@ -174,6 +245,9 @@ fn main() {
         .worker_threads(2)
         .build()
         .unwrap();
+    let store = Store::open(&dir.path().join("resources")).unwrap();
+    runtime.block_on(resources(&store));
+    store.close();
     let store = Store::open(&dir.path().join("commits")).unwrap();
     runtime.block_on(one_producer(&store));
     runtime.block_on(many_producers(&store));

@@ -28,6 +28,7 @@ mod interleave;
 mod llama;
 mod markdown;
 mod mcp;
+mod resource;
 mod result;
 mod shell;
 mod stop;

@@ -38,7 +38,7 @@ fn line(it: &AuditRecord) -> String {
 }
 
 /// What is told of a conversation, without its questions and models.
-fn told(client: &Client, conversation: ConversationId) -> Vec<String> {
+pub(crate) fn told(client: &Client, conversation: ConversationId) -> Vec<String> {
     let filter = ListParams {
         conversation: Some(conversation),
         ..ListParams::default()

@@ -303,7 +303,8 @@ fn policy_decides_before_anybody_is_asked() {
         vec!["[aish] denied by policy: permissions.deny aish__time"],
         told(&scene)
     );
-    assert!(scene.upstream.requests()[0].json()["tools"].is_null());
+    let offered = scene.upstream.requests()[0].json()["tools"].to_string();
+    assert!(!offered.contains("aish__"), "{offered}");
     drop(scene);
     let scene = Scene::new("[mcp.auto_approve]\n\"aish__*\" = true\n");
     let client = scene.world.client();

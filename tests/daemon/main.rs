@@ -36,6 +36,8 @@ mod place;
 mod policy;
 mod project;
 mod protocol;
+mod resources;
+mod resources_crash;
 mod sampling;
 mod stop;
 mod too_large;

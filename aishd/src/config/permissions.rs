@@ -15,8 +15,8 @@ use crate::core::access::Access;
 use crate::core::policy::{Pattern, Patterns, Policy, ProviderRule, Silence};
 use crate::core::tool_name::{Alias, ToolName};
 
-/// The provider of the daemon's own tools.
-const OWN_PROVIDER: &str = "aish";
+/// Providers that are part of the daemon.
+const OWN_PROVIDERS: [&str; 3] = ["aish", "data-tool", "example-tool"];
 /// A shorter one would be over before anybody could read the question.
 const SHORTEST: Duration = Duration::from_secs(1);
 
@@ -98,7 +98,7 @@ fn calls(stack: &Stack, policy: &mut Policy) {
 pub(super) fn unknown_providers(stack: &Stack, faults: &mut Vec<Fault>) {
     let file = &stack.file;
     let mut known: Vec<&str> = file.mcp.servers.keys().map(String::as_str).collect();
-    known.push(OWN_PROVIDER);
+    known.extend(OWN_PROVIDERS);
     let named = |key: &'static str, text: &str| {
         let place = stack.names.get(&join(key, text)).cloned();
         place.map(|place| (key, text.to_owned(), place))

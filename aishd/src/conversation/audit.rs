@@ -143,6 +143,7 @@ fn arguments(store: &Store, entry: &Entry) -> Result<Option<String>, ReadError> 
         Some(Event::ToolStarted { arguments, .. }) => Some(arguments),
         Some(Event::ConfirmRequested(confirm)) => Some(confirm.arguments),
         Some(Event::ConfirmResolved(resolution)) => resolution.edited,
+        Some(Event::ResourceChanged(it)) => Some(it.name.to_string()),
         Some(Event::ResourcePinned(it) | Event::ResourceUnpinned(it)) => Some(it.uri),
         Some(_) | None => None,
     })

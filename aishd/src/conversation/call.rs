@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::doing::Word;
 use super::elicit::{self, Asking};
 use super::kept::kept;
-use super::sample;
 use super::view::Teller;
+use super::{resource, sample};
 use crate::broker::Broker;
 use crate::core::gate::Go;
 use crate::core::turn::{Input, Returned};
@@ -71,14 +71,6 @@ fn failed(content: &str) -> Returned {
     }
 }
 
-/// Nothing is wrong but the question.
-fn refused(why: String) -> Output {
-    Output {
-        ok: false,
-        ..Output::answered(why)
-    }
-}
-
 async fn output(started: Started) -> Output {
     match started.tools.work(&started.go) {
         Work::Refused(text) => Output::failed(text),
@@ -107,15 +99,21 @@ async fn output(started: Started) -> Output {
             let (tools, token) = (&started.tools, &started.token);
             tools.read_resource(&server, &uri, token).await
         }
+        Work::Builtin(builtin::Call::Data(call)) => {
+            resource::data(started.store, started.conversation, call).await
+        }
+        Work::Builtin(builtin::Call::Example(call)) => {
+            resource::example(started.store, started.conversation, call).await
+        }
         Work::Builtin(builtin::Call::ReadResult(wanted)) => {
             let (store, id, head) = (started.store, started.conversation, started.head);
             let read = tokio::task::spawn_blocking(move || kept(&store, id, head, wanted)).await;
             match read {
                 Ok(Ok(Some(part))) => match part.shown(wanted) {
                     Ok(text) => Output::answered(text),
-                    Err(why) => refused(why),
+                    Err(why) => Output::refused(why),
                 },
-                Ok(Ok(None)) => refused(format!(
+                Ok(Ok(None)) => Output::refused(format!(
                     "no result {} is kept in this conversation",
                     wanted.result
                 )),

@@ -244,6 +244,9 @@ fn pass_before(facts: &[Fact]) {
         if let Event::ToolStarted { .. } = fact.event {
             failpoint::pass("tool.before_start_mark");
         }
+        if let Event::ResourceChanged(_) = fact.event {
+            failpoint::pass("resource.before_store");
+        }
     }
 }
 
@@ -257,6 +260,9 @@ fn pass_after(facts: &[Fact]) {
         }
         if let Event::ToolStarted { .. } = fact.event {
             failpoint::pass("tool.after_start_mark");
+        }
+        if let Event::ResourceChanged(_) = fact.event {
+            failpoint::pass("resource.after_store");
         }
         if let Event::ToolResult { .. } = fact.event {
             failpoint::pass("tool.after_result");
@@ -283,6 +289,7 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         | Event::ResultKept { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
         | Event::ConstraintsChanged { .. }
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }

@@ -9,6 +9,7 @@ use super::handle::{Handle, RequestError};
 use crate::clock;
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Origin, Record};
+use crate::core::resource::Change;
 use crate::core::state::State;
 use crate::store::ReadError;
 
@@ -80,6 +81,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
         .filter(|it| matches!(it.event, Event::TurnFinished { .. }))
         .filter_map(|it| it.turn)
         .collect();
+    as_they_are(&mut records);
     records.retain(|it| it.turn.is_none_or(|turn| finished.contains(&turn)));
     records.retain(|it| {
         !matches!(
@@ -96,6 +98,27 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
         )
     });
     Ok(records)
+}
+
+/// A copy has each resource once, as it was in the end, also those of turns that it does not have.
+fn as_they_are(records: &mut Vec<Record>) {
+    let mut last = HashMap::new();
+    for record in &*records {
+        if let Event::ResourceChanged(changed) = &record.event {
+            last.insert(changed.name.clone(), record.seq);
+        }
+    }
+    records.retain_mut(|record| {
+        let Event::ResourceChanged(changed) = &mut record.event else {
+            return true;
+        };
+        record.turn = None;
+        // To the copy it is new, but it was made when it was made.
+        changed.change = Change::Created;
+        let made = (record.at, changed.by.clone());
+        changed.created.get_or_insert(made);
+        changed.data.is_some() && last.get(&changed.name) == Some(&record.seq)
+    });
 }
 
 /// The event as it stands in a copy: keys belong to the original, and turns have new names.
@@ -150,6 +173,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
         | Event::ConstraintsChanged { .. }
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }

@@ -20,6 +20,9 @@ use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
 use crate::core::pinned::Pinned;
+use crate::core::resource::{
+    ChangeError, Data, Head, ResourceChange, ResourceChanged, ResourceName,
+};
 use crate::core::tool::Sha;
 use crate::core::tool_name::Alias;
 pub use crate::store::ReadError;
@@ -160,6 +163,13 @@ pub enum LevelChange {
     Revoke,
 }
 
+/// A change of the shared context that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceDone {
+    pub seq: Seq,
+    pub changed: ResourceChanged,
+}
+
 /// A change of the queue.
 #[derive(Clone, Copy, Debug)]
 pub enum QueueChange {
@@ -202,6 +212,8 @@ pub enum RequestError {
     #[error("{0}")]
     BadAnswer(String),
     #[error("{0}")]
+    Resource(ChangeError),
+    #[error("{0}")]
     Storage(String),
     /// The actor went while the request was on its way; it may be sent again.
     #[error("the conversation was closed")]
@@ -233,6 +245,7 @@ pub(super) enum Request {
         reply: Reply<bool>,
     },
     Change(Change, Person, Reply<Seq>),
+    Resource(Box<ResourceChange>, Person, Reply<ResourceDone>),
     Queue(QueueChange, Person, Reply<()>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
     Delete(Person, Reply<()>),
@@ -324,6 +337,30 @@ impl Handle {
     pub async fn change(&self, change: Change, by: Person) -> Result<Seq, RequestError> {
         self.request(|reply| Request::Change(change, by, reply))
             .await
+    }
+
+    /// Returns once the change of the shared context is durable.
+    pub async fn change_resource(
+        &self,
+        change: ResourceChange,
+        by: Person,
+    ) -> Result<ResourceDone, RequestError> {
+        self.request(|reply| Request::Resource(Box::new(change), by, reply))
+            .await
+    }
+
+    /// A resource of the shared context, with its data.
+    pub fn resource(&self, name: &ResourceName) -> Result<Option<(Head, Data)>, ReadError> {
+        self.store.resource_data(self.id, name)
+    }
+
+    /// At most `limit` resources behind `after`, in the order of their names.
+    pub fn resources(
+        &self,
+        after: Option<&ResourceName>,
+        limit: usize,
+    ) -> Result<Vec<(ResourceName, Head)>, ReadError> {
+        self.store.resources(self.id, after, limit)
     }
 
     pub async fn change_queue(&self, change: QueueChange, by: Person) -> Result<(), RequestError> {

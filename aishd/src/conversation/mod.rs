@@ -25,6 +25,7 @@ pub mod pending;
 mod perform;
 pub mod record;
 mod recover;
+pub mod resource;
 mod resume;
 mod sample;
 pub mod search;
@@ -270,6 +271,10 @@ impl Conversation {
                 let result = self.change(change, by).await;
                 let _client_left = reply.send(result);
             }
+            Request::Resource(change, by, reply) => {
+                let result = self.change_resource(*change, by).await;
+                let _client_left = reply.send(result);
+            }
             Request::Queue(change, by, reply) => {
                 let result = self.change_queue(change, by).await;
                 let _client_left = reply.send(result);
@@ -304,6 +309,7 @@ impl Conversation {
                     }
                     Input::ToolReturned { call, mut returned } => {
                         self.remark_on_blocks(&mut returned);
+                        self.check_changes(&call, &mut returned);
                         Input::ToolReturned { call, returned }
                     }
                     other @ (Input::ReplyAbandoned(..)
@@ -490,6 +496,7 @@ impl Request {
             Self::Send(_, reply) | Self::Again(_, reply) => drop(reply.send(Err(error))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
             Self::Change(_, _, reply) => drop(reply.send(Err(error))),
+            Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
                 drop(reply.send(Err(error)));

@@ -101,6 +101,7 @@ pub(super) fn report(
                 | Event::PermissionChanged { .. }
                 | Event::ResourcePinned(_)
                 | Event::ResourceUnpinned(_)
+                | Event::ResourceChanged(_)
                 | Event::ConstraintsChanged { .. }
                 | Event::Evicted { .. }
                 | Event::ModelChanged { .. }

@@ -88,6 +88,7 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
         | Event::ConstraintsChanged { .. }
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }

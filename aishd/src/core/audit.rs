@@ -20,6 +20,7 @@ use super::allowances::Scope;
 use super::confirm::{Decision, Denial, Fate, OnConfirm, Person};
 use super::event::{At, Record, Source};
 use super::policy::Patterns;
+use super::resource::Change;
 use super::state::State;
 use super::tool::{Sha, Subject};
 use super::tool_name::{Alias, ToolName};
@@ -177,6 +178,21 @@ pub enum Told {
         provider: Alias,
         #[serde(rename = "resource")]
         resource: Sha,
+    },
+    /// The shared context changed. The digest is of the resource's name, which can be a model's text.
+    #[serde(rename = "resource_changed")]
+    ResourceChanged {
+        /// `None`: a person did it.
+        #[serde(rename = "provider", default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Alias>,
+        #[serde(rename = "resource")]
+        resource: Sha,
+        #[serde(rename = "change")]
+        change: Change,
+        #[serde(rename = "revision")]
+        revision: u64,
+        #[serde(rename = "bytes")]
+        bytes: u64,
     },
     /// A server was asked for a prompt; its answer became a question, or was shown.
     #[serde(rename = "prompt_asked")]

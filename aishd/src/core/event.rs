@@ -15,6 +15,7 @@ use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
 use super::pinned::Pinned;
 use super::reply::{FailureClass, ToolCall, Usage};
+use super::resource::ResourceChanged;
 use super::tool::{Sha, Subject};
 use super::tool_name::Alias;
 
@@ -225,6 +226,9 @@ pub enum Event {
     ResourcePinned(Pinned),
     #[serde(rename = "resource_unpinned")]
     ResourceUnpinned(Pinned),
+    /// The shared context changed (SHC-1).
+    #[serde(rename = "resource_changed")]
+    ResourceChanged(Box<ResourceChanged>),
     /// The conversation keeps itself from other things than before (AUT-1).
     #[serde(rename = "constraints_changed")]
     ConstraintsChanged {

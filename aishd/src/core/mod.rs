@@ -21,6 +21,7 @@ pub mod preset;
 pub mod reach;
 pub mod reply;
 pub mod request;
+pub mod resource;
 pub mod sampling;
 pub mod secret_name;
 pub mod server_request;

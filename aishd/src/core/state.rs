@@ -12,6 +12,7 @@ use super::event::{At, Event, Origin, Record, Stop};
 use super::pinned::Pinned;
 use super::policy::Grants;
 use super::reply::Usage;
+use super::resource::{Change, ResourceChanged};
 use super::tool::Subject;
 
 /// Longest title that is taken from a first message.
@@ -74,6 +75,13 @@ pub struct State {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub keeps_blocks: bool,
+    /// Resources of the shared context; what they are is looked up in the store.
+    #[serde(rename = "resources", default, skip_serializing_if = "is_zero")]
+    pub resources: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A confirm that waits; the whole of it is in the log.
@@ -244,6 +252,7 @@ impl State {
                 }
             }
             Event::ResourceUnpinned(pinned) => self.pinned.retain(|it| it != pinned),
+            Event::ResourceChanged(changed) => self.resource_changed(changed),
             Event::Evicted { through } => self.evicted_through = *through,
             Event::ModelChanged { model } => self.model.clone_from(model),
             Event::Renamed { title } => self.title = Some(title.clone()),
@@ -297,6 +306,14 @@ impl State {
             rounds: 0,
             usage: Usage::default(),
         });
+    }
+
+    fn resource_changed(&mut self, changed: &ResourceChanged) {
+        match changed.change {
+            Change::Created => self.resources += 1,
+            Change::Updated => {}
+            Change::Deleted => self.resources = self.resources.saturating_sub(1),
+        }
     }
 
     fn asked_person(&mut self, record: &Record, confirm: &Confirm) {

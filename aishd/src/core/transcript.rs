@@ -133,6 +133,7 @@ impl Transcript {
             | Event::PermissionChanged { .. }
             | Event::ResourcePinned(_)
             | Event::ResourceUnpinned(_)
+            | Event::ResourceChanged(_)
             | Event::ConstraintsChanged { .. }
             | Event::Status { .. } => {}
         }

@@ -283,6 +283,7 @@ impl Log {
                 alias: pinned.alias.to_string(),
                 uri: pinned.uri,
             }),
+            Event::ResourceChanged(changed) => out!(super::resource::event(*changed)),
             Event::PermissionChanged {
                 provider,
                 from,

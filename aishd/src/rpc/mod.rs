@@ -28,6 +28,7 @@ mod permission;
 mod pin;
 mod prompt;
 mod refusal;
+mod resource;
 mod room;
 mod tool;
 mod toolset;
@@ -217,6 +218,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     prompt::register_all(&mut module);
     pin::register_all(&mut module);
     blob::register_all(&mut module);
+    resource::register_all(&mut module);
     config::register_all(&mut module);
     module
 }

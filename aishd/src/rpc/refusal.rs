@@ -5,6 +5,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE, INVALID_REQUEST_CODE};
 
 use crate::conversation::handle::{ReadError, RequestError};
+use crate::core::resource::ChangeError;
 
 /// An error on its way to a client.
 #[derive(Clone, Debug)]
@@ -109,6 +110,18 @@ impl From<RequestError> for Refusal {
             RequestError::KeyReused
             | RequestError::BadAnswer(_)
             | RequestError::AlreadyAtLevel { .. } => Self::params(&message),
+            RequestError::Resource(error) => match error {
+                ChangeError::Missing(_) => {
+                    Self::new(ErrorKind::NotFound, message).hint("aishctl resource ls")
+                }
+                ChangeError::Full => {
+                    Self::new(ErrorKind::Overloaded, message).hint("aishctl resource rm NAME")
+                }
+                ChangeError::TooMany(_) => Self::new(ErrorKind::TooLarge, message),
+                ChangeError::Level(_) => Self::new(ErrorKind::Denied, message),
+                ChangeError::Unread(_) => Self::new(ErrorKind::Storage, message),
+                ChangeError::Exists { .. } | ChangeError::Stale { .. } => Self::params(&message),
+            },
             RequestError::AboveMaximum { .. } => Self::new(ErrorKind::Denied, message),
             RequestError::UnknownModel(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl model list")

@@ -12,6 +12,7 @@ use super::line::{PartialRec, Rec};
 use super::{Note, Partial, scan, trail, values};
 use crate::core::audit::chain;
 use crate::core::event::{Event, Record};
+use crate::core::resource::ResourceChanged;
 use crate::core::state::State;
 
 /// A replayed batch is applied when it has so many lines, so that memory stays small.
@@ -161,6 +162,7 @@ impl<'a> Changes<'a> {
                 let key = values::confirm_end(resolution.confirm);
                 self.batch.insert(key, place);
             }
+            Event::ResourceChanged(changed) => self.resource(conversation, record, changed)?,
             Event::Created { .. }
             | Event::UserMessage { .. }
             | Event::TurnQueued { .. }
@@ -192,6 +194,25 @@ impl<'a> Changes<'a> {
                 .is_some_and(|it| Some(it.turn) == record.turn)
         {
             self.drop_pieces(conversation);
+        }
+        Ok(())
+    }
+
+    /// What there is under a name from now on. The values are short, so that each is whole under its key.
+    fn resource(
+        &mut self,
+        conversation: ConversationId,
+        record: &Record,
+        changed: &ResourceChanged,
+    ) -> Result<(), Fault> {
+        let here = values::resource(conversation, &changed.name);
+        let gone = values::gone_resource(conversation, &changed.name);
+        if let Some(head) = changed.head(record) {
+            self.batch.insert(here, serde_json::to_vec(&head)?);
+            self.batch.remove(gone);
+        } else {
+            self.batch.remove(here);
+            self.batch.insert(gone, &changed.revision.to_be_bytes());
         }
         Ok(())
     }
@@ -309,6 +330,8 @@ impl<'a> Changes<'a> {
             values::idempotency_keys(conversation),
             values::partials(conversation),
             values::unsettled(conversation),
+            values::resources(conversation),
+            values::gone_resources(conversation),
         ];
         for prefix in others {
             for entry in self.db.scan_prefix(prefix) {

@@ -11,6 +11,7 @@ mod lock;
 mod recover;
 mod requests;
 mod reserve;
+mod resources;
 mod scan;
 mod segment;
 mod shared;

@@ -7,6 +7,8 @@ use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use sha2::{Digest as _, Sha256};
 use sled::{Batch, Tree};
 
+use crate::core::resource::ResourceName;
+
 /// Sixteen of them share a page of sled, which must stay well below its limit for a page in the log.
 pub(super) const PART_BYTES: usize = 4096;
 const PARTS_BYTES: usize = 2;
@@ -22,6 +24,8 @@ const NOTE: u8 = b'n';
 const CONFIRM: u8 = b'c';
 const CONFIRM_END: u8 = b'C';
 const AUDIT: u8 = b'a';
+const RESOURCE: u8 = b'r';
+const RESOURCE_GONE: u8 = b'R';
 
 pub(super) const APPLIED: &[u8] = b"mapplied";
 /// The last record of the audit trail.
@@ -101,6 +105,30 @@ pub(super) fn all_deleted() -> [u8; 1] {
 
 pub(super) fn note(key: &str) -> Vec<u8> {
     [&[NOTE], &Sha256::digest(key.as_bytes())[..]].concat()
+}
+
+pub(super) fn resources(conversation: ConversationId) -> Vec<u8> {
+    of(RESOURCE, conversation)
+}
+
+/// What there is under a name in the shared context.
+pub(super) fn resource(conversation: ConversationId, name: &ResourceName) -> Vec<u8> {
+    [&resources(conversation)[..], name.as_str().as_bytes()].concat()
+}
+
+pub(super) fn gone_resources(conversation: ConversationId) -> Vec<u8> {
+    of(RESOURCE_GONE, conversation)
+}
+
+/// The last revision of what was under a name.
+pub(super) fn gone_resource(conversation: ConversationId, name: &ResourceName) -> Vec<u8> {
+    [&gone_resources(conversation)[..], name.as_str().as_bytes()].concat()
+}
+
+/// The name in such a key.
+pub(super) fn resource_in(key: &[u8]) -> Option<ResourceName> {
+    let name = str::from_utf8(key.get(17..)?).ok()?;
+    name.parse().ok()
 }
 
 /// A record of the audit trail.

@@ -2,6 +2,7 @@
 
 mod blocks;
 pub mod builtin;
+pub mod json_schema;
 mod result;
 
 use std::path::PathBuf;
@@ -92,7 +93,7 @@ impl Tools {
         let servers = self.servers.borrow().clone();
         let has_told = |it: &Alias| {
             let server = servers.get(it);
-            it.as_str() == builtin::PROVIDER || server.is_some_and(|it| it.state == State::Ready)
+            builtin::is_provider(it) || server.is_some_and(|it| it.state == State::Ready)
         };
         let catalog = self.catalog();
         let unknown = catalog.unknown_to(policy.patterns());
@@ -217,14 +218,14 @@ fn failed(error: &CallError) -> String {
 
 fn catalog(servers: &Servers) -> Catalog {
     let own = builtin::tools().map(Arc::new);
-    // No server can pass for the daemon itself.
+    // No server can pass for a part of the daemon.
     let others = servers.list.iter();
-    let others = others.filter(|it| it.alias.as_str() != builtin::PROVIDER);
+    let others = others.filter(|it| !builtin::is_provider(&it.alias));
     let offered = others.flat_map(|server| {
         let tools = server.tools.iter();
         tools.filter_map(|tool| of_server(server, tool).map(Arc::new))
     });
-    Catalog::new(own.into_iter().chain(offered))
+    Catalog::new(own.chain(offered))
 }
 
 /// Nothing for what cannot be called by a name.

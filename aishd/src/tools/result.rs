@@ -6,6 +6,7 @@ use super::blocks;
 use super::builtin::how_to_read_on;
 use crate::clock;
 use crate::core::mcp::outcome::Attachment;
+use crate::core::resource::ResourceChange;
 use crate::core::shorten::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_middle};
 use crate::core::turn::Returned;
 
@@ -20,6 +21,9 @@ pub struct Output {
     pub way: Way,
     /// What else it holds, in the order of the text.
     pub attachments: Vec<Attachment>,
+    /// What it wants changed in the shared context. They are made all together with its result, or the reply says why
+    /// not; where there is no text, it says what was changed.
+    pub changes: Vec<ResourceChange>,
 }
 
 /// How far a call came.
@@ -40,6 +44,25 @@ impl Output {
             text,
             way: Way::Answered,
             attachments: vec![],
+            changes: vec![],
+        }
+    }
+
+    /// A call that changes the shared context, and says no more than what it changed.
+    #[must_use]
+    pub fn changing(change: ResourceChange) -> Self {
+        Self {
+            changes: vec![change],
+            ..Self::answered(String::new())
+        }
+    }
+
+    /// Nothing is wrong but the question.
+    #[must_use]
+    pub fn refused(why: String) -> Self {
+        Self {
+            ok: false,
+            ..Self::answered(why)
         }
     }
 
@@ -63,6 +86,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         text,
         way,
         attachments,
+        changes,
     } = output;
     let notice = match way {
         Way::Answered => None,
@@ -94,6 +118,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
             ms,
             notice,
             blocks,
+            changes,
             ..Returned::default()
         };
     };
@@ -104,6 +129,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         notice,
         blocks,
         kept: Some((result, parts(&text))),
+        changes,
         ..Returned::default()
     }
 }

@@ -2,9 +2,11 @@
 
 use super::rules::RuleChange;
 use super::{CallMark, Outcome, Told};
+use crate::core::confirm::Confirm;
 use crate::core::constraints::Constraints;
 use crate::core::event::Event;
 use crate::core::pinned::Pinned;
+use crate::core::resource::ResourceChanged;
 use crate::core::state::State;
 use crate::core::tool::{Sha, Subject};
 
@@ -21,6 +23,7 @@ pub fn tells(event: &Event) -> bool {
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
         | Event::ConstraintsChanged { .. } => true,
         Event::Created { constraints, .. } => !constraints.is_empty(),
         Event::TurnQueued { .. }
@@ -44,13 +47,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             model: model.clone(),
             source: *source,
         },
-        Event::ConfirmRequested(confirm) => Told::ConfirmRequested {
-            confirm: confirm.id,
-            subject: confirm.subject(),
-            needs: confirm.needs,
-            raise_to: confirm.raise_to,
-            why: confirm.why_told.as_ref().unwrap_or(&confirm.why).clone(),
-        },
+        Event::ConfirmRequested(confirm) => asked(confirm),
         Event::ConfirmResolved(resolution) => {
             let mut open = before.confirms.iter();
             let open = open.find(|it| it.id == resolution.confirm);
@@ -105,6 +102,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             provider: alias.clone(),
             resource: Sha::of(uri.as_bytes()),
         },
+        Event::ResourceChanged(changed) => resource_changed(changed),
         Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
@@ -116,6 +114,26 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         | Event::Status { .. }
         | Event::TurnFinished { .. } => return None,
     })
+}
+
+fn asked(confirm: &Confirm) -> Told {
+    Told::ConfirmRequested {
+        confirm: confirm.id,
+        subject: confirm.subject(),
+        needs: confirm.needs,
+        raise_to: confirm.raise_to,
+        why: confirm.why_told.as_ref().unwrap_or(&confirm.why).clone(),
+    }
+}
+
+fn resource_changed(changed: &ResourceChanged) -> Told {
+    Told::ResourceChanged {
+        provider: changed.by.provider().cloned(),
+        resource: Sha::of(changed.name.as_str().as_bytes()),
+        change: changed.change,
+        revision: changed.revision,
+        bytes: changed.bytes(),
+    }
 }
 
 fn between(before: &Constraints, now: &Constraints) -> RuleChange {

@@ -146,6 +146,7 @@ impl Course {
             | Event::PermissionChanged { .. }
             | Event::ResourcePinned(_)
             | Event::ResourceUnpinned(_)
+            | Event::ResourceChanged(_)
             | Event::ConstraintsChanged { .. }
             | Event::Evicted { .. }
             | Event::ModelChanged { .. }

@@ -264,6 +264,8 @@ impl Round {
         if let Some(edited) = &owed.edited {
             content.insert_str(0, &edited_note(edited));
         }
+        let changed = returned.changed.into_iter().map(Box::new);
+        step.events.extend(changed.map(Event::ResourceChanged));
         let mut keep = |result, parts: Vec<String>| {
             let part = |text| Event::ResultKept { result, text };
             step.events.extend(parts.into_iter().map(part));

@@ -297,6 +297,7 @@ fn render(step: &Step) -> Vec<String> {
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
         | Event::ConstraintsChanged { .. }
         | Event::Created { .. }
         | Event::UserMessage { .. }

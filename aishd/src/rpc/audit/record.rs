@@ -33,6 +33,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
         | What::ResourceUnpinned { .. }
+        | What::ResourceChanged { .. }
         | What::PromptAsked { .. }
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
@@ -63,6 +64,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
         | What::ResourceUnpinned { .. }
+        | What::ResourceChanged { .. }
         | What::PromptAsked { .. }
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
@@ -129,6 +131,7 @@ fn kind(told: &What) -> AuditKind {
         What::ConstraintsChanged(_) => AuditKind::ConstraintsChanged,
         What::ResourcePinned { .. } => AuditKind::ResourcePinned,
         What::ResourceUnpinned { .. } => AuditKind::ResourceUnpinned,
+        What::ResourceChanged { .. } => AuditKind::ResourceChanged,
         What::PromptAsked { .. } => AuditKind::PromptAsked,
         What::ResourceRead { .. } => AuditKind::ResourceRead,
         What::ServerChanged { .. } => AuditKind::ServerChanged,
@@ -208,6 +211,7 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
         | What::ResourceUnpinned { .. }
+        | What::ResourceChanged { .. }
         | What::PromptAsked { .. }
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
@@ -232,6 +236,18 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         | What::ResourceRead { provider, resource } => {
             record.provider = Some(provider.to_string());
             record.digest = Some(resource.to_string());
+        }
+        What::ResourceChanged {
+            provider,
+            resource,
+            change,
+            revision,
+            bytes,
+        } => {
+            record.provider = provider.map(|it| it.to_string());
+            record.digest = Some(resource.to_string());
+            record.because = Some(format!("{}, revision {revision}", change.as_str()));
+            record.bytes = Some(bytes);
         }
         What::PromptAsked {
             provider,

@@ -8,6 +8,7 @@ mod driver;
 mod fixture;
 mod full;
 mod power;
+mod resources;
 
 use std::path::Path;
 
@@ -221,6 +222,7 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 | Event::PermissionChanged { .. }
                 | Event::ResourcePinned(_)
                 | Event::ResourceUnpinned(_)
+                | Event::ResourceChanged(_)
                 | Event::ConstraintsChanged { .. }
                 | Event::ToolResult { .. }
                 | Event::Evicted { .. }

@@ -347,6 +347,7 @@ proptest! {
                 | Event::PermissionChanged { .. }
                 | Event::ResourcePinned(_)
                 | Event::ResourceUnpinned(_)
+                | Event::ResourceChanged(_)
                 | Event::ConstraintsChanged { .. }
                 | Event::Created { .. }
                 | Event::UserMessage { .. }

@@ -1,30 +1,23 @@
-//! Tools of the daemon itself: the time, the rest of a result that was too long for the context, and (for lists of
+//! `aish`, the tools of the daemon itself: the time, the rest of a result that was too long for the context, and (for lists of
 //! calls, MCP-17) a server's resource.
 
 use aish_proto::id::ResultId;
 use serde_json::{Map, Value, json};
 
-use super::{Output, text};
+use super::{Call, tool};
 use crate::clock;
-use crate::core::access::Access;
 use crate::core::call_list::READ_RESOURCE;
 use crate::core::tool::{Network, Reach, Tool};
-use crate::core::tool_name::{Alias, NameError, ToolName};
+use crate::core::tool_name::{NameError, ToolName};
+use crate::tools::{Output, text};
 
 /// Whose they are.
 pub(super) const PROVIDER: &str = "aish";
+const PROVIDED: &str = "aishd";
 const TIME: &str = "aish__time";
 const READ_RESULT: &str = "aish__read_result";
 /// Bytes that one call reads of a kept result, unless it says less.
 const READ_BYTES: u64 = 12_000;
-
-/// A call of one of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
-    Time,
-    ReadResult(ReadResult),
-    ReadResource { server: Alias, uri: String },
-}
 
 /// A part of a kept result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +31,14 @@ pub(super) fn tools() -> [Tool; 3] {
     [
         tool(
             TIME,
+            PROVIDED,
             "The date and the time of this machine, with its offset from UTC.",
             json!({"type": "object", "properties": {}, "additionalProperties": false}),
             Reach::World,
         ),
         tool(
             READ_RESULT,
+            PROVIDED,
             "Reads on in a tool's result that was too long to be shown whole. The mark in the result names it.",
             json!({
                 "type": "object",
@@ -62,6 +57,7 @@ pub(super) fn tools() -> [Tool; 3] {
             network: Network::MayLeave,
             ..tool(
                 READ_RESOURCE,
+                PROVIDED,
                 "Reads a resource of an MCP server.",
                 json!({
                     "type": "object",
@@ -76,23 +72,6 @@ pub(super) fn tools() -> [Tool; 3] {
             )
         },
     ]
-}
-
-fn tool(name: &str, description: &str, schema: Value, reach: Reach) -> Tool {
-    #[expect(clippy::expect_used, reason = "these names are written above")]
-    let name: ToolName = name.parse().expect("a well-formed name");
-    Tool {
-        name,
-        description: description.to_owned(),
-        schema,
-        annotations: json!({"readOnlyHint": true, "openWorldHint": false}),
-        server: "aishd".into(),
-        place: "aishd".into(),
-        needs: Access::Read,
-        reads_only: true,
-        reach,
-        network: Network::Stays,
-    }
 }
 
 /// What a call of a name means; `None`: the name is no built-in tool's.
@@ -135,22 +114,16 @@ fn read_resource(arguments: &Map<String, Value>) -> Result<Call, String> {
     Ok(Call::ReadResource { server, uri })
 }
 
-/// Whether a tool is the daemon's own.
-#[must_use]
-pub fn is_builtin(name: &ToolName) -> bool {
-    name.alias().as_str() == PROVIDER
-}
-
 /// Whether a tool serves to read on in results.
 #[must_use]
 pub fn reads_results(name: &ToolName) -> bool {
-    is_builtin(name) && name.to_string() == READ_RESULT
+    name.to_string() == READ_RESULT
 }
 
 /// Whether a tool reads a resource, which a model is not offered.
 #[must_use]
 pub fn reads_resources(name: &ToolName) -> bool {
-    is_builtin(name) && name.to_string() == READ_RESOURCE
+    name.to_string() == READ_RESOURCE
 }
 
 /// How a result that was cut says where the rest is.

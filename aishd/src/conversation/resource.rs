@@ -1,0 +1,218 @@
+//! The shared context (SHC-1 to SHC-3): its actor is the one place where a resource changes, whether a person wants that or
+//! a call. What a call changes becomes durable in one commit with its result.
+
+use aish_proto::id::ConversationId;
+use serde_json::{Value, json};
+
+use super::Conversation;
+use super::commit::Fact;
+use super::handle::{RequestError, ResourceDone};
+use super::view::LiveChange;
+use crate::clock;
+use crate::core::access::Access;
+use crate::core::confirm::Person;
+use crate::core::event::Event;
+use crate::core::resource::{
+    Author, ChangeError, Checking, Data, Head, MOST_CHANGES, ResourceChange, ResourceChanged,
+    ResourceName, Standing, may_write,
+};
+use crate::core::tool_name::ToolName;
+use crate::core::turn::Returned;
+use crate::store::{ReadError, Store};
+use crate::tools::Output;
+use crate::tools::builtin::{data, example};
+use crate::tools::json_schema::{self, Mismatch, SchemaError};
+
+impl Conversation {
+    /// Returns once it is durable.
+    pub(super) async fn change_resource(
+        &mut self,
+        change: ResourceChange,
+        by: Person,
+    ) -> Result<ResourceDone, RequestError> {
+        let author = Author::person(&by);
+        let mut checking = Checking::new(&author, clock::now(), self.state.resources);
+        let checked = checking.check(change, |name| self.standing(name));
+        let changed = checked.map_err(RequestError::Resource)?;
+        let fact = Fact {
+            turn: None,
+            by: Some(by),
+            event: Event::ResourceChanged(Box::new(changed.clone())),
+        };
+        let seq = self.commit(&[fact], LiveChange::Keep).await?;
+        Ok(ResourceDone { seq, changed })
+    }
+
+    /// What a call wants changed is settled, or nothing of it is and its reply says why.
+    pub(super) fn check_changes(&self, call: &str, returned: &mut Returned) {
+        let changes = std::mem::take(&mut returned.changes);
+        // A call that failed changes nothing.
+        if changes.is_empty() || !returned.ok {
+            return;
+        }
+        match self.changed_by(call, changes) {
+            Ok(changed) => {
+                if returned.content.is_empty() {
+                    returned.content = said(&changed);
+                }
+                returned.changed = changed;
+            }
+            Err(error) => {
+                *returned = Returned {
+                    content: format!("[aish] nothing was changed: {error}"),
+                    ms: returned.ms,
+                    ..Returned::default()
+                };
+            }
+        }
+    }
+
+    fn changed_by(
+        &self,
+        call: &str,
+        changes: Vec<ResourceChange>,
+    ) -> Result<Vec<ResourceChanged>, ChangeError> {
+        if changes.len() > MOST_CHANGES {
+            return Err(ChangeError::TooMany(changes.len()));
+        }
+        let mut open = self.state.running.iter().flat_map(|it| &it.open_calls);
+        let subject = open
+            .find(|it| it.id == call)
+            .and_then(|it| it.subject.as_ref());
+        let unknown = || ChangeError::Unread("the call is not one that runs".to_owned());
+        let tool = &subject.ok_or_else(unknown)?.tool;
+        self.check_level(tool)?;
+        let author = Author::Provider(tool.alias().clone());
+        let mut checking = Checking::new(&author, clock::now(), self.state.resources);
+        let each = changes.into_iter();
+        each.map(|it| checking.check(it, |name| self.standing(name)))
+            .collect()
+    }
+
+    /// SHC-2: as it is now, whatever it was when the call began.
+    fn check_level(&self, tool: &ToolName) -> Result<(), ChangeError> {
+        let policy = self.around.policy.borrow();
+        let catalog = self.around.tools.catalog();
+        let needs = catalog
+            .get(tool)
+            .map_or(Access::Read, |it| policy.needs(it));
+        let has = policy.level(tool.alias(), &self.state.grants);
+        if may_write(needs, has) {
+            Ok(())
+        } else {
+            Err(ChangeError::Level(tool.alias().clone()))
+        }
+    }
+
+    fn standing(&self, name: &ResourceName) -> Result<Standing, ChangeError> {
+        let standing = self.around.store.resource(self.id, name);
+        standing.map_err(|error| ChangeError::Unread(error.to_string()))
+    }
+}
+
+/// What a call that says nothing else says of its changes.
+fn said(changed: &[ResourceChanged]) -> String {
+    let one = |it: &ResourceChanged| {
+        json!({
+            "name": it.name.as_str(),
+            "change": it.change.as_str(),
+            "revision": it.revision,
+            "bytes": it.bytes(),
+        })
+    };
+    match changed {
+        [only] => one(only).to_string(),
+        several => Value::Array(several.iter().map(one).collect()).to_string(),
+    }
+}
+
+/// Runs a call of `data-tool`. Every failure becomes text.
+pub(super) async fn data(store: Store, conversation: ConversationId, call: data::Call) -> Output {
+    match call {
+        data::Call::Change(change) => Output::changing(change),
+        data::Call::Read(name) => match found(store, conversation, &name).await {
+            Ok((head, data)) => Output::answered(data::shown(&name, &head, &data)),
+            Err(output) => output,
+        },
+        data::Call::List { after, limit } => list(store, conversation, after, limit).await,
+        data::Call::Validate { name, schema } => {
+            let (head, data) = match found(store, conversation, &name).await {
+                Ok(found) => found,
+                Err(output) => return output,
+            };
+            match mismatches(schema, &data).await {
+                Ok(mismatches) => Output::answered(data::validated(&name, &head, &mismatches)),
+                Err(error) => Output::refused(error.to_string()),
+            }
+        }
+    }
+}
+
+/// Runs a call of `example-tool`.
+pub(super) async fn example(
+    store: Store,
+    conversation: ConversationId,
+    call: example::Call,
+) -> Output {
+    match call {
+        example::Call::Greet => Output::answered(example::greeting()),
+        example::Call::Echo(text) => Output::answered(text),
+        example::Call::EchoResource(name) => match found(store, conversation, &name).await {
+            Ok((_, data)) => Output::answered(data.as_str().to_owned()),
+            Err(output) => output,
+        },
+    }
+}
+
+/// Where the data of a resource is not as a schema says; without a schema, nowhere.
+pub async fn mismatches(schema: Option<Value>, data: &Data) -> Result<Vec<Mismatch>, SchemaError> {
+    let Some(schema) = schema else {
+        return Ok(vec![]);
+    };
+    // What the store has is what was checked when it came.
+    let value = serde_json::from_str(data.as_str()).unwrap_or(Value::Null);
+    json_schema::mismatches(schema, value).await
+}
+
+async fn found(
+    store: Store,
+    conversation: ConversationId,
+    name: &ResourceName,
+) -> Result<(Head, Data), Output> {
+    let wanted = name.clone();
+    let read = read(move || store.resource_data(conversation, &wanted)).await?;
+    read.ok_or_else(|| Output::refused(ChangeError::Missing(name.to_string()).to_string()))
+}
+
+async fn list(
+    store: Store,
+    conversation: ConversationId,
+    after: Option<ResourceName>,
+    limit: usize,
+) -> Output {
+    let page = read(move || {
+        let total = store.load(conversation)?;
+        let total = total.map_or(0, |it| it.state.resources);
+        // One more than is shown says whether there are more.
+        let page = store.resources(conversation, after.as_ref(), limit + 1)?;
+        Ok((total, page))
+    });
+    match page.await {
+        Ok((total, page)) => {
+            let shown = &page[..limit.min(page.len())];
+            Output::answered(data::listed(shown, total, page.len() > limit))
+        }
+        Err(output) => output,
+    }
+}
+
+async fn read<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ReadError> + Send + 'static,
+) -> Result<T, Output> {
+    let failed = |why: String| Output::failed(format!("[aish] tool dispatch failed: {why}"));
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(read)) => Ok(read),
+        Ok(Err(error)) => Err(failed(error.to_string())),
+        Err(panic) => Err(failed(panic.to_string())),
+    }
+}

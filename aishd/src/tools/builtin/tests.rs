@@ -1,0 +1,49 @@
+//! What the built-in providers offer.
+
+use super::*;
+
+/// REG-5: each tool says which parameters it takes, and takes no others.
+#[test]
+fn every_schema_is_of_its_own_tool_and_of_nothing_else() {
+    let mut offered = vec![];
+    for tool in tools() {
+        let properties = tool.schema["properties"].as_object().unwrap();
+        let names: Vec<&str> = properties.keys().map(String::as_str).collect();
+        assert_eq!(false, tool.schema["additionalProperties"], "{}", tool.name);
+        assert!(jsonschema::meta::is_valid(&tool.schema), "{}", tool.name);
+        let level = tool.needs.number();
+        offered.push(format!("{} {level} {}", tool.name, names.join(" ")));
+    }
+    let expected = [
+        "aish__time 1 ",
+        "aish__read_result 1 bytes offset result",
+        "aish__read_resource 1 server uri",
+        "data-tool__create-resource 2 data name",
+        "data-tool__read-resource 1 name",
+        "data-tool__update-resource 2 data expectedRevision name",
+        "data-tool__delete-resource 2 expectedRevision name",
+        "data-tool__list-resources 1 after limit",
+        "data-tool__validate-resource 1 name schema",
+        "example-tool__greet 1 ",
+        "example-tool__echo 1 resource text",
+    ];
+    assert_eq!(expected.to_vec(), offered);
+}
+
+#[test]
+fn what_changes_something_is_no_tool_that_reads() {
+    for tool in tools().filter(|it| is_builtin(&it.name)) {
+        let writes = tool.needs > Access::Read;
+        assert_eq!(
+            (!writes, !writes),
+            (tool.reads_only, tool.annotations["readOnlyHint"] == true),
+            "{}",
+            tool.name
+        );
+        assert!(
+            !(writes && tool.reach == Reach::Conversation),
+            "{}",
+            tool.name
+        );
+    }
+}
