@@ -153,7 +153,7 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<mcp::Mcp>,
     },
-    /// Calls of tools without a model
+    /// Tools: calls without a model, and those that you write down
     #[command(alias = "tool")]
     Tools {
         #[command(subcommand)]

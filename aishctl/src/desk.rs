@@ -8,7 +8,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 use crate::{
-    audit, confirm, conversations, kept, log, mcp, model, permission, queue, rpc, run, safe, status,
+    audit, confirm, conversations, kept, log, mcp, model, permission, queue, rpc, run, safe,
+    status, tools,
 };
 
 /// What such a command works with.
@@ -87,6 +88,7 @@ impl Desk {
             Command::Queue { command } => queue::run(self, command.as_ref()).await,
             Command::Cancel { conversation } => queue::cancel(self, conversation.as_deref()).await,
             Command::Mcp { command } => mcp::run(self, command.as_ref()).await,
+            Command::Tools { command } => tools::written(self, command).await,
             Command::Rpc(args) => rpc::run(self, args).await,
             Command::Log(args) => log::page(self, args).await,
             Command::Help { topic } => run::help(topic).map(Printed::text),
@@ -94,7 +96,6 @@ impl Desk {
             | Command::Attach(_)
             | Command::Retry(_)
             | Command::Continue(_)
-            | Command::Tools { .. }
             | Command::Doctor
             | Command::Logs(_)
             | Command::Service { .. }

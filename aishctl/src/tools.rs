@@ -1,6 +1,8 @@
-//! `tools run`: a list of calls that depend on each other, run without a model; their results on stdout (MCP-17).
+//! `tools run`: a list of calls that depend on each other, run without a model; their results on stdout (MCP-17). What is
+//! written down of tools is in `written`.
 
 mod report;
+mod written;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use ulid::Ulid;
 use crate::args::{AskArgs, Global, Mode, confirm};
 use crate::ask::{self, Asker, Place};
 use crate::connect::{CallError, CallFailure, Caller};
+use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Reach, Wait};
@@ -33,6 +36,28 @@ const HELP: &str = "aishctl help tools run";
 pub enum Tools {
     /// Run calls that depend on each other, without a model
     Run(RunArgs),
+    /// Put the manifest of a tool into the directory of tools
+    Add {
+        #[arg(value_name = "FILE.toml")]
+        file: PathBuf,
+    },
+    /// Take the manifest of a tool out of the directory of tools
+    Remove {
+        /// The name in the manifest
+        name: String,
+    },
+    /// Read all manifests again, and say what is wrong with them
+    Reload,
+}
+
+/// What is no list of calls.
+pub async fn written(desk: &Desk, command: &Tools) -> Result<Printed, Failure> {
+    match command {
+        Tools::Add { file } => written::add(desk, file).await,
+        Tools::Remove { name } => written::remove(desk, name).await,
+        Tools::Reload => written::reload(desk).await,
+        Tools::Run(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
+    }
 }
 
 #[derive(Args, Clone, Debug)]

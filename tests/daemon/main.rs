@@ -33,6 +33,8 @@ mod place;
 mod policy;
 mod project;
 mod protocol;
+mod registry;
+mod registry_hostile;
 mod sampling;
 mod stop;
 mod tools;

@@ -366,6 +366,7 @@ impl Conversation {
                     conversation: self.id,
                     head: self.state.last_seq,
                     call,
+                    cwd: self.state.cwd.clone(),
                     go: *go,
                     tools: self.around.tools.clone(),
                     store: self.around.store.clone(),

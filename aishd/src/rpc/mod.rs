@@ -27,6 +27,7 @@ mod permission;
 mod pin;
 mod prompt;
 mod refusal;
+mod registry;
 mod room;
 mod tool;
 mod turn;
@@ -49,6 +50,7 @@ use self::connection::{AfterReply, Connection};
 use self::refusal::Refusal;
 use self::room::Rooms;
 use crate::config::live::Live;
+use crate::config::shelf::Shelf;
 use crate::conversation::directory::Directory;
 use crate::core::event::At;
 use crate::logging::{Redactor, Ring};
@@ -58,6 +60,8 @@ use crate::mcp::hub::Hub;
 pub struct Server {
     pub directory: Directory,
     pub hub: Hub,
+    /// Manifests of tools.
+    pub shelf: Arc<Shelf>,
     pub about: About,
     pub limits: Limits,
     /// The last lines of the log.
@@ -108,6 +112,7 @@ struct Counters {
 pub struct Parts {
     pub directory: Directory,
     pub hub: Hub,
+    pub shelf: Arc<Shelf>,
     pub about: About,
     pub limits: Limits,
     pub log: Ring,
@@ -171,6 +176,7 @@ impl Server {
         Self {
             directory: parts.directory,
             hub: parts.hub,
+            shelf: parts.shelf,
             about: parts.about,
             limits: parts.limits,
             log: parts.log,
@@ -205,6 +211,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     turn::register_all(&mut module);
     kept::register_all(&mut module);
     tool::register_all(&mut module);
+    registry::register_all(&mut module);
     confirm::register_all(&mut module);
     permission::register_all(&mut module);
     audit::register_all(&mut module);

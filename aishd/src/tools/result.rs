@@ -20,6 +20,8 @@ pub struct Output {
     pub way: Way,
     /// What else it holds, in the order of the text.
     pub attachments: Vec<Attachment>,
+    /// What a person should know of it though it counts.
+    pub warning: Option<String>,
 }
 
 /// How far a call came.
@@ -40,6 +42,7 @@ impl Output {
             text,
             way: Way::Answered,
             attachments: vec![],
+            warning: None,
         }
     }
 
@@ -63,9 +66,10 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         text,
         way,
         attachments,
+        warning,
     } = output;
     let notice = match way {
-        Way::Answered => None,
+        Way::Answered => warning,
         Way::Failed => Some(text.clone()),
     };
     let (mut text, blocks) = blocks::keep(&text, attachments);
