@@ -200,12 +200,10 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let settings = configured.settings.clone();
     let (ring, redactor) = (logging.ring(), logging.redactor());
     let hub = sessions::hub(&store, children.clone(), logging.redactor());
-    let runner = registry::runner(children.clone(), &around.state_dir, &redactor);
-    let tools = Tools::new(hub.clone(), runner);
+    let tools = registry::tools(&hub, &children, &around.state_dir, &redactor);
     let witness = Witness::start(&store, &settings).await;
     let live = configured.live(logging, witness.clone());
-    let shelf = registry::shelf(live.clone(), &tools);
-    registry::read(&shelf).await;
+    let shelf = registry::shelf(live.clone(), &tools).await;
     let server = build(
         about,
         (hub.clone(), shelf.clone()),

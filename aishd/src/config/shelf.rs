@@ -35,13 +35,14 @@ pub struct Shelf {
 /// What a shelf needs of others.
 pub struct Means {
     /// Finds a program by its name.
-    pub find: Box<dyn Fn(&str) -> Option<PathBuf> + Send + Sync>,
+    pub find: Box<Find>,
     /// Names that a manifest cannot have.
     pub taken: Box<dyn Fn() -> BTreeSet<Alias> + Send + Sync>,
     /// Takes over what counts from now on, and says what that changed.
     pub publish: Publish,
 }
 
+pub type Find = dyn Fn(&str) -> Option<PathBuf> + Send + Sync;
 pub type Publish = Box<dyn Fn(Vec<Arc<Manifest>>) -> Vec<String> + Send + Sync>;
 
 #[derive(Default)]

@@ -10,33 +10,37 @@ use crate::config::env;
 use crate::config::live::Live;
 use crate::config::shelf::{self, Shelf, Which};
 use crate::logging::Redactor;
+use crate::mcp::hub::Hub;
 use crate::tools::Tools;
 use crate::tools::registry::{Means, Runner};
 
-/// What runs programs. The log learns their secrets before they do.
-pub(super) fn runner(children: Children, state: &Path, redactor: &Redactor) -> Runner {
+/// The tools of these servers, and what runs programs of others. The log learns their secrets before they do.
+pub(super) fn tools(hub: &Hub, children: &Children, state: &Path, redactor: &Redactor) -> Tools {
     let (learner, redactor) = (redactor.clone(), redactor.clone());
-    Runner::new(Means {
-        children,
+    let runner = Runner::new(Means {
+        children: children.clone(),
         folder: state.join("tools"),
         environment: Box::new(env::key),
         learn: Box::new(move |secret| learner.learn(secret)),
         redact: Box::new(move |text| redactor.redact(text)),
-    })
+    });
+    Tools::new(hub.clone(), runner)
 }
 
-/// The manifests, with none read yet.
-pub(super) fn shelf(live: Arc<Live>, tools: &Tools) -> Arc<Shelf> {
+/// The manifests as they are now, published.
+pub(super) async fn shelf(live: Arc<Live>, tools: &Tools) -> Arc<Shelf> {
     let path = env::of_children().remove("PATH").unwrap_or_default();
     let (taken, published) = (tools.clone(), tools.clone());
-    Arc::new(Shelf::new(
+    let shelf = Arc::new(Shelf::new(
         live,
         shelf::Means {
             find: Box::new(move |name| find(&path, name)),
             taken: Box::new(move || taken.taken()),
             publish: Box::new(move |manifests| published.publish(manifests)),
         },
-    ))
+    ));
+    read(&shelf).await;
+    shelf
 }
 
 fn find(path: &str, name: &str) -> Option<PathBuf> {
@@ -50,7 +54,7 @@ fn find(path: &str, name: &str) -> Option<PathBuf> {
 }
 
 /// Reads those that have changed, or were never read.
-pub(super) async fn read(shelf: &Arc<Shelf>) {
+async fn read(shelf: &Arc<Shelf>) {
     let reading = shelf.clone();
     let read = tokio::task::spawn_blocking(move || reading.read(Which::Changed)).await;
     if let Err(panic) = read {

@@ -48,9 +48,12 @@ pub struct Tools {
     registry: watch::Receiver<Arc<Registry>>,
     publisher: Arc<watch::Sender<Arc<Registry>>>,
     runner: Runner,
-    /// The catalog as of these numbers of servers and manifests; made anew when one has changed.
-    made: Arc<Mutex<(Option<(u64, u64)>, Arc<Catalog>)>>,
+    /// Made anew when a number has changed.
+    made: Arc<Mutex<Made>>,
 }
+
+/// A catalog, and the numbers of servers and manifests that it is of; none at first.
+type Made = (Option<(u64, u64)>, Arc<Catalog>);
 
 /// All tools at one moment.
 #[derive(Clone, Debug)]

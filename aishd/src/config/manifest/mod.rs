@@ -381,7 +381,11 @@ impl Check<'_> {
                             return None;
                         }
                     },
-                    other => other.clone(),
+                    other @ (Value::Null
+                    | Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::Array(_)
+                    | Value::Object(_)) => other.clone(),
                 };
                 if !schema.is_object() {
                     self.wrong(&whole.place, format!("`{path}.{long}`: expected an object"));

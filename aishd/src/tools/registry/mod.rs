@@ -44,13 +44,15 @@ const LOCK_WITHIN: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug)]
 pub struct Runner(Arc<Means>);
 
+pub type Environment = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// What a runner needs of others.
 pub struct Means {
     pub children: Children,
     /// A directory that no other daemon uses.
     pub folder: PathBuf,
     /// The daemon's own variables.
-    pub environment: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub environment: Box<Environment>,
     /// Is told each secret before a program is, so that it can be kept out of logs.
     pub learn: Box<dyn Fn(&str) + Send + Sync>,
     /// Cuts out of a text what was learnt.
