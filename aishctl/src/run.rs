@@ -156,6 +156,7 @@ impl Program {
             | Command::Status { .. }
             | Command::Model { .. }
             | Command::Queue { .. }
+            | Command::Tools { .. }
             | Command::Confirm { .. }
             | Command::Perm { .. }
             | Command::Audit(_)
