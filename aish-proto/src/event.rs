@@ -352,6 +352,9 @@ events! {
         updated: Vec<String>,
         /// As `toolset` of `mcp/tools`.
         version: u64,
+        /// For people: a line for each tool that is written down and came, went or changed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<String>,
     }
     /// The cursor means nothing here any more; the tail follows.
     ResyncRequired: "resyncRequired", false, { reason: String }

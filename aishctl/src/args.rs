@@ -154,7 +154,7 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<mcp::Mcp>,
     },
-    /// Tools: list, show, call without a model
+    /// Tools: list, show, write down, call without a model
     #[command(alias = "tool")]
     Tools {
         #[command(subcommand)]

@@ -7,8 +7,8 @@ use aish_proto::event::{
     ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
     Evicted, McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResourceChanged,
     ResourcePinned, ResourceUnpinned, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel,
-    TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
-    UserMessage,
+    TextDelta, ToolCall, ToolProgress, ToolResult, ToolsChanged, TurnFinished, TurnQueued,
+    TurnStarted, UserMessage,
 };
 use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::mcp::{ServerState, ServerStatus};
@@ -333,6 +333,9 @@ impl Rows {
         if let Some(reloaded) = event.read() {
             return Some(crate::notice::reloaded(&reloaded));
         }
+        if let Some(ToolsChanged { changes, .. }) = event.read() {
+            return (!changes.is_empty()).then(|| changes.join("; "));
+        }
         event
             .read()
             .map(|Shutdown { reason, .. }| format!("aishd is going ({reason})"))
@@ -617,6 +620,21 @@ mod tests {
                 "half",
                 "[aish] the model's server failed; :retry asks again: transport: cut",
             ],
+        );
+    }
+
+    #[test]
+    fn tools_that_are_written_down_and_change_are_one_line() {
+        let changed = |changes: &[&str]| json!({"added": ["a__b"], "removed": [], "updated": [], "version": 2, "changes": changes});
+        check(
+            &[
+                ("toolsChanged", changed(&[])),
+                (
+                    "toolsChanged",
+                    changed(&["data-tool 1.0.0 → 1.1.0 (+ delete-resource)"]),
+                ),
+            ],
+            &["[aish] data-tool 1.0.0 → 1.1.0 (+ delete-resource)"],
         );
     }
 

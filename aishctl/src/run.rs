@@ -165,10 +165,10 @@ impl Program {
             | Command::Status { .. }
             | Command::Model { .. }
             | Command::Queue { .. }
+            | Command::Tools { .. }
             | Command::Confirm { .. }
             | Command::Perm { .. }
             | Command::Audit(_)
-            | Command::Tools { .. }
             | Command::Result(_)
             | Command::Resource { .. }
             | Command::Cancel { .. }

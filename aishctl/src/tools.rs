@@ -1,8 +1,9 @@
-//! `tools`: the tools there are, and lists of calls that depend on each other, run without a model; their results on
+//! `tools`: the tools there are, those that are written down, and lists of calls that depend on each other, run without a model; their results on
 //! stdout (MCP-17).
 
 mod report;
 mod shown;
+mod written;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,11 +17,10 @@ use serde_json::Value;
 use tokio::io::AsyncWrite;
 use ulid::Ulid;
 
-pub use self::shown::look;
-
 use crate::args::{AskArgs, Global, Mode, confirm};
 use crate::ask::{self, Asker, Place};
 use crate::connect::{CallError, CallFailure, Caller};
+use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Reach, Wait};
@@ -48,6 +48,30 @@ pub enum Tools {
     },
     /// Run calls that depend on each other, without a model
     Run(RunArgs),
+    /// Put the manifest of a tool into the directory of tools
+    Add {
+        #[arg(value_name = "FILE.toml")]
+        file: PathBuf,
+    },
+    /// Take the manifest of a tool out of the directory of tools
+    Remove {
+        /// The name in the manifest
+        name: String,
+    },
+    /// Read all manifests again, and say what is wrong with them
+    Reload,
+}
+
+/// Prints what is no list of calls.
+pub async fn look(desk: &Desk, command: &Tools) -> Result<Printed, Failure> {
+    match command {
+        Tools::List { provider } => shown::list(desk, provider.as_deref()).await,
+        Tools::Show { name } => shown::show(desk, name).await,
+        Tools::Add { file } => written::add(desk, file).await,
+        Tools::Remove { name } => written::remove(desk, name).await,
+        Tools::Reload => written::reload(desk).await,
+        Tools::Run(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
+    }
 }
 
 #[derive(Args, Clone, Debug)]

@@ -3,6 +3,7 @@
 
 mod configuration;
 mod notify;
+mod registry;
 mod rules;
 mod sessions;
 mod stop;
@@ -33,6 +34,7 @@ use crate::child::trampoline;
 use crate::config::command::{self, Desk};
 use crate::config::live::Live;
 use crate::config::paths::{self, PathError};
+use crate::config::shelf::Shelf;
 use crate::config::{Settings, env};
 use crate::conversation::Surroundings;
 use crate::conversation::allowances::ClientAllowances;
@@ -199,12 +201,13 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let settings = configured.settings.clone();
     let (ring, redactor) = (logging.ring(), logging.redactor());
     let hub = sessions::hub(&store, children.clone(), logging.redactor());
-    let tools = Tools::new(hub.clone());
+    let tools = registry::tools(&hub, &children, &around.state_dir, &redactor);
     let witness = Witness::start(&store, &settings).await;
     let live = configured.live(logging, witness.clone());
+    let shelf = registry::shelf(live.clone(), &tools).await;
     let server = build(
         about,
-        hub.clone(),
+        (hub.clone(), shelf.clone()),
         live.clone(),
         &settings,
         (ring, redactor),
@@ -232,6 +235,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let mut chores = chores(&server.directory, &store, watchdog, &around);
     let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), children.clone());
     chores.spawn(notifier.run());
+    chores.spawn(registry::follow(shelf, live.clone()));
     follow(&mut chores, live, witness, tools, hub);
     let serving = listen::listen(server.clone(), listener);
     let working = async {
@@ -316,7 +320,7 @@ fn broker(logging: &Logging, children: Children) -> Broker {
 /// Puts the parts together.
 fn build(
     about: About,
-    hub: Hub,
+    (hub, shelf): (Hub, Arc<Shelf>),
     config: Arc<Live>,
     settings: &Settings,
     (log, redactor): (Ring, Redactor),
@@ -326,6 +330,7 @@ fn build(
     Arc::new(Server::new(Parts {
         directory: Directory::new(surroundings, settings.max_conversations_in_memory),
         hub,
+        shelf,
         about,
         limits: limits(settings),
         log,

@@ -213,3 +213,47 @@ fn a_list_that_cannot_run_says_what_and_where_and_what_next() {
     let list = shell(&world, "aishctl conv ls --all --json").run().ok();
     assert!(!list.out().contains("run "), "{}", list.out());
 }
+
+/// REG-2, REG-3: what is wrong with a manifest has its line, and what is right is a file of one's own.
+#[test]
+fn a_tool_is_written_down_read_again_and_taken_away() {
+    let world = World::new();
+    let _daemon = world.daemon().spawn();
+    world.write("work/mine/up.sh", "cat\n");
+    let head = "name = \"up\"\nversion = \"1.0.0\"\nruntime = \"process\"\ncommand = \"sh\"\n";
+    let manifest = format!("{head}script = \"up.sh\"\n[[capability]]\nname = \"say\"\nlevel = 1\n");
+    world.write("work/mine/up.toml", &manifest);
+    let added = world.ctl(&["tools", "add", "mine/up.toml"]).run().ok();
+    assert!(
+        added
+            .out()
+            .ends_with("/aish/tools/up.toml\nup 1.0.0 (+ say)\n"),
+        "{}",
+        added.out()
+    );
+    world.write("config/aish/tools/bad.toml", "nmae = \"x\"\n");
+    let read = world.ctl(&["tools", "reload"]).run().code(1);
+    let fault = "bad.toml:1:1: unknown key `nmae`; did you mean `name`?";
+    assert!(
+        read.out().starts_with("2 read\n") && read.out().contains(fault),
+        "{}",
+        read.out()
+    );
+    let doctor = world.ctl(&["doctor"]).run();
+    assert!(doctor.out().contains(fault), "{}", doctor.out());
+    let refused = world
+        .ctl(&["tools", "add", "../config/aish/tools/bad.toml"])
+        .run();
+    assert!(
+        refused.err().contains("unknown key `nmae`"),
+        "{}",
+        refused.err()
+    );
+    let removed = world.ctl(&["tools", "remove", "up"]).run().ok();
+    assert!(
+        removed.out().ends_with("up 1.0.0 is gone\n"),
+        "{}",
+        removed.out()
+    );
+    assert!(!world.path("config/aish/tools/up.toml").exists());
+}

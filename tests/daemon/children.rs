@@ -223,6 +223,7 @@ fn limits_are_those_that_were_given() {
         file_bytes: Some(4096),
         cpu_seconds: Some(7),
         processes: None,
+        memory_bytes: None,
     };
     spec.privileges = Privileges::NoNew;
     let (text, _, _) = output(&world, &spec);

@@ -36,6 +36,8 @@ mod place;
 mod policy;
 mod project;
 mod protocol;
+mod registry;
+mod registry_hostile;
 mod resources;
 mod resources_crash;
 mod sampling;

@@ -4,7 +4,6 @@ use aish_proto::id::ConversationId;
 use aish_proto::tool::{Describe, DescribeParams, List, ListParams, Tool};
 use serde_json::Value;
 
-use super::Tools;
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -12,24 +11,16 @@ use crate::{resolve, safe, table};
 
 const SUMMARY_COLUMNS: usize = 60;
 
-/// Prints what was asked for.
-pub async fn look(desk: &Desk, command: &Tools) -> Result<Printed, Failure> {
-    let conversation = match desk.name(None) {
+/// The conversation that was named.
+async fn named(desk: &Desk) -> Result<Option<ConversationId>, Failure> {
+    Ok(match desk.name(None) {
         Some(name) => Some(resolve::named(&desk.caller, name).await?.id),
         None => None,
-    };
-    match command {
-        Tools::List { provider } => list(desk, conversation, provider.as_deref()).await,
-        Tools::Show { name } => show(desk, conversation, name).await,
-        Tools::Run(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
-    }
+    })
 }
 
-async fn list(
-    desk: &Desk,
-    conversation: Option<ConversationId>,
-    provider: Option<&str>,
-) -> Result<Printed, Failure> {
+pub(super) async fn list(desk: &Desk, provider: Option<&str>) -> Result<Printed, Failure> {
+    let conversation = named(desk).await?;
     let mut whole = desk
         .caller
         .call::<List>(ListParams {
@@ -79,14 +70,10 @@ fn standing(tool: &Tool) -> &'static str {
     }
 }
 
-async fn show(
-    desk: &Desk,
-    conversation: Option<ConversationId>,
-    name: &str,
-) -> Result<Printed, Failure> {
+pub(super) async fn show(desk: &Desk, name: &str) -> Result<Printed, Failure> {
     let params = DescribeParams {
         name: name.to_owned(),
-        conversation,
+        conversation: named(desk).await?,
     };
     let tool = desk.caller.call::<Describe>(params).await?;
     desk.print(&tool, || shown(&tool))

@@ -48,6 +48,8 @@ pub struct Limits {
     pub cpu_seconds: Option<u64>,
     /// Of the user, as the kernel counts; root has none.
     pub processes: Option<u64>,
+    /// Of address space. The trampoline has none, because it has to live.
+    pub memory_bytes: Option<u64>,
 }
 
 /// How a child ended.

@@ -18,7 +18,7 @@ use rustix::io::{Errno, read, write};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, chdir, getpid,
-    getrlimit, set_child_subreaper, set_dumpable_behavior, setrlimit, setsid, umask, wait,
+    getrlimit, prlimit, set_child_subreaper, set_dumpable_behavior, setrlimit, setsid, umask, wait,
 };
 use rustix::stdio::stdin;
 use rustix::thread::{set_name, set_no_new_privs};
@@ -153,6 +153,7 @@ fn start(job: &Job, streams: [OwnedFd; 3]) -> Result<u32, Failed> {
         // So that `kill 0` in a script does not reach us.
         .process_group(0);
     let program = command.spawn().map_err(failed(Stage::Program))?.id();
+    limit_memory(program, &job.limits);
     // A directory that somebody works in cannot be unmounted.
     let _stays = chdir("/");
     Ok(program)
@@ -182,6 +183,24 @@ fn limit(limits: &Limits) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Of the program only, and of what it starts from now on: what we could not have ourselves, we could not end it with.
+fn limit_memory(program: u32, limits: &Limits) {
+    let (Some(wanted), Some(pid)) = (limits.memory_bytes, pid(program)) else {
+        return;
+    };
+    let wanted = Some(wanted.min(getrlimit(Resource::As).maximum.unwrap_or(u64::MAX)));
+    let limit = Rlimit {
+        current: wanted,
+        maximum: wanted,
+    };
+    // It may have ended already.
+    let _before = prlimit(Some(pid), Resource::As, limit);
+}
+
+fn pid(process: u32) -> Option<Pid> {
+    i32::try_from(process).ok().and_then(Pid::from_raw)
+}
+
 /// The daemon may be gone; then nobody wants to know.
 fn report(report: Report) {
     let Ok(mut line) = serde_json::to_vec(&report) else {
@@ -195,7 +214,7 @@ fn report(report: Report) {
 /// Reaps the program and everything that comes to us when its parent dies. Whoever has no child has no descendants: an
 /// orphan among them would have become our child.
 fn reap(program: u32) {
-    let program = i32::try_from(program).ok().and_then(Pid::from_raw);
+    let program = pid(program);
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if Some(pid) == program => report(Report::Ended(exit(status))),

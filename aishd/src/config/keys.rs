@@ -39,6 +39,7 @@ on_timeout = "deny"
 
 [tools]
 builtin = false
+dirs = []
 max_depth = 8
 max_result_chars = 16000
 parallel_readonly = true
@@ -202,6 +203,8 @@ tables! {
     Tools {
         /// Whether models are offered the daemon's own tools (the time).
         builtin: Leaf<bool>,
+        /// Directories with manifests of tools, besides `tools` beside this file.
+        dirs: Leaf<Vec<String>>,
         /// Rounds of calls in one turn; after so many it ends, and the last answer is kept.
         max_depth: Leaf<Whole<1, 100>>,
         /// Characters of a result that a model is shown. Of a longer one the middle is left out, and can be read on

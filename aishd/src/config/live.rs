@@ -247,6 +247,12 @@ impl Live {
         self.place.user.as_deref()
     }
 
+    /// Directories with manifests of tools, besides the usual one.
+    #[must_use]
+    pub fn tool_folders(&self) -> Vec<PathBuf> {
+        self.lock().settings.tool_folders.clone()
+    }
+
     /// It was named by hand, so that it has to be there.
     #[must_use]
     pub fn is_named(&self) -> bool {

@@ -121,6 +121,9 @@ pub(super) fn unknown_providers(stack: &Stack, faults: &mut Vec<Fault>) {
         let message = format!("`{key}`: no MCP server {provider:?} is configured");
         let mut fault = Fault::warning(&place, message);
         fault.label = nearest(provider, &known).map(|it| format!("did you mean `{it}`?"));
+        if fault.label.is_none() {
+            fault.help = Some("a tool that is written down may have that name".to_owned());
+        }
         faults.push(fault);
     }
 }

@@ -29,6 +29,8 @@ pub struct Settings {
     pub models: Arc<Models>,
     pub mcp: Mcp,
     pub policy: Arc<Policy>,
+    /// Directories with manifests of tools, besides the usual one.
+    pub tool_folders: Vec<PathBuf>,
     pub max_clients: usize,
     pub max_queue: usize,
     pub max_conversations_in_memory: usize,
@@ -106,6 +108,7 @@ impl Settings {
             faults.push(Fault::error(&grace.place, message).help("a stop is over within 10s"));
         }
         check_state(&file.daemon.state, &mut faults);
+        check_tool_folders(&file.tools.dirs, &mut faults);
         faults.sort_by_key(|it| (it.source.name(), it.span.as_ref().map(|it| it.start)));
         if faults.iter().any(Fault::is_error) {
             return (None, faults);
@@ -115,6 +118,11 @@ impl Settings {
             models: Arc::new(models),
             mcp,
             policy: Arc::new(policy),
+            tool_folders: said(&file.tools.dirs)
+                .unwrap_or_default()
+                .iter()
+                .map(|it| home(Path::new(it)))
+                .collect(),
             max_clients: whole(&limits.max_clients),
             max_queue: whole(&limits.max_queue_per_conversation),
             max_conversations_in_memory: whole(&limits.max_conversations_in_memory),
@@ -236,6 +244,16 @@ fn check_state(state: &Leaf<PathBuf>, faults: &mut Vec<Fault>) {
     if !home(&state.value).is_absolute() {
         let message = "`daemon.state`: expected an absolute path, or one that begins with ~/";
         faults.push(Fault::error(&state.place, message));
+    }
+}
+
+fn check_tool_folders(folders: &Leaf<Vec<String>>, faults: &mut Vec<Fault>) {
+    let Some(folders) = folders else { return };
+    for folder in &folders.value {
+        if !home(Path::new(folder)).is_absolute() {
+            let message = "`tools.dirs`: expected absolute paths, or some that begin with ~/";
+            faults.push(Fault::error(&folders.place, message));
+        }
     }
 }
 

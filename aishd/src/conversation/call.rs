@@ -28,6 +28,8 @@ pub(super) struct Started {
     /// The log as it was.
     pub(super) head: Seq,
     pub(super) call: String,
+    /// The directory of the conversation.
+    pub(super) cwd: String,
     pub(super) go: Go,
     pub(super) tools: Tools,
     pub(super) store: Store,
@@ -94,6 +96,7 @@ async fn output(started: Started) -> Output {
                 never = sample::serve(&started, wanted) => match never {},
             }
         }
+        Work::Program(job) => started.tools.run(&job, &started.cwd).await,
         Work::Builtin(builtin::Call::Time) => builtin::time(),
         Work::Builtin(builtin::Call::ReadResource { server, uri }) => {
             let (tools, token) = (&started.tools, &started.token);

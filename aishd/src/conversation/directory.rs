@@ -29,6 +29,7 @@ use crate::core::policy::Policy;
 use crate::core::preset::Models;
 use crate::core::state::State;
 use crate::store::{Commit, Health, ReadError, Store};
+use crate::tools::Tools;
 
 /// Requests that may wait in one conversation's mailbox; a sender waits beyond that.
 const MAILBOX: usize = 32;
@@ -241,6 +242,12 @@ impl Directory {
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {
         self.around.policy.borrow().clone()
+    }
+
+    /// All tools that there are, and what can be asked of them.
+    #[must_use]
+    pub fn tools(&self) -> &Tools {
+        &self.around.tools
     }
 
     /// All tools that there are.

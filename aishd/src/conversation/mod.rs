@@ -382,6 +382,7 @@ impl Conversation {
                     conversation: self.id,
                     head: self.state.last_seq,
                     call,
+                    cwd: self.state.cwd.clone(),
                     go: *go,
                     tools,
                     store: self.around.store.clone(),

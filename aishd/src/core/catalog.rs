@@ -1,9 +1,12 @@
 //! All tools that there are, and those of them that one request offers (R10). Both are values that never change.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value};
 
 use super::policy::{Pattern, Policy};
+use super::schema::Schema;
 use super::tool::{Sha, Tool};
 use super::tool_name::{Alias, ToolName, on_the_wire};
 
@@ -11,6 +14,18 @@ use super::tool_name::{Alias, ToolName, on_the_wire};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
     tools: BTreeMap<ToolName, Arc<Tool>>,
+    inputs: Inputs,
+}
+
+/// Input schemas, each compiled when it is first needed; nothing for one that cannot be used.
+#[derive(Clone, Debug, Default)]
+struct Inputs(Arc<Mutex<HashMap<ToolName, Option<Arc<Schema>>>>>);
+
+/// They follow from the tools.
+impl PartialEq for Inputs {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
 }
 
 /// What a model is offered in one request.
@@ -34,6 +49,19 @@ impl Catalog {
     #[must_use]
     pub fn get(&self, name: &ToolName) -> Option<&Arc<Tool>> {
         self.tools.get(name)
+    }
+
+    /// Why these are no arguments for a tool of this catalog, by its input schema (REG-5). A schema that cannot be used
+    /// forbids nothing.
+    #[must_use]
+    pub fn misfit(&self, tool: &Tool, arguments: &Map<String, Value>) -> Option<String> {
+        let schema = {
+            let mut known = self.inputs.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = known.entry(tool.name.clone());
+            let compile = || Schema::new(&tool.schema).ok().map(Arc::new);
+            known.or_insert_with(compile).clone()
+        };
+        schema?.misfit(&Value::Object(arguments.clone()))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Tool>> {

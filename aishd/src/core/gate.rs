@@ -17,6 +17,7 @@ use super::reply::ToolCall;
 use super::tool::{Sha, Subject, Tool};
 
 const NOT_OFFERED: &str = "no such tool is offered";
+const MISFIT: &str = "its arguments do not fit the tool's schema";
 
 /// All that a judgement is made from.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +110,12 @@ impl Gate<'_> {
             }),
             because,
         };
+        if self.offered(tool)
+            && let Some(why) = self.catalog.misfit(tool, &arguments)
+        {
+            let content = format!("[aish] tool arguments do not fit: {why}");
+            return refuse(None, content, refused(MISFIT.to_owned()));
+        }
         match decide(question, self.policy) {
             Verdict::Deny(rule) => {
                 let content = format!("[aish] denied by policy: {rule}");

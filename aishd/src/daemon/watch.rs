@@ -1,4 +1,4 @@
-//! Watching the files of the configuration (CFG-2). What is watched are directories, since editors write a new file and
+//! Watching the files of the configuration (CFG-2) and of tools (REG-3). What is watched are directories, since editors write a new file and
 //! rename it; a directory that is not there yet is waited for in the nearest one above it.
 
 use std::collections::BTreeSet;
@@ -22,61 +22,121 @@ const SETTLED: Duration = Duration::from_millis(200);
 /// Links that lead to links.
 const MOST_LINKS: usize = 16;
 
+/// What is looked at.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    pub(super) files: Vec<PathBuf>,
+    /// Directories of which every entry matters.
+    pub(super) folders: Vec<PathBuf>,
+}
+
 /// What the watcher's thread and the task share.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Files, and what their links lead to.
-    files: Mutex<BTreeSet<PathBuf>>,
+    watched: Mutex<Watched>,
     changed: Notify,
+}
+
+/// Files and directories, and what their links lead to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Watched {
+    files: BTreeSet<PathBuf>,
+    folders: BTreeSet<PathBuf>,
+}
+
+/// Sees that something which is looked at has changed.
+pub(super) struct Eye {
+    shared: Arc<Shared>,
+    look: Arc<dyn Fn() -> Look + Send + Sync>,
+    /// The watcher and the directories that it watches; nothing where changes cannot be noticed.
+    watcher: Option<(RecommendedWatcher, BTreeSet<PathBuf>)>,
+}
+
+impl Eye {
+    /// Nothing is watched before [`Eye::look_after`] or [`Eye::changed`].
+    pub(super) fn open(look: impl Fn() -> Look + Send + Sync + 'static) -> Self {
+        let shared = Arc::new(Shared::default());
+        let heard = shared.clone();
+        let made = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            if heard.concerns(event) {
+                heard.changed.notify_one();
+            }
+        });
+        let watcher = match made {
+            Ok(watcher) => Some((watcher, BTreeSet::new())),
+            Err(error) => {
+                tracing::warn!(%error, "changes of files are not noticed; aishctl reload");
+                None
+            }
+        };
+        Self {
+            shared,
+            look: Arc::new(look),
+            watcher,
+        }
+    }
+
+    /// Waits for a change, and until it is quiet; then watches anew. Who cannot see waits for ever.
+    pub(super) async fn changed(&mut self) {
+        self.shared.changed.notified().await;
+        let begun = Instant::now();
+        while begun.elapsed() < LONGEST
+            && timeout(QUIET, self.shared.changed.notified()).await.is_ok()
+        {}
+        self.watch_anew().await;
+    }
+
+    /// Waits so long for another change, which is not lost by that.
+    async fn changes_within(&self, time: Duration) -> bool {
+        let changed = timeout(time, self.shared.changed.notified()).await.is_ok();
+        if changed {
+            self.shared.changed.notify_one();
+        }
+        changed
+    }
+
+    /// Something else may have to be watched than before. What it became meanwhile is a change.
+    pub(super) async fn look_after(&mut self) {
+        let look = self.look.clone();
+        let wanted = tokio::task::spawn_blocking(move || directories(&Watched::of(&look()))).await;
+        let watched = self.watcher.as_ref().map(|(_, watched)| watched);
+        if wanted.is_ok_and(|it| watched.is_some_and(|watched| it != *watched)) {
+            self.shared.changed.notify_one();
+        }
+    }
+
+    /// Files may be far away, and nobody else waits for them.
+    async fn watch_anew(&mut self) {
+        let Some((mut watcher, mut watched)) = self.watcher.take() else {
+            return;
+        };
+        let (shared, look) = (self.shared.clone(), self.look.clone());
+        let watching = tokio::task::spawn_blocking(move || {
+            shared.watch_anew(&look(), &mut watcher, &mut watched);
+            (watcher, watched)
+        });
+        self.watcher = watching.await.ok();
+    }
 }
 
 /// Reads the configuration again whenever its files change, for ever.
 pub(super) async fn follow(live: Arc<Live>) {
-    let shared = Arc::new(Shared::default());
-    let heard = shared.clone();
-    let made = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        if heard.concerns(event) {
-            heard.changed.notify_one();
-        }
+    let looked_at = live.clone();
+    let mut eye = Eye::open(move || Look {
+        files: looked_at.files(),
+        folders: vec![],
     });
-    let mut watcher = match made {
-        Ok(watcher) => watcher,
-        Err(error) => {
-            tracing::warn!(%error, "changes of the configuration are not noticed; aishctl reload");
-            return;
-        }
-    };
-    let mut watched = BTreeSet::new();
     // What changed before the first look was not seen by anybody.
-    shared.changed.notify_one();
+    eye.shared.changed.notify_one();
     loop {
-        shared.changed.notified().await;
-        let begun = Instant::now();
-        while begun.elapsed() < LONGEST && timeout(QUIET, shared.changed.notified()).await.is_ok() {
-        }
-        let (anew, looked_at) = (shared.clone(), live.clone());
-        // Files may be far away, and nobody else waits for them.
-        let watching = tokio::task::spawn_blocking(move || {
-            anew.watch_anew(&looked_at.files(), &mut watcher, &mut watched);
-            (watcher, watched)
-        });
-        let Ok(back) = watching.await else {
-            return;
-        };
-        (watcher, watched) = back;
-        if read(&live, Errors::Hold).await == Some(Reading::Held) {
-            match timeout(SETTLED, shared.changed.notified()).await {
-                Ok(()) => shared.changed.notify_one(),
-                Err(_quiet) => drop(read(&live, Errors::Tell).await),
-            }
+        eye.changed().await;
+        if read(&live, Errors::Hold).await == Some(Reading::Held)
+            && !eye.changes_within(SETTLED).await
+        {
+            drop(read(&live, Errors::Tell).await);
         }
         // A project that is trusted now is watched from now on, and what its file became meanwhile is read.
-        let looked_at = live.clone();
-        let wanted = move || directories(&files(&looked_at.files()));
-        let wanted = tokio::task::spawn_blocking(wanted).await;
-        if wanted.is_ok_and(|it| it != watched) {
-            shared.changed.notify_one();
-        }
+        eye.look_after().await;
     }
 }
 
@@ -97,24 +157,25 @@ impl Shared {
         if only_read {
             return false;
         }
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        event.need_rescan()
-            || event
-                .paths
-                .iter()
-                .any(|path| files.iter().any(|file| file.starts_with(path)))
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let concerns = |path: &PathBuf| {
+            let mut all = watched.files.iter().chain(&watched.folders);
+            let is_within = path.parent().is_some_and(|it| watched.folders.contains(it));
+            is_within || all.any(|it| it.starts_with(path))
+        };
+        event.need_rescan() || event.paths.iter().any(concerns)
     }
 
     /// Watches what has to be watched now. What changes meanwhile is seen by the reading that has to follow.
     fn watch_anew(
         &self,
-        looked_at: &[PathBuf],
+        look: &Look,
         watcher: &mut RecommendedWatcher,
         watched: &mut BTreeSet<PathBuf>,
     ) {
-        let files = files(looked_at);
-        let directories = directories(&files);
-        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = files;
+        let now = Watched::of(look);
+        let directories = directories(&now);
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = now;
         // Also those that are the same by name: another directory may have taken the place.
         for old in std::mem::take(watched) {
             let _gone = watcher.unwatch(&old);
@@ -131,17 +192,24 @@ impl Shared {
     }
 }
 
-/// Files, and what their links lead to.
-fn files(looked_at: &[PathBuf]) -> BTreeSet<PathBuf> {
-    looked_at.iter().flat_map(|it| links(it)).collect()
+impl Watched {
+    fn of(look: &Look) -> Self {
+        let all = |paths: &[PathBuf]| paths.iter().flat_map(|it| links(it)).collect();
+        Self {
+            files: all(&look.files),
+            folders: all(&look.folders),
+        }
+    }
 }
 
 /// Where a change of one of them is seen.
-fn directories(files: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
-    files
-        .iter()
-        .filter_map(|it| nearest_directory(it))
-        .collect()
+fn directories(watched: &Watched) -> BTreeSet<PathBuf> {
+    let files = watched.files.iter().filter_map(|it| nearest_directory(it));
+    let folders = watched.folders.iter().filter_map(|it| {
+        let own = it.is_dir().then(|| it.clone());
+        own.or_else(|| nearest_directory(it))
+    });
+    files.chain(folders).collect()
 }
 
 /// A path, and those that its links lead to.

@@ -23,7 +23,7 @@ use super::convert::{self, Log};
 use super::encoded::DeltaKey;
 use super::refusal::Refusal;
 use super::room::Seat;
-use super::{Call, Server, Untold, auto_approve, mcp, notices, register};
+use super::{Call, Server, Untold, auto_approve, mcp, notices, register, tool};
 use crate::clock;
 use crate::config::live::Standing;
 use crate::conversation::allowances::All;
@@ -33,6 +33,7 @@ use crate::conversation::handle::RequestError;
 use crate::conversation::live::{Channel, Live, Unseen};
 use crate::core::event::Record;
 use crate::core::mcp::server::Servers;
+use crate::tools::Toolset;
 
 /// What comes at the beginning goes out together up to so much.
 const TOGETHER_BYTES: usize = 16 << 10;
@@ -269,6 +270,8 @@ impl Subscription {
         let mut stopping = pin!(stopping.fuse());
         let mut servers = self.server.hub.servers();
         let mut known = servers.borrow_and_update().clone();
+        let mut tools = self.server.directory.tools().clone();
+        let mut toolset = tools.toolset();
         loop {
             let result = tokio::select! {
                 biased;
@@ -284,6 +287,11 @@ impl Subscription {
                     let now = servers.borrow_and_update().clone();
                     let before = std::mem::replace(&mut known, now);
                     self.say_servers(&before, &known).await
+                }
+                Ok(()) = tools.changed() => {
+                    let now = tools.toolset();
+                    let before = std::mem::replace(&mut toolset, now);
+                    self.say_tools(&before, &toolset).await
                 }
                 // Last, because a fast stream always has one.
                 page = follower.next(PAGE_BYTES) => match page {
@@ -320,7 +328,11 @@ impl Subscription {
         for server in mcp::changed(before, now) {
             self.say(None, &wire::McpStatus { server }).await?;
         }
-        match mcp::tools_changed(before, now) {
+        Ok(())
+    }
+
+    async fn say_tools(&self, before: &Toolset, now: &Toolset) -> Result<(), End> {
+        match tool::changed(before, now) {
             Some(changed) => self.say(None, &changed).await,
             None => Ok(()),
         }

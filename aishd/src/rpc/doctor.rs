@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::refusal::Refusal;
 use super::{Call, Server, register};
+use crate::config::shelf::Shelf;
 use crate::core::preset::{Backend, Endpoint, KeySource, Preset};
 use crate::core::reply::{Failure, FailureClass};
 
@@ -28,6 +29,7 @@ async fn doctor(call: Call<Doctor>) -> Result<DoctorResult, Refusal> {
     let server = &call.server;
     let mut checks = vec![config(server)];
     checks.extend(models(server).await);
+    checks.extend(tools(server).await);
     checks.push(store(server));
     Ok(DoctorResult { checks })
 }
@@ -181,6 +183,26 @@ fn no_key(name: String, endpoint: &Endpoint) -> Check {
         ),
     };
     fix(check(name, Outcome::Fail, detail), what)
+}
+
+/// Tools that are written down, if there are any.
+async fn tools(server: &Server) -> Option<Check> {
+    let count = server.directory.tools().registry().providers.len();
+    let report = super::registry::ask(server, Shelf::report).await;
+    let faults = report.map(|it| it.faults).unwrap_or_default();
+    let Some(first) = faults.first() else {
+        let plural = if count == 1 { "" } else { "s" };
+        let detail = format!("{count} manifest{plural}");
+        return (count > 0).then(|| check("tools", Outcome::Ok, detail));
+    };
+    let more = match faults.len() - 1 {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    Some(fix(
+        check("tools", Outcome::Warn, format!("{first}{more}")),
+        "correct it; aishctl tools reload shows all of them",
+    ))
 }
 
 /// What is there when nothing is configured.

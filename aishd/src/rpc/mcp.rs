@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aish_proto::error::ErrorKind;
-use aish_proto::event::ToolsChanged;
 use aish_proto::mcp::{
     self as wire, Connect, ConnectParams, ConnectResult, Disconnect, Import, ImportResult, List,
     ListResult, Logs, LogsResult, Prompts, PromptsResult, ReadResource, ReadResourceResult,
@@ -53,7 +52,7 @@ fn now(server: &Server) -> Arc<Servers> {
 async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
     let servers = now(&call.server);
     Ok(ListResult {
-        toolset: servers.toolset,
+        toolset: call.server.directory.tools().toolset().version,
         servers: servers.list.iter().map(|it| status(it)).collect(),
         import: call.server.config.mcp().borrow().import.clone(),
     })
@@ -69,7 +68,7 @@ async fn tools(call: Call<Tools>) -> Result<ToolsResult, Refusal> {
         .tools()
         .filter(|(name, _)| of.as_ref().is_none_or(|it| it == name.alias()));
     Ok(ToolsResult {
-        toolset: servers.toolset,
+        toolset: call.server.directory.tools().toolset().version,
         tools: wanted
             .map(|(name, tool)| wire::ToolSummary {
                 name: name.to_string(),
@@ -105,7 +104,9 @@ async fn connect(call: Call<Connect>) -> Result<ConnectResult, Refusal> {
     let endpoint = endpoint(call.params)?;
     let place = Sha::of(endpoint.shown().as_bytes());
     let policy = call.server.directory.policy();
-    let reserved = |it: &Alias| policy.lets_more(it);
+    let registry = call.server.directory.tools().registry();
+    // Rules go by names, and so do the tools of manifests.
+    let reserved = |it: &Alias| policy.lets_more(it) || registry.providers.contains_key(it);
     let connected = call.server.hub.connect(alias, endpoint, &reserved).await;
     let reached = match &connected {
         Ok(alias) | Err(ChangeError::Failed { alias, .. }) => Some(alias),
@@ -211,7 +212,7 @@ async fn refresh(call: Call<Refresh>) -> Result<RefreshResult, Refusal> {
         }
     }
     Ok(RefreshResult {
-        toolset: now(&call.server).toolset,
+        toolset: call.server.directory.tools().toolset().version,
         failed,
     })
 }
@@ -340,34 +341,6 @@ pub(super) fn changed(before: &Servers, now: &Servers) -> Vec<wire::ServerStatus
         was.is_none_or(|was| was.state != it.state)
     });
     news.map(|it| status(it)).collect()
-}
-
-/// What became of the tools; `None` when nothing did.
-pub(super) fn tools_changed(before: &Servers, now: &Servers) -> Option<ToolsChanged> {
-    if before.toolset == now.toolset {
-        return None;
-    }
-    let digests = |all: &Servers| -> BTreeMap<String, Sha> {
-        let tools = all.tools();
-        tools
-            .map(|(name, tool)| (name.to_string(), tool.digest))
-            .collect()
-    };
-    let (old, new) = (digests(before), digests(now));
-    let missing = |from: &BTreeMap<String, Sha>, of: &BTreeMap<String, Sha>| {
-        let names = of.keys().filter(|it| !from.contains_key(*it));
-        names.cloned().collect()
-    };
-    Some(ToolsChanged {
-        added: missing(&old, &new),
-        removed: missing(&new, &old),
-        updated: new
-            .iter()
-            .filter(|(name, digest)| old.get(*name).is_some_and(|it| it != *digest))
-            .map(|(name, _)| name.clone())
-            .collect(),
-        version: now.toolset,
-    })
 }
 
 impl From<ChangeError> for Refusal {

@@ -28,6 +28,7 @@ mod permission;
 mod pin;
 mod prompt;
 mod refusal;
+mod registry;
 mod resource;
 mod room;
 mod tool;
@@ -52,6 +53,7 @@ use self::connection::{AfterReply, Connection};
 use self::refusal::Refusal;
 use self::room::Rooms;
 use crate::config::live::Live;
+use crate::config::shelf::Shelf;
 use crate::conversation::directory::Directory;
 use crate::core::event::At;
 use crate::logging::{Redactor, Ring};
@@ -61,6 +63,8 @@ use crate::mcp::hub::Hub;
 pub struct Server {
     pub directory: Directory,
     pub hub: Hub,
+    /// Manifests of tools.
+    pub shelf: Arc<Shelf>,
     pub about: About,
     pub limits: Limits,
     /// The last lines of the log.
@@ -111,6 +115,7 @@ struct Counters {
 pub struct Parts {
     pub directory: Directory,
     pub hub: Hub,
+    pub shelf: Arc<Shelf>,
     pub about: About,
     pub limits: Limits,
     pub log: Ring,
@@ -174,6 +179,7 @@ impl Server {
         Self {
             directory: parts.directory,
             hub: parts.hub,
+            shelf: parts.shelf,
             about: parts.about,
             limits: parts.limits,
             log: parts.log,
@@ -209,6 +215,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     kept::register_all(&mut module);
     tool::register_all(&mut module);
     toolset::register_all(&mut module);
+    registry::register_all(&mut module);
     confirm::register_all(&mut module);
     permission::register_all(&mut module);
     auto_approve::register_all(&mut module);

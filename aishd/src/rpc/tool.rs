@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aish_proto::error::ErrorKind;
+use aish_proto::event::ToolsChanged;
 use aish_proto::tool::{Run, RunParams};
 use aish_proto::turn::{SendMode, SendParams, SendResult};
 use jsonrpsee::RpcModule;
@@ -12,8 +13,10 @@ use super::turn::{Body, take};
 use super::{Call, Server, register};
 use crate::conversation::handle::RequestError;
 use crate::core::call_list::{CallList, ListError, ListedCall, parse};
+use crate::core::catalog::Catalog;
 use crate::core::mcp::server::State;
 use crate::core::tool_name::{Alias, ToolName};
+use crate::tools::Toolset;
 
 /// A list waits so long for a server that is being connected to and never was before.
 const KNOWN_WITHIN: Duration = Duration::from_secs(10);
@@ -99,6 +102,35 @@ async fn known(server: &Server, list: &CallList) -> Result<(), Refusal> {
         );
         return Err(Refusal::new(ErrorKind::NotFound, message).hint("aishctl mcp tools"));
     }
+}
+
+/// What became of the tools; `None` when nothing did.
+pub(super) fn changed(before: &Toolset, now: &Toolset) -> Option<ToolsChanged> {
+    let (old, new) = (&before.catalog, &now.catalog);
+    let missing = |from: &Catalog, of: &Catalog| -> Vec<String> {
+        let names = of.iter().map(|it| &it.name);
+        let names = names.filter(|it| from.get(it).is_none());
+        names.map(ToString::to_string).collect()
+    };
+    let updated = new
+        .iter()
+        .filter(|it| old.get(&it.name).is_some_and(|was| was != *it));
+    let changed = ToolsChanged {
+        added: missing(old, new),
+        removed: missing(new, old),
+        updated: updated.map(|it| it.name.to_string()).collect(),
+        version: now.version,
+        changes: now.registry.changes_from(&before.registry),
+    };
+    let ToolsChanged {
+        added,
+        removed,
+        updated,
+        version: _,
+        changes: _,
+    } = &changed;
+    let nothing = added.is_empty() && removed.is_empty() && updated.is_empty();
+    (!nothing).then_some(changed)
 }
 
 /// The first call of a tool that nobody has, with its number.

@@ -14,16 +14,17 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Connection, lock};
 use super::convert::Log;
 use super::refusal::Refusal;
-use super::{Call, Server, attach, mcp, register};
+use super::{Call, Server, attach, register, tool};
 use crate::clock;
 use crate::conversation::handle::RequestError;
 use crate::core::allowances::Allowances;
 use crate::core::constraints::Constraints;
 use crate::core::mcp::server::Servers;
 use crate::core::policy::{Grants, Patterns, Policy, Question, Verdict, decide};
+use crate::core::registry::Registry;
 use crate::core::tool::Tool;
 use crate::core::tool_name::{ToolName, on_the_wire};
-use crate::tools::builtin;
+use crate::tools::{Toolset, builtin};
 
 /// Of definitions on one page; one more may stand on it, which is far from the limit of a line.
 const PAGE_BYTES: usize = 1 << 20;
@@ -40,6 +41,7 @@ struct Standpoint {
     grants: Grants,
     constraints: Constraints,
     servers: Arc<Servers>,
+    registry: Arc<Registry>,
 }
 
 impl Standpoint {
@@ -67,6 +69,7 @@ impl Standpoint {
             grants,
             constraints,
             servers: server.hub.servers().borrow().clone(),
+            registry: server.directory.tools().registry(),
         })
     }
 
@@ -75,13 +78,17 @@ impl Standpoint {
         let name = tool.name.to_string();
         let short = on_the_wire(&name);
         let listed = self.servers.tool(&tool.name);
+        let written = self.registry.find(tool);
         wire::Tool {
             short_name: (short != name).then_some(short),
             provider: tool.name.alias().to_string(),
             title: listed.and_then(|it| it.title.clone()),
             description: tool.description.clone(),
             input_schema: tool.schema.clone(),
-            output_schema: listed.and_then(|it| it.output_schema.clone()),
+            output_schema: match written {
+                Some((_, capability)) => capability.output.clone(),
+                None => listed.and_then(|it| it.output_schema.clone()),
+            },
             annotations: tool.annotations.clone(),
             digest: tool.definition_digest().to_string(),
             level_required: needs.number(),
@@ -121,11 +128,11 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
         Refusal::params("the cursor is of no page; it is `nextCursor` of the page before")
     })?;
     let standpoint = Standpoint::of(&call.server, call.params.conversation).await?;
-    let catalog = call.server.directory.catalog();
+    let toolset = call.server.directory.tools().toolset();
     let mut tools = vec![];
     let mut bytes = 0;
     let mut next_cursor = None;
-    let all = catalog.iter();
+    let all = toolset.catalog.iter();
     for tool in all.filter(|it| after.as_ref().is_none_or(|after| it.name > *after)) {
         if bytes > PAGE_BYTES {
             next_cursor = tools.last().map(|it: &wire::Tool| it.name.clone());
@@ -136,7 +143,7 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
         tools.push(told);
     }
     Ok(ListResult {
-        toolset: standpoint.servers.toolset,
+        toolset: toolset.version,
         tools,
         next_cursor,
     })
@@ -159,8 +166,8 @@ async fn describe(call: Call<Describe>) -> Result<wire::Tool, Refusal> {
 
 async fn watch(call: Call<Watch>) -> Result<WatchResult, Refusal> {
     let (subscription, detached) = call.connection.subscribe(None)?;
-    let known = call.server.hub.servers().borrow().clone();
-    let toolset = known.toolset;
+    let known = call.server.directory.tools().toolset();
+    let toolset = known.version;
     let watcher = Watcher {
         known,
         server: call.server,
@@ -181,17 +188,17 @@ struct Watcher {
     connection: Arc<Connection>,
     subscription: SubscriptionId,
     detached: CancellationToken,
-    known: Arc<Servers>,
+    known: Toolset,
 }
 
 impl Watcher {
     async fn run(mut self) {
         let detached = self.detached.clone();
         let mut standing = self.server.config.standing();
-        let mut servers = self.server.hub.servers();
+        let mut tools = self.server.directory.tools().clone();
         loop {
-            let now = servers.borrow_and_update().clone();
-            if let Some(changed) = mcp::tools_changed(&self.known, &now)
+            let now = tools.toolset();
+            if let Some(changed) = tool::changed(&self.known, &now)
                 && !self.say(&changed).await
             {
                 break;
@@ -199,7 +206,7 @@ impl Watcher {
             self.known = now;
             tokio::select! {
                 () = detached.cancelled() => break,
-                changed = servers.changed() => if changed.is_err() { break },
+                changed = tools.changed() => if changed.is_err() { break },
                 Ok(()) = standing.changed() => {
                     let now = standing.borrow_and_update().clone();
                     let told = &self.connection.told_of_config;

@@ -3,8 +3,10 @@
 mod blocks;
 pub mod builtin;
 pub mod json_schema;
+pub mod registry;
 mod result;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +16,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::registry::{Job, Runner};
 pub use self::result::{Output, Way, returned};
 use crate::core::access::Access;
 use crate::core::catalog::Catalog;
@@ -23,6 +26,8 @@ use crate::core::mcp::tool as mcp;
 use crate::core::pinned::{Held, Pinned};
 use crate::core::policy::{Pattern, Policy};
 use crate::core::reach::is_this_machine;
+use crate::core::registry::{Manifest, Registry};
+use crate::core::schema::Schema;
 use crate::core::tool::{Network, Reach, Tool};
 use crate::core::tool_name::{Alias, ToolName};
 use crate::mcp::hub::{Ears, Hub};
@@ -41,14 +46,33 @@ const HELD_WITHIN: Duration = Duration::from_secs(10);
 pub struct Tools {
     hub: Hub,
     servers: watch::Receiver<Arc<Servers>>,
-    /// The catalog as of a toolset; made anew when that has changed.
-    made: Arc<Mutex<(Option<u64>, Arc<Catalog>)>>,
+    /// What manifests say.
+    registry: watch::Receiver<Arc<Registry>>,
+    publisher: Arc<watch::Sender<Arc<Registry>>>,
+    runner: Runner,
+    /// Made anew when a number has changed.
+    made: Arc<Mutex<Made>>,
+}
+
+/// A catalog, and the numbers of servers and manifests that it is of; none at first.
+type Made = (Option<(u64, u64)>, Arc<Catalog>);
+
+/// All tools at one moment.
+#[derive(Clone, Debug)]
+pub struct Toolset {
+    /// Grows whenever a tool came, went or changed.
+    pub version: u64,
+    pub catalog: Arc<Catalog>,
+    /// What of it is written down.
+    pub registry: Arc<Registry>,
 }
 
 /// What a call needs to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     Builtin(builtin::Call),
+    /// A program of a manifest is run.
+    Program(Box<Job>),
     /// A server is asked.
     Mcp,
     /// It is not what was approved any more, or is no call.
@@ -56,13 +80,17 @@ pub enum Work {
 }
 
 impl Tools {
-    /// The tools of the daemon itself and of these servers.
+    /// The tools of the daemon itself and of these servers; those of manifests come when they are published.
     #[must_use]
-    pub fn new(hub: Hub) -> Self {
+    pub fn new(hub: Hub, runner: Runner) -> Self {
         let servers = hub.servers();
+        let (publisher, registry) = watch::channel(Arc::default());
         Self {
             hub,
             servers,
+            registry,
+            publisher: Arc::new(publisher),
+            runner,
             made: Arc::default(),
         }
     }
@@ -78,12 +106,56 @@ impl Tools {
 
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
+        self.toolset().catalog
+    }
+
+    /// What there is now, with its number.
+    #[must_use]
+    pub fn toolset(&self) -> Toolset {
         let servers = self.servers.borrow().clone();
+        let registry = self.registry.borrow().clone();
+        let numbers = (servers.toolset, registry.number);
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if made.0 != Some(servers.toolset) {
-            *made = (Some(servers.toolset), Arc::new(catalog(&servers)));
+        if made.0 != Some(numbers) {
+            *made = (Some(numbers), Arc::new(catalog(&servers, &registry)));
         }
-        made.1.clone()
+        Toolset {
+            // Each of the two only grows, and so does the sum.
+            version: numbers.0 + numbers.1,
+            catalog: made.1.clone(),
+            registry,
+        }
+    }
+
+    /// What manifests say now.
+    #[must_use]
+    pub fn registry(&self) -> Arc<Registry> {
+        self.registry.borrow().clone()
+    }
+
+    /// These manifests count from now on, and no others. Returns a line for each provider that came, went or changed.
+    #[must_use]
+    pub fn publish(&self, manifests: Vec<Arc<Manifest>>) -> Vec<String> {
+        let mut changes = vec![];
+        self.publisher.send_if_modified(|registry| {
+            let now = Registry::new(registry.number + 1, manifests);
+            changes = now.changes_from(registry);
+            let differs = !changes.is_empty();
+            if differs {
+                *registry = Arc::new(now);
+            }
+            differs
+        });
+        changes
+    }
+
+    /// Names that a manifest cannot have.
+    #[must_use]
+    pub fn taken(&self) -> BTreeSet<Alias> {
+        let servers = self.servers.borrow().clone();
+        let own = builtin::tools().map(|it| it.name.alias().clone());
+        let others = servers.list.iter().map(|it| it.alias.clone());
+        own.into_iter().chain(others).collect()
     }
 
     /// Rules that speak of tools which their provider does not have, though it has told what it has (AUT-2). A slip in a
@@ -93,7 +165,10 @@ impl Tools {
         let servers = self.servers.borrow().clone();
         let has_told = |it: &Alias| {
             let server = servers.get(it);
-            builtin::is_provider(it) || server.is_some_and(|it| it.state == State::Ready)
+            let is_known = self.registry.borrow().providers.contains_key(it);
+            is_known
+                || builtin::is_provider(it)
+                || server.is_some_and(|it| it.state == State::Ready)
         };
         let catalog = self.catalog();
         let unknown = catalog.unknown_to(policy.patterns());
@@ -108,7 +183,10 @@ impl Tools {
 
     /// Waits until a server or a tool has come, gone or changed.
     pub async fn changed(&mut self) -> Result<(), watch::error::RecvError> {
-        self.servers.changed().await
+        tokio::select! {
+            changed = self.servers.changed() => changed,
+            changed = self.registry.changed() => changed,
+        }
     }
 
     /// Asks servers for their tools again where the time is over for which they said that a list holds. It waits for none.
@@ -120,7 +198,8 @@ impl Tools {
     #[must_use]
     pub fn work(&self, go: &Go) -> Work {
         let name = &go.tool.name;
-        let now = self.catalog().get(name).cloned();
+        let toolset = self.toolset();
+        let now = toolset.catalog.get(name).cloned();
         let is_same = |now: &Arc<Tool>| {
             Arc::ptr_eq(now, &go.tool) || now.definition_digest() == go.tool.definition_digest()
         };
@@ -132,9 +211,17 @@ impl Tools {
         match builtin::call(name, &go.arguments) {
             Some(Ok(call)) => Work::Builtin(call),
             Some(Err(why)) => Work::Refused(format!("[aish] tool dispatch failed: {why}")),
-            // A server that has gone says so itself.
-            None => Work::Mcp,
+            None => match program(&toolset.registry, go) {
+                Some(job) => Work::Program(Box::new(job)),
+                // A server that has gone says so itself.
+                None => Work::Mcp,
+            },
         }
+    }
+
+    /// Runs a program of a manifest to its end; dropped, it is ended.
+    pub async fn run(&self, job: &Job, cwd: &str) -> Output {
+        self.runner.run(job, cwd).await
     }
 
     /// What these resources hold now, or why they cannot be read; none is waited for long.
@@ -195,11 +282,33 @@ impl Tools {
             Ok(outcome) => Output {
                 ok: !outcome.is_error,
                 attachments: outcome.attachments,
+                warning: self.misfit(&go.tool.name, outcome.structured.as_ref()),
                 ..Output::answered(outcome.text)
             },
             Err(error) => Output::failed(failed(&error)),
         }
     }
+}
+
+impl Tools {
+    /// What is wrong with a result by the output schema of its tool (REG-5); it counts all the same.
+    fn misfit(&self, name: &ToolName, structured: Option<&Value>) -> Option<String> {
+        let servers = self.servers.borrow().clone();
+        let schema = servers.tool(name)?.output_schema.clone()?;
+        let why = Schema::new(&schema).ok()?.misfit(structured?)?;
+        Some(format!(
+            "[aish] the result of {name} does not fit its output schema: {why}"
+        ))
+    }
+}
+
+fn program(registry: &Registry, go: &Go) -> Option<Job> {
+    let (manifest, capability) = registry.find(&go.tool)?;
+    Some(Job {
+        manifest: manifest.clone(),
+        capability: capability.clone(),
+        arguments: go.arguments.clone(),
+    })
 }
 
 fn failed(error: &CallError) -> String {
@@ -216,8 +325,9 @@ fn failed(error: &CallError) -> String {
     }
 }
 
-fn catalog(servers: &Servers) -> Catalog {
+fn catalog(servers: &Servers, registry: &Registry) -> Catalog {
     let own = builtin::tools().map(Arc::new);
+    let written = registry.tools().cloned();
     // No server can pass for a part of the daemon.
     let others = servers.list.iter();
     let others = others.filter(|it| !builtin::is_provider(&it.alias));
@@ -225,7 +335,8 @@ fn catalog(servers: &Servers) -> Catalog {
         let tools = server.tools.iter();
         tools.filter_map(|tool| of_server(server, tool).map(Arc::new))
     });
-    Catalog::new(own.chain(offered))
+    let offered = offered.filter(|it| !registry.providers.contains_key(it.name.alias()));
+    Catalog::new(own.chain(written).chain(offered))
 }
 
 /// Nothing for what cannot be called by a name.

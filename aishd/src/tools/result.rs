@@ -24,6 +24,8 @@ pub struct Output {
     /// What it wants changed in the shared context. They are made all together with its result, or the reply says why
     /// not; where there is no text, it says what was changed.
     pub changes: Vec<ResourceChange>,
+    /// What a person should know of it though it counts.
+    pub warning: Option<String>,
 }
 
 /// How far a call came.
@@ -45,6 +47,7 @@ impl Output {
             way: Way::Answered,
             attachments: vec![],
             changes: vec![],
+            warning: None,
         }
     }
 
@@ -87,9 +90,10 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         way,
         attachments,
         changes,
+        warning,
     } = output;
     let notice = match way {
-        Way::Answered => None,
+        Way::Answered => warning,
         Way::Failed => Some(text.clone()),
     };
     let (mut text, blocks) = blocks::keep(&text, attachments);

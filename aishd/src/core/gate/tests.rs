@@ -19,7 +19,12 @@ fn call(name: &str, arguments: &str) -> ToolCall {
 fn with_gate<T>(on_confirm: &OnConfirm, attended: Attended, work: impl FnOnce(Gate<'_>) -> T) -> T {
     let rm = tool("fs__rm", Access::Execute);
     let secret = tool("fs__secret", Access::Read);
-    let catalog = Catalog::new([Arc::new(rm), Arc::new(secret)]);
+    let mut put = tool("fs__put", Access::Write);
+    put.schema =
+        serde_json::json!({"properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let mut odd = tool("fs__odd", Access::Execute);
+    odd.schema = serde_json::json!({"$ref": "http://127.0.0.1:1/schema.json"});
+    let catalog = Catalog::new([rm, secret, put, odd].map(Arc::new));
     let policy = Policy {
         deny: Patterns::new(["fs__secret".parse().unwrap()]),
         ..Policy::default()
@@ -92,6 +97,31 @@ fn what_is_no_call_is_refused_with_a_reason() {
         &ask,
         by,
         "Some(Policy) [aish] denied by policy: permissions.deny fs__secret",
+    );
+}
+
+/// REG-5: nobody is asked about what could not run, and nothing is fetched to find out.
+#[test]
+fn arguments_that_do_not_fit_are_refused_before_anybody_is_asked() {
+    let ask = OnConfirm::default();
+    let by = Attended::ByPerson;
+    check(
+        &call("fs__put", r#"{"path": 7}"#),
+        &ask,
+        by,
+        "None [aish] tool arguments do not fit: /path: 7 is not of type \"string\"",
+    );
+    check(
+        &call("fs__put", r#"{"path": "/a"}"#),
+        &ask,
+        by,
+        r#"ask {"path":"/a"}: Permission upgrade required for fs: level 1 → 2"#,
+    );
+    check(
+        &call("fs__odd", r#"{"path": 7}"#),
+        &ask,
+        by,
+        r#"ask {"path":7}: Permission upgrade required for fs: level 1 → 3"#,
     );
 }
 

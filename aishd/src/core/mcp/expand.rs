@@ -63,7 +63,7 @@ impl Endpoint {
 }
 
 /// Puts the values in. What is no reference stays as it is.
-fn expand(text: &str, value: Value<'_>) -> Result<String, Unset> {
+pub fn expand(text: &str, value: Value<'_>) -> Result<String, Unset> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {

@@ -1,0 +1,83 @@
+//! What a Python script says at its head that it needs (PEP 723): a block of comments that holds TOML.
+
+use crate::core::registry::Needs;
+
+const BEGIN: &str = "# /// script";
+const END: &str = "# ///";
+
+/// What the block says; nothing when there is none.
+pub(super) fn read(script: &str) -> Result<Needs, String> {
+    let mut lines = script.lines().map(str::trim_end);
+    if !lines.by_ref().any(|it| it == BEGIN) {
+        return Ok(Needs::default());
+    }
+    let mut held = String::new();
+    let mut closed = false;
+    for line in lines {
+        if line == END {
+            closed = true;
+            break;
+        }
+        let Some(inner) = line.strip_prefix('#') else {
+            break;
+        };
+        held.push_str(inner.strip_prefix(' ').unwrap_or(inner));
+        held.push('\n');
+    }
+    if !closed {
+        return Err("its block `# /// script` has no end `# ///`".to_owned());
+    }
+    let table: toml::Table = held.parse().map_err(|error: toml::de::Error| {
+        format!("its block `# /// script`: {}", error.message())
+    })?;
+    let text = |it: &toml::Value| it.as_str().map(str::to_owned);
+    let dependencies = match table.get("dependencies") {
+        None => vec![],
+        Some(list) => {
+            let list = list.as_array().map(|it| it.iter().map(text).collect());
+            let list: Option<Vec<String>> = list.unwrap_or_default();
+            list.ok_or("its `dependencies` are no list of texts")?
+        }
+    };
+    Ok(Needs {
+        dependencies,
+        python: table.get("requires-python").and_then(text),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(script: &str, expected: Result<(&[&str], Option<&str>), &str>) {
+        let seen = read(script);
+        let seen = seen.as_ref().map(|it| {
+            let dependencies: Vec<&str> = it.dependencies.iter().map(String::as_str).collect();
+            (dependencies, it.python.as_deref())
+        });
+        let expected = expected.map(|(dependencies, python)| (dependencies.to_vec(), python));
+        assert_eq!(
+            expected.map_err(str::to_owned).as_ref(),
+            seen.map_err(Clone::clone).as_ref()
+        );
+    }
+
+    #[test]
+    fn a_script_says_what_it_needs() {
+        check("print(1)\n", Ok((&[], None)));
+        check(
+            "#!/usr/bin/python3\n# /// script\n# requires-python = \">=3.9\"\n# dependencies = [\n#   \"rich==14.0\",\n#   \"idna\",\n# ]\n# ///\nprint(1)\n",
+            Ok((&["rich==14.0", "idna"], Some(">=3.9"))),
+        );
+        check("# /// script\n#\n# ///\n", Ok((&[], None)));
+        check(
+            "# /// script\n# dependencies = []\nprint(1)\n",
+            Err("its block `# /// script` has no end `# ///`"),
+        );
+        check(
+            "# /// script\n# dependencies = [1]\n# ///\n",
+            Err("its `dependencies` are no list of texts"),
+        );
+    }
+}

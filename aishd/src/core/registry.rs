@@ -1,0 +1,420 @@
+//! Tools that a person wrote down in manifests (REG-1, REG-2), each a provider with its capabilities. Whatever decides what
+//! would run is in the identity that consent is bound to (R11).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::access::Access;
+use super::canonical::canonical;
+use super::mcp::confidential;
+use super::tool::{Network, Reach, Sha, Tool};
+use super::tool_name::{Alias, ToolName};
+
+/// One manifest, with everything found that it names.
+#[derive(Clone, PartialEq)]
+pub struct Manifest {
+    pub name: Alias,
+    pub version: String,
+    pub description: String,
+    /// Where it was written down.
+    pub file: PathBuf,
+    pub program: Program,
+    pub cwd: Cwd,
+    /// As it was written, without the values of variables.
+    pub env: BTreeMap<String, String>,
+    pub limits: Limits,
+    /// Resources of the conversation that its calls are given (SHC-2).
+    pub reads: Vec<String>,
+    pub capabilities: Vec<Capability>,
+}
+
+/// What is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    pub runtime: Runtime,
+    /// As it was found.
+    pub path: PathBuf,
+    /// The same without links.
+    pub real: PathBuf,
+    pub args: Vec<String>,
+    pub script: Option<Script>,
+}
+
+/// RUN-1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    Process,
+    /// With what the script's own block asks for (PEP 723).
+    UvScript(Needs),
+    Binary,
+}
+
+/// What a script says that it needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    pub dependencies: Vec<String>,
+    pub python: Option<String>,
+}
+
+/// A script as it was read; what runs is a copy of this text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Script {
+    pub file: PathBuf,
+    pub text: Arc<str>,
+    pub digest: Sha,
+}
+
+/// The working directory of a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Cwd {
+    /// Empty, and its own.
+    #[default]
+    Private,
+    Conversation,
+    At(PathBuf),
+}
+
+/// RUN-4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub timeout: Duration,
+    pub output_bytes: usize,
+    /// Of address space, for each process.
+    pub memory_bytes: Option<u64>,
+    /// Of the user, as the kernel counts.
+    pub processes: Option<u64>,
+}
+
+/// One thing that a provider can do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capability {
+    pub name: String,
+    pub description: String,
+    pub level: Access,
+    pub annotations: Value,
+    pub input: Value,
+    pub output: Option<Value>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(60),
+            output_bytes: 1 << 20,
+            memory_bytes: None,
+            processes: None,
+        }
+    }
+}
+
+/// Values of variables may be secrets.
+impl fmt::Debug for Manifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Manifest")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script")
+            .field("file", &self.file)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    /// As manifests have it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::UvScript(_) => "python-uv-script",
+            Self::Binary => "binary",
+        }
+    }
+}
+
+impl Manifest {
+    #[must_use]
+    pub fn capability(&self, name: &str) -> Option<&Capability> {
+        self.capabilities.iter().find(|it| it.name == name)
+    }
+
+    /// What consent to a call of it is bound to besides the definition.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let Program {
+            runtime,
+            path,
+            real,
+            args,
+            script,
+        } = &self.program;
+        let needs = match runtime {
+            Runtime::UvScript(needs) => json!([needs.dependencies, needs.python]),
+            Runtime::Process | Runtime::Binary => Value::Null,
+        };
+        let cwd = match &self.cwd {
+            Cwd::Private => json!("private"),
+            Cwd::Conversation => json!("conversation"),
+            Cwd::At(path) => json!([path]),
+        };
+        canonical(&json!({
+            "runtime": runtime.word(),
+            "command": path,
+            "program": real,
+            "args": args,
+            "script": script.as_ref().map(|it| it.digest.to_string()),
+            "needs": needs,
+            "cwd": cwd,
+            "env": Sha::of_value(&json!(self.env)).to_string(),
+            "reads": self.reads,
+        }))
+    }
+
+    /// What would run, for people: no secrets, and every package that a script would fetch.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let Program {
+            runtime,
+            path,
+            real: _,
+            args,
+            script,
+        } = &self.program;
+        let mut words = vec![path.display().to_string()];
+        words.extend(script.iter().map(|it| it.file.display().to_string()));
+        words.extend(confidential::covered(args));
+        let mut text = words.join(" ");
+        if let Runtime::UvScript(needs) = runtime
+            && !needs.dependencies.is_empty()
+        {
+            text.push_str(" with the packages ");
+            text.push_str(&needs.dependencies.join(", "));
+        }
+        text
+    }
+
+    /// Nothing for what cannot be called by a name.
+    fn tools(&self) -> impl Iterator<Item = Tool> {
+        let server: Arc<str> = self.identity().into();
+        let place: Arc<str> = self.place().into();
+        self.capabilities.iter().filter_map(move |it| {
+            Some(Tool {
+                name: ToolName::new(self.name.clone(), &it.name).ok()?,
+                description: it.description.clone(),
+                schema: it.input.clone(),
+                annotations: it.annotations.clone(),
+                server: server.clone(),
+                place: place.clone(),
+                needs: it.level,
+                reads_only: it.level == Access::Read,
+                reach: Reach::World,
+                network: Network::MayLeave,
+            })
+        })
+    }
+
+    /// One line about what became of a provider; nothing when nothing did.
+    #[must_use]
+    pub fn told(before: Option<&Self>, now: Option<&Self>) -> Option<String> {
+        let names = |it: &Self| -> BTreeSet<String> {
+            it.capabilities.iter().map(|it| it.name.clone()).collect()
+        };
+        let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+        match (before, now) {
+            (None, None) => None,
+            (None, Some(now)) => Some(format!(
+                "{} {} (+ {})",
+                now.name,
+                now.version,
+                list(names(now))
+            )),
+            (Some(before), None) => Some(format!("{} {} is gone", before.name, before.version)),
+            (Some(before), Some(now)) if before == now => None,
+            (Some(before), Some(now)) => {
+                let version = if before.version == now.version {
+                    now.version.clone()
+                } else {
+                    format!("{} → {}", before.version, now.version)
+                };
+                let (old, new) = (names(before), names(now));
+                let mut parts: Vec<String> = vec![];
+                parts.extend(new.difference(&old).map(|it| format!("+ {it}")));
+                parts.extend(old.difference(&new).map(|it| format!("- {it}")));
+                let changed = now.capabilities.iter().filter(|it| {
+                    let was = before.capability(&it.name);
+                    was.is_some_and(|was| was != *it)
+                });
+                parts.extend(changed.map(|it| format!("~ {}", it.name)));
+                if parts.is_empty() {
+                    parts.push("what runs has changed".to_owned());
+                }
+                Some(format!("{} {version} ({})", now.name, parts.join(", ")))
+            }
+        }
+    }
+}
+
+/// All manifests that count, as one value that is replaced as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    /// Grows whenever something came, went or changed.
+    pub number: u64,
+    pub providers: BTreeMap<Alias, Arc<Manifest>>,
+    tools: Vec<Arc<Tool>>,
+}
+
+impl Registry {
+    /// After another one.
+    #[must_use]
+    pub fn new(number: u64, manifests: impl IntoIterator<Item = Arc<Manifest>>) -> Self {
+        let all = manifests.into_iter().map(|it| (it.name.clone(), it));
+        let providers: BTreeMap<Alias, Arc<Manifest>> = all.collect();
+        let tools = providers.values().flat_map(|it| it.tools().map(Arc::new));
+        Self {
+            number,
+            tools: tools.collect(),
+            providers,
+        }
+    }
+
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
+        self.tools.iter()
+    }
+
+    /// What a tool is, if it is one of these and still this one.
+    #[must_use]
+    pub fn find(&self, tool: &Tool) -> Option<(&Arc<Manifest>, &Capability)> {
+        let provider = self.providers.get(tool.name.alias())?;
+        let capability = provider.capability(tool.name.tool())?;
+        Some((provider, capability))
+    }
+
+    /// A line for each provider that came, went or changed.
+    #[must_use]
+    pub fn changes_from(&self, before: &Self) -> Vec<String> {
+        let old = before.providers.keys();
+        let names: BTreeSet<&Alias> = old.chain(self.providers.keys()).collect();
+        let one = |it| {
+            let before = before.providers.get(it).map(|it| &**it);
+            Manifest::told(before, self.providers.get(it).map(|it| &**it))
+        };
+        names.into_iter().filter_map(one).collect()
+    }
+}
+
+/// The path in the folder of a manifest.
+#[must_use]
+pub fn beside(manifest: &Path, path: &Path) -> PathBuf {
+    manifest.parent().unwrap_or(Path::new("/")).join(path)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn manifest(capabilities: &[&str]) -> Manifest {
+        let capability = |name: &&str| Capability {
+            name: (*name).to_owned(),
+            description: "Does it.".to_owned(),
+            level: Access::Read,
+            annotations: json!({}),
+            input: json!({"type": "object"}),
+            output: None,
+        };
+        Manifest {
+            name: "data-tool".parse().unwrap(),
+            version: "1.0.0".to_owned(),
+            description: String::new(),
+            file: "/tools/data.toml".into(),
+            program: Program {
+                runtime: Runtime::Process,
+                path: "/bin/sh".into(),
+                real: "/bin/dash".into(),
+                args: vec![],
+                script: None,
+            },
+            cwd: Cwd::Private,
+            env: BTreeMap::new(),
+            limits: Limits::default(),
+            reads: vec![],
+            capabilities: capabilities.iter().map(capability).collect(),
+        }
+    }
+
+    #[test]
+    fn what_became_of_a_provider_is_one_line() {
+        let old = manifest(&["read", "list"]);
+        let mut new = manifest(&["read", "list", "delete"]);
+        new.version = "1.1.0".to_owned();
+        new.capabilities[0].description.push('!');
+        let mut moved = old.clone();
+        moved.program.args.push("-x".to_owned());
+        for (before, now, expected) in [
+            (None, Some(&old), Some("data-tool 1.0.0 (+ list, read)")),
+            (
+                Some(&old),
+                Some(&new),
+                Some("data-tool 1.0.0 → 1.1.0 (+ delete, ~ read)"),
+            ),
+            (
+                Some(&new),
+                Some(&old),
+                Some("data-tool 1.1.0 → 1.0.0 (- delete, ~ read)"),
+            ),
+            (Some(&old), None, Some("data-tool 1.0.0 is gone")),
+            (Some(&old), Some(&old), None),
+            (
+                Some(&old),
+                Some(&moved),
+                Some("data-tool 1.0.0 (what runs has changed)"),
+            ),
+        ] {
+            assert_eq!(expected, Manifest::told(before, now).as_deref());
+        }
+    }
+
+    /// R11: consent to a tool ends with the script that it was given to.
+    #[test]
+    fn another_script_is_another_tool() {
+        let digest = |it: &Manifest| it.tools().next().unwrap().definition_digest();
+        let plain = manifest(&["read"]);
+        let script = |text: &str| Script {
+            file: "/tools/data.sh".into(),
+            text: text.into(),
+            digest: Sha::of(text.as_bytes()),
+        };
+        let with = |change: &dyn Fn(&mut Manifest)| {
+            let mut changed = plain.clone();
+            change(&mut changed);
+            digest(&changed)
+        };
+        let all = [
+            digest(&plain),
+            with(&|it| it.program.script = Some(script("a"))),
+            with(&|it| it.program.script = Some(script("b"))),
+            with(&|it| it.program.real = "/bin/bash".into()),
+            with(&|it| it.program.args.push("-x".to_owned())),
+            with(&|it| it.cwd = Cwd::Conversation),
+            with(&|it| {
+                it.program.runtime = Runtime::UvScript(Needs {
+                    dependencies: vec!["rich".to_owned()],
+                    python: None,
+                });
+            }),
+        ];
+        assert_eq!(all.len(), BTreeSet::from(all).len());
+        assert_eq!(digest(&plain), with(&|it| it.version = "2".to_owned()));
+    }
+}

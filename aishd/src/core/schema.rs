@@ -1,0 +1,231 @@
+//! JSON schemas of tools: whether they can be used, and whether a value fits (REG-5). Schemas of servers are hostile: nothing
+//! is fetched, expressions take linear time, and a schema that would take long is not used.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+
+use super::mcp::text::one_line;
+
+/// Parts of a schema, each reference counted as what it refers to.
+const MAX_PARTS: usize = 20_000;
+/// Parts of a schema times parts of a value: what is judged within a moment.
+const MAX_STEPS: usize = 20_000_000;
+/// An expression is compiled to so much.
+const MAX_EXPRESSION_BYTES: usize = 1 << 20;
+/// Of all that does not fit, so much is said.
+const MAX_REASONS: usize = 4;
+const MAX_REASON_CHARS: usize = 200;
+
+/// A schema that can be used.
+pub struct Schema {
+    validator: Validator,
+    parts: usize,
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schema")
+            .field("parts", &self.parts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Schema {
+    /// Compiles it, or says why it cannot be used: it is no schema, refers to something outside of itself or to a part that
+    /// holds the reference, or is too large.
+    pub fn new(schema: &Value) -> Result<Self, String> {
+        let parts = Parts {
+            root: schema,
+            known: HashMap::new(),
+        }
+        .of(schema)?;
+        let expressions = PatternOptions::regex()
+            .size_limit(MAX_EXPRESSION_BYTES)
+            .dfa_size_limit(MAX_EXPRESSION_BYTES);
+        let built = jsonschema::options()
+            .with_pattern_options(expressions)
+            .should_validate_formats(false)
+            .build(schema);
+        match built {
+            Ok(validator) => Ok(Self { validator, parts }),
+            Err(error) => Err(one_line(&error.masked().to_string(), MAX_REASON_CHARS)),
+        }
+    }
+
+    /// Why a value does not fit, with the paths of what is wrong in it. A value that would take too long is taken to fit.
+    #[must_use]
+    pub fn misfit(&self, value: &Value) -> Option<String> {
+        if self.parts.saturating_mul(size(value)) > MAX_STEPS {
+            return None;
+        }
+        let wrong = self.validator.iter_errors(value).take(MAX_REASONS);
+        let reasons: Vec<String> = wrong
+            .map(|error| {
+                let path = error.instance_path().to_string();
+                let path = if path.is_empty() { "/" } else { &path };
+                let reason = one_line(&error.to_string(), MAX_REASON_CHARS);
+                format!("{}: {reason}", one_line(path, MAX_REASON_CHARS))
+            })
+            .collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+}
+
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(size).sum::<usize>(),
+    }
+}
+
+/// Counts the parts of a schema.
+struct Parts<'a> {
+    root: &'a Value,
+    /// By reference; nothing while it is being counted.
+    known: HashMap<&'a str, Option<usize>>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(&mut self, value: &'a Value) -> Result<usize, String> {
+        let mut count = 1_usize;
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            Value::Array(items) => {
+                for item in items {
+                    count = count.saturating_add(self.of(item)?);
+                }
+            }
+            Value::Object(fields) => {
+                for (name, part) in fields {
+                    let more = match (name.as_str(), part) {
+                        ("$ref", Value::String(reference)) => self.referred(reference)?,
+                        ("$dynamicRef" | "$recursiveRef", _) => {
+                            return Err(format!("{name} is not supported"));
+                        }
+                        _ => self.of(part)?,
+                    };
+                    count = count.saturating_add(more);
+                }
+            }
+        }
+        if count > MAX_PARTS {
+            return Err("it is too large".to_owned());
+        }
+        Ok(count)
+    }
+
+    fn referred(&mut self, reference: &'a str) -> Result<usize, String> {
+        let shown = || one_line(reference, MAX_REASON_CHARS);
+        match self.known.get(reference) {
+            Some(Some(count)) => return Ok(*count),
+            Some(None) => return Err(format!("{} refers to itself", shown())),
+            None => {}
+        }
+        let pointer = reference.strip_prefix('#');
+        let pointer = pointer.filter(|it| it.is_empty() || it.starts_with('/'));
+        let pointer = pointer.ok_or_else(|| format!("{} is not within the schema", shown()))?;
+        let part = self.root.pointer(pointer);
+        let part = part.ok_or_else(|| format!("there is nothing at {}", shown()))?;
+        self.known.insert(reference, None);
+        let count = self.of(part)?;
+        self.known.insert(reference, Some(count));
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(schema: &Value, value: &Value, expected: &str) {
+        let seen = match Schema::new(schema) {
+            Ok(schema) => schema.misfit(value).unwrap_or_default(),
+            Err(why) => format!("unusable: {why}"),
+        };
+        assert_eq!(expected, seen, "{schema} {value}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_its_path() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"text": {"type": "string"}, "times": {"type": "integer", "minimum": 1}},
+            "required": ["text"],
+            "additionalProperties": false,
+        });
+        check(&schema, &json!({"text": "a", "times": 2}), "");
+        check(&schema, &json!({}), "/: \"text\" is a required property");
+        check(
+            &schema,
+            &json!({"text": 7, "times": 0}),
+            "/text: 7 is not of type \"string\"; /times: 0 is less than the minimum of 1",
+        );
+        check(
+            &schema,
+            &json!({"text": "a", "name": "b"}),
+            "/: Additional properties are not allowed ('name' was unexpected)",
+        );
+    }
+
+    #[test]
+    fn references_within_are_followed_and_others_are_not() {
+        let shared = json!({"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n"}}});
+        check(
+            &shared,
+            &json!({"a": "x"}),
+            "/a: \"x\" is not of type \"integer\"",
+        );
+        for (reference, why) in [
+            (
+                "http://127.0.0.1:1/s.json",
+                "unusable: http://127.0.0.1:1/s.json is not within the schema",
+            ),
+            (
+                "file:///etc/passwd",
+                "unusable: file:///etc/passwd is not within the schema",
+            ),
+            ("#", "unusable: # refers to itself"),
+            ("#/gone", "unusable: there is nothing at #/gone"),
+        ] {
+            check(&json!({"$ref": reference}), &json!({}), why);
+        }
+        let dynamic = json!({"$dynamicRef": "#x"});
+        check(
+            &dynamic,
+            &json!({}),
+            "unusable: $dynamicRef is not supported",
+        );
+    }
+
+    #[test]
+    fn what_would_take_for_ever_is_not_begun() {
+        let mut definitions = serde_json::Map::new();
+        for at in 0..64 {
+            let next = format!("#/$defs/d{}", at + 1);
+            let twice = json!({"allOf": [{"$ref": next}, {"$ref": next}]});
+            definitions.insert(format!("d{at}"), twice);
+        }
+        definitions.insert("d64".to_owned(), json!({"type": "object"}));
+        let doubling = json!({"$defs": definitions, "$ref": "#/$defs/d0"});
+        check(&doubling, &json!({}), "unusable: it is too large");
+        let slow = json!({"properties": {"a": {"pattern": "^(a+)+$"}}});
+        check(&slow, &json!({"a": "a".repeat(100_000)}), "");
+        let backwards = json!({"properties": {"a": {"pattern": "(a)\\1"}}});
+        assert!(Schema::new(&backwards).is_err());
+        let huge = json!({"properties": {"a": {"pattern": "((a{1000}){1000}){1000}"}}});
+        assert!(Schema::new(&huge).is_err());
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused() {
+        let seen = Schema::new(&json!({"type": "strnig"})).unwrap_err();
+        assert!(seen.contains("not valid"), "{seen}");
+    }
+}

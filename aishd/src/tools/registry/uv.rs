@@ -1,0 +1,75 @@
+//! Running a Python script with `uv` (RUN-1). What a script fetches is locked once, when a person has allowed the first call
+//! of it; from then on exactly that runs.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::core::registry::{Needs, Script};
+
+/// Where scripts lie while they run: uv keeps an environment for each path.
+#[derive(Clone, Debug)]
+pub(super) struct Scripts(PathBuf);
+
+/// A script that can be run.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) path: PathBuf,
+    /// Whether it has to be locked first.
+    pub(super) unlocked: bool,
+}
+
+impl Scripts {
+    pub(super) fn new(below: &Path) -> Self {
+        Self(below.join("scripts"))
+    }
+
+    /// Puts the text that was approved there.
+    pub(super) fn place(&self, script: &Script, needs: &Needs) -> io::Result<Placed> {
+        let folder = self.0.join(script.digest.to_string());
+        let mut private = DirBuilder::new();
+        private.mode(0o700).recursive(true).create(&folder)?;
+        let path = folder.join("script.py");
+        let new = folder.join(format!("{}.new", crate::clock::ulid()));
+        fs::write(&new, script.text.as_bytes())?;
+        fs::rename(&new, &path)?;
+        let unlocked = !needs.dependencies.is_empty() && !lock(&path).exists();
+        Ok(Placed { path, unlocked })
+    }
+}
+
+/// Where uv keeps the lock of a script.
+fn lock(script: &Path) -> PathBuf {
+    script.with_extension("py.lock")
+}
+
+/// The arguments that lock it.
+pub(super) fn to_lock(script: &Path) -> Vec<String> {
+    [
+        "lock",
+        "--quiet",
+        "--no-config",
+        "--no-python-downloads",
+        "--script",
+    ]
+    .into_iter()
+    .map(str::to_owned)
+    .chain([script.display().to_string()])
+    .collect()
+}
+
+/// The arguments that run it, and those of its own.
+pub(super) fn to_run(script: &Path, needs: &Needs, args: &[String]) -> Vec<String> {
+    let how: &[&str] = if needs.dependencies.is_empty() {
+        &["--no-project", "--offline"]
+    } else {
+        &["--frozen"]
+    };
+    let words = ["run", "--quiet", "--no-config", "--no-python-downloads"].into_iter();
+    let words = words.chain(how.iter().copied()).chain(["--script"]);
+    let mut words: Vec<String> = words.map(str::to_owned).collect();
+    words.push(script.display().to_string());
+    words.extend(args.iter().cloned());
+    words
+}
