@@ -16,12 +16,15 @@ use crate::core::resource::{
     Author, ChangeError, Checking, Data, Head, MOST_CHANGES, ResourceChange, ResourceChanged,
     ResourceName, Standing, may_write,
 };
+use crate::core::schema::{Misfit, Schema};
 use crate::core::tool_name::ToolName;
 use crate::core::turn::Returned;
 use crate::store::{ReadError, Store};
 use crate::tools::Output;
 use crate::tools::builtin::{data, example};
-use crate::tools::json_schema::{self, Mismatch, SchemaError};
+
+/// So much is told of what does not fit a schema.
+const MOST_MISFITS: usize = 20;
 
 impl Conversation {
     /// Returns once it is durable.
@@ -140,7 +143,7 @@ pub(super) async fn data(store: Store, conversation: ConversationId, call: data:
                 Ok(found) => found,
                 Err(output) => return output,
             };
-            match mismatches(schema, &data).await {
+            match misfits(schema, &data).await {
                 Ok(mismatches) => Output::answered(data::validated(&name, &head, &mismatches)),
                 Err(error) => Output::refused(error.to_string()),
             }
@@ -164,14 +167,30 @@ pub(super) async fn example(
     }
 }
 
+/// Why nothing was checked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    #[error("the schema cannot be used: {0}")]
+    Unusable(String),
+    #[error("the resource is too large to be checked against this schema")]
+    TooLong,
+}
+
 /// Where the data of a resource is not as a schema says; without a schema, nowhere.
-pub async fn mismatches(schema: Option<Value>, data: &Data) -> Result<Vec<Mismatch>, SchemaError> {
+pub async fn misfits(schema: Option<Value>, data: &Data) -> Result<Vec<Misfit>, CheckError> {
     let Some(schema) = schema else {
         return Ok(vec![]);
     };
     // What the store has is what was checked when it came.
     let value = serde_json::from_str(data.as_str()).unwrap_or(Value::Null);
-    json_schema::mismatches(schema, value).await
+    let check = move || {
+        let schema = Schema::new(&schema).map_err(CheckError::Unusable)?;
+        schema
+            .misfits(&value, MOST_MISFITS)
+            .ok_or(CheckError::TooLong)
+    };
+    let checked = tokio::task::spawn_blocking(check).await;
+    checked.unwrap_or_else(|panic| Err(CheckError::Unusable(panic.to_string())))
 }
 
 async fn found(

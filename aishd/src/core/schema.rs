@@ -19,6 +19,14 @@ const MAX_EXPRESSION_BYTES: usize = 1 << 20;
 const MAX_REASONS: usize = 4;
 const MAX_REASON_CHARS: usize = 200;
 
+/// Where a value is not as its schema says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// A JSON Pointer (RFC 6901) into the value; empty: all of it.
+    pub path: String,
+    pub reason: String,
+}
+
 /// A schema that can be used.
 pub struct Schema {
     validator: Validator,
@@ -55,21 +63,29 @@ impl Schema {
         }
     }
 
-    /// Why a value does not fit, with the paths of what is wrong in it. A value that would take too long is taken to fit.
+    /// Where a value does not fit, at most `most` places of it; none: it fits. `None`: to judge it would take too long.
     #[must_use]
-    pub fn misfit(&self, value: &Value) -> Option<String> {
+    pub fn misfits(&self, value: &Value, most: usize) -> Option<Vec<Misfit>> {
         if self.parts.saturating_mul(size(value)) > MAX_STEPS {
             return None;
         }
-        let wrong = self.validator.iter_errors(value).take(MAX_REASONS);
-        let reasons: Vec<String> = wrong
-            .map(|error| {
-                let path = error.instance_path().to_string();
-                let path = if path.is_empty() { "/" } else { &path };
-                let reason = one_line(&error.to_string(), MAX_REASON_CHARS);
-                format!("{}: {reason}", one_line(path, MAX_REASON_CHARS))
-            })
-            .collect();
+        let wrong = self.validator.iter_errors(value).take(most);
+        let misfits = wrong.map(|error| Misfit {
+            path: one_line(error.instance_path().as_str(), MAX_REASON_CHARS),
+            reason: one_line(&error.to_string(), MAX_REASON_CHARS),
+        });
+        Some(misfits.collect())
+    }
+
+    /// Why a value does not fit, in a line. A value that would take too long is taken to fit.
+    #[must_use]
+    pub fn misfit(&self, value: &Value) -> Option<String> {
+        let misfits = self.misfits(value, MAX_REASONS)?;
+        let reasons = misfits.iter().map(|Misfit { path, reason }| {
+            let path = if path.is_empty() { "/" } else { path };
+            format!("{path}: {reason}")
+        });
+        let reasons: Vec<String> = reasons.collect();
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 }

@@ -16,12 +16,11 @@ use super::refusal::Refusal;
 use super::{Call, Server, blob, confirm, register};
 use crate::clock;
 use crate::conversation::handle::{ReadError, RequestError};
-use crate::conversation::resource::mismatches;
+use crate::conversation::resource::{CheckError, misfits};
 use crate::core::resource::{
     Action, Author, BadName, Change, ChangeError, Data, Head, ResourceChange, ResourceChanged,
     ResourceName, TooLarge,
 };
-use crate::tools::json_schema::SchemaError;
 
 /// Resources in one page: most, and unless fewer are asked for.
 const PAGE_MOST: u32 = 500;
@@ -135,15 +134,14 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
 async fn validate(call: Call<Validate>) -> Result<ValidateResult, Refusal> {
     let name = named(&call.params.name)?;
     let (head, data) = found(&call.server, call.params.conversation, &name).await?;
-    let checked = mismatches(Some(call.params.schema), &data).await;
+    let checked = misfits(Some(call.params.schema), &data).await;
     let errors = checked.map_err(|error| match error {
-        SchemaError::TooLarge(_) => Refusal::new(ErrorKind::TooLarge, error.to_string()),
-        SchemaError::TooSlow => Refusal::new(ErrorKind::Timeout, error.to_string()),
-        SchemaError::TooDeep | SchemaError::Bad(_) => Refusal::params(&error.to_string()),
+        CheckError::TooLong => Refusal::new(ErrorKind::TooLarge, error.to_string()),
+        CheckError::Unusable(_) => Refusal::params(&error.to_string()),
     })?;
     let errors = errors.into_iter().map(|it| wire::Mismatch {
         path: it.path,
-        message: it.message,
+        message: it.reason,
     });
     let errors: Vec<wire::Mismatch> = errors.collect();
     Ok(ValidateResult {

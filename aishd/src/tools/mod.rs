@@ -2,7 +2,6 @@
 
 mod blocks;
 pub mod builtin;
-pub mod json_schema;
 pub mod registry;
 mod result;
 

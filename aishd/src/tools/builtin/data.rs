@@ -6,8 +6,8 @@ use super::tool;
 use crate::clock;
 use crate::core::access::Access;
 use crate::core::resource::{Action, Author, Data, Head, ResourceChange, ResourceName};
+use crate::core::schema::Misfit;
 use crate::core::tool::{Reach, Tool};
-use crate::tools::json_schema::Mismatch;
 use crate::tools::text;
 
 pub(super) const PROVIDER: &str = "data-tool";
@@ -222,10 +222,10 @@ pub fn listed(page: &[(ResourceName, Head)], total: u32, more: bool) -> String {
 
 /// What `validate-resource` says.
 #[must_use]
-pub fn validated(name: &ResourceName, head: &Head, mismatches: &[Mismatch]) -> String {
-    let errors: Vec<Value> = mismatches
+pub fn validated(name: &ResourceName, head: &Head, misfits: &[Misfit]) -> String {
+    let errors: Vec<Value> = misfits
         .iter()
-        .map(|it| json!({"path": it.path, "message": it.message}))
+        .map(|it| json!({"path": it.path, "message": it.reason}))
         .collect();
     json!({
         "name": name.as_str(),
