@@ -1,10 +1,7 @@
 //! The corpus in tests/data/intents has two authors; the second had not seen the code (spec 00, Tests and figures).
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::sync::Arc;
-
-use aish_testkit::repository;
 
 use super::*;
 use crate::core::access::Access;
@@ -13,12 +10,15 @@ use crate::core::tool::tests::tool;
 /// Right in so many of a hundred (NEG-1).
 const RIGHT: usize = 95;
 
+/// By the author of the code, and by somebody who had not seen it.
+const LABELLED: [&str; 2] = [
+    include_str!("../../../../tests/data/intents/first.tsv"),
+    include_str!("../../../../tests/data/intents/second.tsv"),
+];
+const NAMES: &str = include_str!("../../../../tests/data/intents/catalog.txt");
+
 fn catalog(names: &[&str]) -> Catalog {
     Catalog::new(names.iter().map(|it| Arc::new(tool(it, Access::Read))))
-}
-
-fn read(name: &str) -> String {
-    fs::read_to_string(repository::top().join("tests/data/intents").join(name)).unwrap()
 }
 
 /// What it comes to, as the corpus writes it.
@@ -36,9 +36,7 @@ fn told(routing: &Routing) -> String {
 
 #[test]
 fn most_actions_of_the_corpus_go_where_people_say() {
-    let names = read("catalog.txt");
-    let catalog = catalog(&names.lines().collect::<Vec<_>>());
-    let labelled = read("first.tsv") + &read("second.tsv");
+    let catalog = catalog(&NAMES.lines().collect::<Vec<_>>());
     // Kind of label, and of what was said.
     let kind = |it: &str| match it.chars().next() {
         Some('?') => "ambiguous",
@@ -47,7 +45,7 @@ fn most_actions_of_the_corpus_go_where_people_say() {
     };
     let mut table: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let (mut right, mut all, mut wrong) = (0, 0, vec![]);
-    for line in labelled.lines() {
+    for line in LABELLED.iter().flat_map(|it| it.lines()) {
         let (action, label) = line.split_once('\t').unwrap();
         let routing = route(action, None, &catalog, &BTreeSet::new());
         let said = told(&routing);
