@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::allowance::Allowance;
 use super::doing::Word;
 use super::elicit::{self, Asking};
 use super::kept::kept;
@@ -95,12 +96,17 @@ async fn output(started: Started) -> Output {
             let (models, wanted) = mpsc::channel(1);
             let tools = &started.tools;
             let call = tools.ask(&started.go, &started.token, said, forms, models);
-            tokio::select! {
+            let (of_forms, of_models) = (Allowance::of_forms(), Allowance::of_models());
+            let output = tokio::select! {
                 biased;
                 output = call => output,
-                never = elicit::pass_on(&started, asked) => match never {},
-                never = sample::serve(&started, wanted) => match never {},
+                never = elicit::pass_on(&started, asked, &of_forms) => match never {},
+                never = sample::serve(&started, wanted, &of_models) => match never {},
+            };
+            for allowance in [of_forms, of_models] {
+                allowance.end(&started).await;
             }
+            output
         }
         Work::Builtin(builtin::Call::Time) => builtin::time(),
         Work::Builtin(builtin::Call::ReadResource { server, uri }) => {

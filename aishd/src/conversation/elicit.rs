@@ -12,6 +12,7 @@ use aish_proto::id::{ConfirmId, TurnId};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use super::allowance::Allowance;
 use super::call::Started;
 use super::commit::{Fact, Pending};
 use super::handle::{AnswerOutcome, Answering, RequestError};
@@ -164,8 +165,16 @@ impl Forms {
 }
 
 /// Hands on what a call's server asks, for as long as it is polled.
-pub(super) async fn pass_on(started: &Started, mut asked: mpsc::Receiver<Form>) -> Infallible {
+pub(super) async fn pass_on(
+    started: &Started,
+    mut asked: mpsc::Receiver<Form>,
+    allowance: &Allowance,
+) -> Infallible {
     while let Some(form) = asked.recv().await {
+        if !allowance.take() {
+            let _gone = form.answer.send(Filled::Declined);
+            continue;
+        }
         let asking = Asking::of(started, What::Form(form));
         // The actor has gone: nobody is asked any more.
         let _gone = started.forms.send(asking).await;

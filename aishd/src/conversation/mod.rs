@@ -3,6 +3,7 @@
 //! `select` only picks what comes next and may be dropped; `apply` runs to its end. Every change goes the
 //! same way: store the facts, then let everybody see them, then do the work (architecture, decision 5).
 
+mod allowance;
 mod answer;
 mod ask;
 pub mod attendance;
