@@ -14,16 +14,14 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::result::{Output, Way, returned};
-use crate::core::access::Access;
 use crate::core::catalog::Catalog;
 use crate::core::gate::Go;
-use crate::core::mcp::server::{Kind, ServerStatus, Servers, State};
-use crate::core::mcp::tool as mcp;
+use crate::core::mcp::offered::{Approved, offered};
+use crate::core::mcp::server::{Servers, State};
 use crate::core::pinned::{Held, Pinned};
 use crate::core::policy::{Pattern, Policy};
-use crate::core::reach::is_this_machine;
-use crate::core::tool::{Network, Reach, Tool};
-use crate::core::tool_name::{Alias, ToolName};
+use crate::core::tool::Tool;
+use crate::core::tool_name::Alias;
 use crate::mcp::hub::{Ears, Hub};
 use crate::mcp::{CallError, Side};
 pub use crate::mcp::{
@@ -131,7 +129,7 @@ impl Tools {
         match builtin::call(name, &go.arguments) {
             Some(Ok(call)) => Work::Builtin(call),
             Some(Err(why)) => Work::Refused(format!("[aish] tool dispatch failed: {why}")),
-            // A server that has gone says so itself.
+            // Its session looks at the definition once more, right before it asks.
             None => Work::Mcp,
         }
     }
@@ -181,8 +179,8 @@ impl Tools {
             forms: Some(forms),
             models: Some(models),
         };
-        let call = self.hub.call(&go.tool.name, arguments, ears, cancel);
-        let mut call = pin!(call);
+        let approved = Approved::of(&go.tool);
+        let mut call = pin!(self.hub.call(approved, arguments, ears, cancel));
         let outcome = loop {
             tokio::select! {
                 biased;
@@ -220,37 +218,11 @@ fn catalog(servers: &Servers) -> Catalog {
     // No server can pass for the daemon itself.
     let others = servers.list.iter();
     let others = others.filter(|it| it.alias.as_str() != builtin::PROVIDER);
-    let offered = others.flat_map(|server| {
+    let theirs = others.flat_map(|server| {
         let tools = server.tools.iter();
-        tools.filter_map(|tool| of_server(server, tool).map(Arc::new))
+        tools.filter_map(|tool| offered(server, tool).map(Arc::new))
     });
-    Catalog::new(own.into_iter().chain(offered))
-}
-
-/// Nothing for what cannot be called by a name.
-fn of_server(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
-    let hints = tool.hints();
-    let is_here = match server.kind {
-        Kind::Stdio => true,
-        Kind::Http => is_this_machine(&server.endpoint),
-    };
-    let name = ToolName::new(server.alias.clone(), &tool.name).ok()?;
-    Some(Tool {
-        name,
-        description: tool.description.clone(),
-        schema: tool.input_schema.clone(),
-        annotations: tool.annotations.clone(),
-        server: server.identity.as_str().into(),
-        place: server.endpoint.as_str().into(),
-        needs: Access::from_hints(hints.read_only, hints.destructive),
-        reads_only: hints.read_only == Some(true),
-        reach: Reach::World,
-        network: if is_here && hints.open_world == Some(false) {
-            Network::Stays
-        } else {
-            Network::MayLeave
-        },
-    })
+    Catalog::new(own.into_iter().chain(theirs))
 }
 
 /// A member of a call's arguments that has to be a text.

@@ -121,7 +121,12 @@ async fn everything(bench: &Bench) {
     let never = CancellationToken::new();
     let long = bench
         .hub
-        .call(&name, arguments, hears(sender), &never)
+        .call(
+            approved(&bench.hub, &name),
+            arguments,
+            hears(sender),
+            &never,
+        )
         .await;
     assert!(said(long).contains("completed"));
     assert_eq!(4, noted(&mut notes).len());
@@ -132,7 +137,12 @@ async fn everything(bench: &Bench) {
         .unwrap()
         .clone();
     let (sender, mut notes) = mpsc::channel(64);
-    let long = bench.hub.call(&name, arguments, hears(sender), &cancel);
+    let long = bench.hub.call(
+        approved(&bench.hub, &name),
+        arguments,
+        hears(sender),
+        &cancel,
+    );
     let cancelling = async {
         notes.recv().await.unwrap();
         cancel.cancel();
@@ -323,7 +333,12 @@ async fn a_fastmcp_server_is_used() {
         let never = CancellationToken::new();
         let counted = bench
             .hub
-            .call(&name, arguments, hears(sender), &never)
+            .call(
+                approved(&bench.hub, &name),
+                arguments,
+                hears(sender),
+                &never,
+            )
             .await;
         assert_eq!("3", said(counted));
         assert_eq!(3, noted(&mut notes).len());
