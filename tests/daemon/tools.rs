@@ -319,11 +319,22 @@ fn a_tool_that_changed_while_its_server_was_away_does_not_run() {
     let (conversation, turn, confirm) = scene.asked(&client, "c__look");
     answer(&client, &confirm, Decision::AllowConversation);
     client.wait_turn(turn);
-    scene.daemon.kill9();
+    let Scene {
+        upstream,
+        world,
+        daemon,
+    } = scene;
+    daemon.kill9();
     drop(client);
-    scene.world.write("work/marks.new", "");
-    scene.world.write("work/marks.hold", "");
-    let _daemon = scene.world.daemon().spawn();
+    fs::write(world.path("work/marks.new"), "").unwrap();
+    fs::write(world.path("work/marks.hold"), "").unwrap();
+    let daemon = world.daemon().spawn();
+    let scene = Scene {
+        upstream,
+        world,
+        daemon,
+    };
+    assert!(scene.connected(), "its tools are remembered");
     let client = scene.world.client();
     let mut follow = client.attach(conversation, Since::Now);
     let turn = client.ask(conversation, "and again");
