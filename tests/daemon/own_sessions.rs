@@ -31,7 +31,6 @@ fn told(client: &Client, conversation: ConversationId) -> String {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that does not run says so")]
 fn a_constrained_conversation_has_sessions_of_its_own() {
     if !std::path::Path::new("/usr/bin/python3").exists() {
         eprintln!("skipped: there is no python3");

@@ -379,7 +379,7 @@ impl Hub {
                 longest: limits.longest_call.max(limits.call),
             },
             ears: asked.ears,
-            approved: asked.approved,
+            approved: asked.approved.map(Box::new),
             cancel: cancel.clone(),
             reply,
             wait_until: Instant::now() + limits.connect,

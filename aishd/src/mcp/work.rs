@@ -32,7 +32,7 @@ pub(super) struct Work {
     pub(super) patience: Patience,
     pub(super) ears: Ears,
     /// What was let through; `None`: it is no call of a tool.
-    pub(super) approved: Option<Approved>,
+    pub(super) approved: Option<Box<Approved>>,
     pub(super) cancel: CancellationToken,
     pub(super) reply: oneshot::Sender<Result<Value, CallError>>,
     /// Until when it may wait for a session that is connecting.
