@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aishd::child::Children;
+use aishd::core::mcp::offered::{Approved, offered};
 use aishd::core::mcp::server::{ServerStatus, State};
 use aishd::core::mcp::settings::{Auth, Endpoint, Http, Mcp, Server};
 use aishd::core::tool_name::{Alias, ToolName};
@@ -85,13 +86,19 @@ async fn work(hub: &Hub, url: String, context: &str, forms: mpsc::Sender<Elicita
     let mut all = true;
     for (tool, arguments) in calls(&status, context) {
         let name = ToolName::new(alias.clone(), &tool).unwrap();
+        let listed = status.tools.iter().find(|it| it.name == tool);
+        let Some(tool) = listed.and_then(|it| offered(&status, it)) else {
+            eprintln!("{name} is not listed");
+            all = false;
+            continue;
+        };
         let never = CancellationToken::new();
         let ears = Ears {
             notes: None,
             forms: Some(forms.clone()),
             models: None,
         };
-        match hub.call(&name, arguments, ears, &never).await {
+        match hub.call(Approved::of(&tool), arguments, ears, &never).await {
             Ok(outcome) => eprintln!("{name}: {}", outcome.text),
             Err(error) => {
                 eprintln!("{name}: {error}");

@@ -388,6 +388,15 @@ fn so_many_forms_and_no_more_are_shown() {
     assert_eq!(30, said.len());
     let declined = json!({"action": "decline"});
     assert!(said.iter().all(|it| *it == declined), "{said:?}");
+    // Some are declined one by one, and what is beyond all measure at once.
+    let words = words(&client, conversation);
+    let more = "f__ask asked for input 14 times more than one call may; all of that was declined";
+    assert_eq!(
+        1,
+        words.iter().filter(|it| it.contains(more)).count(),
+        "{words:?}"
+    );
+    assert_eq!(9, words.len(), "{words:?}");
     scene.upstream.finish();
 }
 

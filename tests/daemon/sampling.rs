@@ -218,6 +218,13 @@ fn one_call_gets_a_few_and_what_is_no_text_is_refused() {
     let rejected = heard.iter().filter(|it| it["code"] == -1);
     assert_eq!((4, 2), (texts.count(), rejected.count()), "{heard:?}");
     assert_eq!(4, for_server(&scene).len());
+    let words = words(&client, conversation);
+    let more = "f__ask asked for a model 2 times more than one call may; all of that was declined";
+    assert_eq!(
+        1,
+        words.iter().filter(|it| it.contains(more)).count(),
+        "{words:?}"
+    );
     scene.upstream.finish();
 }
 

@@ -311,6 +311,43 @@ fn a_tool_that_changes_under_the_question_does_not_run() {
     assert_eq!(Some(StopReason::End), client.wait_turn(turn).stop_reason);
 }
 
+/// R3, R11: a call that waits for its server runs what was approved, and not what that offers when it is there.
+#[test]
+fn a_tool_that_changed_while_its_server_was_away_does_not_run() {
+    let Some(scene) = Scene::new("") else { return };
+    let client = scene.world.client();
+    let (conversation, turn, confirm) = scene.asked(&client, "c__look");
+    answer(&client, &confirm, Decision::AllowConversation);
+    client.wait_turn(turn);
+    let Scene {
+        upstream,
+        world,
+        daemon,
+    } = scene;
+    daemon.kill9();
+    drop(client);
+    fs::write(world.path("work/marks.new"), "").unwrap();
+    fs::write(world.path("work/marks.hold"), "").unwrap();
+    let daemon = world.daemon().spawn();
+    let scene = Scene {
+        upstream,
+        world,
+        daemon,
+    };
+    assert!(scene.connected(), "its tools are remembered");
+    let client = scene.world.client();
+    let mut follow = client.attach(conversation, Since::Now);
+    let turn = client.ask(conversation, "and again");
+    follow.until_kind("toolCall");
+    fs::remove_file(scene.world.path("work/marks.hold")).unwrap();
+    client.wait_turn(turn);
+    let results = events::<ToolResult>(&client, conversation);
+    assert_eq!(
+        "[aish] tool dispatch failed: c__look changed after the call was let through; nothing ran",
+        results.last().unwrap().content
+    );
+}
+
 /// MCP-12: the model is shown both ends, and it and people can read the rest.
 #[test]
 fn a_long_result_is_cut_and_can_be_read_whole() {

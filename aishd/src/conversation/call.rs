@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::doing::Word;
 use super::elicit::{self, Asking};
 use super::kept::kept;
+use super::quota::Quota;
 use super::view::Teller;
 use super::{resource, sample};
 use crate::broker::Broker;
@@ -89,12 +90,17 @@ async fn output(started: Started) -> Output {
             let (models, wanted) = mpsc::channel(1);
             let tools = &started.tools;
             let call = tools.ask(&started.go, &started.token, said, forms, models);
-            tokio::select! {
+            let (of_forms, of_models) = (Quota::of_forms(), Quota::of_models());
+            let output = tokio::select! {
                 biased;
                 output = call => output,
-                never = elicit::pass_on(&started, asked) => match never {},
-                never = sample::serve(&started, wanted) => match never {},
+                never = elicit::pass_on(&started, asked, &of_forms) => match never {},
+                never = sample::serve(&started, wanted, &of_models) => match never {},
+            };
+            for quota in [of_forms, of_models] {
+                quota.end(&started).await;
             }
+            output
         }
         Work::Program(job) => started.tools.run(&job, &started.cwd).await,
         Work::Builtin(builtin::Call::Time) => builtin::time(),

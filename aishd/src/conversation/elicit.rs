@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::call::Started;
 use super::commit::{Fact, Pending};
 use super::handle::{AnswerOutcome, Answering, RequestError};
+use super::quota::Quota;
 use super::sample::{Consent, ModelWanted};
 use super::view::LiveChange;
 use super::{Active, Conversation};
@@ -164,8 +165,16 @@ impl Forms {
 }
 
 /// Hands on what a call's server asks, for as long as it is polled.
-pub(super) async fn pass_on(started: &Started, mut asked: mpsc::Receiver<Form>) -> Infallible {
+pub(super) async fn pass_on(
+    started: &Started,
+    mut asked: mpsc::Receiver<Form>,
+    quota: &Quota,
+) -> Infallible {
     while let Some(form) = asked.recv().await {
+        if !quota.take() {
+            let _gone = form.answer.send(Filled::Declined);
+            continue;
+        }
         let asking = Asking::of(started, What::Form(form));
         // The actor has gone: nobody is asked any more.
         let _gone = started.forms.send(asking).await;

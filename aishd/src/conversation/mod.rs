@@ -23,6 +23,7 @@ mod listed;
 pub mod live;
 pub mod pending;
 mod perform;
+mod quota;
 pub mod record;
 mod recover;
 pub mod resource;

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::Conversation;
 use super::call::Started;
 use super::elicit::{Asker, Asking, What};
+use super::quota::Quota;
 use crate::core::event::{Level, Source};
 use crate::core::gate::Go;
 use crate::core::mcp::sampling::{Sampling, limited, read, result};
@@ -35,8 +36,6 @@ const WITHIN: Duration = Duration::from_secs(5 * 60);
 pub(super) struct ModelWanted {
     alias: Alias,
     params: Value,
-    /// Requests that its call has made before.
-    before: u32,
     consent: oneshot::Sender<Consent>,
 }
 
@@ -63,14 +62,20 @@ impl Consent {
 }
 
 /// Serves what a call's server wants of models, for as long as it is polled.
-pub(super) async fn serve(started: &Started, mut wanted: mpsc::Receiver<ForModel>) -> Infallible {
+pub(super) async fn serve(
+    started: &Started,
+    mut wanted: mpsc::Receiver<ForModel>,
+    quota: &Quota,
+) -> Infallible {
     let mut running = FuturesUnordered::new();
-    let mut before = 0;
     loop {
         tokio::select! {
             Some(one) = wanted.recv() => {
-                running.push(serve_one(started, one, before));
-                before += 1;
+                if quota.take() {
+                    running.push(serve_one(started, one));
+                } else {
+                    let _gone = one.answer.send(Sampled::Declined);
+                }
             }
             Some(()) = running.next() => {}
             else => return pending().await,
@@ -79,7 +84,7 @@ pub(super) async fn serve(started: &Started, mut wanted: mpsc::Receiver<ForModel
 }
 
 /// Dropped, or not wanted any more: its confirm is taken back, and the connection to the model is closed.
-async fn serve_one(started: &Started, one: ForModel, before: u32) {
+async fn serve_one(started: &Started, one: ForModel) {
     let ForModel {
         alias,
         params,
@@ -87,18 +92,17 @@ async fn serve_one(started: &Started, one: ForModel, before: u32) {
     } = one;
     tokio::select! {
         () = answer.closed() => {}
-        sampled = sampled(started, &alias, params, before) => {
+        sampled = sampled(started, &alias, params) => {
             let _gone = answer.send(sampled);
         }
     }
 }
 
-async fn sampled(started: &Started, alias: &Alias, params: Value, before: u32) -> Sampled {
+async fn sampled(started: &Started, alias: &Alias, params: Value) -> Sampled {
     let (consent, said) = oneshot::channel();
     let wanted = ModelWanted {
         alias: alias.clone(),
         params: params.clone(),
-        before,
         consent,
     };
     let asking = Asking::of(started, What::Model(wanted));
@@ -158,13 +162,12 @@ impl Conversation {
         let ModelWanted {
             alias,
             params,
-            before,
             consent,
         } = wanted;
         let preset = self.answering_preset();
         let Some(active) = &self.turn else { return };
         let request = self.server_request(active, call, go, &params);
-        match (judge(request, preset.as_deref(), before), preset) {
+        match (judge(request, preset.as_deref()), preset) {
             (Judged::Ask(confirm), Some(preset)) => {
                 self.show(turn, *confirm, Asker::Model(consent, preset))
                     .await;

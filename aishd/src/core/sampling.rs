@@ -8,9 +8,6 @@ use super::mcp::sampling::{Sampling, SamplingError, limited, read};
 use super::preset::Preset;
 use super::server_request::{Judged, ServerRequest, Wanted};
 
-/// Of one call. A server that wants more makes its user answer questions without end.
-pub const MOST_OF_A_CALL: u32 = 4;
-
 /// What is asked, and of whom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForModel {
@@ -35,14 +32,9 @@ impl ForModel {
     }
 }
 
-/// Whether a person is asked. `preset` is the one that answers in this turn, if one does; the call has made `before`
-/// requests before.
+/// Whether a person is asked. `preset` is the one that answers in this turn, if one does.
 #[must_use]
-pub fn judge(
-    request: ServerRequest<'_>,
-    preset: Option<&Preset>,
-    before: u32,
-) -> Judged<SamplingError> {
+pub fn judge(request: ServerRequest<'_>, preset: Option<&Preset>) -> Judged<SamplingError> {
     const WHAT: &str = "a model";
     let tool = &request.go.tool.name;
     let alias = tool.alias();
@@ -56,9 +48,6 @@ pub fn judge(
     };
     if let Some(why) = request.unasked() {
         return request.declined(WHAT, why);
-    }
-    if before >= MOST_OF_A_CALL {
-        return request.declined(WHAT, "one call gets no more of them");
     }
     request.confirm(Wanted {
         kind: ConfirmKind::Sampling,
@@ -94,7 +83,6 @@ mod tests {
         then: Then,
         attended: Attended,
         open: usize,
-        before: u32,
         preset: Option<Preset>,
         params: Value,
     }
@@ -105,7 +93,6 @@ mod tests {
             then: Then::Ask,
             attended: Attended::ByPerson,
             open: 0,
-            before: 0,
             preset: Some(Preset::demo()),
             params: json!({"messages": [{"role": "user", "content": content}], "maxTokens": 100}),
         }
@@ -114,7 +101,7 @@ mod tests {
     fn judged(case: &Case) -> Judged<SamplingError> {
         let asker = (case.then, case.attended, case.open);
         tests::judged(asker, &case.params, |request| {
-            judge(request, case.preset.as_ref(), case.before)
+            judge(request, case.preset.as_ref())
         })
     }
 
@@ -139,7 +126,6 @@ mod tests {
         check(&case(), asks);
         let last = Case {
             open: MOST - 1,
-            before: MOST_OF_A_CALL - 1,
             then: Then::AskAttended,
             ..case()
         };
@@ -169,11 +155,6 @@ mod tests {
             ..case()
         };
         check(&full, &declined("too much is asked at once"));
-        let fifth = Case {
-            before: MOST_OF_A_CALL,
-            ..case()
-        };
-        check(&fifth, &declined("one call gets no more of them"));
         let list = Case {
             preset: None,
             ..case()

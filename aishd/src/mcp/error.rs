@@ -12,6 +12,11 @@ pub enum CallError {
     UnknownTool(ToolName),
     #[error("there is no MCP server {0}")]
     UnknownServer(Alias),
+    /// R3: its server offers another tool under that name now.
+    #[error("{0} changed after the call was let through; nothing ran")]
+    Changed(ToolName),
+    #[error("{0} was taken away after the call was let through; nothing ran")]
+    Gone(ToolName),
     /// The server answered with an error.
     #[error("{}", .0.message)]
     Rpc(RpcError),
@@ -35,7 +40,11 @@ impl CallError {
     #[must_use]
     pub fn side(&self) -> Side {
         match self {
-            Self::UnknownTool(_) | Self::UnknownServer(_) | Self::Rpc(_) => Side::Dispatch,
+            Self::UnknownTool(_)
+            | Self::UnknownServer(_)
+            | Self::Changed(_)
+            | Self::Gone(_)
+            | Self::Rpc(_) => Side::Dispatch,
             Self::Transport { .. } | Self::TimedOut { .. } => Side::Transport,
             Self::Cancelled => Side::Cancelled,
         }
@@ -45,7 +54,9 @@ impl CallError {
     #[must_use]
     pub fn may_have_happened(&self) -> bool {
         match self {
-            Self::UnknownTool(_) | Self::UnknownServer(_) => false,
+            Self::UnknownTool(_) | Self::UnknownServer(_) | Self::Changed(_) | Self::Gone(_) => {
+                false
+            }
             Self::Rpc(_) | Self::TimedOut { .. } | Self::Cancelled => true,
             Self::Transport { failure, .. } => failure.may_have_happened(),
         }
@@ -130,13 +141,28 @@ impl Failure {
         }
     }
 
+    /// The same for a question that was on its way when its session ended so.
+    pub(super) fn in_flight(&self) -> Self {
+        match self {
+            Self::NotConnected(why) | Self::Unreachable(why) | Self::SessionLost(why) => {
+                Self::Cut(why.clone())
+            }
+            Self::Auth { .. } => Self::Cut(self.to_string()),
+            Self::Http { .. }
+            | Self::Cut(_)
+            | Self::Silent(_)
+            | Self::Ended(_)
+            | Self::TooLarge(_)
+            | Self::Unreadable(_) => self.clone(),
+        }
+    }
+
     fn may_have_happened(&self) -> bool {
         match self {
-            Self::NotConnected(_)
-            | Self::Unreachable(_)
-            | Self::Auth { .. }
-            | Self::SessionLost(_) => false,
+            Self::NotConnected(_) | Self::Unreachable(_) | Self::Auth { .. } => false,
+            // Whoever hears of it was sent more than once, or cannot be sent again.
             Self::Http { .. }
+            | Self::SessionLost(_)
             | Self::Cut(_)
             | Self::Silent(_)
             | Self::Ended(_)

@@ -28,8 +28,23 @@ const ERROR_BODY_LIMIT: Duration = Duration::from_secs(5);
 const MAX_SAID_CHARS: usize = 300;
 /// A pause before a cut stream is taken up again, when the server names none.
 const RETRY: Duration = Duration::from_secs(1);
+/// No server has a reason to be asked for the rest of a stream more often than that.
+const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 /// Streams of one answer that may be cut without anything new in them.
 const EMPTY_STREAMS: u32 = 5;
+/// Those that may be cut one after another without a message in them, however new their events are.
+const WORDLESS_STREAMS: u32 = 500;
+/// What servers say with 400 who never had our session, or have it no more; they have done nothing then. Anything else
+/// may be about a session of their own, and of a call that ran.
+const NO_SESSION: [&str; 7] = [
+    "no valid session id provided",
+    "no valid session id",
+    "missing session id",
+    "invalid session id",
+    "invalid or expired session id",
+    "session not found",
+    "session expired",
+];
 /// The longest session id; a longer one is somebody's attempt.
 const MAX_SESSION_ID: usize = 1024;
 
@@ -259,7 +274,7 @@ impl Http {
         let said = error.map_or_else(String::new, |it| it.message.clone());
         let lost = match status {
             StatusCode::NOT_FOUND => !error.is_some_and(|it| modern.contains(&it.code)),
-            StatusCode::BAD_REQUEST => said.to_lowercase().contains("session"),
+            StatusCode::BAD_REQUEST => says_no_session(&said),
             _other => false,
         };
         lost.then(|| one_line(&format!("HTTP {} {said}", status.as_u16()), MAX_SAID_CHARS))
@@ -297,10 +312,12 @@ impl Http {
     /// A stream of events with the answer in it. A server may close it before, and is asked for the rest.
     async fn follow(&self, id: u64, mut response: Response) -> Result<(), Broken> {
         let mut place = Place::default();
-        let mut empty = 0;
+        let (mut empty, mut wordless) = (0, 0);
         loop {
             let before = place.last_id.clone();
-            let why = match self.read_events(id, response, &mut place).await {
+            wordless += 1;
+            let read = self.read_events(id, response, &mut place, &mut wordless);
+            let why = match read.await {
                 Ok(()) if !self.inbox.is_waiting(id) => return Ok(()),
                 Ok(()) => Failure::Cut("the stream ended".to_owned()),
                 Err(failure @ Failure::TooLarge(_)) => return Err(failure.into()),
@@ -311,10 +328,11 @@ impl Http {
             } else {
                 0
             };
-            if place.last_id.is_none() || empty >= EMPTY_STREAMS {
+            if place.last_id.is_none() || empty >= EMPTY_STREAMS || wordless >= WORDLESS_STREAMS {
                 return Err(why.into());
             }
-            tokio::time::sleep(place.retry.unwrap_or(RETRY)).await;
+            let pause = place.retry.unwrap_or(RETRY).max(SHORTEST_RETRY);
+            tokio::time::sleep(pause).await;
             if !self.inbox.is_waiting(id) {
                 // It came on the stream beside the questions.
                 return Ok(());
@@ -331,10 +349,12 @@ impl Http {
         id: u64,
         response: Response,
         place: &mut Place,
+        wordless: &mut u32,
     ) -> Result<(), Failure> {
         let mut events = Events::new(body(response));
         while let Some(event) = events.next(place).await {
             for message in message::read(event?.data.as_bytes()).unwrap_or_default() {
+                *wordless = 0;
                 self.inbox.take(message, Origin::Post(id)).await;
             }
             if !self.inbox.is_waiting(id) {
@@ -372,6 +392,15 @@ pub(super) fn body(
     Box::pin(bytes.map(|it| it.map_err(|error| Failure::Cut(cause(&error)))))
 }
 
+/// Whether this is one of the ways to say it, whole.
+fn says_no_session(said: &str) -> bool {
+    let said = said.to_lowercase();
+    let said = said.trim().trim_end_matches(['.', '!']);
+    let said = said.strip_prefix("bad request").unwrap_or(said);
+    let said = said.trim_start_matches([':', ' ']);
+    NO_SESSION.contains(&said)
+}
+
 /// The start of an error's body.
 async fn bounded(response: Response) -> Vec<u8> {
     let mut text = vec![];
@@ -407,4 +436,30 @@ fn cause(error: &reqwest::Error) -> String {
         return "the request failed".to_owned();
     }
     one_line(&innermost.to_string(), MAX_SAID_CHARS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call is sent again only where it cannot have run.
+    #[test]
+    fn only_whole_words_say_that_a_session_is_unknown() {
+        for said in [
+            "Bad Request: No valid session ID provided",
+            "Bad Request: Missing session ID",
+            "Session not found",
+            "Invalid session ID.",
+        ] {
+            assert!(says_no_session(said), "{said}");
+        }
+        for said in [
+            "the browser session crashed after paying",
+            "Session not found in the shop; the order was placed",
+            "session",
+            "",
+        ] {
+            assert!(!says_no_session(said), "{said}");
+        }
+    }
 }

@@ -26,6 +26,7 @@ use super::work::Work;
 use crate::child::Children;
 use crate::core::mcp::content;
 use crate::core::mcp::mirror;
+use crate::core::mcp::offered::Approved;
 use crate::core::mcp::outcome::Outcome;
 use crate::core::mcp::server::Servers;
 use crate::core::mcp::settings::{Endpoint, Mcp, Server};
@@ -317,14 +318,15 @@ impl Hub {
         Some((lines.collect(), lost))
     }
 
-    /// Calls a tool; `ears` hear what it says and wants to know meanwhile.
+    /// Calls a tool while it is the one that was approved (R3); `ears` hear what it says and wants to know meanwhile.
     pub async fn call(
         &self,
-        name: &ToolName,
+        approved: Approved,
         arguments: Map<String, Value>,
         ears: Ears,
         cancel: &CancellationToken,
     ) -> Result<Outcome, CallError> {
+        let name = &approved.name.clone();
         let servers = self.inner.offers().borrow().clone();
         let known = servers.get(name.alias()).is_some();
         let tool = match servers.tool(name) {
@@ -344,6 +346,7 @@ impl Hub {
             about: Some(name.tool().to_owned()),
             mirrored,
             ears,
+            approved: Some(approved),
         };
         let result = self.ask(name.alias(), asked, cancel).await?;
         Ok(content::flatten(&result))
@@ -387,19 +390,24 @@ impl Hub {
                 longest: limits.longest_call.max(limits.call),
             },
             ears: asked.ears,
+            approved: asked.approved.map(Box::new),
             cancel: cancel.clone(),
             reply,
             wait_until: Instant::now() + limits.connect,
             repeated: false,
         };
-        let gone = || CallError::Transport {
+        let failed = |failure| CallError::Transport {
             alias: alias.clone(),
-            failure: Failure::NotConnected("it was disconnected".to_owned()),
+            failure,
         };
+        let gone = Failure::NotConnected("it was disconnected".to_owned());
         let asking = async {
             let sent = handle.mailbox.send(Command::Ask(work)).await;
-            sent.map_err(|_ended| gone())?;
-            answer.await.unwrap_or_else(|_ended| Err(gone()))
+            sent.map_err(|_ended| failed(gone.clone()))?;
+            // The session that had it has gone without a word of how far it was.
+            answer
+                .await
+                .unwrap_or_else(|_ended| Err(failed(gone.in_flight())))
         };
         tokio::select! {
             biased;
@@ -519,6 +527,8 @@ pub(super) struct Asked {
     pub(super) about: Option<String>,
     pub(super) mirrored: Vec<(String, String)>,
     pub(super) ears: Ears,
+    /// `None`: it is no call of a tool.
+    pub(super) approved: Option<Approved>,
 }
 
 impl Asked {
@@ -530,6 +540,7 @@ impl Asked {
             about: Some(about.to_owned()),
             mirrored: vec![],
             ears: Ears::default(),
+            approved: None,
         }
     }
 }

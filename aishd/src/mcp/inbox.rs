@@ -47,8 +47,8 @@ pub(super) enum Inbound {
         params: Value,
         /// The call that it belongs to, if one can be told (spec 00, MCP).
         call: Option<u64>,
-        /// Held while it is answered; `None`: it asks too much at once.
-        answering: Option<Answering>,
+        /// Held while it is answered.
+        answering: Answering,
     },
     /// Nothing more will come.
     Closed(Failure),
@@ -215,8 +215,12 @@ impl Inbox {
                 self.answer(id, body.map_err(Broken::Rpc), origin);
             }
             Message::Request { id, method, params } => {
+                let Some(answering) = self.theirs.begin(&id) else {
+                    tracing::trace!("a request of a server is dropped: it asks too much at once");
+                    return;
+                };
                 let request = Inbound::Request {
-                    answering: self.theirs.begin(&id),
+                    answering,
                     id,
                     method,
                     params,

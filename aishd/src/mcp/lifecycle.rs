@@ -27,6 +27,7 @@ use super::ring::Ring;
 use super::secrets::Secrets;
 use super::shared::Shared;
 use super::stdio;
+use crate::core::mcp::remarks::Remarks;
 use crate::core::mcp::server::About;
 use crate::core::mcp::settings::{self, Limits};
 use crate::core::mcp::text::{cut, one_line};
@@ -230,7 +231,7 @@ fn is_final(failure: &Failure) -> bool {
 struct Opened {
     peer: Peer,
     about: About,
-    remarks: Vec<String>,
+    remarks: Remarks,
     pumps: JoinSet<()>,
     stop: CancellationToken,
 }
@@ -313,7 +314,7 @@ fn discovered(peer: &Peer, result: &Value) -> Option<Opened> {
     Some(Opened {
         peer: peer.clone(),
         about: about(named, result, STATELESS.to_owned()),
-        remarks: vec![],
+        remarks: Remarks::default(),
         pumps: JoinSet::new(),
         stop: CancellationToken::new(),
     })
@@ -347,7 +348,7 @@ async fn session(peer: &Peer, limits: Limits) -> Result<Opened, Failure> {
     let patience = Patience::once(limits.connect);
     let asked = peer.ask(upkeep("initialize", params, patience)).await;
     let result = asked.map_err(|it| failure("initialize", it.broken, limits.connect))?;
-    let mut remarks = vec![];
+    let mut remarks = Remarks::default();
     let version = result.get("protocolVersion").and_then(Value::as_str);
     let version = one_line(version.unwrap_or(NEWEST_SESSION), 40);
     if version != NEWEST_SESSION {
@@ -405,7 +406,7 @@ async fn finish(opened: Opened, means: Means<'_>, started: Instant) -> Result<Li
     if about.offers.tools {
         listed = tools(&peer, means.identity, means.limits()).await?;
     }
-    remarks.append(&mut listed.remarks);
+    remarks.append(std::mem::take(&mut listed.remarks));
     listed.remarks = remarks;
     let connect_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(Live {
@@ -428,13 +429,12 @@ pub(super) async fn tools(peer: &Peer, identity: &str, limits: Limits) -> Result
             Ok(page) => pages.take(page),
             // It is there, and lists none: nothing else is wrong with it.
             Err(Broken::Rpc(error)) => {
-                let unknown = error.code == METHOD_NOT_FOUND;
-                let remark = format!("tools/list: {}", error.message);
-                return Ok(Listed {
-                    tools: vec![],
-                    remarks: if unknown { vec![] } else { vec![remark] },
-                    holds: None,
-                });
+                let mut listed = Listed::default();
+                if error.code != METHOD_NOT_FOUND {
+                    let remark = format!("tools/list: {}", error.message);
+                    listed.remarks.push(remark);
+                }
+                return Ok(listed);
             }
             Err(broken) => return Err(failure("tools/list", broken, limits.connect)),
         }
@@ -445,7 +445,8 @@ pub(super) async fn tools(peer: &Peer, identity: &str, limits: Limits) -> Result
         (Era::Stateless | Era::Session | Era::EventStream, _) => Mirroring::None,
     };
     let mut listed = tool::read(&list.entries, identity, mirroring);
-    listed.remarks.splice(0..0, list.remarks);
+    let of_tools = std::mem::replace(&mut listed.remarks, list.remarks);
+    listed.remarks.append(of_tools);
     listed.holds = list.holds;
     Ok(listed)
 }

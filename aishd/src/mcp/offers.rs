@@ -17,6 +17,8 @@ use crate::core::tool_name::Alias;
 const MAX_LABEL_CHARS: usize = 300;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 const MAX_ARGUMENTS: usize = 64;
+/// Parts of a resource, behind which those that are no text are only counted.
+const MAX_PARTS: usize = 64;
 
 /// Something that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +79,7 @@ impl Hub {
         Ok(Resources {
             resources: read(&list.entries, "uri"),
             templates: read(&templates.entries, "uriTemplate"),
-            remarks: [list.remarks, templates.remarks].concat(),
+            remarks: [list.remarks.said(), templates.remarks.said()].concat(),
         })
     }
 
@@ -217,14 +219,22 @@ impl Hub {
 /// The texts of a result of `resources/read`; for what is none, what it is.
 fn shown(result: &Value) -> String {
     let contents = result.get("contents").and_then(Value::as_array);
-    let parts = contents.into_iter().flatten().map(|it| {
-        let block = json!({"type": "resource", "resource": it});
+    let mut left_out = 0_usize;
+    let mut parts = vec![];
+    for it in contents.into_iter().flatten() {
         match it.get("text").and_then(Value::as_str) {
-            Some(text) => text.to_owned(),
-            None => content::flatten(&json!({"content": [block]})).text,
+            Some(text) => parts.push(text.to_owned()),
+            None if parts.len() < MAX_PARTS => {
+                let block = json!({"type": "resource", "resource": it});
+                parts.push(content::flatten(&json!({"content": [block]})).text);
+            }
+            None => left_out += 1,
         }
-    });
-    parts.collect::<Vec<_>>().join("\n")
+    }
+    if left_out > 0 {
+        parts.push(format!("[{left_out} more parts are no text]"));
+    }
+    parts.join("\n")
 }
 
 fn label(entry: &Value, name: &str) -> String {

@@ -1,13 +1,18 @@
 //! Lists that come in pages: all of them, and no list without an end (R13).
 
+use std::io::{self, Write};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+
+use crate::core::mcp::remarks::Remarks;
 
 const MAX_PAGES: usize = 100;
 const MAX_CURSOR_BYTES: usize = 4 << 10;
 /// Entries of one list; more than R13 allows of anything.
 const MAX_ENTRIES: usize = 4096;
+/// All entries of one list, as JSON.
+const MAX_BYTES: usize = 8 << 20;
 
 /// A list while it is fetched: `next` gives the params of a request, `take` gets its result.
 #[derive(Debug)]
@@ -16,6 +21,8 @@ pub(super) struct Pages {
     field: &'static str,
     seen: Vec<String>,
     done: bool,
+    /// What there is room for.
+    bytes: usize,
     list: List,
 }
 
@@ -24,7 +31,7 @@ pub(super) struct Pages {
 pub(super) struct List {
     pub(super) entries: Vec<Value>,
     /// What was odd.
-    pub(super) remarks: Vec<String>,
+    pub(super) remarks: Remarks,
     /// For how long it is to be believed, where the server says so (`ttlMs`); of its pages the shortest.
     pub(super) holds: Option<Duration>,
 }
@@ -37,6 +44,7 @@ impl Pages {
             field,
             seen: vec![],
             done: false,
+            bytes: MAX_BYTES,
             list: List::default(),
         }
     }
@@ -55,7 +63,12 @@ impl Pages {
     pub(super) fn take(&mut self, mut page: Value) {
         let (method, field) = (self.method, self.field);
         match page.get_mut(field).map(Value::take) {
-            Some(Value::Array(entries)) => self.list.entries.extend(entries),
+            Some(Value::Array(entries)) => {
+                if let Err(why) = self.add(entries) {
+                    self.stop(why);
+                    return;
+                }
+            }
             _other => {
                 let remark = format!("its answer to {method} has no list of {field}");
                 self.list.remarks.push(remark);
@@ -75,22 +88,55 @@ impl Pages {
             Some("its pages go in a circle")
         } else if self.seen.len() + 1 >= MAX_PAGES {
             Some("it has more than 100 pages")
-        } else if self.list.entries.len() >= MAX_ENTRIES {
-            Some("its list is too long")
         } else {
             None
         };
         if let Some(why) = stop {
-            let remark = format!("{method}: {why}; what came before is used");
-            self.list.remarks.push(remark);
-            self.done = true;
+            self.stop(why);
         }
         self.seen.push(next.to_owned());
+    }
+
+    /// Takes as many as there is room for, and says why it takes no more.
+    fn add(&mut self, entries: Vec<Value>) -> Result<(), &'static str> {
+        for entry in entries {
+            if self.list.entries.len() >= MAX_ENTRIES {
+                return Err("it has more than 4096 entries");
+            }
+            let left = self.bytes.checked_sub(bytes(&entry));
+            self.bytes = left.ok_or("it is longer than 8 MiB")?;
+            self.list.entries.push(entry);
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, why: &str) {
+        let remark = format!("{}: {why}; what came before is used", self.method);
+        self.list.remarks.push(remark);
+        self.done = true;
     }
 
     pub(super) fn list(self) -> List {
         self.list
     }
+}
+
+/// How long it is as JSON, which is about what it was sent in.
+fn bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Neither can fail: the keys are texts, and nothing is written.
+    let _counted = serde_json::to_writer(&mut count, value);
+    count.0
 }
 
 #[cfg(test)]
@@ -106,7 +152,7 @@ mod tests {
         }
         let list = pages.list();
         assert_eq!((entries, asked), (list.entries.len(), count));
-        let said = list.remarks.join("; ");
+        let said = list.remarks.said().join("; ");
         assert!(
             said.contains(remark) && said.is_empty() == remark.is_empty(),
             "{said}"
@@ -136,5 +182,17 @@ mod tests {
         check(|_| page(json!("x".repeat(5000))), 2, 1, "too long");
         check(|_| json!({"items": 7}), 0, 1, "no list of items");
         check(|_| json!([]), 0, 1, "no list of items");
+    }
+
+    /// R13: neither many entries nor long ones, on one page or on several.
+    #[test]
+    fn a_list_has_so_many_entries_of_so_many_bytes() {
+        let many = |count: usize| json!({"items": vec![0; count], "nextCursor": null});
+        check(|_| many(MAX_ENTRIES), MAX_ENTRIES, 1, "");
+        check(|_| many(150_000), MAX_ENTRIES, 1, "more than 4096 entries");
+        let more = |n: usize| json!({"items": vec![0; 3000], "nextCursor": n.to_string()});
+        check(more, MAX_ENTRIES, 2, "more than 4096 entries");
+        let long = |n: usize| json!({"items": ["x".repeat(3 << 20)], "nextCursor": n.to_string()});
+        check(long, 2, 3, "longer than 8 MiB");
     }
 }

@@ -1,18 +1,18 @@
 //! One actor for each server (architecture, decision 2). `select` picks what is next and may be dropped; `apply` runs to
 //! its end and waits for nobody: whatever takes time is a task of the actor.
 
+mod listing;
 mod phases;
 
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::listing::Pace;
 use self::phases::{Phase, Up};
 use super::backoff::Backoff;
 use super::elicit::People;
@@ -20,12 +20,12 @@ use super::era::Era;
 use super::error::Failure;
 use super::fresh::{Fresh, Holds};
 use super::inbox::Inbound;
-use super::lifecycle::{self, Live};
+use super::lifecycle::Live;
 use super::message::INTERNAL_ERROR;
-use super::remembered::Remembered;
+use super::remembered::Keeping;
 use super::ring::Ring;
 use super::shared::Shared;
-use super::theirs::Answering;
+use super::theirs::{Answering, Room};
 use super::work::{self, Work};
 use crate::clock;
 use crate::core::mcp::server::{ServerStatus, State};
@@ -37,8 +37,6 @@ use crate::core::tool_name::Alias;
 const INBOUND: usize = 64;
 /// Calls that wait for a session that is connecting.
 const WAITING: usize = 64;
-/// A server that says all the time that its tools changed is asked for them this often.
-const REFRESH_PAUSE: Duration = Duration::from_secs(1);
 
 /// What others want of the actor.
 #[derive(Debug)]
@@ -86,7 +84,8 @@ pub(super) struct Session {
     /// Who wants to know when the tools were listed.
     refreshing: Vec<oneshot::Sender<Result<(), Failure>>>,
     backoff: Backoff,
-    remembered: Remembered,
+    pace: Pace,
+    keeping: Keeping,
     /// Told once; the same failure again is no news.
     reported: Option<String>,
     next_id: u64,
@@ -95,6 +94,8 @@ pub(super) struct Session {
     holds: Holds,
     /// Sessions that are being ended; another is begun behind them.
     leaving: Vec<Live>,
+    /// Ends what is still in flight on sessions that their server forgot.
+    forgotten: CancellationToken,
     /// A child that died of a question from 2026 is not asked it at its next start.
     guess: Option<Era>,
 }
@@ -104,7 +105,8 @@ enum Done {
     Connected(Box<Result<Up, Failure>>),
     /// A call; what has to be done again comes back, with the reason and the session that was lost.
     Asked(Option<(Work, String, u64)>),
-    Listed(Result<Listed, Failure>),
+    /// With the session that was asked.
+    Listed(u64, Result<Listed, Failure>),
     Told,
 }
 
@@ -130,13 +132,15 @@ impl Session {
         kept: Kept,
     ) -> Self {
         let identity = shared.identity(&server.endpoint);
-        let remembered = shared.recall(&server.endpoint);
-        let tools = remembered.listed(&identity, server.endpoint.kind()).tools;
+        let remembered = shared.recall(&server.endpoint, &identity);
         let state = match &server.off {
             Some(why) => State::Off(why.clone()),
             None => State::Connecting,
         };
-        let offered = if server.off.is_none() { tools } else { vec![] };
+        let offered = match server.off {
+            None => remembered.tools.clone(),
+            Some(_) => Arc::default(),
+        };
         let status = ServerStatus {
             alias: alias.clone(),
             endpoint: server.endpoint.shown(),
@@ -144,8 +148,8 @@ impl Session {
             identity,
             state,
             since: clock::now(),
-            about: remembered.about(),
-            tools: offered.into_iter().map(Arc::new).collect(),
+            about: remembered.about.clone(),
+            tools: offered,
             remarks: Arc::default(),
             connect_ms: None,
         };
@@ -162,13 +166,15 @@ impl Session {
             waiting: VecDeque::new(),
             refreshing: vec![],
             backoff: Backoff::default(),
-            remembered,
+            pace: Pace::default(),
+            keeping: Keeping::of(&remembered),
             reported: None,
             next_id: 1,
             log: kept.log,
             fresh: kept.fresh,
             holds: kept.listed,
             leaving: vec![],
+            forgotten: CancellationToken::new(),
             guess: None,
         }
     }
@@ -200,8 +206,19 @@ impl Session {
                 break;
             }
         }
-        self.down(&Failure::NotConnected("it was disconnected".to_owned()))
-            .await;
+        let ended = Failure::NotConnected("it was disconnected".to_owned());
+        self.down(&ended).await;
+        // What nobody has looked at was not begun.
+        self.mailbox.close();
+        while let Ok(command) = self.mailbox.try_recv() {
+            match command {
+                Command::Ask(work) => work.answer(&self.alias, Err(ended.clone().into())),
+                Command::Refresh(told) | Command::Restart(told) => {
+                    let _gone = told.send(Err(ended.clone()));
+                }
+            }
+        }
+        self.keep(/*at_once*/ true);
         for live in std::mem::take(&mut self.leaving) {
             live.end().await;
         }
@@ -260,7 +277,8 @@ impl Session {
             Phase::Up(up) => up.list_again_at,
         };
         let waiting = self.waiting.iter().map(|it| it.wait_until).min();
-        phase.into_iter().chain(waiting).min()
+        let due = [phase, waiting, self.keeping.due()];
+        due.into_iter().flatten().min()
     }
 
     fn tick(&mut self) {
@@ -273,6 +291,7 @@ impl Session {
                 self.waiting.push_back(work);
             }
         }
+        self.keep(/*at_once*/ false);
         match &mut self.phase {
             Phase::Down { retry_at } if retry_at.is_some_and(|it| it <= now) => self.connect(),
             Phase::Up(up) if up.list_again_at.is_some_and(|it| it <= now) => {
@@ -344,38 +363,19 @@ impl Session {
 
     fn ask(&mut self, work: Work) {
         let Phase::Up(up) = &self.phase else { return };
+        // The one door of all calls: those that come at once, that waited for a session, and that are sent again.
+        let Some(work) = work.still_approved(&self.status) else {
+            return;
+        };
         let (peer, shared) = (up.live.peer.clone(), self.shared.clone());
-        let (alias, session) = (self.alias.clone(), self.next_id);
+        let (alias, session, in_flight) = (self.alias.clone(), self.next_id, up.in_flight.clone());
         self.tasks.spawn(async move {
             let people = People::of(&work.ears);
             let respondent = shared.respondent(&alias, peer.abilities, people);
             let again = work::perform(&peer, respondent, work).await;
+            drop(in_flight);
             Done::Asked(again.map(|(work, why)| (work, why, session)))
         });
-    }
-
-    fn list(&mut self) {
-        let Phase::Up(up) = &mut self.phase else {
-            return;
-        };
-        if std::mem::replace(&mut up.listing, true) {
-            up.list_again_at = Some(Instant::now() + REFRESH_PAUSE);
-            return;
-        }
-        let (peer, limits) = (up.live.peer.clone(), self.shared.limits());
-        let identity = self.status.identity.clone();
-        self.tasks
-            .spawn(async move { Done::Listed(lifecycle::tools(&peer, &identity, limits).await) });
-    }
-
-    fn changed(&mut self) {
-        let Phase::Up(up) = &mut self.phase else {
-            return;
-        };
-        let _seen = up.changes.borrow_and_update();
-        if up.list_again_at.is_none() {
-            up.list_again_at = Some(Instant::now());
-        }
     }
 
     /// Answers a server's own request beside everything else.
@@ -385,7 +385,7 @@ impl Session {
         method: String,
         params: Value,
         call: Option<u64>,
-        answering: Option<Answering>,
+        answering: Answering,
     ) {
         let Phase::Up(up) = &self.phase else { return };
         let (peer, shared, alias) = (
@@ -395,11 +395,11 @@ impl Session {
         );
         let people = call.and_then(|it| peer.inbox.people(it));
         self.tasks.spawn(async move {
-            let Some(answering) = answering else {
+            if answering.room == Room::None {
                 let full = Err((INTERNAL_ERROR, "too many requests at once".to_owned()));
                 peer.respond(&id, full).await;
                 return Done::Told;
-            };
+            }
             let respondent = shared.respondent(&alias, peer.abilities, people);
             let answer = respondent.answer(&method, params);
             // It wants no answer to what it has taken back.
@@ -423,7 +423,7 @@ impl Session {
                     Phase::Up(_) => {
                         tracing::info!(mcp = %self.alias, why, "the server forgot our session");
                         self.waiting.push_back(work);
-                        self.drop_session(&Failure::SessionLost(why)).await;
+                        self.was_forgotten();
                         self.connect();
                     }
                     Phase::Connecting(_) => self.waiting.push_back(work),
@@ -437,48 +437,8 @@ impl Session {
                 Ok(up) => self.came_up(up),
                 Err(failure) => self.fell(failure).await,
             },
-            Done::Listed(result) => self.listed(result),
-        }
-    }
-
-    fn listed(&mut self, result: Result<Listed, Failure>) {
-        let Phase::Up(up) = &mut self.phase else {
-            return;
-        };
-        up.listing = false;
-        let told = match result {
-            Ok(listed) => {
-                self.take(listed);
-                self.publish();
-                Ok(())
-            }
-            Err(failure) => {
-                tracing::warn!(mcp = %self.alias, %failure, "list its tools again");
-                Err(failure)
-            }
-        };
-        for asker in std::mem::take(&mut self.refreshing) {
-            let _gone = asker.send(told.clone());
-        }
-    }
-
-    /// The tools as they are now, also for the next start of the daemon.
-    fn take(&mut self, listed: Listed) {
-        for remark in &listed.remarks {
-            if !self.status.remarks.contains(remark) {
-                tracing::warn!(mcp = %self.alias, "{remark}");
-            }
-        }
-        self.holds.begin(listed.holds);
-        self.status.remarks = listed.remarks.into();
-        self.status.tools = listed.tools.into_iter().map(Arc::new).collect();
-        if let Phase::Up(up) = &self.phase {
-            let era = up.live.peer.era;
-            let now = Remembered::new(era, &self.status);
-            if now != self.remembered {
-                self.shared.keep(&self.server.endpoint, &now);
-                self.remembered = now;
-            }
+            Done::Listed(session, result) if session == self.next_id => self.listed(result),
+            Done::Listed(..) => {}
         }
     }
 

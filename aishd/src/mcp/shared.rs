@@ -133,13 +133,14 @@ impl Shared {
         }
     }
 
-    pub(super) fn recall(&self, endpoint: &Endpoint) -> Remembered {
+    pub(super) fn recall(&self, endpoint: &Endpoint, identity: &str) -> Remembered {
         let kept = (self.parts.recall)(&self.key(endpoint));
-        kept.map(|it| Remembered::read(&it)).unwrap_or_default()
+        let kept = kept.map(|it| Remembered::read(&it, identity, endpoint.kind()));
+        kept.unwrap_or_default()
     }
 
-    pub(super) fn keep(&self, endpoint: &Endpoint, remembered: &Remembered) {
-        (self.parts.keep)(&self.key(endpoint), remembered.written());
+    pub(super) fn keep(&self, endpoint: &Endpoint, text: String) {
+        (self.parts.keep)(&self.key(endpoint), text);
     }
 
     /// Servers of one origin are told apart by their paths.

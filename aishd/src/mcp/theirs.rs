@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// More than any server asks at once (R13).
+/// More than any server asks at once (R13). One beyond them is refused, and whatever comes while that is being said is
+/// dropped: a flood costs neither tasks nor connections.
 const MOST: usize = 32;
 
 #[derive(Clone, Debug, Default)]
@@ -24,15 +25,26 @@ pub(super) struct Answering {
     number: u64,
     /// The server does not want to know any more.
     pub(super) taken_back: CancellationToken,
+    pub(super) room: Room,
+}
+
+/// Whether a request gets the answer that it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Some,
+    /// It is only told that there is none.
+    None,
 }
 
 impl Theirs {
-    /// `None`: it asks too much at once.
+    /// `None`: it asks too much at once, and is being told so.
     pub(super) fn begin(&self, id: &Value) -> Option<Answering> {
         let mut open = self.lock();
-        if open.requests.len() >= MOST {
-            return None;
-        }
+        let room = match open.requests.len() {
+            0..MOST => Room::Some,
+            MOST => Room::None,
+            _more => return None,
+        };
         open.begun += 1;
         let (number, taken_back) = (open.begun, CancellationToken::new());
         open.requests.push((number, id.clone(), taken_back.clone()));
@@ -40,6 +52,7 @@ impl Theirs {
             all: self.clone(),
             number,
             taken_back,
+            room,
         })
     }
 
@@ -77,8 +90,11 @@ mod tests {
         theirs.take_back(&json!(9));
         assert!(named.taken_back.is_cancelled() && !first.taken_back.is_cancelled());
         let others: Vec<_> = (2..).map_while(|it| theirs.begin(&json!(it))).collect();
-        assert_eq!(MOST, others.len() + 2);
-        drop(first);
-        assert!(theirs.begin(&json!(1)).is_some());
+        assert_eq!(MOST + 1, others.len() + 2);
+        let rooms = others.iter().map(|it| it.room);
+        assert_eq!(1, rooms.filter(|it| *it == Room::None).count());
+        drop((first, named));
+        let again = theirs.begin(&json!(1)).unwrap();
+        assert_eq!(Room::Some, again.room);
     }
 }

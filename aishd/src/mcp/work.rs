@@ -10,11 +10,16 @@ use super::error::{Broken, CallError, Failure};
 use super::hub::Ears;
 use super::message::{RpcError, URL_ELICITATION_REQUIRED};
 use super::peer::{Abandoned, Call, Kind, Patience, Peer, Question};
+use crate::core::mcp::offered::{Approved, Still};
+use crate::core::mcp::server::ServerStatus;
+use crate::core::mcp::text::one_line;
 use crate::core::tool_name::Alias;
 
 /// Rounds of questions for one request (2026-07-28, input_required).
 const MAX_ROUNDS: usize = 8;
 const MAX_INPUT_REQUESTS: usize = 16;
+/// Of what a server calls something.
+const MAX_WORD_CHARS: usize = 80;
 
 /// What somebody wants of a server.
 #[derive(Debug)]
@@ -26,6 +31,8 @@ pub(super) struct Work {
     pub(super) mirrored: Vec<(String, String)>,
     pub(super) patience: Patience,
     pub(super) ears: Ears,
+    /// What was let through; `None`: it is no call of a tool.
+    pub(super) approved: Option<Box<Approved>>,
     pub(super) cancel: CancellationToken,
     pub(super) reply: oneshot::Sender<Result<Value, CallError>>,
     /// Until when it may wait for a session that is connecting.
@@ -39,6 +46,22 @@ impl Work {
         let result = result.map_err(|it| it.of(alias, self.patience.quiet));
         // Who asked may have left.
         let _gone = self.reply.send(result);
+    }
+
+    /// Gives it back if it is what was approved (R3), however long it waited and however often it was sent before.
+    /// Otherwise it is answered so, and nothing runs.
+    pub(super) fn still_approved(self, server: &ServerStatus) -> Option<Self> {
+        let Some(approved) = &self.approved else {
+            return Some(self);
+        };
+        let name = approved.name.clone();
+        let error = match approved.still(server) {
+            Still::Same => return Some(self),
+            Still::Changed => CallError::Changed(name),
+            Still::Gone => CallError::Gone(name),
+        };
+        let _left = self.reply.send(Err(error));
+        None
     }
 
     pub(super) fn is_unwanted(&self) -> bool {
@@ -106,7 +129,7 @@ async fn rounds(
             None | Some("complete") => return (Ok(result), None),
             Some("input_required") => {}
             Some(other) => {
-                let why = format!("a result of the type {other:?}");
+                let why = format!("a result of the type {:?}", one_line(other, MAX_WORD_CHARS));
                 return (Err(Failure::Unreadable(why).into()), None);
             }
         }
@@ -165,6 +188,7 @@ async fn inputs(respondent: &Respondent<'_>, result: &Value) -> Result<Map<Strin
         let params = request.get("params").cloned().unwrap_or_default();
         let answer = respondent.answer(method, params).await;
         let answer = answer.map_err(|(_, why)| {
+            let method = one_line(method, MAX_WORD_CHARS);
             Failure::Unreadable(format!("it wants {method:?} of us, and {why}"))
         })?;
         inputs.insert(name.clone(), answer);

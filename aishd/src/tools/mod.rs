@@ -17,17 +17,15 @@ use tokio_util::sync::CancellationToken;
 
 use self::registry::{Job, Runner};
 pub use self::result::{Output, Way, returned};
-use crate::core::access::Access;
 use crate::core::catalog::Catalog;
 use crate::core::gate::Go;
-use crate::core::mcp::server::{Kind, ServerStatus, Servers, State};
-use crate::core::mcp::tool as mcp;
+use crate::core::mcp::offered::{Approved, offered};
+use crate::core::mcp::server::{Servers, State};
 use crate::core::pinned::{Held, Pinned};
 use crate::core::policy::{Pattern, Policy};
-use crate::core::reach::is_this_machine;
 use crate::core::registry::{Manifest, Registry};
 use crate::core::schema::Schema;
-use crate::core::tool::{Network, Reach, Tool};
+use crate::core::tool::Tool;
 use crate::core::tool_name::{Alias, ToolName};
 use crate::mcp::hub::{Ears, Hub};
 use crate::mcp::{CallError, Side};
@@ -212,7 +210,7 @@ impl Tools {
             Some(Err(why)) => Work::Refused(format!("[aish] tool dispatch failed: {why}")),
             None => match program(&toolset.registry, go) {
                 Some(job) => Work::Program(Box::new(job)),
-                // A server that has gone says so itself.
+                // Its session looks at the definition once more, right before it asks.
                 None => Work::Mcp,
             },
         }
@@ -268,8 +266,8 @@ impl Tools {
             forms: Some(forms),
             models: Some(models),
         };
-        let call = self.hub.call(&go.tool.name, arguments, ears, cancel);
-        let mut call = pin!(call);
+        let approved = Approved::of(&go.tool);
+        let mut call = pin!(self.hub.call(approved, arguments, ears, cancel));
         let outcome = loop {
             tokio::select! {
                 biased;
@@ -330,38 +328,12 @@ fn catalog(servers: &Servers, registry: &Registry) -> Catalog {
     // No server can pass for a part of the daemon.
     let others = servers.list.iter();
     let others = others.filter(|it| !builtin::is_provider(&it.alias));
-    let offered = others.flat_map(|server| {
+    let theirs = others.flat_map(|server| {
         let tools = server.tools.iter();
-        tools.filter_map(|tool| of_server(server, tool).map(Arc::new))
+        tools.filter_map(|tool| offered(server, tool).map(Arc::new))
     });
-    let offered = offered.filter(|it| !registry.providers.contains_key(it.name.alias()));
-    Catalog::new(own.chain(written).chain(offered))
-}
-
-/// Nothing for what cannot be called by a name.
-fn of_server(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
-    let hints = tool.hints();
-    let is_here = match server.kind {
-        Kind::Stdio => true,
-        Kind::Http => is_this_machine(&server.endpoint),
-    };
-    let name = ToolName::new(server.alias.clone(), &tool.name).ok()?;
-    Some(Tool {
-        name,
-        description: tool.description.clone(),
-        schema: tool.input_schema.clone(),
-        annotations: tool.annotations.clone(),
-        server: server.identity.as_str().into(),
-        place: server.endpoint.as_str().into(),
-        needs: Access::from_hints(hints.read_only, hints.destructive),
-        reads_only: hints.read_only == Some(true),
-        reach: Reach::World,
-        network: if is_here && hints.open_world == Some(false) {
-            Network::Stays
-        } else {
-            Network::MayLeave
-        },
-    })
+    let theirs = theirs.filter(|it| !registry.providers.contains_key(it.name.alias()));
+    Catalog::new(own.chain(written).chain(theirs))
 }
 
 /// A member of a call's arguments that has to be a text.

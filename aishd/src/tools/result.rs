@@ -6,10 +6,13 @@ use super::blocks;
 use super::builtin::how_to_read_on;
 use crate::clock;
 use crate::core::mcp::outcome::Attachment;
+use crate::core::mcp::text::cut;
 use crate::core::resource::ResourceChange;
 use crate::core::shorten::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_middle};
 use crate::core::turn::Returned;
 
+/// What people are told of a failure on the way.
+const MAX_NOTICE_CHARS: usize = 2000;
 /// One record of the log holds so much of a kept result.
 const PART_BYTES: usize = 256 << 10;
 
@@ -94,7 +97,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
     } = output;
     let notice = match way {
         Way::Answered => warning,
-        Way::Failed => Some(text.clone()),
+        Way::Failed => Some(cut(&text, MAX_NOTICE_CHARS)),
     };
     let (mut text, blocks) = blocks::keep(&text, attachments);
     let result = ResultId(clock::ulid());
@@ -102,7 +105,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
     if lost > 0 {
         text.truncate(text.floor_char_boundary(MAX_KEPT_BYTES));
     }
-    let cut = without_middle(&text, max_chars, MAX_RESULT_BYTES, |left_out| {
+    let shortened = without_middle(&text, max_chars, MAX_RESULT_BYTES, |left_out| {
         let more = if lost > 0 {
             format!("; {lost} bytes beyond that were not kept")
         } else {
@@ -115,7 +118,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
             how_to_read_on(result, left_out.from)
         )
     });
-    let Some(content) = cut else {
+    let Some(content) = shortened else {
         return Returned {
             ok,
             content: text,
@@ -188,6 +191,16 @@ mod tests {
         );
         assert!(returned.content.chars().count() < MAX_RESULT_CHARS + 300);
         assert!(!returned.ok);
+    }
+
+    #[test]
+    fn a_notice_has_an_end() {
+        let long = returned(Output::failed("x".repeat(9000)), 0, MAX_RESULT_CHARS);
+        let notice = long.notice.unwrap();
+        assert_eq!(
+            (2001, true),
+            (notice.chars().count(), notice.ends_with('…'))
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 """A server whose tool leaves a mark in a file, so that one can count how often it ran: `counter.py FILE`.
 
-Only the standard library. While FILE.new is there, the tool `look` is described in other words.
+Only the standard library. While FILE.new is there, the tool `look` is described in other words. While FILE.hold is there, it
+says nothing at its start.
 """
 
 import json
@@ -46,6 +47,8 @@ def call(name, arguments):
     return {"content": [{"type": "text", "text": text}]}
 
 
+while os.path.exists(FILE + ".hold"):
+    time.sleep(0.02)
 for line in sys.stdin:
     message = json.loads(line)
     ident, method = message.get("id"), message.get("method")

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 MODE = sys.argv[1]
 STATE = {"sessions": set(), "calls": 0, "next": 1, "streams": [], "log": []}
 LOCK = threading.Lock()
+ELSEWHERE = threading.Event()
 
 
 def tool(name, **more):
@@ -265,6 +266,56 @@ def forgetful(status, said):
     return mode
 
 
+def turns(handler, message):
+    """Describes its tools in other words in each session. A call in its first session makes it forget that, and is refused;
+    but `busy` runs until a call has come in another one, and `crash` ran before it failed."""
+    ident = handler.headers.get("Mcp-Session-Id")
+    method = message.get("method")
+    if method == "initialize":
+        with LOCK:
+            STATE["next"] += 1
+            STATE["sessions"] = {f"session-{STATE['next']}"}
+        return handler.initialize("2025-06-18", headers=[("Mcp-Session-Id", *STATE["sessions"])])
+    if method == "server/discover":
+        return handler.error(-32000, "Bad Request: Server not initialized", 400)
+    if ident not in STATE["sessions"]:
+        return handler.error(-32001, "Session not found", 404)
+
+    def call(name, _):
+        if name == "crash":
+            return handler.error(-32000, "the browser session crashed after paying", 400)
+        if name == "busy":
+            ELSEWHERE.wait(60)
+        elif ident == "session-2":
+            STATE["sessions"] = set()
+            return handler.error(-32001, "Session not found", 404)
+        ELSEWHERE.set()
+        handler.result(text(f"{name} in {ident}"))
+
+    tools = [tool(it) for it in ("busy", "crash", "same")] + [tool("look", description=f"looks in {ident}")]
+    if ident == "session-2":
+        tools.append(tool("first"))
+    session_like(handler, message, tools, call)
+
+
+def polls(handler, message):
+    """Answers no call, and closes each stream at once, to be asked for the rest."""
+
+    def call(*_):
+        handler.stream()
+        handler.wfile.write(b"id: 0\nretry: 0\ndata: \n\n")
+
+    session_like(handler, message, [tool("poll")], call)
+
+
+def polls_get(handler):
+    with LOCK:
+        STATE["calls"] += 1
+        STATE["log"].append(["GET", dict(handler.headers), None])
+    handler.stream()
+    handler.wfile.write(b"id: %d\nretry: 0\ndata: \n\n" % STATE["calls"])
+
+
 def forgetful_get(handler):
     """A stream that stays open and says nothing."""
     handler.stream()
@@ -451,6 +502,8 @@ MODES = {
     "discover_500": discover_500,
     "discover_empty": discover_empty,
     "pages": pages,
+    "polls": polls,
+    "turns": turns,
     "forgets_404": forgetful(404, "Session not found"),
     "forgets_400": forgetful(400, "Bad Request: No valid session ID provided"),
     "progress": progress,
@@ -460,6 +513,8 @@ MODES = {
 }
 GETS = {
     "minimal": minimal_get,
+    "polls": polls_get,
+    "turns": forgetful_get,
     "forgets_404": forgetful_get,
     "forgets_400": forgetful_get,
     "changing": changing_get,

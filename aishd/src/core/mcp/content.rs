@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::outcome::{Attachment, Body, Outcome};
 use super::text::one_line;
-use crate::core::block::{self, BlockKind, UNKNOWN_MIME};
+use crate::core::block::{self, BlockKind, MAX_BLOCKS, UNKNOWN_MIME};
 
 const MAX_LABEL_CHARS: usize = 200;
 const JSON: &str = "application/json";
@@ -35,9 +35,15 @@ pub fn flatten(result: &Value) -> Outcome {
     // Of each attachment, its line.
     let mut standing = vec![];
     let mut has_text = false;
+    let mut left_out = 0_usize;
     match result.get("content") {
         Some(Value::Array(blocks)) => {
             for block in blocks {
+                // R13: a few bytes of a strange block must not become many, so beyond a measure they are only counted.
+                if outcome.attachments.len() == MAX_BLOCKS && !is_text(block) {
+                    left_out += 1;
+                    continue;
+                }
                 match read(block) {
                     Block::Text(text) => {
                         has_text = true;
@@ -61,6 +67,11 @@ pub fn flatten(result: &Value) -> Outcome {
             has_text = true;
             lines.push(other.to_string());
         }
+    }
+    if left_out > 0 {
+        lines.push(format!(
+            "[{left_out} more blocks not kept: too much for one result]"
+        ));
     }
     if let (false, Some(structured)) = (has_text, &outcome.structured) {
         lines.insert(0, structured.to_string());
@@ -94,6 +105,10 @@ enum Block {
     Text(String),
     /// With the line that stands for it.
     Other(String, Attachment),
+}
+
+fn is_text(block: &Value) -> bool {
+    block.get("type").is_some_and(|it| it == "text") && block.get("text").is_some()
 }
 
 fn read(block: &Value) -> Block {
@@ -360,6 +375,24 @@ mod tests {
             .collect();
         let first = "{\"a\":1}\n[image image/png 1 B]";
         assert_eq!(vec![first, &outcome.text], ends);
+    }
+
+    /// R13: what is small on the wire stays small.
+    #[test]
+    fn many_strange_blocks_are_counted() {
+        let mut content = vec![json!(7); 100_000];
+        content.push(json!({"type": "text", "text": "the end"}));
+        let outcome = flatten(&json!({ "content": content }));
+        assert_eq!(MAX_BLOCKS, outcome.attachments.len());
+        let lines: Vec<&str> = outcome.text.lines().collect();
+        assert_eq!(MAX_BLOCKS + 2, lines.len());
+        assert_eq!(
+            [
+                "the end",
+                "[99936 more blocks not kept: too much for one result]"
+            ],
+            lines[MAX_BLOCKS..]
+        );
     }
 
     /// design/mcp, 2, row 2: results were lost to a strange block or to none.

@@ -13,8 +13,18 @@ pub fn cut(text: &str, max: usize) -> String {
 #[must_use]
 pub fn one_line(text: &str, max: usize) -> String {
     let words = text.split(|it: char| it.is_whitespace() || it.is_control());
-    let words: Vec<&str> = words.filter(|it| !it.is_empty()).collect();
-    cut(&words.join(" "), max)
+    let mut line = String::new();
+    for word in words.filter(|it| !it.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        // Of a long text only the beginning is looked at; one more character makes that seen.
+        line.extend(word.chars().take(max + 1));
+        if line.len() > 4 * max {
+            break;
+        }
+    }
+    cut(&line, max)
 }
 
 #[cfg(test)]
@@ -26,5 +36,8 @@ mod tests {
         assert_eq!("añb", cut("añb", 3));
         assert_eq!("añ…", cut("añb", 2));
         assert_eq!("a b c", one_line(" a\n\tb\u{1b} c\r\n", 9));
+        assert_eq!("a a …", one_line(&"a\n".repeat(1 << 20), 4));
+        assert_eq!("ññññ…", one_line(&"ñ".repeat(1 << 20), 4));
+        assert_eq!("", one_line(&"\u{7f}".repeat(1 << 20), 4));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::mirror::{self, Mirrored};
+use super::remarks::Remarks;
 use crate::core::tool::Sha;
 
 /// Caps of R13.
@@ -12,6 +13,9 @@ pub const MAX_TOOLS: usize = 1024;
 const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 const MAX_SCHEMA_DEPTH: usize = 32;
 const MAX_DESCRIPTION_BYTES: usize = 4 * 1024;
+/// Room for the mark of a description that was cut, so that it is not cut again when it is read again.
+const MARK_BYTES: usize = 32;
+const MAX_ANNOTATIONS_BYTES: usize = 4 * 1024;
 /// As long as the specification allows; the model's wire has a limit of its own.
 const MAX_NAME_CHARS: usize = 128;
 
@@ -21,19 +25,17 @@ pub struct Tool {
     /// As the server calls it.
     pub name: String,
     pub title: Option<String>,
-    /// At most 4 KiB of it, with a mark where it was cut.
+    /// At most 4 KiB, with a mark where it was cut.
     pub description: String,
     /// Every keyword as it was sent; an object that allows anything where there was none.
     pub input_schema: Value,
     pub output_schema: Option<Value>,
     /// As sent, whatever is in it; [`Tool::hints`] is what can be believed to have been said.
     pub annotations: Value,
-    /// Of the whole definition and the server's identity (R11).
+    /// Of the definition as it is kept here, and the server's identity (R11).
     pub digest: Sha,
     /// Arguments that go into headers as well.
     pub mirrored: Vec<Mirrored>,
-    /// As it was sent, to be kept and read again.
-    pub sent: Value,
 }
 
 /// What the annotations say where they say it properly; anything else is nothing said.
@@ -58,7 +60,7 @@ pub struct Listed {
     /// In the server's order, each name once.
     pub tools: Vec<Tool>,
     /// What was left out, and why.
-    pub remarks: Vec<String>,
+    pub remarks: Remarks,
     /// For how long it is to be believed; `None`: until the server says that it changed.
     pub holds: Option<Duration>,
 }
@@ -96,6 +98,7 @@ impl Tool {
             return Err("it is no object".to_owned());
         };
         let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
+        let annotations = sent.get("annotations").cloned().unwrap_or_default();
         let fits = (1..=MAX_NAME_CHARS).contains(&name.len());
         if !fits || !name.bytes().all(|it| it.is_ascii_graphic()) {
             return Err(format!(
@@ -108,21 +111,55 @@ impl Tool {
         for schema in std::iter::once(&input_schema).chain(&output_schema) {
             check_size(schema)?;
         }
+        if annotations.to_string().len() > MAX_ANNOTATIONS_BYTES {
+            let most = MAX_ANNOTATIONS_BYTES / 1024;
+            return Err(format!("its annotations are longer than {most} KiB"));
+        }
         let mirrored = match mirroring {
             Mirroring::Headers => mirror::find(&input_schema)?,
             Mirroring::None => vec![],
         };
-        Ok(Self {
+        let mut tool = Self {
             name: name.to_owned(),
             title: title(sent),
             description: description(sent),
             input_schema,
             output_schema,
-            annotations: sent.get("annotations").cloned().unwrap_or_default(),
-            digest: digest(sent, identity),
+            annotations,
+            digest: Sha::of(&[]),
             mirrored,
-            sent: entry.clone(),
-        })
+        };
+        tool.digest = tool.digest(identity);
+        Ok(tool)
+    }
+
+    /// What [`read`] reads as the same tool again.
+    #[must_use]
+    pub fn written(&self) -> Value {
+        let mut written = json!({
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.input_schema,
+            "annotations": self.annotations,
+        });
+        if let Some(title) = &self.title {
+            written["title"] = json!(title);
+        }
+        if let Some(schema) = &self.output_schema {
+            written["outputSchema"] = schema.clone();
+        }
+        written
+    }
+
+    /// Of what a person approves, as one text for one definition, whatever the order of its keys.
+    fn digest(&self, identity: &str) -> Sha {
+        Sha::of_value(&json!({
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.input_schema,
+            "annotations": self.annotations,
+            "server": identity,
+        }))
     }
 
     #[must_use]
@@ -175,20 +212,8 @@ fn description(sent: &Map<String, Value>) -> String {
     if text.len() <= MAX_DESCRIPTION_BYTES {
         return text.to_owned();
     }
-    let kept = text.floor_char_boundary(MAX_DESCRIPTION_BYTES);
+    let kept = text.floor_char_boundary(MAX_DESCRIPTION_BYTES - MARK_BYTES);
     format!("{} [cut: {} bytes]", &text[..kept], text.len())
-}
-
-/// Of what a person approves, as one text for one definition, whatever the order of its keys.
-fn digest(sent: &Map<String, Value>, identity: &str) -> Sha {
-    let part = |name| sent.get(name).cloned().unwrap_or_default();
-    Sha::of_value(&json!({
-        "name": part("name"),
-        "description": part("description"),
-        "inputSchema": part("inputSchema"),
-        "annotations": part("annotations"),
-        "server": identity,
-    }))
 }
 
 #[cfg(test)]
@@ -208,8 +233,9 @@ mod tests {
         let listed = listed(entries);
         let seen: Vec<_> = listed.tools.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, seen);
-        assert_eq!(remarks.len(), listed.remarks.len(), "{:?}", listed.remarks);
-        for (part, remark) in remarks.iter().zip(&listed.remarks) {
+        let said = listed.remarks.said();
+        assert_eq!(remarks.len(), said.len(), "{said:?}");
+        for (part, remark) in remarks.iter().zip(&said) {
             assert!(remark.contains(part), "{remark}");
         }
     }
@@ -295,7 +321,40 @@ mod tests {
             .collect();
         let listed = read(&many, "", Mirroring::None);
         assert_eq!(MAX_TOOLS, listed.tools.len());
-        assert!(listed.remarks[0].contains("more than 1024"));
+        assert!(listed.remarks.said()[0].contains("more than 1024"));
+    }
+
+    /// R13: a list in which everything is wrong is told of in a few lines, and no text of a server swells the store.
+    #[test]
+    fn neither_remarks_nor_definitions_grow_without_end() {
+        let bad: Vec<Value> = (0..2000)
+            .map(|it| json!({"name": format!("t {it}")}))
+            .collect();
+        let said = read(&bad, "", Mirroring::None).remarks.said();
+        assert_eq!((33, "and 1968 more"), (said.len(), said[32].as_str()));
+        check(
+            &json!([
+                {"name": "hints", "annotations": {"x": "y".repeat(MAX_ANNOTATIONS_BYTES)}},
+                {"name": "fits", "_meta": {"x": "y".repeat(MAX_SCHEMA_BYTES)}},
+            ]),
+            &["fits"],
+            &["its annotations are longer than 4 KiB"],
+        );
+    }
+
+    #[test]
+    fn what_is_kept_of_a_tool_is_read_as_the_same_tool_and_is_no_longer_than_that() {
+        for definition in [
+            json!({"name": "a"}),
+            json!({"name": "a", "annotations": {"title": "A", "readOnlyHint": true}, "inputSchema": null}),
+            json!({"name": "a", "title": "A", "outputSchema": {"type": "object"}, "_meta": {"x": "y".repeat(9000)}}),
+            json!({"name": "a", "description": "é".repeat(MAX_DESCRIPTION_BYTES)}),
+        ] {
+            let first = listed(&json!([definition])).tools;
+            let written = first[0].written();
+            assert!(written.to_string().len() < MAX_DESCRIPTION_BYTES + 200);
+            assert_eq!(first, listed(&json!([written])).tools);
+        }
     }
 
     #[test]

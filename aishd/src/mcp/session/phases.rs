@@ -37,6 +37,11 @@ pub(super) struct Up {
     pub(super) since: Instant,
     pub(super) listing: bool,
     pub(super) list_again_at: Option<Instant>,
+    /// They changed while they were being listed.
+    pub(super) changed_since: bool,
+    /// Held by each call that was sent.
+    pub(super) in_flight: mpsc::Sender<()>,
+    landed: mpsc::Receiver<()>,
 }
 
 /// With the values of its variables, and those of them that are secrets, as far as their names tell.
@@ -67,7 +72,7 @@ impl Session {
         self.status.identity = self.shared.identity(&self.server.endpoint);
         let (identity, recalled) = (
             self.status.identity.clone(),
-            self.remembered.era().or(self.guess),
+            self.keeping.era().or(self.guess),
         );
         let log = self.log.clone();
         // Ids go on, with room for what the handshake asks.
@@ -93,6 +98,7 @@ impl Session {
                 Ok(Endpoint::Stdio(stdio)) => lifecycle::stdio(&stdio, means).await,
                 Err(unset) => Err(Failure::NotConnected(unset.to_string())),
             };
+            let (in_flight, landed) = mpsc::channel(1);
             Done::Connected(Box::new(live.map(|live| Up {
                 live,
                 inbound,
@@ -100,6 +106,9 @@ impl Session {
                 since: Instant::now(),
                 listing: false,
                 list_again_at: None,
+                changed_since: false,
+                in_flight,
+                landed,
             })))
         });
         self.phase = Phase::Connecting(connecting);
@@ -119,6 +128,7 @@ impl Session {
         self.status.state = State::Ready;
         self.status.since = clock::now();
         self.reported = None;
+        self.pace.answered(Instant::now());
         self.phase = Phase::Up(Box::new(up));
         self.take(listed);
         self.publish();
@@ -169,6 +179,39 @@ impl Session {
         self.publish();
     }
 
+    /// Its server does not know the session any more, and another one is begun. What else is in flight on it hears of
+    /// that itself: a question that was refused is sent again, and one that is being worked on is waited for.
+    pub(super) fn was_forgotten(&mut self) {
+        self.fresh.forget();
+        let phase = std::mem::replace(&mut self.phase, Phase::Down { retry_at: None });
+        let up = match phase {
+            Phase::Up(up) => up,
+            other @ (Phase::Connecting(_) | Phase::Down { .. }) => {
+                self.phase = other;
+                return;
+            }
+        };
+        let Up {
+            live,
+            inbound,
+            in_flight,
+            mut landed,
+            ..
+        } = *up;
+        drop((inbound, in_flight));
+        let forgotten = self.forgotten.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                _none_is_left = landed.recv() => {}
+                () = forgotten.cancelled() => {}
+            }
+            let cut = Failure::Cut("its session was forgotten".to_owned());
+            live.peer.inbox.close(cut).await;
+            live.end().await;
+            Done::Told
+        });
+    }
+
     /// Ends the session that there is. Calls in flight fail with a transport error.
     pub(super) async fn down(&mut self, failure: &Failure) {
         self.drop_session(failure).await;
@@ -182,13 +225,14 @@ impl Session {
 
     pub(super) async fn drop_session(&mut self, failure: &Failure) {
         self.fresh.forget();
+        std::mem::take(&mut self.forgotten).cancel();
         let phase = std::mem::replace(&mut self.phase, Phase::Down { retry_at: None });
         match phase {
             Phase::Up(up) => {
                 let Up { live, inbound, .. } = *up;
                 // Whoever wants to tell us something more must not wait for us.
                 drop(inbound);
-                live.peer.inbox.close(failure.clone()).await;
+                live.peer.inbox.close(failure.in_flight()).await;
                 self.leaving.push(live);
             }
             // What it has made is dropped with it, a child included.

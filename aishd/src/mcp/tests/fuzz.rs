@@ -100,13 +100,13 @@ fn damaged_results_keep_their_bounds() {
             assert!(tool.name.bytes().all(|it| it.is_ascii_graphic()));
             assert!(tool.input_schema.is_object());
             // What is kept in the store is read again as the same tool.
-            let again = tool::read(std::slice::from_ref(&tool.sent), "fuzz", Mirroring::Headers);
+            let again = tool::read(&[tool.written()], "fuzz", Mirroring::Headers);
             assert_eq!(Some(tool), again.tools.first());
         }
         format!(
             "{} {} {} {:?}",
             listed.tools.len(),
-            listed.remarks.len(),
+            listed.remarks.said().len(),
             outcome.attachments.len(),
             listed.tools.first().map(tool::Tool::hints)
         )

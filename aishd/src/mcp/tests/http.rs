@@ -227,9 +227,12 @@ async fn progress_is_passed_on_and_extends_the_time() {
     let (sender, mut notes) = mpsc::channel(64);
     let name = "a__slow".parse::<ToolName>().unwrap();
     let cancel = CancellationToken::new();
-    let slow = bench
-        .hub
-        .call(&name, serde_json::Map::new(), hears(sender), &cancel);
+    let slow = bench.hub.call(
+        approved(&bench.hub, &name),
+        serde_json::Map::new(),
+        hears(sender),
+        &cancel,
+    );
     assert_eq!("done", said(slow.await));
     let noted = noted(&mut notes);
     assert_eq!(8, noted.len(), "{noted:?}");
@@ -263,9 +266,12 @@ async fn a_cancelled_call_ends_at_once() {
     bench.ready().await;
     let name = "a__silent".parse::<ToolName>().unwrap();
     let cancel = CancellationToken::new();
-    let call = bench
-        .hub
-        .call(&name, serde_json::Map::new(), Ears::default(), &cancel);
+    let call = bench.hub.call(
+        approved(&bench.hub, &name),
+        serde_json::Map::new(),
+        Ears::default(),
+        &cancel,
+    );
     let cancelling = async {
         wait_for(&bench, "tools/call", "silent").await;
         cancel.cancel();
@@ -381,9 +387,12 @@ async fn a_call_in_flight_outlives_a_change_of_its_server() {
     let (sender, mut notes) = mpsc::channel(64);
     let name = "a__slow".parse::<ToolName>().unwrap();
     let never = CancellationToken::new();
-    let slow = bench
-        .hub
-        .call(&name, serde_json::Map::new(), hears(sender), &never);
+    let slow = bench.hub.call(
+        approved(&bench.hub, &name),
+        serde_json::Map::new(),
+        hears(sender),
+        &never,
+    );
     let changing = async {
         notes.recv().await.unwrap();
         let mut settings = bench.settings.clone();

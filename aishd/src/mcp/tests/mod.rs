@@ -1,6 +1,7 @@
 //! Sessions with servers that do what real ones have done: each row of the table in the design is a script here. The
 //! servers are tests/data/mcp/*.py, over real sockets and pipes.
 
+mod approved;
 mod fuzz;
 mod http;
 mod real;
@@ -21,9 +22,11 @@ use tokio_util::sync::CancellationToken;
 use super::hub::{Ears, Hub, Parts};
 use super::{CallError, Elicitation, Elicited, Note, Side};
 use crate::child::Children;
+use crate::core::mcp::offered::{Approved, offered};
 use crate::core::mcp::outcome::Outcome;
 use crate::core::mcp::server::{ServerStatus, State};
 use crate::core::mcp::settings::{Auth, Endpoint, Http, Limits, Mcp, Server, Stdio};
+use crate::core::tool::Sha;
 use crate::core::tool_name::{Alias, ToolName};
 
 /// Longer than anything here takes on the busiest machine.
@@ -221,7 +224,9 @@ impl Bench {
             forms: self.forms.clone(),
             models: None,
         };
-        let call = self.hub.call(&name, arguments, ears, &never);
+        let call = self
+            .hub
+            .call(approved(&self.hub, &name), arguments, ears, &never);
         tokio::time::timeout(PATIENCE, call)
             .await
             .expect("every call ends")
@@ -246,6 +251,22 @@ impl Bench {
 
     async fn methods(&self) -> Vec<String> {
         self.sent().await.into_iter().map(|it| it.0).collect()
+    }
+}
+
+/// What a person would be shown of it now.
+fn approved(hub: &Hub, name: &ToolName) -> Approved {
+    let servers = hub.servers().borrow().clone();
+    let server = servers.get(name.alias());
+    let tool = server.zip(servers.tool(name));
+    let tool = tool.and_then(|(server, tool)| offered(server, tool));
+    match tool {
+        Some(tool) => Approved::of(&tool),
+        // Nobody was ever shown it.
+        None => Approved {
+            name: name.clone(),
+            definition: Sha::of(&[]),
+        },
     }
 }
 

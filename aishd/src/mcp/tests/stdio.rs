@@ -154,9 +154,12 @@ async fn changes_and_cancelled_calls_of_a_child() {
     bench.until(|it| it.tools.len() == tools + 1).await;
     let cancel = CancellationToken::new();
     let name = "a__silent".parse::<ToolName>().unwrap();
-    let call = bench
-        .hub
-        .call(&name, serde_json::Map::new(), Ears::default(), &cancel);
+    let call = bench.hub.call(
+        approved(&bench.hub, &name),
+        serde_json::Map::new(),
+        Ears::default(),
+        &cancel,
+    );
     let cancelling = async {
         in_log(&bench, "silent ").await;
         cancel.cancel();
