@@ -32,7 +32,7 @@ fn manifest(version: &str, capabilities: &[&str]) -> String {
         })
         .collect();
     format!(
-        "name = \"data-tool\"\nversion = \"{version}\"\nruntime = \"process\"\ncommand = \"sh\"\nscript = \"data.sh\"\n{capabilities}"
+        "name = \"note-tool\"\nversion = \"{version}\"\nruntime = \"process\"\ncommand = \"sh\"\nscript = \"data.sh\"\n{capabilities}"
     )
 }
 
@@ -47,11 +47,11 @@ fn world(script: &str) -> (World, Upstream) {
     (world, upstream)
 }
 
-fn started(world: &World) -> Daemon {
+pub(crate) fn started(world: &World) -> Daemon {
     started_by(world, world.daemon())
 }
 
-fn started_by(world: &World, builder: DaemonBuilder<'_>) -> Daemon {
+pub(crate) fn started_by(world: &World, builder: DaemonBuilder<'_>) -> Daemon {
     let daemon = builder.spawn();
     let client = world.client();
     until_true("the manifests", || client.done::<Reload>(Empty {}).read > 0);
@@ -103,14 +103,14 @@ fn a_model_calls_a_program_through_the_gate() {
         if messages.last().is_none_or(|(role, _)| role != "user") {
             return Said::text("So be it.");
         }
-        Said::stream().then_call(0, &call_id(), "data-tool__read", "{\"text\":\"hi\"}")
+        Said::stream().then_call(0, &call_id(), "note-tool__read", "{\"text\":\"hi\"}")
     });
     let client = world.person("pts/2");
     let conversation = client.create();
     let turn = client.ask(conversation, "read it");
     let confirm = pending(&client, conversation);
     let request = &confirm.request;
-    assert_eq!("data-tool__read", request.title);
+    assert_eq!("note-tool__read", request.title);
     assert!(request.server.ends_with("data.sh"), "{}", request.server);
     assert_eq!(1, request.level_required);
     answer(&client, &confirm, Decision::AllowConversation);
@@ -128,7 +128,7 @@ fn a_model_calls_a_program_through_the_gate() {
     // "Always" was said to this script, and to no other (R11).
     let mut follow = attached(&client);
     world.write(SCRIPT, "echo 2\n");
-    assert_eq!(vec!["data-tool__read"], changed(&mut follow).updated);
+    assert_eq!(vec!["note-tool__read"], changed(&mut follow).updated);
     let turn = client.ask(conversation, "again");
     let confirm = pending(&client, conversation);
     answer(&client, &confirm, Decision::AllowOnce);
@@ -146,7 +146,7 @@ fn arguments_that_do_not_fit_are_told_before_anybody_is_asked() {
     assert_eq!(
         "[aish] tool arguments do not fit: /text: 7 is not of type \"string\"; /: Additional properties are not allowed \
          ('more' was unexpected)",
-        called(&client, "data-tool__read", &json!({"text": 7, "more": 1}))
+        called(&client, "note-tool__read", &json!({"text": 7, "more": 1}))
     );
 }
 
@@ -160,16 +160,16 @@ fn a_file_that_changes_is_followed_and_a_broken_one_is_not() {
     world.write(FILE, &manifest("1.1.0", &["read", "delete"]));
     let first = changed(&mut follow);
     assert_eq!(
-        (vec!["data-tool__delete".to_owned()], vec![]),
+        (vec!["note-tool__delete".to_owned()], vec![]),
         (first.added, first.removed)
     );
     assert_eq!(
         "\"delete\"",
-        called(&client, "data-tool__delete", &json!({}))
+        called(&client, "note-tool__delete", &json!({}))
     );
-    let line = "[aish] data-tool 1.0.0 → 1.1.0 (+ delete)";
+    let line = "[aish] note-tool 1.0.0 → 1.1.0 (+ delete)";
     until_true("the line of the log", || world.log_text().contains(line));
-    world.write(FILE, "name = \"data-tool\"\nruntme = \"process\"\n");
+    world.write(FILE, "name = \"note-tool\"\nruntme = \"process\"\n");
     until_true("the fault", || {
         world
             .log_text()
@@ -177,14 +177,14 @@ fn a_file_that_changes_is_followed_and_a_broken_one_is_not() {
     });
     assert_eq!(
         "\"delete\"",
-        called(&client, "data-tool__delete", &json!({}))
+        called(&client, "note-tool__delete", &json!({}))
     );
-    let other = manifest("1", &["one"]).replace("data-tool", "other");
+    let other = manifest("1", &["one"]).replace("note-tool", "other");
     world.write("config/aish/tools/other.toml", &other);
     assert_eq!(vec!["other__one"], changed(&mut follow).added);
     fs::remove_file(world.path(FILE)).unwrap();
     let last = changed(&mut follow);
-    assert_eq!(vec!["data-tool__delete", "data-tool__read"], last.removed);
+    assert_eq!(vec!["note-tool__delete", "note-tool__read"], last.removed);
     assert!(last.version > first.version);
     let taken = other.replace("\"1\"", "\"2\"");
     world.write("config/aish/tools/z.toml", &taken);
@@ -203,12 +203,12 @@ fn a_running_call_goes_on_as_it_began() {
     let _daemon = started(&world);
     let client = world.client();
     let (calling, socket) = (world.client(), world.path("home"));
-    let running = std::thread::spawn(move || called(&calling, "data-tool__read", &json!({})));
+    let running = std::thread::spawn(move || called(&calling, "note-tool__read", &json!({})));
     until_true("the call", || socket.join("pid").exists());
     let mut follow = attached(&client);
     world.write(SCRIPT, "echo '\"new\"'\n");
     changed(&mut follow);
-    assert_eq!("\"new\"", called(&client, "data-tool__read", &json!({})));
+    assert_eq!("\"new\"", called(&client, "note-tool__read", &json!({})));
     world.write("home/go", "");
     assert_eq!("\"old\"", running.join().unwrap());
 }
@@ -220,7 +220,7 @@ fn nothing_is_left_of_a_call_when_the_daemon_is_killed() {
     let daemon = started(&world);
     let calling = world.client();
     let conversation = calling.create();
-    let call = json!({"id": 1, "method": "tools/call", "params": {"name": "data-tool__read", "arguments": {}}});
+    let call = json!({"id": 1, "method": "tools/call", "params": {"name": "note-tool__read", "arguments": {}}});
     calling.done::<Run>(RunParams {
         conversation,
         calls: vec![call],
@@ -228,7 +228,7 @@ fn nothing_is_left_of_a_call_when_the_daemon_is_killed() {
         idempotency_key: "one".to_owned(),
         mode: SendMode::Queue,
         on_confirm: Some(OnConfirm {
-            allow: vec!["data-tool__read".to_owned()],
+            allow: vec!["note-tool__read".to_owned()],
             ..OnConfirm::default()
         }),
     });
@@ -257,26 +257,26 @@ fn tools_are_added_and_removed_at_run_time() {
         base: Some(world.path("work/mine").display().to_string()),
     };
     let added = client.done::<Register>(params(&manifest("1.0.0", &["read"])));
-    assert_eq!(vec!["data-tool 1.0.0 (+ read)"], added.changes);
-    assert_eq!(vec!["data-tool__read"], changed(&mut follow).added);
+    assert_eq!(vec!["note-tool 1.0.0 (+ read)"], added.changes);
+    assert_eq!(vec!["note-tool__read"], changed(&mut follow).added);
     assert!(Path::new(&added.file).starts_with(world.path("config/aish/tools")));
     let refused = client.refused::<Register>(params("name = \"x\"\n"));
     assert!(refused.message.contains("it has no `runtime`"), "{refused}");
-    let taken = manifest("1", &["read"]).replace("data-tool", "aish");
+    let taken = manifest("1", &["read"]).replace("note-tool", "aish");
     assert_eq!("busy", client.refused::<Register>(params(&taken)).kind());
     drop(follow);
     assert_eq!(0, daemon.terminate());
     let _again = started(&world);
     let client = world.client();
-    assert_eq!("\"mine\"", called(&client, "data-tool__read", &json!({})));
+    assert_eq!("\"mine\"", called(&client, "note-tool__read", &json!({})));
     let remove = || UnregisterParams {
-        name: "data-tool".to_owned(),
+        name: "note-tool".to_owned(),
     };
     let removed = client.done::<Unregister>(remove());
     assert_eq!(
         (
             added.file.clone(),
-            vec!["data-tool 1.0.0 is gone".to_owned()]
+            vec!["note-tool 1.0.0 is gone".to_owned()]
         ),
         (removed.file, removed.changes)
     );
@@ -324,7 +324,7 @@ fn two_hundred_manifests_are_read_at_once() {
     let world = World::with(&upstream);
     world.write(SCRIPT, "cat\n");
     for at in 0..200 {
-        let text = manifest("1", &["a", "b", "c"]).replace("data-tool", &format!("t{at}"));
+        let text = manifest("1", &["a", "b", "c"]).replace("note-tool", &format!("t{at}"));
         world.write(format!("config/aish/tools/t{at}.toml"), &text);
     }
     let _daemon = started(&world);
