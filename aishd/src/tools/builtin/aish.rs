@@ -33,7 +33,8 @@ pub(super) fn tools() -> [Tool; 3] {
             TIME,
             PROVIDED,
             "The date and the time of this machine, with its offset from UTC.",
-            json!({"type": "object", "properties": {}, "additionalProperties": false}),
+            // What a model says besides is not wrong, only useless.
+            json!({"type": "object", "properties": {}}),
             Reach::World,
         ),
         tool(
@@ -47,7 +48,7 @@ pub(super) fn tools() -> [Tool; 3] {
                     "offset": {"type": "integer", "minimum": 0, "description": "where to begin, in bytes"},
                     "bytes": {"type": "integer", "minimum": 1, "maximum": READ_BYTES},
                 },
-                "required": ["result", "offset"],
+                "required": ["result"],
                 "additionalProperties": false,
             }),
             Reach::Conversation,
