@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::access::Access;
 use super::canonical::canonical;
 use super::mcp::confidential;
+use super::resource::ResourceName;
 use super::tool::{Network, Reach, Sha, Tool};
 use super::tool_name::{Alias, ToolName};
 
@@ -29,7 +30,7 @@ pub struct Manifest {
     pub env: BTreeMap<String, String>,
     pub limits: Limits,
     /// Resources of the conversation that its calls are given (SHC-2).
-    pub reads: Vec<String>,
+    pub reads: Vec<ResourceName>,
     pub capabilities: Vec<Capability>,
 }
 
@@ -59,6 +60,8 @@ pub enum Runtime {
 pub struct Needs {
     pub dependencies: Vec<String>,
     pub python: Option<String>,
+    /// What it says to uv itself, as JSON: it may say where packages come from.
+    pub settings: Option<String>,
 }
 
 /// A script as it was read; what runs is a copy of this text.
@@ -132,6 +135,19 @@ impl fmt::Debug for Script {
     }
 }
 
+impl Needs {
+    /// What a person has to know of what is fetched; nothing where nothing is.
+    #[must_use]
+    pub fn packages(&self) -> Vec<String> {
+        let mut packages = self.dependencies.clone();
+        if !packages.is_empty() {
+            let settings = self.settings.iter();
+            packages.extend(settings.map(|it| format!("as [tool.uv] says: {it}")));
+        }
+        packages
+    }
+}
+
 impl Runtime {
     /// As manifests have it.
     #[must_use]
@@ -161,7 +177,7 @@ impl Manifest {
             script,
         } = &self.program;
         let needs = match runtime {
-            Runtime::UvScript(needs) => json!([needs.dependencies, needs.python]),
+            Runtime::UvScript(needs) => json!([needs.packages(), needs.python]),
             Runtime::Process | Runtime::Binary => Value::Null,
         };
         let cwd = match &self.cwd {
@@ -200,7 +216,7 @@ impl Manifest {
             && !needs.dependencies.is_empty()
         {
             text.push_str(" with the packages ");
-            text.push_str(&needs.dependencies.join(", "));
+            text.push_str(&needs.packages().join(", "));
         }
         text
     }
@@ -209,6 +225,10 @@ impl Manifest {
     fn tools(&self) -> impl Iterator<Item = Tool> {
         let server: Arc<str> = self.identity().into();
         let place: Arc<str> = self.place().into();
+        let packages: Arc<[String]> = match &self.program.runtime {
+            Runtime::UvScript(needs) => needs.packages().into(),
+            Runtime::Process | Runtime::Binary => Arc::default(),
+        };
         self.capabilities.iter().filter_map(move |it| {
             Some(Tool {
                 name: ToolName::new(self.name.clone(), &it.name).ok()?,
@@ -221,6 +241,7 @@ impl Manifest {
                 reads_only: it.level == Access::Read,
                 reach: Reach::World,
                 network: Network::MayLeave,
+                packages: packages.clone(),
             })
         })
     }
@@ -411,6 +432,7 @@ pub(crate) mod tests {
                 it.program.runtime = Runtime::UvScript(Needs {
                     dependencies: vec!["rich".to_owned()],
                     python: None,
+                    settings: None,
                 });
             }),
         ];

@@ -361,6 +361,7 @@ fn of_server(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
         } else {
             Network::MayLeave
         },
+        packages: Arc::default(),
     })
 }
 
