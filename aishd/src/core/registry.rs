@@ -293,25 +293,31 @@ pub struct Registry {
     /// Grows whenever something came, went or changed.
     pub number: u64,
     pub providers: BTreeMap<Alias, Arc<Manifest>>,
-    tools: Vec<Arc<Tool>>,
+    tools: BTreeMap<Alias, Vec<Arc<Tool>>>,
 }
 
 impl Registry {
-    /// After another one.
+    /// The next one. Tools of a manifest that is still the same value are not made again.
     #[must_use]
-    pub fn new(number: u64, manifests: impl IntoIterator<Item = Arc<Manifest>>) -> Self {
+    pub fn followed_by(&self, manifests: impl IntoIterator<Item = Arc<Manifest>>) -> Self {
         let all = manifests.into_iter().map(|it| (it.name.clone(), it));
         let providers: BTreeMap<Alias, Arc<Manifest>> = all.collect();
-        let tools = providers.values().flat_map(|it| it.tools().map(Arc::new));
+        let tools = |(name, now): (&Alias, &Arc<Manifest>)| {
+            let before = self.providers.get(name);
+            let same = before.filter(|it| Arc::ptr_eq(it, now));
+            let known = same.and_then(|_| self.tools.get(name)).cloned();
+            let tools = known.unwrap_or_else(|| now.tools().map(Arc::new).collect());
+            (name.clone(), tools)
+        };
         Self {
-            number,
-            tools: tools.collect(),
+            number: self.number + 1,
+            tools: providers.iter().map(tools).collect(),
             providers,
         }
     }
 
     pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
-        self.tools.iter()
+        self.tools.values().flatten()
     }
 
     /// What a tool is, if it is one of these and still this one.
@@ -328,8 +334,13 @@ impl Registry {
         let old = before.providers.keys();
         let names: BTreeSet<&Alias> = old.chain(self.providers.keys()).collect();
         let one = |it| {
-            let before = before.providers.get(it).map(|it| &**it);
-            Manifest::told(before, self.providers.get(it).map(|it| &**it))
+            let (before, now) = (before.providers.get(it), self.providers.get(it));
+            if let (Some(before), Some(now)) = (before, now)
+                && Arc::ptr_eq(before, now)
+            {
+                return None;
+            }
+            Manifest::told(before.map(|it| &**it), now.map(|it| &**it))
         };
         names.into_iter().filter_map(one).collect()
     }
@@ -404,6 +415,22 @@ pub(crate) mod tests {
         ] {
             assert_eq!(expected, Manifest::told(before, now).as_deref());
         }
+    }
+
+    #[test]
+    fn only_tools_of_a_manifest_that_changed_are_made_again() {
+        let kept = Arc::new(manifest(&["read"]));
+        let mut other = manifest(&["go"]);
+        other.name = "other".parse().unwrap();
+        let first = Registry::default().followed_by([kept.clone(), Arc::new(other.clone())]);
+        other.program.args.push("-x".to_owned());
+        let second = first.followed_by([kept.clone(), Arc::new(other)]);
+        let same = first.tools().zip(second.tools());
+        let same: Vec<bool> = same.map(|(a, b)| Arc::ptr_eq(a, b)).collect();
+        assert_eq!((vec![true, false], 2), (same, second.number));
+        let changes = second.changes_from(&first);
+        assert_eq!(vec!["other 1.0.0 (what runs has changed)"], changes);
+        assert_eq!(1, second.followed_by([kept]).tools().count());
     }
 
     /// R11: consent to a tool ends with the script that it was given to.

@@ -137,7 +137,7 @@ impl Tools {
     pub fn publish(&self, manifests: Vec<Arc<Manifest>>) -> Vec<String> {
         let mut changes = vec![];
         self.publisher.send_if_modified(|registry| {
-            let now = Registry::new(registry.number + 1, manifests);
+            let now = registry.followed_by(manifests);
             changes = now.changes_from(registry);
             let differs = !changes.is_empty();
             if differs {
