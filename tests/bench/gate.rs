@@ -64,6 +64,7 @@ fn tool(at: usize) -> Tool {
         reads_only: at.is_multiple_of(2),
         reach: Reach::World,
         network: Network::Stays,
+        packages: Arc::default(),
     }
 }
 

@@ -37,6 +37,7 @@ mod policy;
 mod project;
 mod protocol;
 mod registry;
+mod registry_context;
 mod registry_hostile;
 mod resources;
 mod resources_crash;

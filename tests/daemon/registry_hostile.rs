@@ -12,7 +12,7 @@ use aishd::child::Children;
 use aishd::config::manifest;
 use aishd::config::source::{Access, Origin, Source};
 use aishd::core::registry::Manifest;
-use aishd::tools::registry::{Job, Means, Runner};
+use aishd::tools::registry::{Context, Job, Means, Runner};
 use aishd::tools::{Output, Way};
 
 /// What the kernel and a busy machine need to take away what was killed.
@@ -63,7 +63,7 @@ fn run(world: &World, script: &str, more: &str) -> Output {
         .build()
         .unwrap();
     let work = world.work().display().to_string();
-    let output = runtime.block_on(async { runner(world).run(&job, &work).await });
+    let output = runtime.block_on(async { runner(world).run(&job, &work, &Context::new()).await });
     runtime.shutdown_background();
     output
 }

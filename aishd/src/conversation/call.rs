@@ -102,7 +102,13 @@ async fn output(started: Started) -> Output {
             }
             output
         }
-        Work::Program(job) => started.tools.run(&job, &started.cwd).await,
+        Work::Program(job) => {
+            let reads = job.manifest.reads.clone();
+            match resource::context(started.store, started.conversation, reads).await {
+                Ok(context) => started.tools.run(&job, &started.cwd, &context).await,
+                Err(output) => output,
+            }
+        }
         Work::Builtin(builtin::Call::Time) => builtin::time(),
         Work::Builtin(builtin::Call::ReadResource { server, uri }) => {
             let (tools, token) = (&started.tools, &started.token);

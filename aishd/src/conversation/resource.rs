@@ -22,6 +22,7 @@ use crate::core::turn::Returned;
 use crate::store::{ReadError, Store};
 use crate::tools::Output;
 use crate::tools::builtin::{data, example};
+use crate::tools::registry::Context;
 
 /// So much is told of what does not fit a schema.
 const MOST_MISFITS: usize = 20;
@@ -127,6 +128,27 @@ fn said(changed: &[ResourceChanged]) -> String {
         [only] => one(only).to_string(),
         several => Value::Array(several.iter().map(one).collect()).to_string(),
     }
+}
+
+/// What a call of a manifest's tool is given (SHC-2), without what is not there; or the reply of a call that cannot be.
+pub(super) async fn context(
+    store: Store,
+    conversation: ConversationId,
+    names: Vec<ResourceName>,
+) -> Result<Context, Output> {
+    if names.is_empty() {
+        return Ok(Context::new());
+    }
+    let found = move || {
+        let mut context = Context::new();
+        for name in names {
+            if let Some((_, data)) = store.resource_data(conversation, &name)? {
+                context.insert(name, data);
+            }
+        }
+        Ok(context)
+    };
+    read(found).await
 }
 
 /// Runs a call of `data-tool`. Every failure becomes text.

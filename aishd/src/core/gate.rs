@@ -275,9 +275,11 @@ fn parse(call: &ToolCall) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// PRM-3: how the level could be raised. AUT-3: what was allowed beforehand, and why that does not count.
+/// PRM-3: how the level could be raised. AUT-3, RUN-1: what was allowed beforehand, and why that does not count.
 fn add_upgrade(content: &mut String, tool: &Tool, why: &Why) {
-    if let Some(level) = why.raise_to() {
+    if let Why::Packages { .. } = why {
+        let _never_fails = write!(content, ": {}", why.text(&tool.name));
+    } else if let Some(level) = why.raise_to() {
         let _never_fails = write!(
             content,
             ". {}; a person can do that with: aishctl perm grant {} {}",

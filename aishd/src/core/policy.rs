@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -142,6 +143,12 @@ pub enum Why {
     /// Whether it keeps to the conversation's constraints is not known (AUT-1). The level may be too low besides.
     Unclear {
         doubt: Doubt,
+        has: Access,
+        needs: Access,
+    },
+    /// It would fetch these, and nobody has said "always" to it as it is (RUN-1). The level may be too low besides.
+    Packages {
+        packages: Arc<[String]>,
         has: Access,
         needs: Access,
     },
@@ -301,8 +308,9 @@ impl Policy {
     }
 }
 
-/// Deny rules, what the conversation keeps itself from, the highest level, what is configured to run unasked, an approval
-/// that holds for another definition, who else allows this call without a question, the level, and else a question.
+/// Deny rules, what the conversation keeps itself from, the highest level, packages that nobody has looked at, what is
+/// configured to run unasked, an approval that holds for another definition, who else allows this call without a question,
+/// the level, and else a question.
 #[must_use]
 pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     let Question {
@@ -339,11 +347,20 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
         let has = policy.level(provider, grants);
         return Verdict::Ask(Why::Unclear { doubt, has, needs });
     }
+    let has = policy.level(provider, grants);
+    let approved = grants.approved.get(&tool.name).copied();
+    // Who allows a name beforehand has not seen what it would fetch.
+    if !tool.packages.is_empty() && approved != Some(tool.definition_digest()) {
+        let packages = tool.packages.clone();
+        return Verdict::Ask(Why::Packages {
+            packages,
+            has,
+            needs,
+        });
+    }
     if let Some(pattern) = policy.auto_approves(&tool.name) {
         return Verdict::Allow(Rule::AutoApprove(pattern));
     }
-    let has = policy.level(provider, grants);
-    let approved = grants.approved.get(&tool.name).copied();
     // Who allows a name beforehand means the tool as it was when somebody looked at it (AUT-3).
     if let Some(approved) = approved.filter(|it| *it != tool.definition_digest()) {
         return Verdict::Ask(Why::Changed {
@@ -381,6 +398,7 @@ impl Why {
             Self::EveryCall => None,
             Self::Level { has, needs }
             | Self::Unclear { has, needs, .. }
+            | Self::Packages { has, needs, .. }
             | Self::Changed { has, needs, .. } => (has < needs).then_some(*needs),
         }
     }
@@ -397,6 +415,10 @@ impl Why {
                 needs.number()
             ),
             Self::Unclear { doubt, .. } => doubt.to_string(),
+            Self::Packages { packages, .. } => format!(
+                "it fetches packages, and is asked about until it is always allowed here: {}",
+                packages.join(", ")
+            ),
             Self::Changed { .. } => {
                 "the tool's definition changed since it was approved here".to_owned()
             }
@@ -408,7 +430,9 @@ impl Why {
     pub fn told(&self, tool: &ToolName) -> String {
         match self {
             Self::Unclear { doubt, .. } => doubt.told(),
-            Self::EveryCall | Self::Level { .. } | Self::Changed { .. } => self.text(tool),
+            Self::EveryCall | Self::Level { .. } | Self::Packages { .. } | Self::Changed { .. } => {
+                self.text(tool)
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::access::Access;
 use super::canonical::canonical;
 use super::mcp::confidential;
+use super::resource::ResourceName;
 use super::tool::{Network, Reach, Sha, Tool};
 use super::tool_name::{Alias, ToolName};
 
@@ -29,7 +30,7 @@ pub struct Manifest {
     pub env: BTreeMap<String, String>,
     pub limits: Limits,
     /// Resources of the conversation that its calls are given (SHC-2).
-    pub reads: Vec<String>,
+    pub reads: Vec<ResourceName>,
     pub capabilities: Vec<Capability>,
 }
 
@@ -59,6 +60,8 @@ pub enum Runtime {
 pub struct Needs {
     pub dependencies: Vec<String>,
     pub python: Option<String>,
+    /// What it says to uv itself, as JSON: it may say where packages come from.
+    pub settings: Option<String>,
 }
 
 /// A script as it was read; what runs is a copy of this text.
@@ -132,6 +135,19 @@ impl fmt::Debug for Script {
     }
 }
 
+impl Needs {
+    /// What a person has to know of what is fetched; nothing where nothing is.
+    #[must_use]
+    pub fn packages(&self) -> Vec<String> {
+        let mut packages = self.dependencies.clone();
+        if !packages.is_empty() {
+            let settings = self.settings.iter();
+            packages.extend(settings.map(|it| format!("as [tool.uv] says: {it}")));
+        }
+        packages
+    }
+}
+
 impl Runtime {
     /// As manifests have it.
     #[must_use]
@@ -161,7 +177,7 @@ impl Manifest {
             script,
         } = &self.program;
         let needs = match runtime {
-            Runtime::UvScript(needs) => json!([needs.dependencies, needs.python]),
+            Runtime::UvScript(needs) => json!([needs.packages(), needs.python]),
             Runtime::Process | Runtime::Binary => Value::Null,
         };
         let cwd = match &self.cwd {
@@ -200,7 +216,7 @@ impl Manifest {
             && !needs.dependencies.is_empty()
         {
             text.push_str(" with the packages ");
-            text.push_str(&needs.dependencies.join(", "));
+            text.push_str(&needs.packages().join(", "));
         }
         text
     }
@@ -209,6 +225,10 @@ impl Manifest {
     fn tools(&self) -> impl Iterator<Item = Tool> {
         let server: Arc<str> = self.identity().into();
         let place: Arc<str> = self.place().into();
+        let packages: Arc<[String]> = match &self.program.runtime {
+            Runtime::UvScript(needs) => needs.packages().into(),
+            Runtime::Process | Runtime::Binary => Arc::default(),
+        };
         self.capabilities.iter().filter_map(move |it| {
             Some(Tool {
                 name: ToolName::new(self.name.clone(), &it.name).ok()?,
@@ -221,6 +241,7 @@ impl Manifest {
                 reads_only: it.level == Access::Read,
                 reach: Reach::World,
                 network: Network::MayLeave,
+                packages: packages.clone(),
             })
         })
     }
@@ -272,25 +293,31 @@ pub struct Registry {
     /// Grows whenever something came, went or changed.
     pub number: u64,
     pub providers: BTreeMap<Alias, Arc<Manifest>>,
-    tools: Vec<Arc<Tool>>,
+    tools: BTreeMap<Alias, Vec<Arc<Tool>>>,
 }
 
 impl Registry {
-    /// After another one.
+    /// The next one. Tools of a manifest that is still the same value are not made again.
     #[must_use]
-    pub fn new(number: u64, manifests: impl IntoIterator<Item = Arc<Manifest>>) -> Self {
+    pub fn followed_by(&self, manifests: impl IntoIterator<Item = Arc<Manifest>>) -> Self {
         let all = manifests.into_iter().map(|it| (it.name.clone(), it));
         let providers: BTreeMap<Alias, Arc<Manifest>> = all.collect();
-        let tools = providers.values().flat_map(|it| it.tools().map(Arc::new));
+        let tools = |(name, now): (&Alias, &Arc<Manifest>)| {
+            let before = self.providers.get(name);
+            let same = before.filter(|it| Arc::ptr_eq(it, now));
+            let known = same.and_then(|_| self.tools.get(name)).cloned();
+            let tools = known.unwrap_or_else(|| now.tools().map(Arc::new).collect());
+            (name.clone(), tools)
+        };
         Self {
-            number,
-            tools: tools.collect(),
+            number: self.number + 1,
+            tools: providers.iter().map(tools).collect(),
             providers,
         }
     }
 
     pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
-        self.tools.iter()
+        self.tools.values().flatten()
     }
 
     /// What a tool is, if it is one of these and still this one.
@@ -307,8 +334,13 @@ impl Registry {
         let old = before.providers.keys();
         let names: BTreeSet<&Alias> = old.chain(self.providers.keys()).collect();
         let one = |it| {
-            let before = before.providers.get(it).map(|it| &**it);
-            Manifest::told(before, self.providers.get(it).map(|it| &**it))
+            let (before, now) = (before.providers.get(it), self.providers.get(it));
+            if let (Some(before), Some(now)) = (before, now)
+                && Arc::ptr_eq(before, now)
+            {
+                return None;
+            }
+            Manifest::told(before.map(|it| &**it), now.map(|it| &**it))
         };
         names.into_iter().filter_map(one).collect()
     }
@@ -385,6 +417,22 @@ pub(crate) mod tests {
         }
     }
 
+    #[test]
+    fn only_tools_of_a_manifest_that_changed_are_made_again() {
+        let kept = Arc::new(manifest(&["read"]));
+        let mut other = manifest(&["go"]);
+        other.name = "other".parse().unwrap();
+        let first = Registry::default().followed_by([kept.clone(), Arc::new(other.clone())]);
+        other.program.args.push("-x".to_owned());
+        let second = first.followed_by([kept.clone(), Arc::new(other)]);
+        let same = first.tools().zip(second.tools());
+        let same: Vec<bool> = same.map(|(a, b)| Arc::ptr_eq(a, b)).collect();
+        assert_eq!((vec![true, false], 2), (same, second.number));
+        let changes = second.changes_from(&first);
+        assert_eq!(vec!["other 1.0.0 (what runs has changed)"], changes);
+        assert_eq!(1, second.followed_by([kept]).tools().count());
+    }
+
     /// R11: consent to a tool ends with the script that it was given to.
     #[test]
     fn another_script_is_another_tool() {
@@ -411,6 +459,7 @@ pub(crate) mod tests {
                 it.program.runtime = Runtime::UvScript(Needs {
                     dependencies: vec!["rich".to_owned()],
                     python: None,
+                    settings: None,
                 });
             }),
         ];

@@ -31,6 +31,8 @@ pub struct Tool {
     pub reads_only: bool,
     pub reach: Reach,
     pub network: Network,
+    /// What a call of it would fetch and run besides itself, as it is asked for (RUN-1).
+    pub packages: Arc<[String]>,
 }
 
 /// Whether its calls can leave this machine, as far as that is known.
@@ -136,12 +138,16 @@ impl Tool {
     /// What an approval that outlives one call is bound to (AUT-3, R11).
     #[must_use]
     pub fn definition(&self) -> Value {
-        json!({
+        let mut definition = json!({
             "name": self.name.to_string(),
             "description": self.description,
             "inputSchema": self.schema,
             "annotations": self.annotations,
-        })
+        });
+        if !self.packages.is_empty() {
+            definition["packages"] = self.packages.to_vec().into();
+        }
+        definition
     }
 
     #[must_use]
@@ -178,6 +184,7 @@ pub(crate) mod tests {
             reads_only: needs == Access::Read,
             reach: Reach::World,
             network: Network::Stays,
+            packages: Arc::default(),
         }
     }
 
@@ -200,6 +207,8 @@ pub(crate) mod tests {
         moved.server = "other".into();
         let mut lied = plain.clone();
         lied.annotations = json!({"readOnlyHint": true});
+        let mut fetching = plain.clone();
+        fetching.packages = ["rich".to_owned()].into();
         for (tool, json, cwd) in [
             (&plain, r#"{"path":"/a","n":2}"#, "/w"),
             (&plain, r#"{"path":"/a"}"#, "/w"),
@@ -207,6 +216,7 @@ pub(crate) mod tests {
             (&described, r#"{"path":"/a","n":1}"#, "/w"),
             (&moved, r#"{"path":"/a","n":1}"#, "/w"),
             (&lied, r#"{"path":"/a","n":1}"#, "/w"),
+            (&fetching, r#"{"path":"/a","n":1}"#, "/w"),
         ] {
             assert_ne!(base, digest(tool, json, cwd));
         }

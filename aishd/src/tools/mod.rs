@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::registry::{Job, Runner};
+use self::registry::{Context, Job, Runner};
 pub use self::result::{Output, Way, returned};
 use crate::core::catalog::Catalog;
 use crate::core::gate::Go;
@@ -135,7 +135,7 @@ impl Tools {
     pub fn publish(&self, manifests: Vec<Arc<Manifest>>) -> Vec<String> {
         let mut changes = vec![];
         self.publisher.send_if_modified(|registry| {
-            let now = Registry::new(registry.number + 1, manifests);
+            let now = registry.followed_by(manifests);
             changes = now.changes_from(registry);
             let differs = !changes.is_empty();
             if differs {
@@ -216,9 +216,10 @@ impl Tools {
         }
     }
 
-    /// Runs a program of a manifest to its end; dropped, it is ended.
-    pub async fn run(&self, job: &Job, cwd: &str) -> Output {
-        self.runner.run(job, cwd).await
+    /// Runs a program of a manifest to its end; dropped, it is ended. `context` has what its manifest reads, as far as it
+    /// is there.
+    pub async fn run(&self, job: &Job, cwd: &str, context: &Context) -> Output {
+        self.runner.run(job, cwd, context).await
     }
 
     /// What these resources hold now, or why they cannot be read; none is waited for long.

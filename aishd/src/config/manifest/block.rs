@@ -4,6 +4,8 @@ use crate::core::registry::Needs;
 
 const BEGIN: &str = "# /// script";
 const END: &str = "# ///";
+/// Of what a person is shown before it is fetched.
+const MOST_SHOWN_BYTES: usize = 16 << 10;
 
 /// What the block says; nothing when there is none.
 pub(super) fn read(script: &str) -> Result<Needs, String> {
@@ -39,9 +41,18 @@ pub(super) fn read(script: &str) -> Result<Needs, String> {
             list.ok_or("its `dependencies` are no list of texts")?
         }
     };
+    let settings = table.get("tool").and_then(|it| it.get("uv"));
+    let settings = settings.map(|it| serde_json::to_string(it).unwrap_or_else(|_| it.to_string()));
+    let shown = dependencies.iter().chain(&settings);
+    if shown.map(String::len).sum::<usize>() > MOST_SHOWN_BYTES {
+        return Err(format!(
+            "its packages, with what it says to uv, are more than {MOST_SHOWN_BYTES} bytes"
+        ));
+    }
     Ok(Needs {
         dependencies,
         python: table.get("requires-python").and_then(text),
+        settings,
     })
 }
 
@@ -61,6 +72,27 @@ mod tests {
             expected.map_err(str::to_owned).as_ref(),
             seen.map_err(Clone::clone).as_ref()
         );
+    }
+
+    /// What is fetched is what is shown, wherever it comes from (RUN-1).
+    #[test]
+    fn where_packages_come_from_is_part_of_what_is_shown() {
+        let of = |block: &str| read(&format!("# /// script\n{block}# ///\n")).unwrap();
+        let sources = "# [tool.uv.sources]\n# rich = { url = \"https://example.org/rich.whl\" }\n";
+        let needs = of(&format!("# dependencies = [\"rich\"]\n{sources}"));
+        assert_eq!(
+            [
+                "rich",
+                r#"as [tool.uv] says: {"sources":{"rich":{"url":"https://example.org/rich.whl"}}}"#
+            ],
+            needs.packages()[..]
+        );
+        assert!(of(sources).packages().is_empty());
+        let long = format!(
+            "# /// script\n# dependencies = [\"{}\"]\n# ///\n",
+            "x".repeat(MOST_SHOWN_BYTES + 1)
+        );
+        assert!(read(&long).is_err());
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::source::{Origin, Place, Source};
 use super::table::{Leaf, Reader, nearest};
 use crate::core::access::Access;
 use crate::core::registry::{Capability, Cwd, Limits, Manifest, Program, Runtime, Script, beside};
+use crate::core::resource::ResourceName;
 use crate::core::schema::Schema;
 use crate::core::tool::Sha;
 use crate::core::tool_name::{Alias, ToolName};
@@ -118,13 +119,7 @@ impl Check<'_> {
             .zip(&said_in.capability)
             .filter_map(|(at, it)| self.capability(at, it, name.as_ref(), &mut names))
             .collect();
-        if let Some(reads) = said_in
-            .reads
-            .as_ref()
-            .filter(|it| it.value.len() > MOST_READS)
-        {
-            self.wrong(&reads.place, format!("`reads`: at most {MOST_READS} names"));
-        }
+        let reads = self.reads(said_in);
         let env = said_in.env.iter();
         let env =
             env.filter_map(|(name, leaf)| Some((name.clone(), leaf.as_ref()?.value.0.clone())));
@@ -137,7 +132,7 @@ impl Check<'_> {
             cwd,
             env: env.collect(),
             limits: limits(&said_in.limits),
-            reads: said(&said_in.reads).unwrap_or_default(),
+            reads,
             capabilities,
         })
     }
@@ -284,6 +279,23 @@ impl Check<'_> {
                 None
             }
         }
+    }
+
+    fn reads(&mut self, said_in: &File) -> Vec<ResourceName> {
+        let Some(said) = &said_in.reads else {
+            return vec![];
+        };
+        let mut names = BTreeSet::new();
+        for text in &said.value {
+            match text.parse::<ResourceName>() {
+                Ok(name) => drop(names.insert(name)),
+                Err(error) => self.wrong(&said.place, format!("`reads`: {text:?}: {error}")),
+            }
+        }
+        if names.len() > MOST_READS {
+            self.wrong(&said.place, format!("`reads`: at most {MOST_READS} names"));
+        }
+        names.into_iter().collect()
     }
 
     fn cwd(&mut self, said_in: &File) -> Cwd {

@@ -63,6 +63,8 @@ fn a_manifest_says_what_runs_and_what_it_can_do() {
             manifest.cwd.clone()
         )
     );
+    let reads: Vec<_> = manifest.reads.iter().map(|it| it.as_str()).collect();
+    assert_eq!(["build-config"], reads[..]);
     let script = manifest.program.script.as_ref().unwrap();
     assert_eq!(("cat\n", Sha::of(b"cat\n")), (&*script.text, script.digest));
     assert_eq!(5, manifest.limits.timeout.as_secs());

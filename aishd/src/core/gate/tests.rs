@@ -184,6 +184,34 @@ fn who_allowed_a_name_beforehand_is_told_that_it_means_another_tool_now() {
     });
 }
 
+/// RUN-1: a script that allows a name reads what it would have fetched.
+#[test]
+fn who_allowed_a_name_beforehand_is_told_of_the_packages() {
+    let mut fetches = tool("fs__rm", Access::Execute);
+    fetches.packages = ["rich".to_owned()].into();
+    let catalog = Catalog::new([Arc::new(fetches)]);
+    let offer = catalog.offer(&Policy::default(), |_| true);
+    let allow = OnConfirm {
+        allow: Patterns::new(["fs__*".parse().unwrap()]),
+        ..on(Then::Deny)
+    };
+    with_gate(&allow, Attended::ByNobody, |gate| {
+        let gate = Gate {
+            catalog: &catalog,
+            offer: &offer,
+            ..gate
+        };
+        let Judged::Refuse { content, .. } = gate.judge(&call("fs__rm", "{}")) else {
+            panic!("nobody can be asked")
+        };
+        assert_eq!(
+            "[aish] denied by policy: --confirm=deny: it fetches packages, and is asked about until it is always allowed \
+             here: rich",
+            content
+        );
+    });
+}
+
 /// AUT-5: an answer is for one call, whatever else would let it through.
 #[test]
 fn what_a_person_has_approved_rests_on_the_answer() {

@@ -64,6 +64,7 @@ pub fn offered(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
         needs: Access::from_hints(hints.read_only, hints.destructive),
         reads_only: hints.read_only == Some(true),
         reach: Reach::World,
+        packages: Arc::default(),
         network: if is_here && hints.open_world == Some(false) {
             Network::Stays
         } else {

@@ -90,8 +90,12 @@ fn path() -> impl Strategy<Value = &'static str> {
 
 fn a_tool() -> impl Strategy<Value = Tool> {
     let names = prop::sample::select(vec!["a__x", "a__y", "b__x"]);
-    (names, access(), any::<bool>(), any::<bool>()).prop_map(|(name, needs, leaves, own)| {
+    let kinds = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.3));
+    (names, access(), kinds).prop_map(|(name, needs, (leaves, own, fetches))| {
         let mut tool = tool(name, needs);
+        if fetches {
+            tool.packages = ["rich".to_owned()].into();
+        }
         if leaves {
             tool.network = Network::MayLeave;
         }
@@ -223,6 +227,23 @@ proptest! {
         prop_assert!(case.rank() <= 1, "{:?}", case.verdict());
     }
 
+    /// RUN-1: whoever allows a name has not seen what it fetches; only "always" to this very definition is that.
+    #[test]
+    fn what_fetches_packages_runs_only_where_it_was_approved_as_it_is(case in case()) {
+        let mut case = case;
+        let name = case.tool.name.clone();
+        case.tool.reach = Reach::World;
+        case.tool.packages = ["rich".to_owned()].into();
+        case.turn = Patterns::new([Pattern::Tool(name.clone())]);
+        case.clients.set(allowed_by(3, &[&name.to_string()], None));
+        case.policy.auto_approve.insert(Pattern::Tool(name.clone()), true);
+        let approved = case.grants.approved.get(&name) == Some(&case.tool.definition_digest());
+        prop_assert!(approved || case.rank() <= 1, "{:?}", case.verdict());
+        case.grants.approved.insert(name, case.tool.definition_digest());
+        let asks = matches!(case.verdict(), Verdict::Ask(Why::Packages { .. }));
+        prop_assert!(!asks, "{:?}", case.verdict());
+    }
+
     /// A client's word turns a question into a yes, and nothing else.
     #[test]
     fn a_client_allows_only_what_would_be_asked_about(case in case(), whole in any::<bool>()) {
@@ -237,7 +258,7 @@ proptest! {
                 let by_client = matches!(with.verdict(), Verdict::Allow(Rule::Client { .. }));
                 prop_assert!(by_client, "{:?}", with.verdict());
             }
-            Verdict::Ask(Why::Changed { .. } | Why::Unclear { .. })
+            Verdict::Ask(Why::Changed { .. } | Why::Unclear { .. } | Why::Packages { .. })
             | Verdict::Allow(_)
             | Verdict::Deny(_) => prop_assert_eq!(without.verdict(), with.verdict()),
         }

@@ -7,7 +7,10 @@ const MAX_2: &str = "deny: max_level of fs is 2 and the call needs 3";
 /// Says what is decided about `fs__rm`, a tool that needs level 3, with these rules.
 #[track_caller]
 fn check(rules: &[&str], expected: &str) {
-    let rm = tool("fs__rm", Access::Execute);
+    let mut rm = tool("fs__rm", Access::Execute);
+    if rules.contains(&"fetches") {
+        rm.packages = ["rich>=13".to_owned(), "httpx".to_owned()].into();
+    }
     let mut policy = Policy::default();
     let mut grants = Grants::default();
     let mut turn = vec![];
@@ -38,6 +41,7 @@ fn check(rules: &[&str], expected: &str) {
             ["needs", level] => {
                 policy.needs.insert(rm.name.clone(), number(level));
             }
+            ["fetches"] => {}
             ["read-only"] => constraints.read_only = true,
             ["root", root] => constraints.roots.push(root.to_owned().try_into().unwrap()),
             ["path", path] => drop(arguments.insert("path".to_owned(), path.into())),
@@ -109,6 +113,31 @@ fn an_approval_holds_for_what_was_approved() {
     // The configuration speaks of a name, and never saw what a person approved.
     check(
         &["always-another", "auto fs__rm"],
+        "allow: mcp.auto_approve fs__rm",
+    );
+}
+
+/// RUN-1
+#[test]
+fn what_would_be_fetched_is_seen_before_any_allowance_counts() {
+    let asks = "ask: it fetches packages, and is asked about until it is always allowed here: rich>=13, httpx";
+    for allows in ["auto fs__rm", "auto fs__*", "turn fs__rm", "client fs__*"] {
+        check(&["fetches", "level 3", allows], asks);
+        check(&["fetches", "level 3", "always-another", allows], asks);
+        check(
+            &["fetches", "level 3", "deny fs__rm", allows],
+            "deny: permissions.deny fs__rm",
+        );
+        check(&["fetches", "max 2", allows], MAX_2);
+    }
+    check(&["fetches", "level 3"], asks);
+    check(&["fetches"], &asks.replace("ask:", "ask, raise to 3:"));
+    check(
+        &["fetches", "always", "level 3"],
+        "allow: always, in this conversation",
+    );
+    check(
+        &["fetches", "always", "auto fs__rm"],
         "allow: mcp.auto_approve fs__rm",
     );
 }

@@ -4,6 +4,8 @@ mod aish;
 pub mod data;
 pub mod example;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 pub use self::aish::{ReadResult, how_to_read_on, reads_resources, reads_results, time};
@@ -66,6 +68,7 @@ fn tool(name: &str, provided: &str, description: &str, schema: Value, reach: Rea
         reads_only: true,
         reach,
         network: Network::Stays,
+        packages: Arc::default(),
     }
 }
 

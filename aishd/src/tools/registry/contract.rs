@@ -1,10 +1,22 @@
 //! What the program of a manifest's tool is told and what it may answer (RUN-2, RUN-3). Its output is hostile.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use crate::child::spec::Exit;
 use crate::core::mcp::content::flatten;
 use crate::core::mcp::outcome::Outcome;
+use crate::core::mcp::text::one_line;
+use crate::core::resource::{
+    Action, ChangeError, Data, MOST_CHANGES, ResourceChange, ResourceName,
+};
+
+/// Resources of the conversation that a call is given (SHC-2).
+pub type Context = BTreeMap<ResourceName, Data>;
+
+/// Of a name that is none, in what is said of it.
+const MAX_NAME_CHARS: usize = 80;
 
 /// What a program printed, and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,15 +34,36 @@ pub(super) enum Ended {
     TooLong(u128),
 }
 
-/// The one line on its standard input.
-pub(super) fn question(arguments: &Map<String, Value>) -> Vec<u8> {
-    let mut line = json!({"arguments": arguments}).to_string().into_bytes();
-    line.push(b'\n');
-    line
+/// What it said, when it kept to the contract.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) outcome: Outcome,
+    /// What an output schema is about.
+    pub(super) value: Option<Value>,
+    /// What it wants written; nothing where it says that it failed.
+    pub(super) changes: Vec<ResourceChange>,
 }
 
-/// Its answer, with the value that an output schema is about; or why there is none.
-pub(super) fn answer(printed: &Printed) -> Result<(Outcome, Option<Value>), String> {
+/// The one line on its standard input. `context` is for those who named what they read, found or not.
+pub(super) fn question(arguments: &Map<String, Value>, context: Option<&Context>) -> Vec<u8> {
+    let mut line = format!("{{\"arguments\":{}", Value::from(arguments.clone()));
+    if let Some(context) = context {
+        line.push_str(",\"context\":{");
+        for (at, (name, data)) in context.iter().enumerate() {
+            // A name needs no escapes, and data is JSON on one line: neither is read into a tree first.
+            line.push_str(if at == 0 { "\"" } else { ",\"" });
+            line.push_str(name.as_str());
+            line.push_str("\":");
+            line.push_str(data.as_str());
+        }
+        line.push('}');
+    }
+    line.push_str("}\n");
+    line.into_bytes()
+}
+
+/// Its answer, or why there is none.
+pub(super) fn answer(printed: &Printed) -> Result<Answer, String> {
     let failed = match printed.ended {
         Ended::TooMuch(limit) => return Err(format!("it printed more than {limit} bytes")),
         Ended::TooLong(ms) => return Err(format!("it was ended after {ms} ms, its timeout")),
@@ -46,18 +79,47 @@ pub(super) fn answer(printed: &Printed) -> Result<(Outcome, Option<Value>), Stri
         (Err(_), Some(exit)) => return Err(exit.clone()),
         (Err(why), None) => return Err(why),
     };
-    let (mut outcome, about) = match direct(&value) {
-        Some(result) => {
-            let structured = result.get("structuredContent").cloned();
-            (flatten(&result), structured)
-        }
-        None => {
-            let result = json!({"content": [{"type": "text", "text": text}]});
-            (flatten(&result), Some(value))
-        }
+    let Some(result) = direct(&value) else {
+        let result = json!({"content": [{"type": "text", "text": text}]});
+        let mut outcome = flatten(&result);
+        outcome.is_error |= failed.is_some();
+        return Ok(Answer {
+            outcome,
+            value: Some(value),
+            changes: vec![],
+        });
     };
+    let mut outcome = flatten(&result);
     outcome.is_error |= failed.is_some();
-    Ok((outcome, about))
+    let changes = match result.get("resources") {
+        Some(resources) if !outcome.is_error => written(resources)?,
+        Some(_) | None => vec![],
+    };
+    Ok(Answer {
+        outcome,
+        value: result.get("structuredContent").cloned(),
+        changes,
+    })
+}
+
+/// What a result wants written to the shared context (SHC-2).
+fn written(resources: &Value) -> Result<Vec<ResourceChange>, String> {
+    let resources = resources
+        .as_object()
+        .ok_or("the `resources` of its result are no object")?;
+    if resources.len() > MOST_CHANGES {
+        return Err(ChangeError::TooMany(resources.len()).to_string());
+    }
+    let one = |(name, value): (&String, &Value)| {
+        let shown = one_line(name, MAX_NAME_CHARS);
+        let wrong = |why: String| format!("resource {shown:?} of its result: {why}");
+        let named = name.parse::<ResourceName>();
+        Ok(ResourceChange {
+            name: named.map_err(|error| wrong(error.to_string()))?,
+            action: Action::Put(Data::of(value).map_err(|error| wrong(error.to_string()))?),
+        })
+    };
+    resources.iter().map(one).collect()
 }
 
 /// The line as it was printed, and its value.
@@ -107,7 +169,7 @@ mod tests {
             bytes: bytes.to_vec(),
             ended: Ended::Exit(exit),
         };
-        let seen = answer(&printed).map(|(it, _)| (it.is_error, it.text));
+        let seen = answer(&printed).map(|it| (it.outcome.is_error, it.outcome.text));
         let expected = expected.map(|(is_error, text)| (is_error, text.to_owned()));
         assert_eq!(expected.map_err(str::to_owned), seen);
     }
@@ -166,9 +228,88 @@ mod tests {
     #[test]
     fn what_it_is_told_is_one_line() {
         let arguments = serde_json::from_str("{\"a\":\"b\\nc\"}").unwrap();
-        assert_eq!(
-            b"{\"arguments\":{\"a\":\"b\\nc\"}}\n",
-            &question(&arguments)[..]
+        let check = |context: Option<&Context>, expected: &str| {
+            let line = String::from_utf8(question(&arguments, context)).unwrap();
+            assert_eq!(expected, line);
+            let read: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!("b\nc", read["arguments"]["a"]);
+        };
+        check(None, "{\"arguments\":{\"a\":\"b\\nc\"}}\n");
+        let data = |value: Value| Data::of(&value).unwrap();
+        let mut context = Context::new();
+        check(
+            Some(&context),
+            "{\"arguments\":{\"a\":\"b\\nc\"},\"context\":{}}\n",
+        );
+        context.insert("b/c".parse().unwrap(), data(json!(["x\ny"])));
+        context.insert("a".parse().unwrap(), data(json!({"n": null})));
+        check(
+            Some(&context),
+            "{\"arguments\":{\"a\":\"b\\nc\"},\"context\":{\"a\":{\"n\":null},\"b/c\":[\"x\\ny\"]}}\n",
+        );
+    }
+
+    /// SHC-2
+    #[test]
+    fn a_result_says_what_it_wants_written() {
+        let check = |line: &str, exit, expected: Result<&[(&str, &str)], &str>| {
+            let printed = Printed {
+                bytes: line.as_bytes().to_vec(),
+                ended: Ended::Exit(exit),
+            };
+            let seen = answer(&printed).map(|it| {
+                let one = |it: ResourceChange| match it.action {
+                    Action::Put(data) => (it.name.to_string(), data.as_str().to_owned()),
+                    other => panic!("{other:?}"),
+                };
+                it.changes.into_iter().map(one).collect::<Vec<_>>()
+            });
+            let expected = expected.map(|all| {
+                let all = all.iter();
+                all.map(|(name, data)| ((*name).to_owned(), (*data).to_owned()))
+                    .collect()
+            });
+            assert_eq!(expected.map_err(str::to_owned), seen);
+        };
+        let with = |resources: &str| format!("{{\"content\":[],\"resources\":{resources}}}");
+        check(
+            &with(r#"{"b":{"x": 1},"a":null}"#),
+            FINE,
+            Ok(&[("a", "null"), ("b", "{\"x\":1}")]),
+        );
+        check(&with("{}"), FINE, Ok(&[]));
+        // Who failed writes nothing.
+        check(&with(r#"{"a":1}"#), Exit::Code(1), Ok(&[]));
+        let failed = r#"{"content":[],"isError":true,"resources":{"a":1}}"#;
+        check(failed, FINE, Ok(&[]));
+        // A value that is no result says nothing of resources.
+        check(r#"{"resources":{"a":1}}"#, FINE, Ok(&[]));
+        check(
+            &with("[]"),
+            FINE,
+            Err("the `resources` of its result are no object"),
+        );
+        check(
+            &with(r#"{"a b":1}"#),
+            FINE,
+            Err(
+                "resource \"a b\" of its result: a resource's name has 1 to 128 letters, digits and . _ - /, and does not \
+                 begin with -",
+            ),
+        );
+        let large = format!("{{\"a\":1,\"big\":\"{}\"}}", "x".repeat(1 << 20));
+        check(
+            &with(&large),
+            FINE,
+            Err(
+                "resource \"big\" of its result: 1048578 bytes of JSON are more than the 1048576 that a resource may have",
+            ),
+        );
+        let many: Map<String, Value> = (0..65).map(|it| (format!("r{it}"), json!(it))).collect();
+        check(
+            &with(&Value::from(many).to_string()),
+            FINE,
+            Err("65 changes by one call are more than 64"),
         );
     }
 }

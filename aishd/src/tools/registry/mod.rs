@@ -16,7 +16,8 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout};
 
-use self::contract::{Ended, Printed};
+pub use self::contract::Context;
+use self::contract::{Answer, Ended, Printed};
 use self::room::{Room, Rooms};
 use self::uv::Scripts;
 use super::Output;
@@ -25,7 +26,7 @@ use crate::child::running::Child;
 use crate::child::spec::{self, Spec, Stream};
 use crate::core::mcp::expand::expand;
 use crate::core::mcp::text::one_line;
-use crate::core::registry::{Capability, Cwd, Manifest, Runtime};
+use crate::core::registry::{Capability, Cwd, Manifest, Program, Runtime};
 use crate::core::schema::Schema;
 use crate::core::secret_name;
 
@@ -111,8 +112,8 @@ impl Runner {
     }
 
     /// Runs one call to its end. Dropped, everything that it started is ended. Every failure becomes text.
-    pub async fn run(&self, job: &Job, cwd: &str) -> Output {
-        match self.answer(job, cwd).await {
+    pub async fn run(&self, job: &Job, cwd: &str, context: &Context) -> Output {
+        match self.answer(job, cwd, context).await {
             Ok(output) => output,
             Err(Failure { why, said }) => {
                 let mut text = format!("[aish] tool {} failed: {why}", job.manifest.name);
@@ -126,10 +127,23 @@ impl Runner {
         }
     }
 
-    async fn answer(&self, job: &Job, cwd: &str) -> Result<Output, Failure> {
-        let (manifest, begun) = (&job.manifest, Instant::now());
+    async fn answer(&self, job: &Job, cwd: &str, context: &Context) -> Result<Output, Failure> {
+        is_as_found(&job.manifest.program).await?;
         let room = self.open_room().await?;
-        let args = self.prepared(manifest, &room).await?;
+        let answered = self.answer_in(&room, job, cwd, context).await;
+        room.close().await;
+        answered
+    }
+
+    async fn answer_in(
+        &self,
+        room: &Room,
+        job: &Job,
+        cwd: &str,
+        context: &Context,
+    ) -> Result<Output, Failure> {
+        let (manifest, begun) = (&job.manifest, Instant::now());
+        let args = self.prepared(manifest, room).await?;
         let cwd = match &manifest.cwd {
             Cwd::Private => room.work(),
             Cwd::Conversation => PathBuf::from(cwd),
@@ -145,19 +159,25 @@ impl Runner {
             memory_bytes: manifest.limits.memory_bytes,
             ..spec::Limits::default()
         };
-        let question = contract::question(&job.arguments);
+        let reads = !manifest.reads.is_empty();
+        let question = contract::question(&job.arguments, reads.then_some(context));
         let limit = manifest.limits.output_bytes;
         let within = manifest.limits.timeout;
         let (printed, said) = self.printed(&spec, question, limit, within).await?;
         let name = format!("{}__{}", manifest.name, job.capability.name);
         let errors = self.last_lines(&said);
         tracing::debug!(tool = %name, ms = begun.elapsed().as_millis(), stderr = %errors, "a call ended");
-        let (outcome, about) = contract::answer(&printed).map_err(|why| Failure { why, said })?;
+        let answer = contract::answer(&printed).map_err(|why| Failure { why, said })?;
+        let Answer {
+            outcome,
+            value,
+            changes,
+        } = answer;
         let misfit = job
             .capability
             .output
             .as_ref()
-            .zip(about)
+            .zip(value)
             .and_then(|(schema, value)| Schema::new(schema).ok()?.misfit(&value));
         let warning = misfit.map(|why| {
             format!("[aish] the result of {name} does not fit its output schema: {why}")
@@ -165,6 +185,7 @@ impl Runner {
         Ok(Output {
             ok: !outcome.is_error,
             attachments: outcome.attachments,
+            changes,
             warning,
             ..Output::answered(outcome.text)
         })
@@ -185,8 +206,9 @@ impl Runner {
             (Runtime::UvScript(needs), Some(script)) => {
                 let scripts = Scripts::new(&self.0.folder);
                 let placed = scripts.place(script, needs).map_err(copying)?;
-                if placed.unlocked {
-                    self.lock(manifest, &placed.path).await?;
+                if let Some(unlocked) = &placed.unlocked {
+                    self.lock(manifest, &unlocked.copy).await?;
+                    unlocked.settle().map_err(copying)?;
                 }
                 Ok(uv::to_run(&placed.path, needs, &program.args))
             }
@@ -268,6 +290,20 @@ impl Runner {
         let lines = lines[last..].iter();
         let lines = lines.map(|it| one_line(&(self.0.redact)(it), MAX_ERROR_CHARS));
         lines.collect::<Vec<_>>().join(" | ")
+    }
+}
+
+/// R11: consent was to the program that the path led to, and a link may lead elsewhere now.
+async fn is_as_found(program: &Program) -> Result<(), Failure> {
+    let path = program.path.clone();
+    let leads_to = tokio::task::spawn_blocking(move || path.canonicalize()).await;
+    match leads_to {
+        Ok(Ok(real)) if real != program.real => Err(Failure::new(format!(
+            "{} is another program than when its manifest was read: aishctl tools reload",
+            program.path.display()
+        ))),
+        // One that is not there any more is said to be so where it is started.
+        Ok(Ok(_) | Err(_)) | Err(_) => Ok(()),
     }
 }
 

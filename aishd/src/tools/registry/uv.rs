@@ -1,5 +1,5 @@
 //! Running a Python script with `uv` (RUN-1). What a script fetches is locked once, when a person has allowed the first call
-//! of it; from then on exactly that runs.
+//! of it; from then on exactly that runs. A lock is made beside its place and put there whole: half of one would stay for ever.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -16,8 +16,15 @@ pub(super) struct Scripts(PathBuf);
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) path: PathBuf,
-    /// Whether it has to be locked first.
-    pub(super) unlocked: bool,
+    /// It has to be locked first.
+    pub(super) unlocked: Option<Unlocked>,
+}
+
+/// A copy of a script, to be locked; dropped, it is removed.
+#[derive(Debug)]
+pub(super) struct Unlocked {
+    pub(super) copy: PathBuf,
+    script: PathBuf,
 }
 
 impl Scripts {
@@ -34,8 +41,35 @@ impl Scripts {
         let new = folder.join(format!("{}.new", crate::clock::ulid()));
         fs::write(&new, script.text.as_bytes())?;
         fs::rename(&new, &path)?;
-        let unlocked = !needs.dependencies.is_empty() && !lock(&path).exists();
+        if needs.dependencies.is_empty() || lock(&path).exists() {
+            let unlocked = None;
+            return Ok(Placed { path, unlocked });
+        }
+        let unlocked = Unlocked {
+            copy: folder.join(format!("{}.py", crate::clock::ulid())),
+            script: path.clone(),
+        };
+        fs::write(&unlocked.copy, script.text.as_bytes())?;
+        let unlocked = Some(unlocked);
         Ok(Placed { path, unlocked })
+    }
+}
+
+impl Unlocked {
+    /// What was locked counts, unless another call was faster.
+    pub(super) fn settle(&self) -> io::Result<()> {
+        match fs::hard_link(lock(&self.copy), lock(&self.script)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            done => done,
+        }
+    }
+}
+
+impl Drop for Unlocked {
+    fn drop(&mut self) {
+        for file in [lock(&self.copy), self.copy.clone()] {
+            let _may_not_be_there = fs::remove_file(file);
+        }
     }
 }
 
