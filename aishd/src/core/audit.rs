@@ -237,9 +237,41 @@ pub enum Told {
         #[serde(rename = "outcome")]
         outcome: Notice,
     },
+    /// What an action was taken to mean (NEG-1). The digest is of its words.
+    #[serde(rename = "routed")]
+    Routed {
+        #[serde(rename = "action")]
+        action: Sha,
+        #[serde(rename = "outcome")]
+        outcome: RoutedAs,
+        /// The likeliest, where one was.
+        #[serde(rename = "tool", default, skip_serializing_if = "Option::is_none")]
+        tool: Option<ToolName>,
+        /// How sure, in thousandths.
+        #[serde(rename = "confidence")]
+        confidence: u16,
+        /// The rule that the action is against.
+        #[serde(
+            rename = "contradiction",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        contradiction: Option<String>,
+    },
     /// Its log goes; what was told of it stays.
     #[serde(rename = "conversation_deleted")]
     ConversationDeleted,
+}
+
+/// How a routing ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RoutedAs {
+    #[serde(rename = "found")]
+    Found,
+    #[serde(rename = "ambiguous")]
+    Ambiguous,
+    #[serde(rename = "unknown")]
+    Unknown,
 }
 
 /// What somebody did to the session with a server.
