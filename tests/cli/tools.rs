@@ -266,9 +266,9 @@ fn an_action_is_done_if_it_is_sure() {
     let _made = run("aishctl conv new proj").ok();
     let routed = run("aishctl tools route list --tool notes").ok();
     assert_eq!("notes__list 1.00, it was named\n", routed.out());
-    let unknown = run("aishctl tools route notes__lsit").code(8);
+    let unknown = run("aishctl tools route xyzzy").code(8);
     assert!(
-        unknown.out().contains("  notes__list\n"),
+        unknown.out().starts_with("unknown action"),
         "{}",
         unknown.report()
     );

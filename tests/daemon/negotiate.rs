@@ -11,7 +11,7 @@ use aish_proto::intent::{
 use aish_proto::method::Empty;
 use aish_proto::permission::{self, SetParams};
 use aish_proto::tool::Reload;
-use aish_proto::turn::{OnConfirm, Then};
+use aish_proto::turn::{Cancel, OnConfirm, Then, TurnParams};
 use aish_testkit::Client;
 use aish_testkit::wait::until_true;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use crate::audit::{records, whole};
 use crate::consent::pending;
 use crate::tools::{Scene, answer};
 
-const MANIFEST: &str = "name = \"data-tool\"\nversion = \"1.0.0\"\nruntime = \"process\"\ncommand = \"sh\"\nscript = \"data.sh\"\n\
+const MANIFEST: &str = "name = \"sheet\"\nversion = \"1.0.0\"\nruntime = \"process\"\ncommand = \"sh\"\nscript = \"data.sh\"\n\
     [[capability]]\nname = \"gather\"\nlevel = 2\ninput = { text = \"string?\" }\n\
     [[capability]]\nname = \"look\"\nlevel = 1\ninput = { text = \"string?\" }\n";
 const BUILTIN: &str = "[tools]\nbuiltin = true\n";
@@ -86,7 +86,7 @@ fn what_is_sure_runs_through_the_gate_of_every_other_call() {
     let client = scene.world.client();
     let conversation = client.create();
     let params = NegotiateParams {
-        on_confirm: allowed("data-tool__gather"),
+        on_confirm: allowed("sheet__gather"),
         ..wanted(conversation, "gather", json!({"text": {"$result": "x"}}))
     };
     // What looks like a reference is none, so that the schema has something to say.
@@ -100,7 +100,7 @@ fn what_is_sure_runs_through_the_gate_of_every_other_call() {
     );
     assert_eq!((false, true), (misfit.success, misfit.is_error));
     let params = NegotiateParams {
-        on_confirm: allowed("data-tool__gather"),
+        on_confirm: allowed("sheet__gather"),
         ..wanted(conversation, "gather", json!({"text": "a"}))
     };
     let done = client.done::<Negotiate>(params.clone());
@@ -111,7 +111,7 @@ fn what_is_sure_runs_through_the_gate_of_every_other_call() {
     assert_eq!(AlignmentClass::Aligned, done.alignment.class);
     let routing = done.routing.as_ref().unwrap();
     assert_eq!(
-        (RoutingOutcome::Found, Some("data-tool__gather")),
+        (RoutingOutcome::Found, Some("sheet__gather")),
         (routing.outcome, routing.name.as_deref())
     );
     // The same key is the same turn, also when the tool is gone.
@@ -140,6 +140,7 @@ fn what_is_sure_runs_through_the_gate_of_every_other_call() {
     assert_eq!(
         vec![
             AuditKind::TurnAsked,
+            AuditKind::ModelChosen,
             AuditKind::CallStarted,
             AuditKind::CallEnded
         ],
@@ -151,8 +152,7 @@ fn what_is_sure_runs_through_the_gate_of_every_other_call() {
 
 #[test]
 fn what_is_not_sure_runs_nothing_and_says_what_may_be_meant() {
-    let Some(scene) = scene("[mcp.auto_approve]\n\"c__*\" = true\n\"data-tool__*\" = true\n")
-    else {
+    let Some(scene) = scene("[mcp.auto_approve]\n\"c__*\" = true\n\"sheet__*\" = true\n") else {
         return;
     };
     let client = scene.world.client();
@@ -166,23 +166,17 @@ fn what_is_not_sure_runs_nothing_and_says_what_may_be_meant() {
         .map(|it| it.name.as_str())
         .collect();
     assert_eq!(
-        (
-            RoutingOutcome::Ambiguous,
-            vec!["c__look", "data-tool__look"]
-        ),
+        (RoutingOutcome::Ambiguous, vec!["c__look", "sheet__look"]),
         (routing.outcome, names)
     );
     assert_eq!(
-        "nothing ran; any of these may be meant: c__look, data-tool__look",
+        "nothing ran; any of these may be meant: c__look, sheet__look",
         ambiguous.output
     );
-    let unknown = client.done::<Negotiate>(wanted(conversation, "coutn", json!({})));
+    let unknown = client.done::<Negotiate>(wanted(conversation, "xyzzy", json!({})));
     check_stopped(&unknown, AlignmentClass::Unknown);
     let routing = unknown.routing.unwrap();
-    assert_eq!(
-        (RoutingOutcome::Unknown, vec!["c__count".to_owned()]),
-        (routing.outcome, routing.nearest)
-    );
+    assert_eq!(RoutingOutcome::Unknown, routing.outcome, "{routing:?}");
     let likely = client.done::<Negotiate>(wanted(conversation, "count my beans", json!({})));
     check_stopped(&likely, AlignmentClass::Unknown);
     let routing = likely.routing.unwrap();
@@ -221,11 +215,11 @@ fn what_is_not_sure_runs_nothing_and_says_what_may_be_meant() {
 /// ALN-1
 #[test]
 fn what_a_rule_denies_contradicts_for_every_provider_alike() {
-    let rules = "[permissions]\ndeny = [\"aish__time\", \"c__count\", \"data-tool__gather\"]\n[mcp.auto_approve]\n\"c__*\" = true\n";
+    let rules = "[permissions]\ndeny = [\"aish__time\", \"c__count\", \"sheet__gather\"]\n[mcp.auto_approve]\n\"c__*\" = true\n";
     let Some(scene) = scene(rules) else { return };
     let client = scene.world.client();
     let conversation = client.create();
-    for tool in ["aish__time", "c__count", "data-tool__gather"] {
+    for tool in ["aish__time", "c__count", "sheet__gather"] {
         let result = client.done::<Negotiate>(wanted(conversation, tool, json!({})));
         check_stopped(&result, AlignmentClass::Contradiction);
         let rule = format!("permissions.deny {tool}");
@@ -325,11 +319,14 @@ fn a_wait_that_is_over_leaves_the_turn_to_go_on() {
         ..wanted(conversation, "slow", json!({}))
     };
     let error = client.refused::<Negotiate>(params.clone());
-    assert_eq!(ErrorKind::Timeout.code(), error.code);
+    assert_eq!(i64::from(ErrorKind::Timeout.code()), error.code);
     until_true("it began", || scene.count() == 1);
     let again = client.refused::<Negotiate>(params);
-    assert_eq!(ErrorKind::Timeout.code(), again.code);
-    assert_eq!(1, of(&client, AuditKind::TurnAsked).len());
+    assert_eq!(i64::from(ErrorKind::Timeout.code()), again.code);
+    let asked = of(&client, AuditKind::TurnAsked);
+    assert_eq!(1, asked.len());
+    let turn = asked[0].turn.unwrap();
+    assert!(client.done::<Cancel>(TurnParams { turn }).cancelled);
 }
 
 /// NEG-3
@@ -355,7 +352,16 @@ fn the_daemon_itself_speaks_of_conversations() {
         .iter()
         .map(|it| (it.provider.as_str(), it.level))
         .collect();
-    assert_eq!(vec![("aish", 1), ("c", 1), ("data-tool", 1)], levels);
+    assert_eq!(
+        vec![
+            ("aish", 1),
+            ("c", 1),
+            ("data-tool", 1),
+            ("example-tool", 1),
+            ("sheet", 1)
+        ],
+        levels
+    );
     assert!(result.routing.is_none());
     let listed = ask("conversation:list").conversations;
     assert_eq!(2, listed.len());
@@ -363,7 +369,7 @@ fn the_daemon_itself_speaks_of_conversations() {
     assert_eq!(there, switched.conversation.id);
     let nowhere = format!("conversation:switch {}", Ulid::new());
     let error = client.refused::<Negotiate>(wanted(here, &nowhere, json!({})));
-    assert_eq!(ErrorKind::NotFound.code(), error.code);
+    assert_eq!(i64::from(ErrorKind::NotFound.code()), error.code);
     let error = client.refused::<Negotiate>(wanted(here, "conversation:leave", json!({})));
     assert_eq!(-32602, error.code);
     assert!(of(&client, AuditKind::Routed).is_empty());
@@ -392,7 +398,7 @@ fn an_upgrade_is_a_persons_to_give() {
     let error = client.refused::<Negotiate>(ask("upgrade:data-tool:level-2"));
     assert_eq!(
         (
-            ErrorKind::Denied.code(),
+            i64::from(ErrorKind::Denied.code()),
             "Permission upgrade required for data-tool: level 1 → 2; a person grants it"
         ),
         (error.code, error.message.as_str())
@@ -401,7 +407,10 @@ fn an_upgrade_is_a_persons_to_give() {
         ("upgrade:data-tool:level-4", -32602),
         ("upgrade:data-tool:level-0", -32602),
         ("upgrade:data-tool", -32602),
-        ("upgrade:nobody:level-2", ErrorKind::NotFound.code()),
+        (
+            "upgrade:nobody:level-2",
+            i64::from(ErrorKind::NotFound.code()),
+        ),
     ] {
         assert_eq!(
             code,
