@@ -11,7 +11,7 @@ use super::refusal::Refusal;
 use super::{Call, Server, register};
 use crate::clock;
 use crate::core::alignment::Alignment;
-use crate::core::audit::{Draft, RoutedAs, Told};
+use crate::core::audit::{Draft, Routed, RoutedAs, Told};
 use crate::core::catalog::Catalog;
 use crate::core::intent::{self, Candidate, Confidence, Routing};
 use crate::core::tool::Sha;
@@ -74,13 +74,13 @@ pub(super) fn told(action: &str, routing: &Routing, alignment: Option<&Alignment
         Alignment::Contradiction { told, .. } => Some(told.clone()),
         Alignment::Aligned | Alignment::Unknown => None,
     });
-    Told::Routed {
+    Told::Routed(Routed {
         action: Sha::of(action.as_bytes()),
         outcome,
         tool,
         confidence,
         contradiction,
-    }
+    })
 }
 
 #[expect(

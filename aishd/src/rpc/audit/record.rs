@@ -7,7 +7,7 @@ use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
 use crate::clock;
 use crate::conversation::audit::Told;
 use crate::core::allowances::Scope;
-use crate::core::audit::{Notice, Outcome, RoutedAs, ServerChange, Told as What};
+use crate::core::audit::{Notice, Outcome, Routed, RoutedAs, ServerChange, Told as What};
 use crate::core::confirm::{Denial, Fate};
 use crate::core::policy::Patterns;
 use crate::core::tool::Subject;
@@ -37,7 +37,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::PromptAsked { .. }
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
-        | What::Routed { .. }
+        | What::Routed(_)
         | What::ConversationDeleted => None,
     }
 }
@@ -71,7 +71,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::ServerChanged { .. }
         | What::NoticeGiven { .. }
         | What::ConversationDeleted => None,
-        What::Routed { contradiction, .. } => contradiction.as_ref().map(|_| AuditDecision::Deny),
+        What::Routed(it) => it.contradiction.as_ref().map(|_| AuditDecision::Deny),
     }
 }
 
@@ -138,7 +138,7 @@ fn kind(told: &What) -> AuditKind {
         What::ResourceRead { .. } => AuditKind::ResourceRead,
         What::ServerChanged { .. } => AuditKind::ServerChanged,
         What::NoticeGiven { .. } => AuditKind::NoticeGiven,
-        What::Routed { .. } => AuditKind::Routed,
+        What::Routed(_) => AuditKind::Routed,
         What::ConversationDeleted => AuditKind::ConversationDeleted,
     }
 }
@@ -219,7 +219,7 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
         | What::NoticeGiven { .. }
-        | What::Routed { .. }
+        | What::Routed(_)
         | What::ConversationDeleted) => fill_of_no_call(record, told),
     }
 }
@@ -287,18 +287,7 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
                 Notice::Failed => AuditOutcome::Failed,
             });
         }
-        What::Routed {
-            action,
-            outcome,
-            tool,
-            confidence,
-            contradiction,
-        } => {
-            record.digest = Some(action.to_string());
-            record.provider = tool.as_ref().map(|it| it.alias().to_string());
-            record.tool = tool.map(|it| it.to_string());
-            record.because = Some(how_sure(outcome, confidence, contradiction));
-        }
+        What::Routed(routed) => fill_of_routing(record, routed),
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
             let unnamed = (change.unnamed > 0).then_some(change.unnamed);
@@ -315,6 +304,20 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         | What::PermissionChanged { .. }
         | What::ConversationDeleted => {}
     }
+}
+
+fn fill_of_routing(record: &mut AuditRecord, routed: Routed) {
+    let Routed {
+        action,
+        outcome,
+        tool,
+        confidence,
+        contradiction,
+    } = routed;
+    record.digest = Some(action.to_string());
+    record.provider = tool.as_ref().map(|it| it.alias().to_string());
+    record.tool = tool.map(|it| it.to_string());
+    record.because = Some(how_sure(outcome, confidence, contradiction));
 }
 
 fn how_sure(outcome: RoutedAs, confidence: u16, contradiction: Option<String>) -> String {
