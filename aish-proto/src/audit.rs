@@ -163,6 +163,8 @@ pub enum AuditKind {
     ServerChanged,
     /// A program was started to tell somebody of a question.
     NoticeGiven,
+    /// An action was routed; `digest` is of its words, `tool` what was chosen, `because` how sure that was.
+    Routed,
     ConversationDeleted,
 }
 

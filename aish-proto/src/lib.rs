@@ -12,6 +12,7 @@ pub mod error;
 pub mod event;
 pub mod form;
 pub mod id;
+pub mod intent;
 pub mod kept;
 pub mod limits;
 pub mod log;

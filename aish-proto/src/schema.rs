@@ -8,8 +8,8 @@ use crate::event::{self, Envelope};
 use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
-    attach, audit, config, confirm, conversation, daemon, doctor, error, kept, log, mcp, model,
-    permission, resource, tool, turn, version,
+    attach, audit, config, confirm, conversation, daemon, doctor, error, intent, kept, log, mcp,
+    model, permission, resource, tool, turn, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -69,6 +69,8 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         tool::Reload,
         tool::Run,
         tool::Unregister,
+        intent::Route,
+        intent::Negotiate,
         turn::QueueList,
         turn::QueueRemove,
         turn::QueueMove,

@@ -468,6 +468,10 @@ mod tests {
         check("tools list fs -C proj --json", true);
         check("tools show fs__read", true);
         check("tools show", false);
+        check("tools route list my beans --tool c", true);
+        check("tools route", false);
+        check("tools negotiate gather {} --tool c --confirm=deny", true);
+        check("tools negotiate gather []", false);
         check("mcp serve", true);
         check(
             "mcp serve -C proj --tools fs__* web__get --tools git__log",

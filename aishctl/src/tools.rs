@@ -1,6 +1,7 @@
 //! `tools`: the tools there are, those that are written down, and lists of calls that depend on each other, run without a model; their results on
 //! stdout (MCP-17).
 
+mod meant;
 mod report;
 mod shown;
 mod written;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use tokio::io::AsyncWrite;
 use ulid::Ulid;
 
+use self::meant::NegotiateArgs;
 use crate::args::{AskArgs, Global, Mode, confirm};
 use crate::ask::{self, Asker, Place};
 use crate::connect::{CallError, CallFailure, Caller};
@@ -48,6 +50,16 @@ pub enum Tools {
     },
     /// Run calls that depend on each other, without a model
     Run(RunArgs),
+    /// Which tool an action means; nothing runs
+    Route {
+        #[arg(required = true, value_name = "ACTION")]
+        action: Vec<String>,
+        /// A provider, or a whole name
+        #[arg(long, value_name = "TOOL")]
+        tool: Option<String>,
+    },
+    /// Do what an action means, if that is sure, and print what came of it
+    Negotiate(NegotiateArgs),
     /// Put the manifest of a tool into the directory of tools
     Add {
         #[arg(value_name = "FILE.toml")]
@@ -70,6 +82,8 @@ pub async fn look(desk: &Desk, command: &Tools) -> Result<Printed, Failure> {
         Tools::Add { file } => written::add(desk, file).await,
         Tools::Remove { name } => written::remove(desk, name).await,
         Tools::Reload => written::reload(desk).await,
+        Tools::Route { action, tool } => meant::route(desk, action, tool.as_deref()).await,
+        Tools::Negotiate(args) => meant::negotiate(desk, args).await,
         Tools::Run(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
     }
 }

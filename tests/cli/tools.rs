@@ -257,3 +257,36 @@ fn a_tool_is_written_down_read_again_and_taken_away() {
     );
     assert!(!world.path("config/aish/tools/up.toml").exists());
 }
+
+/// NEG-1, NEG-2
+#[test]
+fn an_action_is_done_if_it_is_sure() {
+    let (world, _daemon) = world();
+    let run = |command: &str| shell(&world, command).run();
+    let _made = run("aishctl conv new proj").ok();
+    let routed = run("aishctl tools route list --tool notes").ok();
+    assert_eq!("notes__list 1.00, it was named\n", routed.out());
+    let unknown = run("aishctl tools route xyzzy").code(8);
+    assert!(
+        unknown.out().starts_with("unknown action"),
+        "{}",
+        unknown.report()
+    );
+    let negotiate = "aishctl -C proj tools negotiate";
+    let done = format!("{negotiate} notes__add '{{\"text\": \"x\"}}' --confirm=allow:notes__add");
+    assert_eq!("kept: x\n", run(&done).ok().out());
+    let denied = run(&format!("{negotiate} notes__list --confirm=deny")).code(3);
+    assert!(
+        denied.out().starts_with("[aish] denied by policy"),
+        "{}",
+        denied.report()
+    );
+    let asked = run(&format!("{negotiate} notes__list")).code(3);
+    assert!(
+        asked.out().contains("aishctl confirm allow "),
+        "{}",
+        asked.report()
+    );
+    let status = run(&format!("{negotiate} conversation:status")).ok();
+    assert!(status.out().contains(" proj: "), "{}", status.report());
+}

@@ -28,6 +28,7 @@ mod lists;
 mod lists_crash;
 mod logs;
 mod mcp;
+mod negotiate;
 mod notify;
 mod order;
 mod own_sessions;

@@ -12,7 +12,7 @@ use crate::{resolve, safe, table};
 const SUMMARY_COLUMNS: usize = 60;
 
 /// The conversation that was named.
-async fn named(desk: &Desk) -> Result<Option<ConversationId>, Failure> {
+pub(super) async fn named(desk: &Desk) -> Result<Option<ConversationId>, Failure> {
     Ok(match desk.name(None) {
         Some(name) => Some(resolve::named(&desk.caller, name).await?.id),
         None => None,

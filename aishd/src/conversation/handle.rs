@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::attendance::{Attendance, Attending};
 use super::follow::Follower;
 use super::kept::{KeptPart, kept};
-use super::record::{Progress, TurnReport, report};
+use super::record::{Progress, TurnReport, first_result, report};
 use super::view::{Loading, Recent, View};
 use crate::core::access::Access;
 use crate::core::call_list::CallList;
@@ -385,6 +385,14 @@ impl Handle {
         Ok(self.store.find_key(self.id, key)?.is_some())
     }
 
+    /// What was asked with this key in the last day.
+    pub fn asked_with(&self, key: &str) -> Result<Option<Record>, ReadError> {
+        match self.store.find_key(self.id, key)? {
+            Some(used) => self.store.record(self.id, used.message_seq),
+            None => Ok(None),
+        }
+    }
+
     /// Some bytes of a result that the log keeps whole.
     pub fn read_result(&self, wanted: ReadResult) -> Result<Option<KeptPart>, ReadError> {
         let head = self.view.borrow().state.last_seq;
@@ -459,6 +467,15 @@ impl Handle {
         } else {
             Ok(report)
         }
+    }
+
+    /// The first reply of a call in a turn; the turn's end, if it has none.
+    pub fn first_result(
+        &self,
+        turn: TurnId,
+        message_seq: Seq,
+    ) -> Result<Option<Arc<Record>>, ReadError> {
+        first_result(self, turn, message_seq)
     }
 
     /// Waits until the turn is over.

@@ -1,9 +1,11 @@
 //! The record of one turn, gathered from the log.
 
+use std::sync::Arc;
+
 use aish_proto::id::{Seq, TurnId};
 
 use super::handle::Handle;
-use crate::core::event::{At, Event, Source, Stop, TurnError};
+use crate::core::event::{At, Event, Record, Source, Stop, TurnError};
 use crate::core::reply::Usage;
 use crate::core::state::State;
 use crate::store::ReadError;
@@ -109,6 +111,32 @@ pub(super) fn report(
                 | Event::ArchivedChanged { .. }
                 | Event::Status { .. } => {}
             }
+        }
+    }
+}
+
+/// The first reply of a call in a turn whose question stands at `message_seq`.
+pub(super) fn first_result(
+    handle: &Handle,
+    turn: TurnId,
+    message_seq: Seq,
+) -> Result<Option<Arc<Record>>, ReadError> {
+    let mut cursor = message_seq;
+    loop {
+        let page = handle.records_after(cursor, PAGE_BYTES)?;
+        let Some(last) = page.last() else {
+            return Ok(None);
+        };
+        cursor = last.seq;
+        let mut own = page.iter().filter(|it| it.turn == Some(turn));
+        let found = own.find(|it| {
+            matches!(
+                it.event,
+                Event::ToolResult { .. } | Event::TurnFinished { .. }
+            )
+        });
+        if let Some(found) = found {
+            return Ok(Some(found.clone()));
         }
     }
 }

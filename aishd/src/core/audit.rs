@@ -237,9 +237,46 @@ pub enum Told {
         #[serde(rename = "outcome")]
         outcome: Notice,
     },
+    /// What an action was taken to mean (NEG-1).
+    #[serde(rename = "routed")]
+    Routed(Routed),
     /// Its log goes; what was told of it stays.
     #[serde(rename = "conversation_deleted")]
     ConversationDeleted,
+}
+
+/// A choice of the router, and what the rules say to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routed {
+    /// The digest of its words.
+    #[serde(rename = "action")]
+    pub action: Sha,
+    #[serde(rename = "outcome")]
+    pub outcome: RoutedAs,
+    /// The likeliest, where one was.
+    #[serde(rename = "tool", default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+    /// How sure, in thousandths.
+    #[serde(rename = "confidence")]
+    pub confidence: u16,
+    /// The rule that the action is against.
+    #[serde(
+        rename = "contradiction",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub contradiction: Option<String>,
+}
+
+/// How a routing ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RoutedAs {
+    #[serde(rename = "found")]
+    Found,
+    #[serde(rename = "ambiguous")]
+    Ambiguous,
+    #[serde(rename = "unknown")]
+    Unknown,
 }
 
 /// What somebody did to the session with a server.

@@ -1,6 +1,7 @@
 //! What is true without IO: facts, state, the turn machine, requests. No clock, no files, no network.
 
 pub mod access;
+pub mod alignment;
 pub mod allowances;
 pub mod assemble;
 pub mod audit;
@@ -14,6 +15,7 @@ pub mod elicitation;
 pub mod event;
 pub mod gate;
 pub mod intent;
+pub mod lifecycle;
 pub mod mcp;
 pub mod pinned;
 pub mod policy;

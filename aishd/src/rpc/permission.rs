@@ -18,7 +18,7 @@ use crate::clock;
 use crate::conversation::handle::{Change as Changed, LevelChange};
 use crate::core::access::Access;
 use crate::core::event::Event;
-use crate::core::policy::{Pattern, Patterns, Question, Verdict, decide};
+use crate::core::policy::{Grants, Pattern, Patterns, Question, Verdict, decide};
 use crate::core::tool_name::{Alias, ToolName};
 
 /// How much of the log is read in one go.
@@ -66,31 +66,36 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
 async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
     let handle = call.server.directory.open(call.params.conversation).await?;
     let state = handle.view().borrow().state.clone();
-    let policy = call.server.directory.policy();
-    let catalog = call.server.directory.catalog();
+    let allowances = call.server.directory.allowances();
+    let allowances = allowances.of(call.params.conversation);
+    Ok(ListResult {
+        permissions: levels(&call.server, &state.grants),
+        auto_approves: auto_approve::of_clients(&allowances),
+    })
+}
+
+/// What each provider may do, where this was granted.
+pub(super) fn levels(server: &Server, grants: &Grants) -> Vec<Permission> {
+    let policy = server.directory.policy();
+    let catalog = server.directory.catalog();
     let mut providers: BTreeSet<Alias> = catalog.iter().map(|it| it.name.alias().clone()).collect();
-    providers.extend(state.grants.levels.keys().cloned());
+    providers.extend(grants.levels.keys().cloned());
     let permissions = providers.into_iter().map(|provider| {
-        let always = state.grants.approved.keys();
+        let always = grants.approved.keys();
         let always = always.filter(|it| *it.alias() == provider);
         let rule = policy.providers.get(&provider);
         Permission {
-            level: policy.level(&provider, &state.grants).number(),
+            level: policy.level(&provider, grants).number(),
             max_level: rule.map_or(Access::Execute, |it| it.max_level).number(),
             always: always.map(ToString::to_string).collect(),
             provider: provider.to_string(),
         }
     });
-    let allowances = call.server.directory.allowances();
-    let allowances = allowances.of(call.params.conversation);
-    Ok(ListResult {
-        permissions: permissions.collect(),
-        auto_approves: auto_approve::of_clients(&allowances),
-    })
+    permissions.collect()
 }
 
 /// Of a provider or of one of its tools: the level is the provider's.
-fn provider(server: &Server, name: &str) -> Result<Alias, Refusal> {
+pub(super) fn provider(server: &Server, name: &str) -> Result<Alias, Refusal> {
     let alias = match name.split_once("__") {
         Some((alias, _)) => alias,
         None => name,

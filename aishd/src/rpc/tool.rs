@@ -54,7 +54,7 @@ async fn run(call: Call<Run>) -> Result<SendResult, Refusal> {
     take(&call.server, &call.connection, send, body).await
 }
 
-fn refused(error: &ListError) -> Refusal {
+pub(super) fn refused(error: &ListError) -> Refusal {
     match error {
         ListError::TooMany(_) | ListError::TooLong(_) => {
             Refusal::new(ErrorKind::TooLarge, error.to_string())

@@ -7,7 +7,7 @@ use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
 use crate::clock;
 use crate::conversation::audit::Told;
 use crate::core::allowances::Scope;
-use crate::core::audit::{Notice, Outcome, ServerChange, Told as What};
+use crate::core::audit::{Notice, Outcome, Routed, RoutedAs, ServerChange, Told as What};
 use crate::core::confirm::{Denial, Fate};
 use crate::core::policy::Patterns;
 use crate::core::tool::Subject;
@@ -37,6 +37,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::PromptAsked { .. }
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
+        | What::Routed(_)
         | What::ConversationDeleted => None,
     }
 }
@@ -70,6 +71,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::ServerChanged { .. }
         | What::NoticeGiven { .. }
         | What::ConversationDeleted => None,
+        What::Routed(it) => it.contradiction.as_ref().map(|_| AuditDecision::Deny),
     }
 }
 
@@ -136,6 +138,7 @@ fn kind(told: &What) -> AuditKind {
         What::ResourceRead { .. } => AuditKind::ResourceRead,
         What::ServerChanged { .. } => AuditKind::ServerChanged,
         What::NoticeGiven { .. } => AuditKind::NoticeGiven,
+        What::Routed(_) => AuditKind::Routed,
         What::ConversationDeleted => AuditKind::ConversationDeleted,
     }
 }
@@ -216,6 +219,7 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
         | What::NoticeGiven { .. }
+        | What::Routed(_)
         | What::ConversationDeleted) => fill_of_no_call(record, told),
     }
 }
@@ -283,6 +287,7 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
                 Notice::Failed => AuditOutcome::Failed,
             });
         }
+        What::Routed(routed) => fill_of_routing(record, routed),
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
             let unnamed = (change.unnamed > 0).then_some(change.unnamed);
@@ -298,6 +303,34 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         | What::CallRefused { .. }
         | What::PermissionChanged { .. }
         | What::ConversationDeleted => {}
+    }
+}
+
+fn fill_of_routing(record: &mut AuditRecord, routed: Routed) {
+    let Routed {
+        action,
+        outcome,
+        tool,
+        confidence,
+        contradiction,
+    } = routed;
+    record.digest = Some(action.to_string());
+    record.provider = tool.as_ref().map(|it| it.alias().to_string());
+    record.tool = tool.map(|it| it.to_string());
+    record.because = Some(how_sure(outcome, confidence, contradiction));
+}
+
+fn how_sure(outcome: RoutedAs, confidence: u16, contradiction: Option<String>) -> String {
+    let outcome = match outcome {
+        RoutedAs::Found => "found",
+        RoutedAs::Ambiguous => "ambiguous",
+        RoutedAs::Unknown => return "unknown".to_owned(),
+    };
+    let (whole, part) = (confidence / 1000, confidence % 1000);
+    let sure = format!("{outcome}, confidence {whole}.{part:03}");
+    match contradiction {
+        Some(rule) => format!("{sure}; contradicts {rule}"),
+        None => sure,
     }
 }
 
