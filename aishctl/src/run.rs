@@ -105,6 +105,13 @@ impl Program {
         self.block_on(self.serve(command))
     }
 
+    async fn gateway(&self, args: &gateway::ServeArgs) -> Result<Exit, Failure> {
+        let reach = self.reach(Start::Forbidden, ClientKind::Script, Role::Driver);
+        let (stdin, mut signals) = (tokio::io::stdin(), Signals::default());
+        let stdout = Stdout::ours();
+        gateway::serve(reach, &self.global, args, &mut signals, stdin, stdout).await
+    }
+
     async fn serve(&self, command: Command) -> Result<Exit, Failure> {
         match command {
             Command::Ask(args) => self.ask(&args).await,
@@ -117,12 +124,7 @@ impl Program {
             }
             Command::Mcp {
                 command: Some(Mcp::Serve(args)),
-            } => {
-                let reach = self.reach(Start::Forbidden, ClientKind::Script, Role::Driver);
-                let (stdin, mut signals) = (tokio::io::stdin(), Signals::default());
-                let stdout = Stdout::ours();
-                gateway::serve(reach, &self.global, &args, &mut signals, stdin, stdout).await
-            }
+            } => self.gateway(&args).await,
             Command::Tools {
                 command: Tools::Run(args),
             } => {

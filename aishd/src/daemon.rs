@@ -184,9 +184,6 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
         tracing::info!("stopped before the store was open");
         return Ok(());
     };
-    for repair in &store.repairs() {
-        tracing::warn!("{repair}");
-    }
     let about = About {
         epoch: store.epoch(),
         started_at: clock::now(),
@@ -288,11 +285,16 @@ async fn open(
         () = signals.ending() => Ok(None),
     };
     match opened {
-        Ok(Some(store)) => Ok(Some(Opened {
-            listener,
-            place,
-            store,
-        })),
+        Ok(Some(store)) => {
+            for repair in &store.repairs() {
+                tracing::warn!("{repair}");
+            }
+            Ok(Some(Opened {
+                listener,
+                place,
+                store,
+            }))
+        }
         Ok(None) => {
             leave(place);
             Ok(None)

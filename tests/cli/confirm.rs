@@ -357,7 +357,7 @@ fn levels_are_shown_and_changed() {
         format!("{}{}", finished.out(), finished.err())
     };
     assert!(
-        line("ls", 0).contains("aish      1 read"),
+        line("ls", 0).contains("aish          1 read"),
         "{}",
         line("ls", 0)
     );

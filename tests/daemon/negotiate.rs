@@ -52,11 +52,11 @@ fn wanted(conversation: ConversationId, action: &str, arguments: Value) -> Negot
     }
 }
 
-fn allowed(tool: &str) -> Option<OnConfirm> {
-    Some(OnConfirm {
+fn allowed(tool: &str) -> OnConfirm {
+    OnConfirm {
         allow: vec![tool.to_owned()],
         ..OnConfirm::default()
-    })
+    }
 }
 
 fn of(client: &Client, kind: AuditKind) -> Vec<AuditRecord> {
@@ -86,7 +86,7 @@ fn what_is_sure_runs_through_the_gate_of_every_other_call() {
     let client = scene.world.client();
     let conversation = client.create();
     let params = NegotiateParams {
-        on_confirm: allowed("sheet__gather"),
+        on_confirm: Some(allowed("sheet__gather")),
         ..wanted(conversation, "gather", json!({"text": {"$result": "x"}}))
     };
     // What looks like a reference is none, so that the schema has something to say.
@@ -100,7 +100,7 @@ fn what_is_sure_runs_through_the_gate_of_every_other_call() {
     );
     assert_eq!((false, true), (misfit.success, misfit.is_error));
     let params = NegotiateParams {
-        on_confirm: allowed("sheet__gather"),
+        on_confirm: Some(allowed("sheet__gather")),
         ..wanted(conversation, "gather", json!({"text": "a"}))
     };
     let done = client.done::<Negotiate>(params.clone());

@@ -72,8 +72,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(action: &str, expected: Result<Option<Lifecycle>, Misspelled>) {
-        assert_eq!(expected, Lifecycle::read(action), "{action}");
+    fn check(action: &str, expected: &Result<Option<Lifecycle>, Misspelled>) {
+        assert_eq!(expected, &Lifecycle::read(action), "{action}");
     }
 
     #[test]
@@ -83,31 +83,31 @@ mod tests {
             provider: "data-tool".to_owned(),
             to: level,
         };
-        check("conversation:status", Ok(Some(Lifecycle::Status)));
-        check(" conversation:list ", Ok(Some(Lifecycle::List)));
+        check("conversation:status", &Ok(Some(Lifecycle::Status)));
+        check(" conversation:list ", &Ok(Some(Lifecycle::List)));
         let switch = format!("conversation:switch {id}");
-        check(&switch, Ok(Some(Lifecycle::Switch(id))));
+        check(&switch, &Ok(Some(Lifecycle::Switch(id))));
         check(
             "upgrade:data-tool:level-2",
-            Ok(Some(upgrade(Access::Write))),
+            &Ok(Some(upgrade(Access::Write))),
         );
-        check("conversation", Ok(None));
-        check("read upgrade:x", Ok(None));
-        check("", Ok(None));
+        check("conversation", &Ok(None));
+        check("read upgrade:x", &Ok(None));
+        check("", &Ok(None));
     }
 
     #[test]
     fn what_is_spelled_wrongly_goes_to_no_tool() {
-        check("conversation:", Err(Misspelled::Conversation));
-        check("conversation:delete", Err(Misspelled::Conversation));
-        check("conversation:switch", Err(Misspelled::Conversation));
-        check("conversation:switch x", Err(Misspelled::Conversation));
-        check("conversation:list all", Err(Misspelled::Conversation));
-        check("upgrade:data-tool", Err(Misspelled::Upgrade));
-        check("upgrade:data-tool:2", Err(Misspelled::Upgrade));
+        check("conversation:", &Err(Misspelled::Conversation));
+        check("conversation:delete", &Err(Misspelled::Conversation));
+        check("conversation:switch", &Err(Misspelled::Conversation));
+        check("conversation:switch x", &Err(Misspelled::Conversation));
+        check("conversation:list all", &Err(Misspelled::Conversation));
+        check("upgrade:data-tool", &Err(Misspelled::Upgrade));
+        check("upgrade:data-tool:2", &Err(Misspelled::Upgrade));
         for level in ["0", "4", "-1", "two", ""] {
             let wrong = Misspelled::Level(level.to_owned());
-            check(&format!("upgrade:data-tool:level-{level}"), Err(wrong));
+            check(&format!("upgrade:data-tool:level-{level}"), &Err(wrong));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A server's tool as it is offered to a model, which is what an approval is bound to.
 
+use std::sync::Arc;
+
 use super::server::{Kind, ServerStatus};
 use super::tool as mcp;
 use crate::core::access::Access;

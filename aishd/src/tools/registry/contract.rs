@@ -260,7 +260,9 @@ mod tests {
             let seen = answer(&printed).map(|it| {
                 let one = |it: ResourceChange| match it.action {
                     Action::Put(data) => (it.name.to_string(), data.as_str().to_owned()),
-                    other => panic!("{other:?}"),
+                    other @ (Action::Create(_) | Action::Update(..) | Action::Delete(_)) => {
+                        panic!("{other:?}")
+                    }
                 };
                 it.changes.into_iter().map(one).collect::<Vec<_>>()
             });
