@@ -2,14 +2,15 @@
 
 use super::*;
 
-/// REG-5: each tool says which parameters it takes, and takes no others.
+/// REG-5: each tool says which parameters it takes, and takes no others; but the clock tells the time whatever is said.
 #[test]
 fn every_schema_is_of_its_own_tool_and_of_nothing_else() {
     let mut offered = vec![];
     for tool in tools() {
         let properties = tool.schema["properties"].as_object().unwrap();
         let names: Vec<&str> = properties.keys().map(String::as_str).collect();
-        assert_eq!(false, tool.schema["additionalProperties"], "{}", tool.name);
+        let closed = tool.schema["additionalProperties"] == false;
+        assert_eq!(tool.name != "aish__time", closed, "{}", tool.name);
         assert!(jsonschema::meta::is_valid(&tool.schema), "{}", tool.name);
         let level = tool.needs.number();
         offered.push(format!("{} {level} {}", tool.name, names.join(" ")));
