@@ -18,7 +18,7 @@ use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::ServerStatus;
 use crate::method::Role;
 use crate::model::ModelSource;
-use crate::permission::AutoApproves;
+use crate::permission::{AutoApproves, Upgrade};
 use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::sampling::Sampling;
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
@@ -142,14 +142,15 @@ events! {
         served_by: Option<String>,
         usage: Option<Usage>,
     }
-    /// A person is asked. The turn waits, over a restart of the daemon too.
+    /// A person is asked. The turn waits, over a restart of the daemon too; for a permission no turn waits.
     ConfirmRequested: "confirmRequested", true, {
         confirm: ConfirmId,
         /// Counts the confirms of a conversation from 1; people say `c7`.
         number: u32,
         kind: ConfirmKind,
         title: String,
-        /// The call of the answer's `toolCalls` that waits for it.
+        /// The call of the answer's `toolCalls` that waits for it. For a permission there is none: this, `cwd` and `server`
+        /// are empty, and `tool` is the provider.
         call: String,
         tool: String,
         /// One JSON object in its canonical spelling, as text: the bytes that run.
@@ -158,7 +159,7 @@ events! {
         /// Where it runs.
         server: String,
         /// SHA-256 over the tool's definition, its server, the arguments and the directory; for an elicitation
-        /// and for sampling over the server, the call and what is asked.
+        /// and for sampling over the server, the call and what is asked; for a permission over the provider and both levels.
         digest: String,
         /// The tool as its server defines it.
         definition: Value,
@@ -177,6 +178,9 @@ events! {
         /// meanwhile.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sampling: Option<Box<Sampling>>,
+        /// The level that is asked for, for a permission.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        upgrade: Option<Box<Upgrade>>,
         options: Vec<Decision>,
         /// Silence is a no from then on. Null: while nobody is attached, a day of it is.
         expires_at: Option<String>,

@@ -132,6 +132,21 @@ pub struct ChangeResult {
     pub seq: Seq,
 }
 
+/// A level that somebody wants a provider to have, as a person is asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Upgrade {
+    pub provider: String,
+    /// The level when it was asked for.
+    pub from: u8,
+    pub to: u8,
+    /// The tool that somebody wanted to call; absent: the level itself was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted_for: Option<String>,
+    /// Who asked.
+    pub by: Answerer,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryResult {

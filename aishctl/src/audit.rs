@@ -205,7 +205,7 @@ fn outcome(it: &AuditRecord) -> String {
         Decision::AllowOnce => "once",
         Decision::AllowConversation => "always here",
         Decision::AllowProvider => "always here, all of the provider",
-        Decision::RaiseOnly => "once, level raised",
+        Decision::RaiseOnly => "level raised",
         Decision::Edit => "edited",
         Decision::Deny => "",
         Decision::Abort => "and the turn ended",

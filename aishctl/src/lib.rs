@@ -63,6 +63,7 @@ pub mod surroundings;
 pub mod table;
 pub mod tools;
 pub mod unasked;
+pub mod upgrade;
 
 pub use alone::main as alone;
 pub use run::main;

@@ -131,9 +131,14 @@ impl Answer {
                 format!("queued #{position}"),
             ));
         } else if let Some(asked) = event.read::<ConfirmRequested>() {
-            steps.push(Step::Asked(Box::new(asked)));
+            // Another question than the one that the turn waits for would stand in its place.
+            if event.turn.is_some() {
+                steps.push(Step::Asked(Box::new(asked)));
+            }
         } else if let Some(resolved) = event.read::<ConfirmResolved>() {
-            steps.push(Step::Settled(Box::new(resolved)));
+            if event.turn.is_some() {
+                steps.push(Step::Settled(Box::new(resolved)));
+            }
         } else if let Some(called) = event.read::<ToolCall>() {
             let text = format!("{} {} ({})", called.name, called.arguments, called.rule);
             steps.push(Step::Notice(StatusLevel::Info, text));

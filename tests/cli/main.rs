@@ -40,3 +40,4 @@ mod terminal_keys;
 mod tmux;
 mod tools;
 mod unasked;
+mod witness;

@@ -32,6 +32,8 @@ mod negotiate;
 mod notify;
 mod order;
 mod own_sessions;
+mod permission;
+mod permission_crash;
 mod pinned;
 mod place;
 mod policy;

@@ -290,19 +290,8 @@ impl Directory {
                 Some(seq) => store.record(place.conversation, seq)?,
                 None => None,
             };
-            Ok(requested.and_then(|record| {
-                let Event::ConfirmRequested(asked) = record.event else {
-                    return None;
-                };
-                let question = Question {
-                    conversation: place.conversation,
-                    turn: record.turn,
-                    seq: record.seq,
-                    requested_at: record.at,
-                    confirm: *asked,
-                };
-                Some((question, resolved))
-            }))
+            let question = requested.and_then(|it| Question::of(place.conversation, &it));
+            Ok(question.map(|it| (it, resolved)))
         })
         .await?
         .map_err(|error: ReadError| error.into())

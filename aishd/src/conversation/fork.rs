@@ -92,6 +92,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
                 | Event::TurnQueued { .. }
                 // Consent was given for the original.
                 | Event::ConfirmRequested(_)
+                | Event::RaiseRequested(_)
                 | Event::ConfirmResolved(_)
                 | Event::PermissionChanged { .. }
                 | Event::ConstraintsChanged { .. }
@@ -169,6 +170,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::ResultKept { .. }
         | Event::ToolResult { .. }
         | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
         | Event::ConfirmResolved(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)

@@ -24,6 +24,7 @@ pub mod live;
 pub mod pending;
 mod perform;
 mod quota;
+mod raise;
 pub mod record;
 mod recover;
 pub mod resource;
@@ -234,7 +235,9 @@ impl Conversation {
     }
 
     fn is_idle(&self) -> bool {
-        self.turn.is_none() && self.resolving.is_none() && self.unstored.is_none()
+        let works = self.turn.is_some() || self.resolving.is_some() || self.unstored.is_some();
+        // Silence has to be counted while a person is asked.
+        !works && self.state.raises.is_empty()
     }
 
     fn may_close(&self) -> bool {
@@ -278,6 +281,10 @@ impl Conversation {
             }
             Request::Queue(change, by, reply) => {
                 let result = self.change_queue(change, by).await;
+                let _client_left = reply.send(result);
+            }
+            Request::WantLevel(wanted, reply) => {
+                let result = self.want_level(*wanted).await;
                 let _client_left = reply.send(result);
             }
             Request::Answer(answering, reply) => {
@@ -499,6 +506,7 @@ impl Request {
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
             Self::Change(_, _, reply) => drop(reply.send(Err(error))),
             Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
+            Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
                 drop(reply.send(Err(error)));

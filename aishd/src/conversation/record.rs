@@ -97,6 +97,7 @@ pub(super) fn report(
                 | Event::UserMessage { .. }
                 | Event::TurnQueued { .. }
                 | Event::ConfirmRequested(_)
+                | Event::RaiseRequested(_)
                 | Event::ConfirmResolved(_)
                 | Event::ToolStarted { .. }
                 | Event::ResultKept { .. }

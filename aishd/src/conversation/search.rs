@@ -82,6 +82,7 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         | Event::TurnQueued { .. }
         | Event::TurnStarted { .. }
         | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }

@@ -20,6 +20,7 @@ use super::allowances::Scope;
 use super::confirm::{Decision, Denial, Fate, OnConfirm, Person};
 use super::event::{At, Record, Source};
 use super::policy::Patterns;
+use super::raise::Upgrade;
 use super::resource::Change;
 use super::state::State;
 use super::tool::{Sha, Subject};
@@ -85,12 +86,29 @@ pub enum Told {
         #[serde(rename = "why")]
         why: String,
     },
+    /// A level was asked for.
+    #[serde(rename = "raise_requested")]
+    RaiseRequested {
+        #[serde(rename = "confirm")]
+        confirm: ConfirmId,
+        #[serde(rename = "upgrade")]
+        upgrade: Upgrade,
+        #[serde(
+            rename = "wanted_for",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        wanted_for: Option<ToolName>,
+    },
     #[serde(rename = "confirm_resolved")]
     ConfirmResolved {
         #[serde(rename = "confirm")]
         confirm: ConfirmId,
         #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
         subject: Option<Subject>,
+        /// What it was about, where that was a level.
+        #[serde(rename = "upgrade", default, skip_serializing_if = "Option::is_none")]
+        upgrade: Option<Upgrade>,
         #[serde(rename = "fate")]
         fate: Fate,
         #[serde(rename = "decision", default, skip_serializing_if = "Option::is_none")]
@@ -232,8 +250,11 @@ pub enum Told {
     NoticeGiven {
         #[serde(rename = "confirm")]
         confirm: ConfirmId,
-        #[serde(rename = "subject")]
-        subject: Subject,
+        #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
+        /// What it is about, where that is a level.
+        #[serde(rename = "upgrade", default, skip_serializing_if = "Option::is_none")]
+        upgrade: Option<Upgrade>,
         #[serde(rename = "outcome")]
         outcome: Notice,
     },

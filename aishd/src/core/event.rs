@@ -14,6 +14,7 @@ use super::call_list::CallList;
 use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
 use super::pinned::Pinned;
+use super::raise::Raise;
 use super::reply::{FailureClass, ToolCall, Usage};
 use super::resource::ResourceChanged;
 use super::tool::{Sha, Subject};
@@ -148,6 +149,9 @@ pub enum Event {
     /// A person is asked. The turn waits, over a restart too.
     #[serde(rename = "confirm_requested")]
     ConfirmRequested(Box<Confirm>),
+    /// A person is asked whether a provider gets a level. No turn waits for it.
+    #[serde(rename = "raise_requested")]
+    RaiseRequested(Box<Raise>),
     /// Once for each confirm.
     #[serde(rename = "confirm_resolved")]
     ConfirmResolved(Box<Resolution>),

@@ -20,6 +20,7 @@ pub mod mcp;
 pub mod pinned;
 pub mod policy;
 pub mod preset;
+pub mod raise;
 pub mod reach;
 pub mod registry;
 pub mod reply;

@@ -11,6 +11,7 @@ use super::constraints::Constraints;
 use super::event::{At, Event, Origin, Record, Stop};
 use super::pinned::Pinned;
 use super::policy::Grants;
+use super::raise::{OpenRaise, Raise};
 use super::reply::Usage;
 use super::resource::{Change, ResourceChanged};
 use super::tool::Subject;
@@ -59,9 +60,12 @@ pub struct State {
     /// What it keeps itself from.
     #[serde(rename = "constraints", default)]
     pub constraints: Constraints,
-    /// Questions that wait for a person, oldest first.
+    /// Questions that the running turn waits for, oldest first.
     #[serde(rename = "confirms", default)]
     pub confirms: Vec<OpenConfirm>,
+    /// Levels that somebody wants raised, oldest first. No turn waits for them.
+    #[serde(rename = "raises", default, skip_serializing_if = "Vec::is_empty")]
+    pub raises: Vec<OpenRaise>,
     /// Confirms so far.
     #[serde(rename = "confirm_count", default)]
     pub confirm_count: u32,
@@ -172,10 +176,10 @@ impl State {
         !self.confirms.is_empty()
     }
 
-    /// Work is under way or waits: such a conversation is looked at after a restart.
+    /// Work is under way or waits, or a person is asked: such a conversation is looked at after a restart.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
-        self.running.is_some() || !self.queue.is_empty()
+        self.running.is_some() || !self.queue.is_empty() || !self.raises.is_empty()
     }
 
     /// Takes the next event in. Records come in the order of their `seq`, each once.
@@ -216,6 +220,7 @@ impl State {
                 self.usage = self.usage.plus(usage.unwrap_or_default());
             }
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
+            Event::RaiseRequested(raise) => self.wanted_raised(record, raise),
             Event::ConfirmResolved(resolution) => self.answered(resolution),
             Event::ToolStarted {
                 call, name, digest, ..
@@ -331,8 +336,20 @@ impl State {
         });
     }
 
+    fn wanted_raised(&mut self, record: &Record, raise: &Raise) {
+        self.confirm_count = self.confirm_count.max(raise.number);
+        self.raises.push(OpenRaise {
+            id: raise.id,
+            seq: record.seq,
+            requested_at: record.at,
+            expires_at: raise.expires_at,
+            upgrade: raise.upgrade.clone(),
+        });
+    }
+
     fn answered(&mut self, resolution: &Resolution) {
         self.confirms.retain(|it| it.id != resolution.confirm);
+        self.raises.retain(|it| it.id != resolution.confirm);
         let approved = resolution.approved.iter().cloned();
         self.grants.approved.extend(approved);
     }

@@ -127,6 +127,7 @@ impl Transcript {
             | Event::Renamed { .. }
             | Event::ArchivedChanged { .. }
             | Event::ConfirmRequested(_)
+            | Event::RaiseRequested(_)
             | Event::ConfirmResolved(_)
             | Event::ToolStarted { .. }
             | Event::ResultKept { .. }

@@ -235,6 +235,7 @@ impl Log {
                 usage: usage.map(usage_of),
             }),
             Event::ConfirmRequested(asked) => out!(confirms::requested(*asked)),
+            Event::RaiseRequested(raise) => out!(confirms::raise_requested(*raise)),
             Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
             Event::ToolStarted {
                 call,

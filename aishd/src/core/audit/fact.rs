@@ -17,6 +17,7 @@ pub fn tells(event: &Event) -> bool {
         Event::UserMessage { .. }
         | Event::TurnStarted { .. }
         | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
         | Event::ToolResult { .. }
@@ -48,12 +49,20 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             source: *source,
         },
         Event::ConfirmRequested(confirm) => asked(confirm),
+        Event::RaiseRequested(raise) => Told::RaiseRequested {
+            confirm: raise.id,
+            upgrade: raise.upgrade.clone(),
+            wanted_for: raise.wanted_for.clone(),
+        },
         Event::ConfirmResolved(resolution) => {
             let mut open = before.confirms.iter();
             let open = open.find(|it| it.id == resolution.confirm);
+            let mut raises = before.raises.iter();
+            let raise = raises.find(|it| it.id == resolution.confirm);
             Told::ConfirmResolved {
                 confirm: resolution.confirm,
                 subject: open.and_then(|it| it.subject.clone()),
+                upgrade: raise.map(|it| it.upgrade.clone()),
                 fate: resolution.fate,
                 decision: resolution.decision,
                 waited_ms: resolution.waited_ms,

@@ -143,6 +143,7 @@ impl Course {
             | Event::UserMessage { .. }
             | Event::TurnQueued { .. }
             | Event::TurnStarted { .. }
+            | Event::RaiseRequested(_)
             | Event::PermissionChanged { .. }
             | Event::ResourcePinned(_)
             | Event::ResourceUnpinned(_)

@@ -294,6 +294,7 @@ fn render(step: &Step) -> Vec<String> {
             )
         }
         other @ (Event::ResultKept { .. }
+        | Event::RaiseRequested(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)

@@ -10,6 +10,7 @@ use crate::core::allowances::Scope;
 use crate::core::audit::{Notice, Outcome, Routed, RoutedAs, ServerChange, Told as What};
 use crate::core::confirm::{Denial, Fate};
 use crate::core::policy::Patterns;
+use crate::core::raise::Upgrade;
 use crate::core::tool::Subject;
 use crate::logging::Redactor;
 use crate::rpc::confirm::{answerer, decision};
@@ -20,13 +21,15 @@ const ARGUMENT_BYTES: usize = 2000;
 
 pub(super) fn subject(told: &What) -> Option<&Subject> {
     match told {
-        What::ConfirmRequested { subject, .. } | What::NoticeGiven { subject, .. } => Some(subject),
+        What::ConfirmRequested { subject, .. } => Some(subject),
         What::ConfirmResolved { subject, .. }
+        | What::NoticeGiven { subject, .. }
         | What::CallStarted { subject, .. }
         | What::CallEnded { subject, .. }
         | What::CallRefused { subject, .. } => subject.as_ref(),
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
+        | What::RaiseRequested { .. }
         | What::PermissionChanged { .. }
         | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
@@ -44,7 +47,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
 
 pub(super) fn decided(told: &What) -> Option<AuditDecision> {
     match told {
-        What::ConfirmRequested { .. } => Some(AuditDecision::Ask),
+        What::ConfirmRequested { .. } | What::RaiseRequested { .. } => Some(AuditDecision::Ask),
         What::ConfirmResolved { fate, .. } => Some(match fate {
             Fate::Allowed => AuditDecision::Allow,
             Fate::Denied => AuditDecision::Deny,
@@ -122,7 +125,7 @@ fn kind(told: &What) -> AuditKind {
     match told {
         What::TurnAsked { .. } => AuditKind::TurnAsked,
         What::ModelChosen { .. } => AuditKind::ModelChosen,
-        What::ConfirmRequested { .. } => AuditKind::ConfirmRequested,
+        What::ConfirmRequested { .. } | What::RaiseRequested { .. } => AuditKind::ConfirmRequested,
         What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
         What::CallStarted { .. } => AuditKind::CallStarted,
         What::CallEnded { .. } => AuditKind::CallEnded,
@@ -161,13 +164,29 @@ fn fill(record: &mut AuditRecord, told: What) {
             record.to = raise_to.map(crate::core::access::Access::number);
             record.because = Some(why);
         }
+        What::RaiseRequested {
+            confirm,
+            upgrade,
+            wanted_for,
+        } => {
+            record.confirm = Some(confirm);
+            record.digest = Some(upgrade.digest().to_string());
+            record.because = Some(match wanted_for {
+                Some(tool) => format!("{}, for {tool}", upgrade.why()),
+                None => upgrade.why(),
+            });
+            fill_of_upgrade(record, Some(upgrade));
+        }
         What::ConfirmResolved {
             confirm,
             decision: answer,
             waited_ms,
             approved,
-            ..
+            upgrade,
+            subject: _,
+            fate: _,
         } => {
+            fill_of_upgrade(record, upgrade);
             record.confirm = Some(confirm);
             record.answer = answer.map(decision);
             record.waited_ms = waited_ms;
@@ -221,6 +240,13 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::NoticeGiven { .. }
         | What::Routed(_)
         | What::ConversationDeleted) => fill_of_no_call(record, told),
+    }
+}
+
+fn fill_of_upgrade(record: &mut AuditRecord, upgrade: Option<Upgrade>) {
+    if let Some(Upgrade { provider, from, to }) = upgrade {
+        record.provider = Some(provider.to_string());
+        (record.from, record.to) = (Some(from.number()), Some(to.number()));
     }
 }
 
@@ -279,8 +305,12 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
             record.because = Some(change.to_owned());
         }
         What::NoticeGiven {
-            confirm, outcome, ..
+            confirm,
+            outcome,
+            upgrade,
+            subject: _,
         } => {
+            fill_of_upgrade(record, upgrade);
             record.confirm = Some(confirm);
             record.outcome = Some(match outcome {
                 Notice::Given => AuditOutcome::Ok,
@@ -297,6 +327,7 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
         | What::ConfirmRequested { .. }
+        | What::RaiseRequested { .. }
         | What::ConfirmResolved { .. }
         | What::CallStarted { .. }
         | What::CallEnded { .. }

@@ -216,6 +216,7 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 | Event::TurnQueued { .. }
                 | Event::AssistantMessage { .. }
                 | Event::ConfirmRequested(_)
+                | Event::RaiseRequested(_)
                 | Event::ConfirmResolved(_)
                 | Event::ToolStarted { .. }
                 | Event::ResultKept { .. }

@@ -349,6 +349,7 @@ proptest! {
                 | Event::ResourceUnpinned(_)
                 | Event::ResourceChanged(_)
                 | Event::ConstraintsChanged { .. }
+                | Event::RaiseRequested(_)
                 | Event::Created { .. }
                 | Event::UserMessage { .. }
                 | Event::TurnQueued { .. }
