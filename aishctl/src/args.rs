@@ -13,6 +13,7 @@ use crate::confirm::Confirm;
 use crate::kept::Kept;
 use crate::permission::Perm;
 use crate::resource::Resource;
+use crate::saved_prompt::Prompt;
 use crate::screen::Looks;
 use crate::service::{self, Service};
 use crate::{mcp, span, tools};
@@ -166,6 +167,11 @@ pub enum Command {
     Resource {
         #[command(subcommand)]
         command: Option<Resource>,
+    },
+    /// Prompts that you keep: texts with places for arguments
+    Prompt {
+        #[command(subcommand)]
+        command: Option<Prompt>,
     },
     /// Read the configuration again
     Reload,

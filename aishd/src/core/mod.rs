@@ -27,6 +27,7 @@ pub mod reply;
 pub mod request;
 pub mod resource;
 pub mod sampling;
+pub mod saved_prompt;
 pub mod schema;
 pub mod secret_name;
 pub mod server_request;

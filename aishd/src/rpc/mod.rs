@@ -34,6 +34,7 @@ mod refusal;
 mod registry;
 mod resource;
 mod room;
+mod saved_prompt;
 mod tool;
 mod toolset;
 mod turn;
@@ -228,6 +229,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     model::register_all(&mut module);
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);
+    saved_prompt::register_all(&mut module);
     pin::register_all(&mut module);
     blob::register_all(&mut module);
     resource::register_all(&mut module);
