@@ -490,7 +490,13 @@ fn a_question_ends_when_nobody_needs_it_any_more() {
 
     let gone = client.create();
     let confirm = wanted(&client, gone, "data-tool", 2);
-    client.done::<Delete>(DeleteParams { id: gone });
+    let confirm_title = client
+        .done::<StatusOf>(ConversationParams { id: gone })
+        .title;
+    client.done::<Delete>(DeleteParams {
+        id: gone,
+        confirm_title,
+    });
     assert!(open(&client, gone).is_empty());
     let error = client.refused::<Get>(ConfirmParams { confirm });
     assert_eq!(i64::from(ErrorKind::NotFound.code()), error.code);
@@ -500,7 +506,7 @@ fn a_question_ends_when_nobody_needs_it_any_more() {
 /// G6: silence is a no, at the time that the asker gave or after a while without anybody.
 #[test]
 fn silence_is_a_no_to_a_level_too() {
-    let scene = Scene::new("[permissions]\nconfirm_timeout = \"300ms\"\n");
+    let scene = Scene::new("[permissions]\nconfirm_timeout = \"1s\"\n");
     let client = scene.world.client();
     let conversation = client.create();
     let unattended = wanted(&client, conversation, "data-tool", 2);
@@ -530,7 +536,7 @@ fn silence_is_a_no_to_a_level_too() {
     let waits = wanted(&client, conversation, "data-tool", 2);
     let longer = NegotiateParams {
         on_confirm: Some(OnConfirm {
-            timeout_ms: Some(600),
+            timeout_ms: Some(1500),
             ..OnConfirm::default()
         }),
         ..upgrade(conversation, "data-tool", 3)
