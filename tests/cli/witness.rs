@@ -13,6 +13,9 @@ use crate::shell::shell;
 /// A tool that somebody wrote down: a program that says the name of the capability that was called.
 const SCRIPT: &str = r#"echo "{\"content\":[{\"type\":\"text\",\"text\":\"$AISH_CAPABILITY done\"}],\"isError\":false}""#;
 
+/// An MCP server, as a file that can be made to hang.
+const SERVER: &str = "work/server.sh";
+
 const BUILD_CONFIG: &str = r#"{"name": "build-config", "data": {"target": "wasm"}}"#;
 
 #[test]
@@ -79,7 +82,7 @@ fn act_3_an_action_goes_to_the_tool_that_it_means(stage: &Stage) {
     );
     let ambiguous = stage.ends("tools negotiate echo", 8);
     assert_eq!(
-        "nothing ran; any of these may be meant: example-tool__echo, note-tool__echo, slow__echo\n",
+        "nothing ran; any of these may be meant: example-tool__echo, far__echo, note-tool__echo\n",
         ambiguous
     );
 }
@@ -246,13 +249,15 @@ fn act_8_everything_is_there_after_the_daemon_was_killed(stage: &mut Stage) {
     };
     let before = look(stage);
     assert_eq!(2, before[5].lines().skip(1).count(), "{}", before[5]);
+    stage.world.write(SERVER, "exec sleep 600\n");
     stage.restart(Ending::Killed);
     let after = look(stage);
     for (before, after) in before.iter().zip(&after) {
         assert_eq!(before, after);
     }
-    // The server is not up yet: its tools are those that the last daemon knew.
-    assert!(after[4].contains("slow__echo"), "{}", after[4]);
+    // The server does not answer this daemon: its tools are those that the last one knew.
+    assert!(after[4].contains("far__echo"), "{}", after[4]);
+    assert!(stage.says("mcp ls").contains("connecting"));
     let mut window = stage.window();
     // What was asked before the kill is answered after it, each once.
     let level = stage.says("confirm show c4");
@@ -272,6 +277,9 @@ fn act_8_everything_is_there_after_the_daemon_was_killed(stage: &mut Stage) {
     stage.says(&call);
     window.line_with("[aish] note-tool__whisper: ok");
     assert_eq!("nothing waits\n", stage.says("confirm ls"));
+    stage.world.write(SERVER, &server());
+    stage.says("mcp restart far");
+    stage.wait_for("mcp ls", " ready ");
 }
 
 fn act_9_the_trail_has_every_step_in_order(stage: &Stage) {
@@ -331,7 +339,7 @@ fn act_10_a_contradiction_is_denied_for_every_provider_alike(stage: &Stage) {
         "example-tool__greet",
         "data-tool__create-resource",
         "note-tool__shout",
-        "slow__echo",
+        "far__echo",
     ];
     stage.configure(&format!("[permissions]\ndeny = {tools:?}\n"));
     stage.says("reload");
@@ -380,6 +388,7 @@ impl Stage {
                 }
             });
         stage.configure("");
+        stage.world.write(SERVER, &server());
         stage.world.write("config/aish/tools/note.sh", SCRIPT);
         stage.write_tool("1.0.0", &["echo", "whisper"]);
         let stage = Self {
@@ -394,11 +403,11 @@ impl Stage {
 
     fn configure(&self, more: &str) {
         let config = self.upstream.config("test");
-        let script = data("stdio_server.py");
+        let server = self.world.path(SERVER);
         self.world.write_config(&format!(
             "{config}\n[tools]\nbuiltin = true\n\
              [mcp.auto_approve]\n\"note-tool__*\" = true\n\"note-tool__whisper\" = false\n\
-             [mcp.servers.slow]\ncommand = \"python3\"\nargs = [{script:?}, \"slow_start\"]\n{more}"
+             [mcp.servers.far]\ncommand = \"sh\"\nargs = [{server:?}]\n{more}"
         ));
     }
 
@@ -478,6 +487,10 @@ impl Stage {
         }
         self.daemon = Some(self.world.daemon().spawn());
     }
+}
+
+fn server() -> String {
+    format!("exec python3 {:?} plain\n", data("stdio_server.py"))
 }
 
 /// Allows in a window what it asks about there, as it says how.

@@ -287,7 +287,7 @@ fn what_lacks_the_level_asks_for_it_and_then_for_the_call() {
     );
     assert_eq!(
         format!(
-            "To upgrade: aishctl confirm allow {}, or aishctl perm grant c 3 -C {conversation}",
+            "To upgrade: aishctl confirm allow {} or aishctl perm grant c 3 -C {conversation}",
             raise.request.confirm
         ),
         waits.output

@@ -224,7 +224,7 @@ pub(super) fn asked_for(
 ) -> NegotiateResult {
     let Upgrade { provider, to, .. } = upgrade;
     let output = format!(
-        "To upgrade: aishctl confirm allow {confirm}, or aishctl perm grant {provider} {} -C {conversation}",
+        "To upgrade: aishctl confirm allow {confirm} or aishctl perm grant {provider} {} -C {conversation}",
         to.number()
     );
     NegotiateResult {
