@@ -317,7 +317,9 @@ fn a_level_is_asked_for_while_the_conversation_goes_on() {
     ];
     let asked = world.ctl(&wanted).run().code(3);
     assert!(asked.out().contains("To upgrade: "), "{}", asked.report());
-    for screen in [&screen, &other] {
+    // Who comes later is asked too, and is told of nothing that waits.
+    let late = open(&world, 100, 40);
+    for screen in [&screen, &other, &late] {
         screen.wait_for("? c1  may data-tool write in this conversation?");
         screen.wait_for("level 1 read → 2 write, until it is revoked; nothing runs now");
         screen.wait_for("asked for by aishctl pid ");
@@ -326,7 +328,8 @@ fn a_level_is_asked_for_while_the_conversation_goes_on() {
             rows.last().is_some_and(|it| it.ends_with('○'))
         });
     }
-    // A line is a question to the model, also one that begins with a no.
+    // A line is a question to the model, also one that begins with a no; an empty one is nothing.
+    wait_asked(&screen, "c1", "may data-tool write");
     screen.key("\r");
     screen.key("no idea, what time is it?\r");
     wait_asked(&screen, "c2", "aish__time");

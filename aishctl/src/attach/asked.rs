@@ -213,6 +213,12 @@ impl<U: Ui> Open<U> {
             Yes::No => Word::Decide(Decision::Deny, None),
             // One key is not enough for what cannot be undone.
             Yes::Yes => question.word("y"),
+            Yes::Silence => match question.word("") {
+                Word::Unclear(_) => return Ok(()),
+                word @ (Word::Decide(..) | Word::View | Word::Diff | Word::Help | Word::Edit) => {
+                    word
+                }
+            },
         };
         let (confirm, reaction) = (question.request.confirm, question.take(word));
         self.react(confirm, reaction).await

@@ -36,6 +36,8 @@ pub(crate) enum Input {
 pub(crate) enum Yes {
     Yes,
     No,
+    /// A line without a word: a no where something waits for the answer.
+    Silence,
 }
 
 /// What a line is for.

@@ -103,7 +103,7 @@ impl Bound {
         match ending(line) {
             // A form offers something for it.
             Ending::Empty if self.screen.lines() == Lines::Field => Cmd::AcceptLine,
-            Ending::Empty if line.is_empty() => self.answer(Yes::No).unwrap_or(Cmd::Noop),
+            Ending::Empty if line.is_empty() => self.answer(Yes::Silence).unwrap_or(Cmd::Noop),
             Ending::Empty => Cmd::Noop,
             Ending::OpenFence => Cmd::Newline,
             Ending::Continued if at == line.len() => Cmd::Newline,
