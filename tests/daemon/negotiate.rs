@@ -245,24 +245,6 @@ fn what_lacks_the_level_asks_for_it_and_then_for_the_call() {
     let Some(scene) = scene("") else { return };
     let client = scene.world.client();
     let conversation = client.create();
-    // Who is not asked is told how to be allowed.
-    let denied = NegotiateParams {
-        on_confirm: Some(OnConfirm {
-            then: Then::Deny,
-            ..OnConfirm::default()
-        }),
-        ..wanted(conversation, "count", json!({}))
-    };
-    let denied = client.done::<Negotiate>(denied);
-    assert_eq!(
-        (false, true, Some(Denial::NoApprover)),
-        (denied.success, denied.is_error, denied.denied)
-    );
-    assert!(
-        denied.output.contains("aishctl perm grant c 3"),
-        "{}",
-        denied.output
-    );
     let params = wanted(conversation, "count", json!({}));
     let waits = client.done::<Negotiate>(params.clone());
     assert_eq!(
@@ -329,6 +311,31 @@ fn what_lacks_the_level_asks_for_it_and_then_for_the_call() {
     assert_eq!(
         (false, Some(Denial::Person)),
         (refused.success, refused.denied)
+    );
+}
+
+/// AUT-7
+#[test]
+fn who_is_not_asked_is_told_how_to_be_allowed() {
+    let Some(scene) = scene("") else { return };
+    let client = scene.world.client();
+    let conversation = client.create();
+    let denied = NegotiateParams {
+        on_confirm: Some(OnConfirm {
+            then: Then::Deny,
+            ..OnConfirm::default()
+        }),
+        ..wanted(conversation, "count", json!({}))
+    };
+    let denied = client.done::<Negotiate>(denied);
+    assert_eq!(
+        (false, true, Some(Denial::NoApprover)),
+        (denied.success, denied.is_error, denied.denied)
+    );
+    assert!(
+        denied.output.contains("aishctl perm grant c 3"),
+        "{}",
+        denied.output
     );
 }
 

@@ -162,8 +162,17 @@ fn everybody_who_is_attached_is_asked_and_one_answer_counts() {
         (late.outcome, late.decision)
     );
     assert_eq!(Some("pts/2"), late.by.unwrap().tty.as_deref());
+}
 
-    // PRM-4: tool, from, to, in which conversation, who and when.
+/// PRM-4, AUD-1: tool, from, to, in which conversation, who asked, who allowed it and when.
+#[test]
+fn a_level_that_was_raised_is_in_the_history_and_on_the_trail() {
+    let scene = Scene::new("");
+    let script = scene.world.client();
+    let conversation = script.create();
+    let confirm = wanted(&script, conversation, "data-tool", 2);
+    let there = scene.world.person("pts/2");
+    answer(&there, &get(&there, confirm), Decision::RaiseOnly);
     assert_eq!(2, level(&script, conversation, "data-tool"));
     let changes = history(&script, conversation);
     assert_eq!(1, changes.len());

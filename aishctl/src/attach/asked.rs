@@ -11,7 +11,7 @@ use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
 use super::attention::Waiting;
-use super::ui::{Lines, Ui, Yes};
+use super::ui::{Lines, Pressed, Ui};
 use super::{Done, Open};
 use crate::args::Command;
 use crate::confirm::{self, Confirm};
@@ -204,16 +204,16 @@ impl<U: Ui> Open<U> {
     pub(super) async fn answered_by_key(
         &mut self,
         question: ConfirmId,
-        yes: Yes,
+        pressed: Pressed,
     ) -> Result<(), Failure> {
         let Some(question) = self.asked.find(question) else {
             return Ok(());
         };
-        let word = match yes {
-            Yes::No => Word::Decide(Decision::Deny, None),
+        let word = match pressed {
+            Pressed::No => Word::Decide(Decision::Deny, None),
             // One key is not enough for what cannot be undone.
-            Yes::Yes => question.word("y"),
-            Yes::Silence => match question.word("") {
+            Pressed::Yes => question.word("y"),
+            Pressed::Enter => match question.word("") {
                 Word::Unclear(_) => return Ok(()),
                 word @ (Word::Decide(..) | Word::View | Word::Diff | Word::Help | Word::Edit) => {
                     word

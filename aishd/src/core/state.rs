@@ -224,13 +224,7 @@ impl State {
             Event::ConfirmResolved(resolution) => self.answered(resolution),
             Event::ToolStarted {
                 call, name, digest, ..
-            } => {
-                let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
-                open.filter(|it| it.id == *call).for_each(|it| {
-                    it.started = true;
-                    it.subject = Subject::named(name, *digest);
-                });
-            }
+            } => self.call_started(call, Subject::named(name, *digest)),
             Event::PermissionChanged {
                 provider,
                 to,
@@ -311,6 +305,14 @@ impl State {
             rounds: 0,
             usage: Usage::default(),
         });
+    }
+
+    fn call_started(&mut self, call: &str, subject: Option<Subject>) {
+        let mut open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
+        if let Some(open) = open.find(|it| it.id == call) {
+            open.started = true;
+            open.subject = subject;
+        }
     }
 
     fn resource_changed(&mut self, changed: &ResourceChanged) {

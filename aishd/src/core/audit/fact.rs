@@ -2,7 +2,7 @@
 
 use super::rules::RuleChange;
 use super::{CallMark, Outcome, Told};
-use crate::core::confirm::Confirm;
+use crate::core::confirm::{Confirm, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::Event;
 use crate::core::pinned::Pinned;
@@ -54,21 +54,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             upgrade: raise.upgrade.clone(),
             wanted_for: raise.wanted_for.clone(),
         },
-        Event::ConfirmResolved(resolution) => {
-            let mut open = before.confirms.iter();
-            let open = open.find(|it| it.id == resolution.confirm);
-            let mut raises = before.raises.iter();
-            let raise = raises.find(|it| it.id == resolution.confirm);
-            Told::ConfirmResolved {
-                confirm: resolution.confirm,
-                subject: open.and_then(|it| it.subject.clone()),
-                upgrade: raise.map(|it| it.upgrade.clone()),
-                fate: resolution.fate,
-                decision: resolution.decision,
-                waited_ms: resolution.waited_ms,
-                approved: resolution.approved.clone(),
-            }
-        }
+        Event::ConfirmResolved(resolution) => resolved(before, resolution),
         Event::ToolStarted {
             call,
             name,
@@ -132,6 +118,23 @@ fn asked(confirm: &Confirm) -> Told {
         needs: confirm.needs,
         raise_to: confirm.raise_to,
         why: confirm.why_told.as_ref().unwrap_or(&confirm.why).clone(),
+    }
+}
+
+/// What it was about is known from before, when it was open.
+fn resolved(before: &State, resolution: &Resolution) -> Told {
+    let mut open = before.confirms.iter();
+    let open = open.find(|it| it.id == resolution.confirm);
+    let mut raises = before.raises.iter();
+    let raise = raises.find(|it| it.id == resolution.confirm);
+    Told::ConfirmResolved {
+        confirm: resolution.confirm,
+        subject: open.and_then(|it| it.subject.clone()),
+        upgrade: raise.map(|it| it.upgrade.clone()),
+        fate: resolution.fate,
+        decision: resolution.decision,
+        waited_ms: resolution.waited_ms,
+        approved: resolution.approved.clone(),
     }
 }
 

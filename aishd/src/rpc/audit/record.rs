@@ -147,6 +147,10 @@ fn kind(told: &What) -> AuditKind {
 }
 
 /// What only some kinds have.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one arm for each kind of record, and nothing else"
+)]
 fn fill(record: &mut AuditRecord, told: What) {
     match told {
         What::TurnAsked { on_confirm } => {
@@ -228,6 +232,19 @@ fn fill(record: &mut AuditRecord, told: What) {
             record.because = revoked.then(|| "revoked".to_owned());
             record.confirm = confirm;
         }
+        What::NoticeGiven {
+            confirm,
+            outcome,
+            upgrade,
+            subject: _,
+        } => {
+            fill_of_upgrade(record, upgrade);
+            record.confirm = Some(confirm);
+            record.outcome = Some(match outcome {
+                Notice::Given => AuditOutcome::Ok,
+                Notice::Failed => AuditOutcome::Failed,
+            });
+        }
         told @ (What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
@@ -237,7 +254,6 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::PromptAsked { .. }
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
-        | What::NoticeGiven { .. }
         | What::Routed(_)
         | What::ConversationDeleted) => fill_of_no_call(record, told),
     }
@@ -304,19 +320,6 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
             };
             record.because = Some(change.to_owned());
         }
-        What::NoticeGiven {
-            confirm,
-            outcome,
-            upgrade,
-            subject: _,
-        } => {
-            fill_of_upgrade(record, upgrade);
-            record.confirm = Some(confirm);
-            record.outcome = Some(match outcome {
-                Notice::Given => AuditOutcome::Ok,
-                Notice::Failed => AuditOutcome::Failed,
-            });
-        }
         What::Routed(routed) => fill_of_routing(record, routed),
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
@@ -333,6 +336,7 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         | What::CallEnded { .. }
         | What::CallRefused { .. }
         | What::PermissionChanged { .. }
+        | What::NoticeGiven { .. }
         | What::ConversationDeleted => {}
     }
 }
