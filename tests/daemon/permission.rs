@@ -8,7 +8,7 @@ use aish_proto::confirm::{
     Decision, Denial, Get, List, ListParams,
 };
 use aish_proto::conversation::{
-    Activity, Archive, ConversationParams, Delete, DeleteParams, StatusOf,
+    Activity, Archive, ConversationParams, Delete, DeleteParams, Fork, ForkParams, StatusOf,
 };
 use aish_proto::daemon::Reload;
 use aish_proto::error::ErrorKind;
@@ -280,6 +280,11 @@ fn a_no_changes_nothing_and_the_same_wish_is_one_question() {
         wants.wanted_for.as_deref()
     );
     assert_eq!(3, request.number);
+    // A copy of the conversation asks nothing.
+    let id = conversation;
+    let copy = script.done::<Fork>(ForkParams { id, at_seq: None }).id;
+    assert!(open(&script, copy).is_empty());
+    assert_ne!(again, wanted(&script, copy, "data-tool", 2));
 }
 
 /// It holds up no turn, and a turn's own question stands beside it.
