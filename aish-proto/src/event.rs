@@ -359,6 +359,10 @@ events! {
     /// The cursor means nothing here any more; the tail follows.
     ResyncRequired: "resyncRequired", false, { reason: String }
     /// The configuration was read again, told once to each connection.
+        /// For people: what has come to be wrong with manifests, with file and line. One that was right before counts as it
+        /// was then.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        broken: Vec<String>,
     ConfigReloaded: "configReloaded", false, {
         /// Dotted names of what is different now.
         changed: Vec<String>,

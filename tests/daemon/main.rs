@@ -40,6 +40,7 @@ mod protocol;
 mod registry;
 mod registry_context;
 mod registry_hostile;
+mod registry_files;
 mod resources;
 mod resources_crash;
 mod sampling;

@@ -130,18 +130,26 @@ impl Tools {
         self.registry.borrow().clone()
     }
 
-    /// These manifests count from now on, and no others. Returns a line for each provider that came, went or changed.
+    /// These manifests count from now on, and no others; `faults` is what is wrong with any. Returns a line for each provider
+    /// that came, went or changed.
     #[must_use]
-    pub fn publish(&self, manifests: Vec<Arc<Manifest>>) -> Vec<String> {
+    pub fn publish(&self, manifests: Vec<Arc<Manifest>>, faults: &[String]) -> Vec<String> {
         let mut changes = vec![];
         self.publisher.send_if_modified(|registry| {
             let now = registry.followed_by(manifests);
             changes = now.changes_from(registry);
-            let differs = !changes.is_empty();
-            if differs {
-                *registry = Arc::new(now);
+            let differs = now.differs_from(registry);
+            if !differs && registry.faults == faults {
+                return false;
             }
-            differs
+            // With other faults only, the tools are the same and so is their number.
+            let now = if differs {
+                now
+            } else {
+                Registry::clone(registry)
+            };
+            *registry = Arc::new(now.with_faults(faults.to_vec()));
+            true
         });
         changes
     }
