@@ -226,6 +226,9 @@ events! {
         /// Blocks of it that are no text; `result/read` has their bytes.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         blocks: Vec<KeptBlock>,
+        /// Its value, where it has one that fits the output schema of its tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        structured: Option<Structured>,
     }
     /// A provider has another level in this conversation.
     PermissionChanged: "permissionChanged", true, {
@@ -398,6 +401,16 @@ pub struct AttachedText {
 }
 
 /// A call as the model wrote it.
+/// The value of a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Structured {
+    /// The text of the result, which is its JSON; of a result that is kept, the whole of it.
+    Text,
+    /// This, beside the text.
+    Value(Value),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CalledTool {

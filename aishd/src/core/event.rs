@@ -16,6 +16,7 @@ use super::constraints::Constraints;
 use super::pinned::Pinned;
 use super::reply::{FailureClass, ToolCall, Usage};
 use super::resource::ResourceChanged;
+use super::structured::Structured;
 use super::tool::{Sha, Subject};
 use super::tool_name::Alias;
 
@@ -200,6 +201,13 @@ pub enum Event {
         /// Blocks of it that are no text; their parts stand before it.
         #[serde(rename = "blocks", default, skip_serializing_if = "Vec::is_empty")]
         blocks: Vec<KeptBlock>,
+        /// Its value, where it has one that fits its output schema.
+        #[serde(
+            rename = "structured",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        structured: Option<Structured>,
         /// Why it never began. `None`: it did.
         #[serde(rename = "refused", default, skip_serializing_if = "Option::is_none")]
         refused: Option<Box<Refused>>,

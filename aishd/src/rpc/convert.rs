@@ -22,6 +22,7 @@ use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnErr
 use crate::core::gate::spelled;
 use crate::core::reply::{FailureClass, ToolCall, Usage};
 use crate::core::state::State;
+use crate::core::structured::Structured;
 use crate::tools::Said;
 
 /// [`wire::Envelope`] on its way out, its data not yet a value.
@@ -264,6 +265,7 @@ impl Log {
                 ms,
                 kept,
                 blocks,
+                structured,
                 refused: _,
             } => out!(wire::ToolResult {
                 call,
@@ -274,6 +276,10 @@ impl Log {
                 ms,
                 kept: kept.map(super::kept::result),
                 blocks: blocks.into_iter().map(super::kept::block).collect(),
+                structured: structured.map(|it| match it {
+                    Structured::Text => wire::Structured::Text,
+                    Structured::Value(value) => wire::Structured::Value(value),
+                }),
             }),
             Event::ResourcePinned(pinned) => out!(wire::ResourcePinned {
                 alias: pinned.alias.to_string(),
