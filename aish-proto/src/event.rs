@@ -232,6 +232,7 @@ events! {
     }
     /// A provider has another level in this conversation.
     PermissionChanged: "permissionChanged", true, {
+        /// `*`: all of them, in what an older program wrote and where that was handed out.
         provider: String,
         from: u8,
         to: u8,
@@ -358,14 +359,14 @@ events! {
         /// For people: a line for each tool that is written down and came, went or changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<String>,
-    }
-    /// The cursor means nothing here any more; the tail follows.
-    ResyncRequired: "resyncRequired", false, { reason: String }
-    /// The configuration was read again, told once to each connection.
         /// For people: what has come to be wrong with manifests, with file and line. One that was right before counts as it
         /// was then.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         broken: Vec<String>,
+    }
+    /// The cursor means nothing here any more; the tail follows.
+    ResyncRequired: "resyncRequired", false, { reason: String }
+    /// The configuration was read again, told once to each connection.
     ConfigReloaded: "configReloaded", false, {
         /// Dotted names of what is different now.
         changed: Vec<String>,
@@ -400,7 +401,6 @@ pub struct AttachedText {
     pub text: String,
 }
 
-/// A call as the model wrote it.
 /// The value of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -411,6 +411,7 @@ pub enum Structured {
     Value(Value),
 }
 
+/// A call as the model wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CalledTool {

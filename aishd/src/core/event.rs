@@ -215,8 +215,10 @@ pub enum Event {
     /// A provider has another level in this conversation (PRM-4).
     #[serde(rename = "permission_changed")]
     PermissionChanged {
-        #[serde(rename = "provider")]
-        provider: Alias,
+        /// Absent: all of them, in the layout in which a conversation had one level (PRM-5). Nobody's calls go by that;
+        /// the daemon hands it out at its start.
+        #[serde(rename = "provider", default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Alias>,
         #[serde(rename = "from")]
         from: Access,
         #[serde(rename = "to")]

@@ -23,6 +23,7 @@ use crate::core::gate::spelled;
 use crate::core::reply::{FailureClass, ToolCall, Usage};
 use crate::core::state::State;
 use crate::core::structured::Structured;
+use crate::core::tool_name::Alias;
 use crate::tools::Said;
 
 /// [`wire::Envelope`] on its way out, its data not yet a value.
@@ -298,7 +299,7 @@ impl Log {
                 by,
                 confirm,
             } => out!(wire::PermissionChanged {
-                provider: provider.to_string(),
+                provider: provider_or_all(provider.as_ref()),
                 from: from.number(),
                 to: to.number(),
                 revoked,
@@ -481,6 +482,11 @@ pub(super) fn turn_record(conversation: ConversationId, report: TurnReport) -> T
         finished_at: report.finished_at.map(rfc3339),
         denied: report.denied,
     })
+}
+
+/// A provider as the wire names it: `*` where a level was of all of them (PRM-5).
+pub(super) fn provider_or_all(provider: Option<&Alias>) -> String {
+    provider.map_or_else(|| "*".to_owned(), ToString::to_string)
 }
 
 #[cfg(test)]
