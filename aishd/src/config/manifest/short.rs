@@ -13,6 +13,27 @@ const KINDS: [&str; 7] = [
     "string", "integer", "number", "boolean", "object", "array", "any",
 ];
 
+/// Lists within each other.
+const MOST_LISTS: usize = 8;
+/// More fields than anybody writes.
+const MOST_PLAIN: usize = 1000;
+
+/// Whether nothing is said of the fields that could make of it what is no schema: kinds, and of tables what they say in words.
+/// Then it need not be compiled before it is used, which is most of what reading a manifest takes.
+pub(super) fn is_plain(fields: &BTreeMap<String, Leaf<Tree>>) -> bool {
+    let is_plain = |said: &Value| match said {
+        Value::String(_) => true,
+        Value::Object(said) => said.iter().all(|(key, value)| match key.as_str() {
+            "type" | "description" | "title" => value.is_string(),
+            "optional" => value.is_boolean(),
+            "default" => !value.is_array() && !value.is_object(),
+            _ => false,
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => false,
+    };
+    fields.len() <= MOST_PLAIN && fields.values().flatten().all(|it| is_plain(&it.value.0))
+}
+
 /// An object that has these fields and no others. A field may be left out when its kind ends in `?`, when it has a
 /// default, or when it says `optional = true`.
 pub(super) fn schema(
@@ -70,7 +91,7 @@ fn field(said: &Value) -> Result<Field, Wrong> {
                 Some(word) => (word, true),
                 None => (word.as_str(), false),
             };
-            let schema = Value::Object(kind(word)?);
+            let schema = Value::Object(whole_kind(word)?);
             Ok(Field { schema, optional })
         }
         Value::Object(said) => {
@@ -83,7 +104,7 @@ fn field(said: &Value) -> Result<Field, Wrong> {
                     ("type", Value::String(word)) => {
                         let word = word.strip_suffix('?').inspect(|_| optional = true);
                         let word = word.unwrap_or(said["type"].as_str().unwrap_or_default());
-                        schema.extend(kind(word)?);
+                        schema.extend(whole_kind(word)?);
                     }
                     (_, other) => drop(schema.insert(key.clone(), other.clone())),
                 }
@@ -97,6 +118,14 @@ fn field(said: &Value) -> Result<Field, Wrong> {
             Err(wrong("expected a kind such as \"string\", or a table"))
         }
     }
+}
+
+fn whole_kind(word: &str) -> Result<Map<String, Value>, Wrong> {
+    if word.matches("[]").count() > MOST_LISTS {
+        let message = format!("at most {MOST_LISTS} lists within each other");
+        return Err(wrong(message));
+    }
+    kind(word)
 }
 
 fn kind(word: &str) -> Result<Map<String, Value>, Wrong> {
