@@ -10,11 +10,12 @@ use crate::config::fault::Fault;
 use crate::config::table::{Leaf, nearest};
 
 const KINDS: [&str; 7] = [
-    "string", "integer", "number", "boolean", "object", "array", "any",
+    "string", "integer", "number", "boolean", "object", "array", ANY,
 ];
-
-/// Lists within each other.
+const ANY: &str = "any";
+/// Lists of lists of lists are schemas that say more in the long form.
 const MOST_LISTS: usize = 8;
+
 /// More fields than anybody writes.
 const MOST_PLAIN: usize = 1000;
 
@@ -91,7 +92,7 @@ fn field(said: &Value) -> Result<Field, Wrong> {
                 Some(word) => (word, true),
                 None => (word.as_str(), false),
             };
-            let schema = Value::Object(whole_kind(word)?);
+            let schema = Value::Object(kind(word)?);
             Ok(Field { schema, optional })
         }
         Value::Object(said) => {
@@ -104,7 +105,7 @@ fn field(said: &Value) -> Result<Field, Wrong> {
                     ("type", Value::String(word)) => {
                         let word = word.strip_suffix('?').inspect(|_| optional = true);
                         let word = word.unwrap_or(said["type"].as_str().unwrap_or_default());
-                        schema.extend(whole_kind(word)?);
+                        schema.extend(kind(word)?);
                     }
                     (_, other) => drop(schema.insert(key.clone(), other.clone())),
                 }
@@ -120,27 +121,31 @@ fn field(said: &Value) -> Result<Field, Wrong> {
     }
 }
 
-fn whole_kind(word: &str) -> Result<Map<String, Value>, Wrong> {
-    if word.matches("[]").count() > MOST_LISTS {
-        let message = format!("at most {MOST_LISTS} lists within each other");
-        return Err(wrong(message));
-    }
-    kind(word)
-}
-
 fn kind(word: &str) -> Result<Map<String, Value>, Wrong> {
+    let (mut word, mut lists) = (word, 0);
+    while let Some(inner) = word.strip_suffix("[]") {
+        (word, lists) = (inner, lists + 1);
+        if lists > MOST_LISTS {
+            return Err(wrong(format!("at most {MOST_LISTS} times []")));
+        }
+    }
     let mut schema = Map::new();
-    if let Some(inner) = word.strip_suffix("[]") {
-        schema.insert("type".to_owned(), "array".into());
-        schema.insert("items".to_owned(), Value::Object(kind(inner)?));
-    } else if word == "any" {
-    } else if KINDS.contains(&word) {
-        schema.insert("type".to_owned(), word.into());
+    if KINDS.contains(&word) {
+        if word != ANY {
+            schema.insert("type".to_owned(), word.into());
+        }
     } else {
         return Err(Wrong {
             message: format!("expected one of {}", KINDS.join(", ")),
             label: nearest(word, &KINDS).map(|it| format!("did you mean `{it}`?")),
         });
+    }
+    for _ in 0..lists {
+        let items = Value::Object(schema);
+        schema = Map::from_iter([
+            ("type".to_owned(), "array".into()),
+            ("items".to_owned(), items),
+        ]);
     }
     Ok(schema)
 }

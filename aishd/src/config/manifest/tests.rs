@@ -249,10 +249,7 @@ fn fields_in_the_short_form_are_a_schema_whatever_their_words_are() {
     let schema = read(&fields.join(", ")).unwrap();
     assert!(Schema::new(&schema).is_ok());
     for (field, why) in [
-        (
-            "a = \"string[][][][][][][][][]\"",
-            "at most 8 lists within each other",
-        ),
+        ("a = \"string[][][][][][][][][]\"", "at most 8 times []"),
         (
             "a = { type = \"string\", pattern = \"(\" }",
             "capability.0.input",
