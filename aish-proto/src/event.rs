@@ -230,9 +230,13 @@ events! {
         /// Blocks of it that are no text; `result/read` has their bytes.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         blocks: Vec<KeptBlock>,
+        /// Its value, where it has one that fits the output schema of its tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        structured: Option<Structured>,
     }
     /// A provider has another level in this conversation.
     PermissionChanged: "permissionChanged", true, {
+        /// `*`: all of them, in what an older program wrote and where that was handed out.
         provider: String,
         from: u8,
         to: u8,
@@ -359,6 +363,10 @@ events! {
         /// For people: a line for each tool that is written down and came, went or changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<String>,
+        /// For people: what has come to be wrong with manifests, with file and line. One that was right before counts as it
+        /// was then.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        broken: Vec<String>,
     }
     /// The cursor means nothing here any more; the tail follows.
     ResyncRequired: "resyncRequired", false, { reason: String }
@@ -395,6 +403,16 @@ pub struct ForkOrigin {
 pub struct AttachedText {
     pub name: String,
     pub text: String,
+}
+
+/// The value of a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Structured {
+    /// The text of the result, which is its JSON; of a result that is kept, the whole of it.
+    Text,
+    /// This, beside the text.
+    Value(Value),
 }
 
 /// A call as the model wrote it.

@@ -158,6 +158,7 @@ pub struct HistoryResult {
 pub struct Change {
     pub seq: Seq,
     pub at: String,
+    /// `*`: all of them, in what an older program wrote and where that was handed out.
     pub provider: String,
     pub from: u8,
     pub to: u8,

@@ -7,8 +7,8 @@ use aish_proto::event::{
     ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
     Evicted, McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResourceChanged,
     ResourcePinned, ResourceUnpinned, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel,
-    TextDelta, ToolCall, ToolProgress, ToolResult, ToolsChanged, TurnFinished, TurnQueued,
-    TurnStarted, UserMessage,
+    TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
+    UserMessage,
 };
 use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::mcp::{ServerState, ServerStatus};
@@ -342,8 +342,8 @@ impl Rows {
         if let Some(reloaded) = event.read() {
             return Some(crate::notice::reloaded(&reloaded));
         }
-        if let Some(ToolsChanged { changes, .. }) = event.read() {
-            return (!changes.is_empty()).then(|| changes.join("; "));
+        if let Some(changed) = event.read() {
+            return crate::notice::tools(&changed);
         }
         event
             .read()

@@ -2,6 +2,7 @@
 //! directory, wire, and stops in three steps: ask, wait, force.
 
 mod configuration;
+mod levels;
 mod notify;
 mod registry;
 mod rules;
@@ -200,6 +201,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let hub = sessions::hub(&store, children.clone(), logging.redactor());
     let tools = registry::tools(&hub, &children, &around.state_dir, &redactor);
     let witness = Witness::start(&store, &settings).await;
+    levels::hand_out(&store, &settings.policy).await;
     let live = configured.live(logging, witness.clone());
     let shelf = registry::shelf(live.clone(), &tools).await;
     let server = build(

@@ -22,6 +22,7 @@ mod exit_codes;
 mod forms;
 mod gateway;
 mod gateway_client;
+mod gateway_offers;
 mod gateway_strangers;
 mod input;
 mod interleave;

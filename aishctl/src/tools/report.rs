@@ -228,6 +228,7 @@ mod tests {
             ms,
             kept: None,
             blocks: vec![],
+            structured: None,
         }
     }
 

@@ -372,7 +372,7 @@ impl Conversation {
         // Meanwhile it may have been raised further, or bounded.
         let to = policy.max_level(provider).min(shown);
         (to > from).then(|| Event::PermissionChanged {
-            provider: provider.clone(),
+            provider: Some(provider.clone()),
             from,
             to,
             revoked: false,
@@ -402,7 +402,7 @@ impl Conversation {
             return Err(RequestError::AboveMaximum { provider, max });
         }
         Ok(Event::PermissionChanged {
-            provider,
+            provider: Some(provider),
             from: level,
             to,
             revoked: change == LevelChange::Revoke,

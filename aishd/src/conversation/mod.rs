@@ -169,6 +169,8 @@ enum Action {
     RetryCommit,
     /// Somebody came to look, or left.
     Attended,
+    /// Other rules are in force, about silence too.
+    Policy,
     /// The time of an open confirm is over.
     Expired,
     Form(News),
@@ -196,7 +198,7 @@ impl Conversation {
                 }
                 Action::Done(done) => self.apply_done(done).await,
                 Action::RetryCommit => self.retry_commit().await,
-                Action::Attended => self.plan_expiry(),
+                Action::Attended | Action::Policy => self.plan_expiry(),
                 Action::Expired => self.expire_open().await,
                 Action::Form(news) => self.take_news(news).await,
                 Action::Idle => {
@@ -222,6 +224,7 @@ impl Conversation {
             () = self.around.stopping.cancelled() => Action::Stop,
             () = sleep_until(retry_at.unwrap_or_else(Instant::now)), if retry_at.is_some() => Action::RetryCommit,
             Ok(()) = self.attended.changed() => Action::Attended,
+            Ok(()) = self.around.policy.changed() => Action::Policy,
             () = sleep_until(expiry_at.unwrap_or_else(Instant::now)), if expiry_at.is_some() => Action::Expired,
             Some(done) = self.io.join_next(), if !self.io.is_empty() && retry_at.is_none() => match done {
                 Ok(done) => Action::Done(done),

@@ -166,6 +166,7 @@ fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) 
             ms: None,
             kept: None,
             blocks: vec![],
+            structured: None,
             refused,
         });
     }

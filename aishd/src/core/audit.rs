@@ -155,8 +155,9 @@ pub enum Told {
     },
     #[serde(rename = "permission_changed")]
     PermissionChanged {
-        #[serde(rename = "provider")]
-        provider: Alias,
+        /// Absent: the one level of an older layout, which was handed out.
+        #[serde(rename = "provider", default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Alias>,
         #[serde(rename = "from")]
         from: Access,
         #[serde(rename = "to")]

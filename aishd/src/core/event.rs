@@ -17,6 +17,7 @@ use super::pinned::Pinned;
 use super::raise::Raise;
 use super::reply::{FailureClass, ToolCall, Usage};
 use super::resource::ResourceChanged;
+use super::structured::Structured;
 use super::tool::{Sha, Subject};
 use super::tool_name::Alias;
 
@@ -204,6 +205,13 @@ pub enum Event {
         /// Blocks of it that are no text; their parts stand before it.
         #[serde(rename = "blocks", default, skip_serializing_if = "Vec::is_empty")]
         blocks: Vec<KeptBlock>,
+        /// Its value, where it has one that fits its output schema.
+        #[serde(
+            rename = "structured",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        structured: Option<Structured>,
         /// Why it never began. `None`: it did.
         #[serde(rename = "refused", default, skip_serializing_if = "Option::is_none")]
         refused: Option<Box<Refused>>,
@@ -211,8 +219,10 @@ pub enum Event {
     /// A provider has another level in this conversation (PRM-4).
     #[serde(rename = "permission_changed")]
     PermissionChanged {
-        #[serde(rename = "provider")]
-        provider: Alias,
+        /// Absent: all of them, in the layout in which a conversation had one level (PRM-5). Nobody's calls go by that;
+        /// the daemon hands it out at its start.
+        #[serde(rename = "provider", default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Alias>,
         #[serde(rename = "from")]
         from: Access,
         #[serde(rename = "to")]

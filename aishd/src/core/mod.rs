@@ -33,6 +33,7 @@ pub mod secret_name;
 pub mod server_request;
 pub mod shorten;
 pub mod state;
+pub mod structured;
 pub mod tool;
 pub mod tool_name;
 pub mod transcript;

@@ -3,9 +3,12 @@
 //! It is small and stays small, because it is stored beside every commit: texts are in the log, and the
 //! queue names them by position.
 
+use std::collections::BTreeSet;
+
 use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+use super::access::Access;
 use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
 use super::event::{At, Event, Origin, Record, Stop};
@@ -14,7 +17,8 @@ use super::policy::Grants;
 use super::raise::{OpenRaise, Raise};
 use super::reply::Usage;
 use super::resource::{Change, ResourceChanged};
-use super::tool::Subject;
+use super::tool::{Sha, Subject};
+use super::tool_name::{Alias, ToolName};
 
 /// Longest title that is taken from a first message.
 const TITLE_FROM_TEXT_CHARS: usize = 60;
@@ -57,6 +61,12 @@ pub struct State {
     /// What people granted here.
     #[serde(rename = "grants", default)]
     pub grants: Grants,
+    /// The level of all providers together, in the older layout, until it is handed out (PRM-5). No call goes by it.
+    #[serde(rename = "one_level", default, skip_serializing_if = "Option::is_none")]
+    pub one_level: Option<Access>,
+    /// Providers whose calls began here, for the choice among equal names (NEG-1).
+    #[serde(rename = "used", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub used: BTreeSet<Alias>,
     /// What it keeps itself from.
     #[serde(rename = "constraints", default)]
     pub constraints: Constraints,
@@ -224,18 +234,13 @@ impl State {
             Event::ConfirmResolved(resolution) => self.answered(resolution),
             Event::ToolStarted {
                 call, name, digest, ..
-            } => self.call_started(call, Subject::named(name, *digest)),
+            } => self.call_started(call, name, *digest),
             Event::PermissionChanged {
                 provider,
                 to,
                 revoked,
                 ..
-            } => {
-                self.grants.levels.insert(provider.clone(), *to);
-                if *revoked {
-                    self.grants.approved.retain(|it, _| it.alias() != provider);
-                }
-            }
+            } => self.level_changed(provider.as_ref(), *to, *revoked),
             Event::ConstraintsChanged { constraints, .. } => {
                 self.constraints.clone_from(constraints);
             }
@@ -307,11 +312,24 @@ impl State {
         });
     }
 
-    fn call_started(&mut self, call: &str, subject: Option<Subject>) {
-        let mut open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
-        if let Some(open) = open.find(|it| it.id == call) {
-            open.started = true;
-            open.subject = subject;
+    fn call_started(&mut self, call: &str, name: &str, digest: Sha) {
+        let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
+        open.filter(|it| it.id == call).for_each(|it| {
+            it.started = true;
+            it.subject = Subject::named(name, digest);
+        });
+        let tool: Option<ToolName> = name.parse().ok();
+        self.used.extend(tool.map(|it| it.alias().clone()));
+    }
+
+    fn level_changed(&mut self, provider: Option<&Alias>, to: Access, revoked: bool) {
+        let Some(provider) = provider else {
+            self.one_level = (to > Access::Read).then_some(to);
+            return;
+        };
+        self.grants.levels.insert(provider.clone(), to);
+        if revoked {
+            self.grants.approved.retain(|it, _| it.alias() != provider);
         }
     }
 
@@ -387,7 +405,6 @@ fn title_from(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::access::Access;
 
     /// Records of the first version that asked people, with fields of a later one among them (STO-4).
     const CONSENT: &str = include_str!("../../../tests/data/store/consent.jsonl");
@@ -405,6 +422,7 @@ mod tests {
         assert!(state.confirms.is_empty());
         let levels: Vec<_> = state.grants.levels.iter().collect();
         assert_eq!(vec![(&"aish".parse().unwrap(), &Access::Execute)], levels);
+        assert_eq!(BTreeSet::from(["aish".parse().unwrap()]), state.used);
         let approved: Vec<String> = state
             .grants
             .approved

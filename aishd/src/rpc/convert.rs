@@ -22,6 +22,8 @@ use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnErr
 use crate::core::gate::spelled;
 use crate::core::reply::{FailureClass, ToolCall, Usage};
 use crate::core::state::State;
+use crate::core::structured::Structured;
+use crate::core::tool_name::Alias;
 use crate::tools::Said;
 
 /// [`wire::Envelope`] on its way out, its data not yet a value.
@@ -265,6 +267,7 @@ impl Log {
                 ms,
                 kept,
                 blocks,
+                structured,
                 refused: _,
             } => out!(wire::ToolResult {
                 call,
@@ -275,6 +278,10 @@ impl Log {
                 ms,
                 kept: kept.map(super::kept::result),
                 blocks: blocks.into_iter().map(super::kept::block).collect(),
+                structured: structured.map(|it| match it {
+                    Structured::Text => wire::Structured::Text,
+                    Structured::Value(value) => wire::Structured::Value(value),
+                }),
             }),
             Event::ResourcePinned(pinned) => out!(wire::ResourcePinned {
                 alias: pinned.alias.to_string(),
@@ -293,7 +300,7 @@ impl Log {
                 by,
                 confirm,
             } => out!(wire::PermissionChanged {
-                provider: provider.to_string(),
+                provider: provider_or_all(provider.as_ref()),
                 from: from.number(),
                 to: to.number(),
                 revoked,
@@ -476,6 +483,11 @@ pub(super) fn turn_record(conversation: ConversationId, report: TurnReport) -> T
         finished_at: report.finished_at.map(rfc3339),
         denied: report.denied,
     })
+}
+
+/// A provider as the wire names it: `*` where a level was of all of them (PRM-5).
+pub(super) fn provider_or_all(provider: Option<&Alias>) -> String {
+    provider.map_or_else(|| "*".to_owned(), ToString::to_string)
 }
 
 #[cfg(test)]

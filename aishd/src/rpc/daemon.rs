@@ -83,6 +83,11 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
     }
     if wanted.is_empty() || !params.tentative {
         call.connection.greet(params.client, params.role);
+        // Whoever says hello again as somebody who may not allow anything has allowed nothing.
+        if params.role < Role::Driver {
+            let allowances = call.server.directory.allowances();
+            allowances.forget(call.connection.client);
+        }
     }
     Ok(HelloResult {
         protocol,

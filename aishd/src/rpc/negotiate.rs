@@ -24,7 +24,7 @@ use crate::core::alignment::{Alignment, Standing};
 use crate::core::call_list::{CallList, parse};
 use crate::core::confirm::Confirm;
 use crate::core::event::Event;
-use crate::core::intent::{Confidence, Reason, Routing};
+use crate::core::intent::{Confidence, Reason, Routing, route};
 use crate::core::lifecycle::Lifecycle;
 use crate::core::policy::Question;
 use crate::core::raise::{Upgrade, Wanted, missing};
@@ -117,7 +117,8 @@ async fn choose(
     let handle = server.directory.open(params.conversation).await?;
     let state = handle.view().borrow().state.clone();
     let catalog = server.directory.catalog();
-    let routing = intent::meant(&params.action, params.tool.as_deref(), &catalog);
+    let named = params.tool.as_deref();
+    let routing = route(&params.action, named, &catalog, &state.used);
     let policy = server.directory.policy();
     let standing = Standing {
         policy: &policy,

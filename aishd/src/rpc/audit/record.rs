@@ -14,7 +14,7 @@ use crate::core::raise::Upgrade;
 use crate::core::tool::Subject;
 use crate::logging::Redactor;
 use crate::rpc::confirm::{answerer, decision};
-use crate::rpc::convert::denied;
+use crate::rpc::convert::{denied, provider_or_all};
 
 /// As much of a call's arguments is shown.
 const ARGUMENT_BYTES: usize = 2000;
@@ -227,7 +227,7 @@ fn fill(record: &mut AuditRecord, told: What) {
             revoked,
             confirm,
         } => {
-            record.provider = Some(provider.to_string());
+            record.provider = Some(provider_or_all(provider.as_ref()));
             (record.from, record.to) = (Some(from.number()), Some(to.number()));
             record.because = revoked.then(|| "revoked".to_owned());
             record.confirm = confirm;
