@@ -90,7 +90,7 @@ impl Conversation {
                 return Ok(AnswerOutcome::Cancelled);
             }
             Granted::Raises { from } if allows => Some(Event::PermissionChanged {
-                provider: provider.clone(),
+                provider: Some(provider.clone()),
                 from,
                 to: open.upgrade.to,
                 revoked: false,

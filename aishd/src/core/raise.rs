@@ -244,7 +244,7 @@ impl OpenRaise {
 pub fn ended_by(event: &Event, state: &State, now: At) -> Vec<Resolution> {
     let is_over = |it: &&OpenRaise| match event {
         Event::PermissionChanged { provider, to, .. } => {
-            it.upgrade.provider == *provider && it.upgrade.to <= *to
+            provider.as_ref() == Some(&it.upgrade.provider) && it.upgrade.to <= *to
         }
         Event::ArchivedChanged { archived } => *archived,
         Event::Created { .. }

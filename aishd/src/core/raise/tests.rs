@@ -64,7 +64,7 @@ fn state(events: &[&str]) -> State {
 
 fn changed(provider: &str, to: &str) -> Event {
     Event::PermissionChanged {
-        provider: provider.parse().unwrap(),
+        provider: Some(provider.parse().unwrap()),
         from: Access::Read,
         to: level(to),
         revoked: false,
