@@ -17,7 +17,7 @@ methods! {
     Set: "permission/set", Driver, Conversation, SetParams => ChangeResult;
     /// Gives a provider its first level back, and takes back what was always allowed of it in this conversation.
     Revoke: "permission/revoke", Driver, Conversation, RevokeParams => ChangeResult;
-    /// Every change, oldest first.
+    /// Every change, oldest first. Each holds in this conversation: there is no other scope.
     History: "permission/history", Observer, Unordered, PermissionParams => HistoryResult;
     /// Lets tools run unasked for as long as this client is attached to the conversation, in the place of what it let
     /// before. It is shown to all who are attached, is kept nowhere, and counts for calls that are judged from now on. A

@@ -332,6 +332,22 @@ mod tests {
         )
     }
 
+    /// A level is asked for by no turn: it would stand in the place of what this one waits for.
+    #[test]
+    fn only_questions_of_the_turn_are_put_to_who_asked_it() {
+        let asked = |turn: Value| {
+            let request = crate::consent::tests::request("fs__read", "{}", 1);
+            let request = serde_json::to_value(request).unwrap();
+            let mut event = peer::envelope(None, "confirmRequested", request);
+            event["turn"] = turn;
+            let event = serde_json::from_value(event).unwrap();
+            Answer::new(peer::turn()).take(&event).len()
+        };
+        assert_eq!(1, asked(json!(peer::turn())));
+        assert_eq!(0, asked(Value::Null));
+        assert_eq!(0, asked(json!(TurnId::from_bytes([9; 16]))));
+    }
+
     #[test]
     fn the_finished_item_fills_what_deltas_left_open() {
         check(
