@@ -22,6 +22,7 @@ pub mod model;
 pub mod permission;
 pub mod place;
 pub mod resource;
+pub mod route;
 pub mod sampling;
 pub mod schema;
 pub mod tool;

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
-use super::event::{At, Event, Origin, Record, Stop};
+use super::event::{At, Event, Origin, Record, Source, Stop};
 use super::pinned::Pinned;
 use super::policy::Grants;
 use super::reply::Usage;
 use super::resource::{Change, ResourceChanged};
+use super::routing::Routed;
 use super::tool::Subject;
 
 /// Longest title that is taken from a first message.
@@ -75,6 +76,9 @@ pub struct State {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub keeps_blocks: bool,
+    /// How the last turn that asked a model came to it.
+    #[serde(rename = "began", default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Began>,
     /// Resources of the shared context; what they are is looked up in the store.
     #[serde(rename = "resources", default, skip_serializing_if = "is_zero")]
     pub resources: u32,
@@ -82,6 +86,21 @@ pub struct State {
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// Which model a turn asks, and why that one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Began {
+    #[serde(rename = "turn")]
+    pub turn: TurnId,
+    /// The preset by name.
+    #[serde(rename = "model")]
+    pub model: String,
+    #[serde(rename = "routed", default, skip_serializing_if = "Option::is_none")]
+    pub routed: Option<Routed>,
+    /// The preset that a request of it fell back to.
+    #[serde(rename = "fell_back", default, skip_serializing_if = "Option::is_none")]
+    pub fell_back: Option<String>,
 }
 
 /// A confirm that waits; the whole of it is in the log.
@@ -153,6 +172,17 @@ pub struct Queued {
     pub steer: bool,
 }
 
+impl Began {
+    fn with(turn: TurnId, model: &str) -> Self {
+        Self {
+            turn,
+            model: model.to_owned(),
+            routed: None,
+            fell_back: None,
+        }
+    }
+}
+
 impl State {
     /// The title for people, also when none was given.
     #[must_use]
@@ -198,7 +228,22 @@ impl State {
             }
             Event::UserMessage { text, origin, .. } => self.asked(record, text, *origin),
             Event::TurnQueued { position, steer } => self.move_to(record.turn, *position, *steer),
-            Event::TurnStarted { .. } => self.started(record),
+            Event::TurnStarted { model, source, .. } => {
+                if let (Some(turn), true) = (record.turn, *source != Source::None) {
+                    self.began = Some(Began::with(turn, model));
+                }
+                self.started(record);
+            }
+            Event::RouteDecided(routed) => {
+                if let Some(began) = &mut self.began {
+                    began.routed = Some(routed.clone());
+                }
+            }
+            Event::FellBack { to, .. } => {
+                if let Some(began) = &mut self.began {
+                    began.fell_back = Some(to.clone());
+                }
+            }
             Event::AssistantMessage { usage, calls, .. } => {
                 if let Some(running) = &mut self.running {
                     running.items += 1;

@@ -34,6 +34,7 @@ mod refusal;
 mod registry;
 mod resource;
 mod room;
+mod route;
 mod tool;
 mod toolset;
 mod turn;
@@ -226,6 +227,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     auto_approve::register_all(&mut module);
     audit::register_all(&mut module);
     model::register_all(&mut module);
+    route::register_all(&mut module);
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);
     pin::register_all(&mut module);

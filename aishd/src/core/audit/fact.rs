@@ -15,7 +15,9 @@ use crate::core::tool::{Sha, Subject};
 pub fn tells(event: &Event) -> bool {
     match event {
         Event::UserMessage { .. }
+        | Event::RouteDecided(_)
         | Event::TurnStarted { .. }
+        | Event::FellBack { .. }
         | Event::ConfirmRequested(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
@@ -46,6 +48,20 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         Event::TurnStarted { model, source, .. } => Told::ModelChosen {
             model: model.clone(),
             source: *source,
+        },
+        Event::RouteDecided(routed) => Told::QuestionRouted(routed.clone()),
+        Event::FellBack {
+            from,
+            to,
+            reason,
+            status,
+            model_id: _,
+            cause: _,
+        } => Told::FellBack {
+            from: from.clone(),
+            to: to.clone(),
+            reason: reason.clone(),
+            status: *status,
         },
         Event::ConfirmRequested(confirm) => asked(confirm),
         Event::ConfirmResolved(resolution) => {

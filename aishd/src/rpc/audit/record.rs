@@ -27,6 +27,9 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::CallRefused { subject, .. } => subject.as_ref(),
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
         | What::PermissionChanged { .. }
         | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
@@ -58,6 +61,9 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         }),
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
         | What::CallEnded { .. }
         | What::PermissionChanged { .. }
         | What::AutoApproveSet { .. }
@@ -122,6 +128,9 @@ fn kind(told: &What) -> AuditKind {
     match told {
         What::TurnAsked { .. } => AuditKind::TurnAsked,
         What::ModelChosen { .. } => AuditKind::ModelChosen,
+        What::QuestionRouted(_) => AuditKind::QuestionRouted,
+        What::FellBack { .. } => AuditKind::FellBack,
+        What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
         What::ConfirmRequested { .. } => AuditKind::ConfirmRequested,
         What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
         What::CallStarted { .. } => AuditKind::CallStarted,
@@ -210,6 +219,9 @@ fn fill(record: &mut AuditRecord, told: What) {
             record.confirm = confirm;
         }
         told @ (What::AutoApproveSet { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
@@ -288,6 +300,27 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
             });
         }
         What::Routed(routed) => fill_of_routing(record, routed),
+        What::QuestionRouted(routed) => {
+            record.because = Some(format!("{}: {}", routed.class.name(), routed.rule));
+            record.model = Some(routed.preset);
+        }
+        What::FellBack {
+            from,
+            to,
+            reason,
+            status: _,
+        } => {
+            record.because = Some(format!("{from}: {reason}"));
+            record.model = Some(to);
+        }
+        What::RoutingSwitched { which, on } => {
+            let how = match on {
+                Some(true) => "on",
+                Some(false) => "off",
+                None => "as configured",
+            };
+            record.because = Some(format!("{} {how}", which.key()));
+        }
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
             let unnamed = (change.unnamed > 0).then_some(change.unnamed);
