@@ -21,6 +21,7 @@ pub mod method;
 pub mod model;
 pub mod permission;
 pub mod place;
+pub mod prompt;
 pub mod resource;
 pub mod route;
 pub mod sampling;

@@ -9,7 +9,7 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, conversation, daemon, doctor, error, intent, kept, log, mcp,
-    model, permission, resource, route, tool, turn, version,
+    model, permission, prompt, resource, route, tool, turn, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -87,6 +87,11 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         permission::Check,
         permission::Rules,
         kept::ReadResult,
+        prompt::Save,
+        prompt::List,
+        prompt::Get,
+        prompt::Remove,
+        prompt::Call,
         resource::Create,
         resource::Get,
         resource::Update,

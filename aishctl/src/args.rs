@@ -14,6 +14,7 @@ use crate::kept::Kept;
 use crate::permission::Perm;
 use crate::resource::Resource;
 use crate::route::{Fallback, Route};
+use crate::saved_prompt::Prompt;
 use crate::screen::Looks;
 use crate::service::{self, Service};
 use crate::{mcp, span, tools};
@@ -177,6 +178,11 @@ pub enum Command {
     Resource {
         #[command(subcommand)]
         command: Option<Resource>,
+    },
+    /// Prompts that you keep: texts with places for arguments
+    Prompt {
+        #[command(subcommand)]
+        command: Option<Prompt>,
     },
     /// Read the configuration again
     Reload,

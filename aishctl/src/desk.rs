@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 use crate::{
     audit, confirm, conversations, kept, log, mcp, model, permission, queue, resource, route, rpc,
-    run, safe, status, tools,
+    run, safe, saved_prompt, status, tools,
 };
 
 /// What such a command works with.
@@ -87,6 +87,7 @@ impl Desk {
             Command::Perm { command } => permission::run(self, command.as_ref()).await,
             Command::Audit(args) => audit::run(self, args).await,
             Command::Result(args) => kept::run(self, args).await,
+            Command::Prompt { command } => saved_prompt::run(self, command.as_ref()).await,
             Command::Resource { command } => resource::run(self, command.as_ref()).await,
             Command::Queue { command } => queue::run(self, command.as_ref()).await,
             Command::Cancel { conversation } => queue::cancel(self, conversation.as_deref()).await,

@@ -1,6 +1,5 @@
 //! `mcp`: the servers that the daemon holds sessions with, what they offer, and what they last said.
 
-pub mod asked;
 pub mod import;
 mod pinned;
 
@@ -130,7 +129,7 @@ pub struct ConnectArgs {
     pub env: Vec<(String, String)>,
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
+pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         Some(_) | None => Err("it is NAME=VALUE".to_owned()),

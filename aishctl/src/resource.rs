@@ -1,7 +1,5 @@
 //! `resource`: the shared context of a conversation, JSON under names for its tools and its people (SHC-1).
 
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use aish_proto::event::ResourceChanged;
@@ -18,7 +16,7 @@ use crate::connect::{CallError, Caller};
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{consent, resolve, safe, table};
+use crate::{consent, file, resolve, safe, table};
 
 const PAGE: u32 = 500;
 /// A file with blanks in it may be so long; what is left without them is the daemon's to judge.
@@ -159,21 +157,12 @@ async fn put(
 }
 
 /// What a file holds, or stdin.
-fn json(file: &Path) -> Result<Value, Failure> {
-    let name = safe::one_line(&file.display().to_string());
-    let mut text = vec![];
-    let read = if file == Path::new("-") {
-        io::stdin().take(FILE_BYTES + 1).read_to_end(&mut text)
-    } else {
-        File::open(file).and_then(|it| it.take(FILE_BYTES + 1).read_to_end(&mut text))
-    };
-    read.map_err(|error| Failure::new(Exit::FAILED, format!("cannot read {name}: {error}")))?;
-    if text.len() as u64 > FILE_BYTES {
-        let message = format!("{name} has more than {FILE_BYTES} bytes");
-        return Err(Failure::new(Exit::USAGE, message));
-    }
-    serde_json::from_slice(&text)
-        .map_err(|error| Failure::new(Exit::USAGE, format!("{name} is not JSON: {error}")))
+fn json(path: &Path) -> Result<Value, Failure> {
+    let text = file::read(path, FILE_BYTES)?;
+    serde_json::from_slice(&text).map_err(|error| {
+        let message = format!("{} is not JSON: {error}", file::name(path));
+        Failure::new(Exit::USAGE, message)
+    })
 }
 
 fn changed(desk: &Desk, result: &ChangedResult) -> Result<Printed, Failure> {

@@ -28,6 +28,8 @@ use crate::output::Form;
 use crate::pager::Pager;
 use crate::parse::parse;
 use crate::program::{self, Program};
+use crate::prompted::{self, Prompted};
+use crate::saved_prompt::Prompt;
 use crate::service::{self, Service};
 use crate::signals::Signals;
 use crate::stdout::Stdout;
@@ -120,7 +122,14 @@ impl Program {
             } => {
                 let mut parts = self.parts(self.form());
                 let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
-                mcp::asked::run(parts.asker(&reach, self), &args).await
+                prompted::run(parts.asker(&reach, self), &Prompted::Served(args)).await
+            }
+            Command::Prompt {
+                command: Some(Prompt::Ask(args)),
+            } => {
+                let mut parts = self.parts(self.form());
+                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+                prompted::run(parts.asker(&reach, self), &Prompted::Saved(args)).await
             }
             Command::Mcp {
                 command: Some(Mcp::Serve(args)),
@@ -175,6 +184,7 @@ impl Program {
             | Command::Audit(_)
             | Command::Result(_)
             | Command::Resource { .. }
+            | Command::Prompt { .. }
             | Command::Cancel { .. }
             | Command::Search(_)
             | Command::Fork(_)

@@ -13,9 +13,11 @@ use crate::args::{Command, Global};
 use crate::colon::{self, Said};
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::mcp::{Mcp, asked};
+use crate::mcp::Mcp;
 use crate::permission::Perm;
+use crate::prompted::{self, Prompted};
 use crate::queue::{self, Again};
+use crate::saved_prompt::Prompt;
 use crate::tools::{self, Tools};
 use crate::unasked;
 
@@ -77,13 +79,19 @@ impl<U: Ui> Open<U> {
             });
             return;
         }
-        if let Command::Mcp {
-            command: Some(Mcp::Ask(args)),
-        } = command
-        {
+        let prompted = match &command {
+            Command::Mcp {
+                command: Some(Mcp::Ask(args)),
+            } => Some(Prompted::Served(args.clone())),
+            Command::Prompt {
+                command: Some(Prompt::Ask(args)),
+            } => Some(Prompted::Saved(args.clone())),
+            _ => None,
+        };
+        if let Some(prompted) = prompted {
             let conversation = self.conversation;
             self.calls.spawn(async move {
-                let sent = asked::send(&caller, conversation, &args, global.model);
+                let sent = prompted::send(&caller, conversation, &prompted, global.model);
                 Done::Again(conversation, sent.await)
             });
             return;

@@ -18,6 +18,7 @@ pub mod paths;
 pub mod permissions;
 pub mod preset;
 pub mod project;
+pub mod prompts;
 pub mod routing;
 pub mod schema;
 pub mod settings;

@@ -28,6 +28,7 @@ pub mod request;
 pub mod resource;
 pub mod routing;
 pub mod sampling;
+pub mod saved_prompt;
 pub mod schema;
 pub mod secret_name;
 pub mod server_request;

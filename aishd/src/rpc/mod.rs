@@ -35,6 +35,7 @@ mod registry;
 mod resource;
 mod room;
 mod route;
+mod saved_prompt;
 mod tool;
 mod toolset;
 mod turn;
@@ -230,6 +231,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     route::register_all(&mut module);
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);
+    saved_prompt::register_all(&mut module);
     pin::register_all(&mut module);
     blob::register_all(&mut module);
     resource::register_all(&mut module);

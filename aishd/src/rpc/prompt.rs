@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
-use aish_proto::mcp::{CallPrompt, CallPromptParams, GetPrompt, GetPromptResult};
+use aish_proto::mcp::{CallPrompt, GetPrompt, GetPromptResult};
 use aish_proto::turn::{Attachment, SendParams, SendResult};
 use jsonrpsee::RpcModule;
 use serde_json::{Value, json};
@@ -31,7 +31,8 @@ async fn call(call: Call<CallPrompt>) -> Result<SendResult, Refusal> {
     let params = &call.params;
     // The same prompt with the same arguments is the same question, whatever its server makes of it today.
     let body = json!([params.alias, params.name, params.arguments]).to_string();
-    let rendered = if was_asked(&call.server, params).await? {
+    let asked = was_asked(&call.server, params.conversation, &params.idempotency_key);
+    let rendered = if asked.await? {
         prompt::Rendered {
             text: body.clone(),
             texts: vec![],
@@ -60,10 +61,14 @@ async fn call(call: Call<CallPrompt>) -> Result<SendResult, Refusal> {
     take(&call.server, &call.connection, send, Body::From(body)).await
 }
 
-/// A question that is there already needs no server to be found again.
-async fn was_asked(server: &Server, params: &CallPromptParams) -> Result<bool, Refusal> {
-    match server.directory.open(params.conversation).await {
-        Ok(handle) => Ok(handle.knows_key(&params.idempotency_key)?),
+/// Whether the question is there already: then what it was made from is not needed again.
+pub(super) async fn was_asked(
+    server: &Server,
+    conversation: ConversationId,
+    key: &str,
+) -> Result<bool, Refusal> {
+    match server.directory.open(conversation).await {
+        Ok(handle) => Ok(handle.knows_key(key)?),
         Err(RequestError::Missing) => Ok(false),
         Err(error) => Err(error.into()),
     }

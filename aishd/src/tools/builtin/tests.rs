@@ -10,7 +10,12 @@ fn every_schema_is_of_its_own_tool_and_of_nothing_else() {
         let properties = tool.schema["properties"].as_object().unwrap();
         let names: Vec<&str> = properties.keys().map(String::as_str).collect();
         let closed = tool.schema["additionalProperties"] == false;
-        assert_eq!(tool.name != "aish__time", closed, "{}", tool.name);
+        assert_eq!(
+            tool.name.to_string() != "aish__time",
+            closed,
+            "{}",
+            tool.name
+        );
         assert!(jsonschema::meta::is_valid(&tool.schema), "{}", tool.name);
         let level = tool.needs.number();
         offered.push(format!("{} {level} {}", tool.name, names.join(" ")));

@@ -1,0 +1,92 @@
+//! `prompt/*`: prompts that people keep, texts with places for arguments (spec 00, MCP). Those that servers keep are `mcp/prompts`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::conversation::CreateParams;
+use crate::id::ConversationId;
+use crate::method::{Empty, methods};
+use crate::turn::{OnConfirm, SendMode, SendResult};
+
+methods! {
+    /// Keeps a text under a name. Returns once it is on disk.
+    Save: "prompt/save", Driver, Unordered, SaveParams => FileResult;
+    /// All that are kept, in the order of their names, and what of them cannot be read.
+    List: "prompt/list", Observer, Unordered, Empty => ListResult;
+    /// The text of one.
+    Get: "prompt/get", Observer, Unordered, NameParams => GetResult;
+    Remove: "prompt/remove", Driver, Unordered, NameParams => FileResult;
+    /// Asks what a prompt says, with its arguments in their places. As `turn/send`.
+    Call: "prompt/call", Driver, Unordered, CallParams => SendResult;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SaveParams {
+    /// 1 to 64 of `a`–`z`, `0`–`9`, `-` and `_`, with a letter or a digit first.
+    pub name: String,
+    /// `{{name}}` in it is a place for an argument.
+    pub text: String,
+    /// Whether one that is there goes; absent, it is an error.
+    #[serde(default)]
+    pub replace: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileResult {
+    pub file: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NameParams {
+    pub name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListResult {
+    pub prompts: Vec<SavedPrompt>,
+    /// A line for each that cannot be read.
+    pub errors: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SavedPrompt {
+    pub name: String,
+    /// In the order in which they first stand in the text.
+    pub arguments: Vec<String>,
+    /// The first line of the text.
+    pub begins: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GetResult {
+    pub text: String,
+    pub arguments: Vec<String>,
+}
+
+/// As `turn/send`, with a prompt in place of the text. Every argument has to be given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CallParams {
+    pub conversation: ConversationId,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<CreateParams>,
+    pub idempotency_key: String,
+    #[serde(default)]
+    pub mode: SendMode,
+    /// A preset by name, for this turn only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_confirm: Option<OnConfirm>,
+}
