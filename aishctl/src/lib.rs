@@ -46,7 +46,7 @@ pub mod queue;
 pub mod receipt;
 pub mod resolve;
 pub mod resource;
-mod route;
+pub mod route;
 pub mod rows;
 pub mod rpc;
 pub mod run;

@@ -41,6 +41,7 @@ pub enum Fallback {
     Reset,
 }
 
+/// Questions that are routed by their look.
 pub async fn run(desk: &Desk, command: Option<&Route>) -> Result<Printed, Failure> {
     let set = match command {
         None => {
@@ -57,6 +58,7 @@ pub async fn run(desk: &Desk, command: Option<&Route>) -> Result<Printed, Failur
     desk.print(&state, || routing(&state))
 }
 
+/// Requests that go another way when a server looks down.
 pub async fn fallback(desk: &Desk, command: Option<&Fallback>) -> Result<Printed, Failure> {
     let set = match command {
         None => {
@@ -208,7 +210,7 @@ fn verdict(result: &CheckResult) -> String {
     format!("{} ({why}) → {to}{off}\n", name(*class))
 }
 
-pub(crate) fn name(class: RouteClass) -> &'static str {
+pub fn name(class: RouteClass) -> &'static str {
     match class {
         RouteClass::Code => "code",
         RouteClass::Reasoning => "reasoning",
@@ -217,7 +219,7 @@ pub(crate) fn name(class: RouteClass) -> &'static str {
 }
 
 /// How the last turn came to its preset, for `conv status`; a line of its own.
-pub(crate) fn last_turn(status: &ConversationStatus) -> String {
+pub fn last_turn(status: &ConversationStatus) -> String {
     let Some(last) = &status.last_turn else {
         return String::new();
     };

@@ -54,7 +54,15 @@ fn strip(schema: &mut Value) {
                     }
                 }
             }
-            object.values_mut().for_each(strip);
+            for (key, value) in object.iter_mut() {
+                match value {
+                    // Names of keys, of which one may be `default`.
+                    Value::Object(keys) if key == "properties" => {
+                        keys.values_mut().for_each(strip);
+                    }
+                    other => strip(other),
+                }
+            }
         }
         Value::Array(list) => list.iter_mut().for_each(strip),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -132,16 +132,24 @@ impl Conversation {
         })
     }
 
-    /// The question that a continuation goes on answering: what it says itself is only to go on.
-    fn question_of(&self, origin: Origin) -> Option<String> {
-        let (Origin::Continue(_), Ok(turns)) = (origin, self.turns_before(origin)) else {
-            return None;
-        };
-        let (_, first) = *turns.last()?;
-        match self.question(first) {
-            Ok(Some(Event::UserMessage { text, .. })) => Some(text),
-            Ok(Some(_) | None) | Err(_) => None,
+    /// The question that such a turn goes back to in the end: what a continuation says itself is only to go on.
+    fn question_of(&self, mut origin: Origin) -> Option<String> {
+        let mut asked = None;
+        while let Origin::Continue(turn) | Origin::Retry(turn) = origin {
+            let place = self.around.store.find_turn(turn).ok().flatten();
+            let place = place.filter(|it| it.conversation == self.id);
+            let question = place.and_then(|it| self.question(it.message_seq).ok().flatten());
+            let Some(Event::UserMessage {
+                text,
+                origin: before,
+                ..
+            }) = question
+            else {
+                break;
+            };
+            (asked, origin) = (Some(text), before);
         }
+        asked
     }
 
     /// The event at the place of a question.

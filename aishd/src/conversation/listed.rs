@@ -87,7 +87,7 @@ impl Conversation {
     }
 
     /// The turns that one goes on from, the latest first, with the places of their questions.
-    pub(super) fn turns_before(&self, mut origin: Origin) -> Result<Vec<(TurnId, Seq)>, ReadError> {
+    fn turns_before(&self, mut origin: Origin) -> Result<Vec<(TurnId, Seq)>, ReadError> {
         let mut turns = vec![];
         while let Origin::Continue(turn) = origin {
             let place = self.around.store.find_turn(turn)?;

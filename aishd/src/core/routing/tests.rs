@@ -1,5 +1,5 @@
-//! The corpus in tests/data/routing has two parts: one written beside the rules, and one from what RTE-1 means in plain
-//! words, without a look at the code (spec 00, Tests and figures).
+//! The corpus in tests/data/routing has two parts: one written beside the rules, and one labelled by what RTE-1 means in
+//! plain words.
 
 use std::collections::BTreeMap;
 
