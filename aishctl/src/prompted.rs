@@ -7,21 +7,41 @@ use aish_proto::turn::{OnConfirm, SendMode, SendResult};
 use tokio::io::AsyncWrite;
 use ulid::Ulid;
 
-use crate::args::{AskArgs, Global};
+use crate::args::{AskArgs, Command, Global};
 use crate::ask::{self, Asker, Place};
 use crate::connect::{CallError, Caller};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Reach, Wait};
-use crate::mcp::{ASK_DEADLINE, AskPrompt};
+use crate::mcp::{ASK_DEADLINE, AskPrompt, Mcp};
 use crate::receipt::{Begun, Progress, Sent, or_stop};
-use crate::saved_prompt::AskSaved;
+use crate::saved_prompt::{AskSaved, Prompt};
 
 /// Which prompt, and what it is to be made with.
 #[derive(Clone, Debug)]
 pub enum Prompted {
     Served(AskPrompt),
     Saved(AskSaved),
+}
+
+impl Prompted {
+    /// What a command asks, when it asks a prompt.
+    #[must_use]
+    pub fn of(command: &Command) -> Option<Self> {
+        if let Command::Mcp {
+            command: Some(Mcp::Ask(args)),
+        } = command
+        {
+            Some(Self::Served(args.clone()))
+        } else if let Command::Prompt {
+            command: Some(Prompt::Ask(args)),
+        } = command
+        {
+            Some(Self::Saved(args.clone()))
+        } else {
+            None
+        }
+    }
 }
 
 /// A question, the same one however often it is sent.

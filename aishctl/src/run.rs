@@ -29,7 +29,6 @@ use crate::pager::Pager;
 use crate::parse::parse;
 use crate::program::{self, Program};
 use crate::prompted::{self, Prompted};
-use crate::saved_prompt::Prompt;
 use crate::service::{self, Service};
 use crate::signals::Signals;
 use crate::stdout::Stdout;
@@ -115,22 +114,13 @@ impl Program {
     }
 
     async fn serve(&self, command: Command) -> Result<Exit, Failure> {
+        if let Some(prompted) = Prompted::of(&command) {
+            let mut parts = self.parts(self.form());
+            let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+            return prompted::run(parts.asker(&reach, self), &prompted).await;
+        }
         match command {
             Command::Ask(args) => self.ask(&args).await,
-            Command::Mcp {
-                command: Some(Mcp::Ask(args)),
-            } => {
-                let mut parts = self.parts(self.form());
-                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
-                prompted::run(parts.asker(&reach, self), &Prompted::Served(args)).await
-            }
-            Command::Prompt {
-                command: Some(Prompt::Ask(args)),
-            } => {
-                let mut parts = self.parts(self.form());
-                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
-                prompted::run(parts.asker(&reach, self), &Prompted::Saved(args)).await
-            }
             Command::Mcp {
                 command: Some(Mcp::Serve(args)),
             } => self.gateway(&args).await,

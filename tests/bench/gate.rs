@@ -65,6 +65,7 @@ fn tool(at: usize) -> Tool {
         reach: Reach::World,
         network: Network::Stays,
         packages: Arc::default(),
+        directory: None,
     }
 }
 

@@ -71,7 +71,7 @@ fn a_prompt_is_kept_listed_asked_and_removed() {
         unknown.report()
     );
 
-    run("aishctl prompt rm review").ok();
+    let _removed = run("aishctl prompt rm review").ok();
     let gone = run("aishctl prompt show review");
     assert!(
         gone.err().contains("there is no prompt review"),
@@ -95,7 +95,7 @@ fn a_prompt_that_others_may_write_is_not_read() {
     let run = |line: &str| shell(&world, line).run();
     let file = run("echo mine | aishctl prompt save mine -").ok();
     let file = file.out().trim_end().to_owned();
-    run("echo theirs | aishctl prompt save theirs -").ok();
+    let _saved = run("echo theirs | aishctl prompt save theirs -").ok();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     let shown = run("aishctl prompt show mine");
     assert!(

@@ -42,6 +42,7 @@ mod protocol;
 mod registry;
 mod registry_context;
 mod registry_hostile;
+mod registry_races;
 mod resources;
 mod resources_crash;
 mod routing;

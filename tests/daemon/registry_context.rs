@@ -92,10 +92,17 @@ fn a_program_is_given_what_it_reads_and_writes_where_its_level_is_enough() {
 /// What uv does of what it is asked: its first lock is only half of one.
 const UV: &str = r#"#!/bin/sh
 verb=$1
-while [ "$1" != --script ]; do shift; done
+if [ "$verb" = python ]; then
+    echo /bin/sh
+    exit
+fi
+while [ "$1" != --script ]; do
+    if [ "$1" = --python ]; then python=$2; fi
+    shift
+done
 if [ "$verb" = run ]; then
     read -r lock < "$2.lock"
-    echo "\"$lock\""
+    echo "\"$lock with $python\""
 elif [ -e "$HOME/locks" ]; then
     echo lock >> "$HOME/locks"
     echo whole > "$2.lock"
@@ -155,14 +162,14 @@ fn packages_are_seen_before_they_are_fetched_and_locked_once() {
         told("a", Some(Decision::AllowOnce))
     );
     assert_eq!(
-        "whole",
+        "whole with /bin/sh",
         told("b", Some(Decision::AllowOnce)).trim_matches('"')
     );
     assert_eq!(
-        "whole",
+        "whole with /bin/sh",
         told("c", Some(Decision::AllowConversation)).trim_matches('"')
     );
-    assert_eq!("whole", told("d", None).trim_matches('"'));
+    assert_eq!("whole with /bin/sh", told("d", None).trim_matches('"'));
     let locks = || fs::read_to_string(world.path("home/locks")).unwrap();
     assert_eq!(2, locks().lines().count());
     let folders = fs::read_dir(world.path("state/aish/tools/scripts")).unwrap();
@@ -172,7 +179,7 @@ fn packages_are_seen_before_they_are_fetched_and_locked_once() {
         .map(|it| it.unwrap().file_name())
         .collect();
     left.sort();
-    assert_eq!(["script.py", "script.py.lock"], left[..]);
+    assert_eq!(["python", "script.py", "script.py.lock"], left[..]);
     // Another script is another tool, whatever it fetches.
     world.write(
         "config/aish/tools/fetches.py",

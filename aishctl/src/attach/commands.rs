@@ -13,11 +13,9 @@ use crate::args::{Command, Global};
 use crate::colon::{self, Said};
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::mcp::Mcp;
 use crate::permission::Perm;
 use crate::prompted::{self, Prompted};
 use crate::queue::{self, Again};
-use crate::saved_prompt::Prompt;
 use crate::tools::{self, Tools};
 use crate::unasked;
 
@@ -79,16 +77,7 @@ impl<U: Ui> Open<U> {
             });
             return;
         }
-        let prompted = match &command {
-            Command::Mcp {
-                command: Some(Mcp::Ask(args)),
-            } => Some(Prompted::Served(args.clone())),
-            Command::Prompt {
-                command: Some(Prompt::Ask(args)),
-            } => Some(Prompted::Saved(args.clone())),
-            _ => None,
-        };
-        if let Some(prompted) = prompted {
+        if let Some(prompted) = Prompted::of(&command) {
             let conversation = self.conversation;
             self.calls.spawn(async move {
                 let sent = prompted::send(&caller, conversation, &prompted, global.model);

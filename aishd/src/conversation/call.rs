@@ -16,6 +16,7 @@ use super::quota::Quota;
 use super::view::Teller;
 use super::{resource, sample};
 use crate::broker::Broker;
+use crate::core::access::Access;
 use crate::core::gate::Go;
 use crate::core::turn::{Input, Returned};
 use crate::store::Store;
@@ -35,6 +36,8 @@ pub(super) struct Started {
     pub(super) tools: Tools,
     pub(super) store: Store,
     pub(super) broker: Broker,
+    /// The level that it was let through with.
+    pub(super) needs: Access,
     /// Characters of the result that the model is shown.
     pub(super) max_chars: usize,
     pub(super) token: CancellationToken,
@@ -49,13 +52,16 @@ pub(super) async fn run(started: Started) -> Input {
     let begun = Instant::now();
     let call = started.call.clone();
     let token = started.token.clone();
-    let max_chars = started.max_chars;
+    let (max_chars, needs) = (started.max_chars, started.needs);
     let doing = started.doing.clone();
     let work = AssertUnwindSafe(output(started)).catch_unwind();
     let returned = match token.run_until_cancelled(work).await {
         Some(Ok(output)) => {
             let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-            returned(output, ms, max_chars)
+            Returned {
+                needs,
+                ..returned(output, ms, max_chars)
+            }
         }
         Some(Err(_panic)) => failed("[aish] tool dispatch failed: internal error"),
         // The turn is over already; this is not heard any more.

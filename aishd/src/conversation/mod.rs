@@ -406,6 +406,7 @@ impl Conversation {
                     head: self.state.last_seq,
                     call,
                     cwd: self.state.cwd.clone(),
+                    needs: self.around.policy.borrow().needs(&go.tool),
                     go: *go,
                     tools,
                     store: self.around.store.clone(),

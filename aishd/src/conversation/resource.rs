@@ -1,8 +1,11 @@
 //! The shared context (SHC-1 to SHC-3): its actor is the one place where a resource changes, whether a person wants that or
 //! a call. What a call changes becomes durable in one commit with its result.
 
+use std::time::Duration;
+
 use aish_proto::id::ConversationId;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::Conversation;
 use super::commit::Fact;
@@ -17,15 +20,18 @@ use crate::core::resource::{
     ResourceName, Standing, may_write,
 };
 use crate::core::schema::{Misfit, Schema};
-use crate::core::tool_name::ToolName;
+use crate::core::tool_name::Alias;
 use crate::core::turn::Returned;
 use crate::store::{ReadError, Store};
 use crate::tools::Output;
 use crate::tools::builtin::{data, example};
-use crate::tools::registry::Context;
+use crate::tools::registry::{Context, Given};
 
 /// So much is told of what does not fit a schema.
 const MOST_MISFITS: usize = 20;
+/// Of a schema that a call or a client brings.
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+const CHECK_WITHIN: Duration = Duration::from_secs(5);
 
 impl Conversation {
     /// Returns once it is durable.
@@ -54,7 +60,7 @@ impl Conversation {
         if changes.is_empty() || !returned.ok {
             return;
         }
-        match self.changed_by(call, changes) {
+        match self.changed_by(call, returned.needs, changes) {
             Ok(changed) => {
                 if returned.content.is_empty() {
                     returned.content = said(&changed);
@@ -74,6 +80,7 @@ impl Conversation {
     fn changed_by(
         &self,
         call: &str,
+        needs: Access,
         changes: Vec<ResourceChange>,
     ) -> Result<Vec<ResourceChanged>, ChangeError> {
         if changes.len() > MOST_CHANGES {
@@ -85,7 +92,7 @@ impl Conversation {
             .and_then(|it| it.subject.as_ref());
         let unknown = || ChangeError::Unread("the call is not one that runs".to_owned());
         let tool = &subject.ok_or_else(unknown)?.tool;
-        self.check_level(tool)?;
+        self.check_level(tool.alias(), needs)?;
         let author = Author::Provider(tool.alias().clone());
         let mut checking = Checking::new(&author, clock::now(), self.state.resources);
         let each = changes.into_iter();
@@ -93,18 +100,19 @@ impl Conversation {
             .collect()
     }
 
-    /// SHC-2: as it is now, whatever it was when the call began.
-    fn check_level(&self, tool: &ToolName) -> Result<(), ChangeError> {
+    /// SHC-2: the call needed what it needed when it began, and its provider has what it has now.
+    fn check_level(&self, provider: &Alias, needs: Access) -> Result<(), ChangeError> {
+        if self.state.constraints.read_only {
+            return Err(ChangeError::ReadOnly);
+        }
         let policy = self.around.policy.borrow();
-        let catalog = self.around.tools.catalog();
-        let needs = catalog
-            .get(tool)
-            .map_or(Access::Read, |it| policy.needs(it));
-        let has = policy.level(tool.alias(), &self.state.grants);
-        if may_write(needs, has) {
+        let most = policy.providers.get(provider).map(|it| it.max_level);
+        let is_bounded = most.is_some_and(|it| it < Access::Write);
+        let has = policy.level(provider, &self.state.grants);
+        if may_write(needs, has) && !is_bounded {
             Ok(())
         } else {
-            Err(ChangeError::Level(tool.alias().clone()))
+            Err(ChangeError::Level(provider.clone()))
         }
     }
 
@@ -142,8 +150,9 @@ pub(super) async fn context(
     let found = move || {
         let mut context = Context::new();
         for name in names {
-            if let Some((_, data)) = store.resource_data(conversation, &name)? {
-                context.insert(name, data);
+            if let Some((head, data)) = store.resource_data(conversation, &name)? {
+                let revision = head.revision;
+                context.insert(name, Given { revision, data });
             }
         }
         Ok(context)
@@ -196,6 +205,8 @@ pub enum CheckError {
     Unusable(String),
     #[error("the resource is too large to be checked against this schema")]
     TooLong,
+    #[error("the check was not over within {} s", CHECK_WITHIN.as_secs())]
+    TooSlow,
 }
 
 /// Where the data of a resource is not as a schema says; without a schema, nowhere.
@@ -203,6 +214,10 @@ pub async fn misfits(schema: Option<Value>, data: &Data) -> Result<Vec<Misfit>, 
     let Some(schema) = schema else {
         return Ok(vec![]);
     };
+    if schema.to_string().len() > MAX_SCHEMA_BYTES {
+        let why = format!("it has more than {MAX_SCHEMA_BYTES} bytes");
+        return Err(CheckError::Unusable(why));
+    }
     // What the store has is what was checked when it came.
     let value = serde_json::from_str(data.as_str()).unwrap_or(Value::Null);
     let check = move || {
@@ -211,8 +226,12 @@ pub async fn misfits(schema: Option<Value>, data: &Data) -> Result<Vec<Misfit>, 
             .misfits(&value, MOST_MISFITS)
             .ok_or(CheckError::TooLong)
     };
-    let checked = tokio::task::spawn_blocking(check).await;
-    checked.unwrap_or_else(|panic| Err(CheckError::Unusable(panic.to_string())))
+    // What a schema may cost is bounded; this is for a machine that is busy.
+    let checked = timeout(CHECK_WITHIN, tokio::task::spawn_blocking(check)).await;
+    match checked {
+        Ok(checked) => checked.unwrap_or_else(|panic| Err(CheckError::Unusable(panic.to_string()))),
+        Err(_elapsed) => Err(CheckError::TooSlow),
+    }
 }
 
 async fn found(

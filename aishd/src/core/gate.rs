@@ -243,7 +243,7 @@ impl Gate<'_> {
             call: call.id.clone(),
             tool: tool.name.clone(),
             arguments: spelled(arguments),
-            cwd: self.cwd.to_owned(),
+            cwd: tool.directory.as_deref().unwrap_or(self.cwd).to_owned(),
             server: tool.place.to_string(),
             digest,
             definition: tool.definition(),

@@ -176,6 +176,12 @@ impl Manifest {
             args,
             script,
         } = &self.program;
+        let Limits {
+            timeout,
+            output_bytes,
+            memory_bytes,
+            processes,
+        } = &self.limits;
         let needs = match runtime {
             Runtime::UvScript(needs) => json!([needs.packages(), needs.python]),
             Runtime::Process | Runtime::Binary => Value::Null,
@@ -195,6 +201,12 @@ impl Manifest {
             "cwd": cwd,
             "env": Sha::of_value(&json!(self.env)).to_string(),
             "reads": self.reads,
+            "limits": [
+                u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+                output_bytes,
+                memory_bytes,
+                processes,
+            ],
         }))
     }
 
@@ -218,6 +230,16 @@ impl Manifest {
             text.push_str(" with the packages ");
             text.push_str(&needs.packages().join(", "));
         }
+        if !self.env.is_empty() {
+            let names: Vec<&str> = self.env.keys().map(String::as_str).collect();
+            text.push_str(" with the variables ");
+            text.push_str(&names.join(", "));
+        }
+        if !self.reads.is_empty() {
+            let names: Vec<&str> = self.reads.iter().map(ResourceName::as_str).collect();
+            text.push_str(", given ");
+            text.push_str(&names.join(", "));
+        }
         text
     }
 
@@ -225,6 +247,11 @@ impl Manifest {
     fn tools(&self) -> impl Iterator<Item = Tool> {
         let server: Arc<str> = self.identity().into();
         let place: Arc<str> = self.place().into();
+        let directory: Option<Arc<str>> = match &self.cwd {
+            Cwd::Conversation => None,
+            Cwd::Private => Some("a new one of its own".into()),
+            Cwd::At(path) => Some(path.display().to_string().into()),
+        };
         let packages: Arc<[String]> = match &self.program.runtime {
             Runtime::UvScript(needs) => needs.packages().into(),
             Runtime::Process | Runtime::Binary => Arc::default(),
@@ -242,6 +269,7 @@ impl Manifest {
                 reach: Reach::World,
                 network: Network::MayLeave,
                 packages: packages.clone(),
+                directory: directory.clone(),
             })
         })
     }
@@ -455,6 +483,8 @@ pub(crate) mod tests {
             with(&|it| it.program.real = "/bin/bash".into()),
             with(&|it| it.program.args.push("-x".to_owned())),
             with(&|it| it.cwd = Cwd::Conversation),
+            with(&|it| it.limits.output_bytes += 1),
+            with(&|it| it.limits.processes = Some(7)),
             with(&|it| {
                 it.program.runtime = Runtime::UvScript(Needs {
                     dependencies: vec!["rich".to_owned()],

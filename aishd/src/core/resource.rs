@@ -24,6 +24,8 @@ pub const MAX_BYTES: usize = 1 << 20;
 /// So many changes can one call bring.
 pub const MOST_CHANGES: usize = 64;
 const MAX_NAME_BYTES: usize = 128;
+/// Whoever reads it goes down so far, within a message that has some depth of its own.
+const MAX_DEPTH: usize = 100;
 /// Of what a client says of itself, in what is kept of each resource.
 const MAX_PERSON_BYTES: usize = 200;
 
@@ -110,8 +112,8 @@ pub enum Action {
     Create(Data),
     /// Only if it is this revision, where one is said.
     Update(Data, Option<u64>),
-    /// One or the other, as is due.
-    Put(Data),
+    /// One or the other, as is due; only if it is this revision, where one is said. 0: only if there is none.
+    Put(Data, Option<u64>),
     Delete(Option<u64>),
 }
 
@@ -142,6 +144,8 @@ pub enum ChangeError {
     TooMany(usize),
     #[error("writing to the shared context needs level 2 of {0}")]
     Level(Alias),
+    #[error("this conversation only reads")]
+    ReadOnly,
     /// The store could not say what there is.
     #[error("{0}")]
     Unread(String),
@@ -154,8 +158,12 @@ pub enum ChangeError {
 pub struct BadName;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} bytes of JSON are more than the {MAX_BYTES} that a resource may have")]
-pub struct TooLarge(pub usize);
+pub enum BadData {
+    #[error("{0} bytes of JSON are more than the {MAX_BYTES} that a resource may have")]
+    TooLarge(usize),
+    #[error("a resource's data is nested more than {MAX_DEPTH} deep")]
+    TooDeep,
+}
 
 impl ResourceName {
     #[must_use]
@@ -200,10 +208,13 @@ impl From<ResourceName> for String {
 
 impl Data {
     /// A value as it is kept.
-    pub fn of(value: &Value) -> Result<Self, TooLarge> {
+    pub fn of(value: &Value) -> Result<Self, BadData> {
+        if is_deeper(value, MAX_DEPTH) {
+            return Err(BadData::TooDeep);
+        }
         let text = value.to_string();
         if text.len() > MAX_BYTES {
-            return Err(TooLarge(text.len()));
+            return Err(BadData::TooLarge(text.len()));
         }
         Ok(Self(text))
     }
@@ -217,6 +228,16 @@ impl Data {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.len() as u64
+    }
+}
+
+/// Whether there are lists and objects within each other to more than this depth.
+fn is_deeper(value: &Value, than: usize) -> bool {
+    match (value, than.checked_sub(1)) {
+        (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_), _) => false,
+        (_, None) => true,
+        (Value::Array(items), Some(left)) => items.iter().any(|it| is_deeper(it, left)),
+        (Value::Object(fields), Some(left)) => fields.values().any(|it| is_deeper(it, left)),
     }
 }
 
@@ -359,7 +380,8 @@ impl<'a> Checking<'a> {
             created,
         };
         match (action, standing) {
-            (Action::Create(data) | Action::Put(data), Standing::Gone(last)) => {
+            (Action::Put(_, Some(1..)), Standing::Gone(_)) => Err(ChangeError::Missing(name.0)),
+            (Action::Create(data) | Action::Put(data, None | Some(0)), Standing::Gone(last)) => {
                 if self.count >= MOST {
                     return Err(ChangeError::Full);
                 }
@@ -373,8 +395,8 @@ impl<'a> Checking<'a> {
             (Action::Update(..) | Action::Delete(_), Standing::Gone(_)) => {
                 Err(ChangeError::Missing(name.0))
             }
-            (Action::Put(data), standing @ Standing::There(_)) => {
-                self.changed(name, Action::Update(data, None), standing)
+            (Action::Put(data, expected), standing @ Standing::There(_)) => {
+                self.changed(name, Action::Update(data, expected), standing)
             }
             (Action::Update(data, expected), Standing::There(head)) => {
                 head.is_still(&name, expected)?;

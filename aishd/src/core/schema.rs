@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
@@ -13,8 +14,14 @@ use super::mcp::text::one_line;
 const MAX_PARTS: usize = 20_000;
 /// Parts of a schema times parts of a value: what is judged within a moment.
 const MAX_STEPS: usize = 20_000_000;
-/// An expression is compiled to so much.
-const MAX_EXPRESSION_BYTES: usize = 1 << 20;
+/// Parts within parts, references among them.
+const MAX_DEPTH: usize = 100;
+/// All expressions of a schema are compiled to so much, shared out evenly.
+const MAX_EXPRESSION_BYTES: usize = 4 << 20;
+/// One of them has at most so much of it, and at least so much.
+const EXPRESSION_BYTES: RangeInclusive<usize> = (16 << 10)..=(1 << 20);
+/// So many bytes of a text are judged in the time of one part.
+const TEXT_BYTES_A_PART: usize = 64;
 /// Of all that does not fit, so much is said.
 const MAX_REASONS: usize = 4;
 const MAX_REASON_CHARS: usize = 200;
@@ -45,14 +52,23 @@ impl Schema {
     /// Compiles it, or says why it cannot be used: it is no schema, refers to something outside of itself or to a part that
     /// holds the reference, or is too large.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        let parts = Parts {
+        let mut all = Parts {
             root: schema,
             known: HashMap::new(),
+        };
+        let Measure {
+            parts,
+            depth: _,
+            expressions,
+        } = all.of(schema, 0)?;
+        let (least, most) = (*EXPRESSION_BYTES.start(), *EXPRESSION_BYTES.end());
+        if expressions > MAX_EXPRESSION_BYTES / least {
+            return Err("it has too many expressions".to_owned());
         }
-        .of(schema)?;
+        let share = (MAX_EXPRESSION_BYTES / expressions.max(1)).min(most);
         let expressions = PatternOptions::regex()
-            .size_limit(MAX_EXPRESSION_BYTES)
-            .dfa_size_limit(MAX_EXPRESSION_BYTES);
+            .size_limit(share)
+            .dfa_size_limit(share);
         let built = jsonschema::options()
             .with_pattern_options(expressions)
             .should_validate_formats(false)
@@ -92,52 +108,94 @@ impl Schema {
 
 fn size(value: &Value) -> usize {
     match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+        Value::String(text) => 1 + text.len() / TEXT_BYTES_A_PART,
         Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
         Value::Object(fields) => 1 + fields.values().map(size).sum::<usize>(),
     }
 }
 
-/// Counts the parts of a schema.
+/// Measures a schema, each reference as what it refers to.
 struct Parts<'a> {
     root: &'a Value,
-    /// By reference; nothing while it is being counted.
-    known: HashMap<&'a str, Option<usize>>,
+    /// By reference; nothing while it is being measured.
+    known: HashMap<&'a str, Option<Measure>>,
+}
+
+#[derive(Clone, Copy)]
+struct Measure {
+    parts: usize,
+    /// Who compiles it and who judges by it goes down so far, on a stack.
+    depth: usize,
+    expressions: usize,
+}
+
+impl Measure {
+    const ONE: Self = Self {
+        parts: 1,
+        depth: 1,
+        expressions: 0,
+    };
+
+    /// With a part of it.
+    fn with(self, inner: Self) -> Result<Self, String> {
+        let sum = Self {
+            parts: self.parts.saturating_add(inner.parts),
+            depth: self.depth.max(inner.depth + 1),
+            expressions: self.expressions.saturating_add(inner.expressions),
+        };
+        if sum.parts > MAX_PARTS {
+            return Err("it is too large".to_owned());
+        }
+        if sum.depth > MAX_DEPTH {
+            return Err("it is too deep".to_owned());
+        }
+        Ok(sum)
+    }
 }
 
 impl<'a> Parts<'a> {
-    fn of(&mut self, value: &'a Value) -> Result<usize, String> {
-        let mut count = 1_usize;
+    /// `above` is how far down it is.
+    fn of(&mut self, value: &'a Value, above: usize) -> Result<Measure, String> {
+        // Before it goes further down: what refers on and on has no other end.
+        if above > MAX_DEPTH {
+            return Err("it is too deep".to_owned());
+        }
+        let mut measure = Measure::ONE;
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
             Value::Array(items) => {
                 for item in items {
-                    count = count.saturating_add(self.of(item)?);
+                    measure = measure.with(self.of(item, above + 1)?)?;
                 }
             }
             Value::Object(fields) => {
                 for (name, part) in fields {
-                    let more = match (name.as_str(), part) {
-                        ("$ref", Value::String(reference)) => self.referred(reference)?,
+                    let inner = match (name.as_str(), part) {
+                        ("$ref", Value::String(reference)) => {
+                            self.referred(reference, above + 1)?
+                        }
                         ("$dynamicRef" | "$recursiveRef", _) => {
                             return Err(format!("{name} is not supported"));
                         }
-                        _ => self.of(part)?,
+                        _ => self.of(part, above + 1)?,
                     };
-                    count = count.saturating_add(more);
+                    measure = measure.with(inner)?;
+                    measure.expressions += match (name.as_str(), part) {
+                        ("pattern", Value::String(_)) => 1,
+                        ("patternProperties", Value::Object(patterns)) => patterns.len(),
+                        _ => 0,
+                    };
                 }
             }
         }
-        if count > MAX_PARTS {
-            return Err("it is too large".to_owned());
-        }
-        Ok(count)
+        Ok(measure)
     }
 
-    fn referred(&mut self, reference: &'a str) -> Result<usize, String> {
+    fn referred(&mut self, reference: &'a str, above: usize) -> Result<Measure, String> {
         let shown = || one_line(reference, MAX_REASON_CHARS);
         match self.known.get(reference) {
-            Some(Some(count)) => return Ok(*count),
+            Some(Some(measure)) => return Ok(*measure),
             Some(None) => return Err(format!("{} refers to itself", shown())),
             None => {}
         }
@@ -147,9 +205,9 @@ impl<'a> Parts<'a> {
         let part = self.root.pointer(pointer);
         let part = part.ok_or_else(|| format!("there is nothing at {}", shown()))?;
         self.known.insert(reference, None);
-        let count = self.of(part)?;
-        self.known.insert(reference, Some(count));
-        Ok(count)
+        let measure = self.of(part, above)?;
+        self.known.insert(reference, Some(measure));
+        Ok(measure)
     }
 }
 
@@ -233,10 +291,48 @@ mod tests {
         check(&doubling, &json!({}), "unusable: it is too large");
         let slow = json!({"properties": {"a": {"pattern": "^(a+)+$"}}});
         check(&slow, &json!({"a": "a".repeat(100_000)}), "");
+        let many = json!({"allOf": vec![json!({"pattern": "a"}); 300]});
+        check(&many, &json!("a"), "unusable: it has too many expressions");
         let backwards = json!({"properties": {"a": {"pattern": "(a)\\1"}}});
         assert!(Schema::new(&backwards).is_err());
         let huge = json!({"properties": {"a": {"pattern": "((a{1000}){1000}){1000}"}}});
         assert!(Schema::new(&huge).is_err());
+    }
+
+    /// What goes down on a stack has an end, however it is spelled and wherever one begins.
+    #[test]
+    fn what_is_too_deep_is_not_used() {
+        for length in [MAX_DEPTH + 1, 20_000] {
+            let mut chain = serde_json::Map::new();
+            for at in 0..length {
+                let next = json!({"$ref": format!("#/{}", at + 1)});
+                chain.insert(at.to_string(), next);
+            }
+            chain.insert(length.to_string(), json!({"type": "object"}));
+            check(&json!(chain), &json!({}), "unusable: it is too deep");
+            let mut backwards = serde_json::Map::new();
+            for at in 0..length {
+                let next = json!({"$ref": format!("#/{:05}", at)});
+                backwards.insert(format!("{:05}", at + 1), next);
+            }
+            backwards.insert("00000".to_owned(), json!({"type": "object"}));
+            check(&json!(backwards), &json!({}), "unusable: it is too deep");
+        }
+        let nested = (0..MAX_DEPTH).fold(json!({}), |inner, _| json!({"not": inner}));
+        check(&nested, &json!({}), "unusable: it is too deep");
+        let fits = (0..MAX_DEPTH - 2).fold(
+            json!({"type": "integer"}),
+            |inner, _| json!({"items": inner}),
+        );
+        check(&fits, &json!(7), "");
+    }
+
+    #[test]
+    fn a_long_text_is_not_judged_by_many_expressions() {
+        let patterns = vec![json!({"pattern": "a.*b"}); 250];
+        let schema = Schema::new(&json!({"allOf": patterns})).unwrap();
+        assert!(schema.misfits(&json!("a".repeat(4 << 20)), 1).is_none());
+        assert!(schema.misfits(&json!("ab"), 1).is_some());
     }
 
     #[test]

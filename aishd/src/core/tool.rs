@@ -33,6 +33,8 @@ pub struct Tool {
     pub network: Network,
     /// What a call of it would fetch and run besides itself, as it is asked for (RUN-1).
     pub packages: Arc<[String]>,
+    /// Where it runs, for people, when that is not the conversation's directory.
+    pub directory: Option<Arc<str>>,
 }
 
 /// Whether its calls can leave this machine, as far as that is known.
@@ -156,12 +158,13 @@ impl Tool {
         Sha::of_value(&definition)
     }
 
-    /// What one consent is bound to: this definition of this server, these arguments, this directory (R3).
+    /// What one consent is bound to: this definition of this server, what it may do, these arguments, this directory (R3).
     #[must_use]
     pub fn call_digest(&self, arguments: &Map<String, Value>, cwd: &str) -> Sha {
         Sha::of_value(&json!({
             "definition": self.definition(),
             "server": &*self.server,
+            "level": self.needs.number(),
             "arguments": arguments,
             "cwd": cwd,
         }))
@@ -185,6 +188,7 @@ pub(crate) mod tests {
             reach: Reach::World,
             network: Network::Stays,
             packages: Arc::default(),
+            directory: None,
         }
     }
 
@@ -209,6 +213,8 @@ pub(crate) mod tests {
         lied.annotations = json!({"readOnlyHint": true});
         let mut fetching = plain.clone();
         fetching.packages = ["rich".to_owned()].into();
+        let mut raised = plain.clone();
+        raised.needs = Access::Write;
         for (tool, json, cwd) in [
             (&plain, r#"{"path":"/a","n":2}"#, "/w"),
             (&plain, r#"{"path":"/a"}"#, "/w"),
@@ -217,6 +223,7 @@ pub(crate) mod tests {
             (&moved, r#"{"path":"/a","n":1}"#, "/w"),
             (&lied, r#"{"path":"/a","n":1}"#, "/w"),
             (&fetching, r#"{"path":"/a","n":1}"#, "/w"),
+            (&raised, r#"{"path":"/a","n":1}"#, "/w"),
         ] {
             assert_ne!(base, digest(tool, json, cwd));
         }

@@ -32,8 +32,11 @@ async fn route(call: Call<Route>) -> Result<wire::Routing, Refusal> {
         call.server.directory.open(id).await?;
     }
     let routing = meant(&action, tool.as_deref(), &call.server.directory.catalog());
-    let told = told(&action, &routing, None);
-    tell(&call.server, &call.connection, conversation, told).await?;
+    // A tool that asks decides nothing by it, and could fill the trail.
+    if !call.connection.is_of_ours() {
+        let told = told(&action, &routing, None);
+        tell(&call.server, &call.connection, conversation, told).await?;
+    }
     Ok(routed(&routing))
 }
 

@@ -118,7 +118,9 @@ impl From<RequestError> for Refusal {
                     Self::new(ErrorKind::Overloaded, message).hint("aishctl resource rm NAME")
                 }
                 ChangeError::TooMany(_) => Self::new(ErrorKind::TooLarge, message),
-                ChangeError::Level(_) => Self::new(ErrorKind::Denied, message),
+                ChangeError::Level(_) | ChangeError::ReadOnly => {
+                    Self::new(ErrorKind::Denied, message)
+                }
                 ChangeError::Unread(_) => Self::new(ErrorKind::Storage, message),
                 ChangeError::Exists { .. } | ChangeError::Stale { .. } => Self::params(&message),
             },

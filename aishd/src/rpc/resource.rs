@@ -18,8 +18,8 @@ use crate::clock;
 use crate::conversation::handle::{ReadError, RequestError};
 use crate::conversation::resource::{CheckError, misfits};
 use crate::core::resource::{
-    Action, Author, BadName, Change, ChangeError, Data, Head, ResourceChange, ResourceChanged,
-    ResourceName, TooLarge,
+    Action, Author, BadData, BadName, Change, ChangeError, Data, Head, ResourceChange,
+    ResourceChanged, ResourceName,
 };
 
 /// Resources in one page: most, and unless fewer are asked for.
@@ -52,7 +52,7 @@ async fn update(call: Call<Update>) -> Result<ChangedResult, Refusal> {
     let data = data(&call.connection, params.data, params.blob)?;
     let action = match (params.create, params.expected_revision) {
         (false, expected) => Action::Update(data, expected),
-        (true, None) => Action::Put(data),
+        (true, None) => Action::Put(data, None),
         (true, Some(_)) => {
             return Err(Refusal::params(
                 "create and expectedRevision do not go together",
@@ -137,6 +137,7 @@ async fn validate(call: Call<Validate>) -> Result<ValidateResult, Refusal> {
     let checked = misfits(Some(call.params.schema), &data).await;
     let errors = checked.map_err(|error| match error {
         CheckError::TooLong => Refusal::new(ErrorKind::TooLarge, error.to_string()),
+        CheckError::TooSlow => Refusal::new(ErrorKind::Timeout, error.to_string()),
         CheckError::Unusable(_) => Refusal::params(&error.to_string()),
     })?;
     let errors = errors.into_iter().map(|it| wire::Mismatch {
@@ -189,7 +190,7 @@ fn data(
             return Err(Refusal::params("a resource has either data or blob"));
         }
     };
-    Data::of(&value).map_err(|error: TooLarge| Refusal::new(ErrorKind::TooLarge, error.to_string()))
+    Data::of(&value).map_err(|error: BadData| Refusal::new(ErrorKind::TooLarge, error.to_string()))
 }
 
 fn resource(name: ResourceName, head: Head) -> Resource {

@@ -7,10 +7,16 @@ const END: &str = "# ///";
 /// Of what a person is shown before it is fetched.
 const MOST_SHOWN_BYTES: usize = 16 << 10;
 
-/// What the block says; nothing when there is none.
+/// What the block says; nothing when there is none. What uv could read in another way than we do is refused.
 pub(super) fn read(script: &str) -> Result<Needs, String> {
     let mut lines = script.lines().map(str::trim_end);
-    if !lines.by_ref().any(|it| it == BEGIN) {
+    let found = lines.by_ref().any(|it| it == BEGIN);
+    if script.matches(BEGIN).count() != usize::from(found) {
+        return Err(format!(
+            "`{BEGIN}` stands in it where it begins no block, or more than once"
+        ));
+    }
+    if !found {
         return Ok(Needs::default());
     }
     let mut held = String::new();
@@ -42,6 +48,11 @@ pub(super) fn read(script: &str) -> Result<Needs, String> {
         }
     };
     let settings = table.get("tool").and_then(|it| it.get("uv"));
+    if let Some(from) = changeable(&dependencies, settings) {
+        return Err(format!(
+            "{from} is a package from a directory, which may change after it was allowed"
+        ));
+    }
     let settings = settings.map(|it| serde_json::to_string(it).unwrap_or_else(|_| it.to_string()));
     let shown = dependencies.iter().chain(&settings);
     if shown.map(String::len).sum::<usize>() > MOST_SHOWN_BYTES {
@@ -54,6 +65,31 @@ pub(super) fn read(script: &str) -> Result<Needs, String> {
         python: table.get("requires-python").and_then(text),
         settings,
     })
+}
+
+/// What is fetched is settled once, by a lock; what lies in a directory is built from what is there at each run.
+fn changeable(dependencies: &[String], settings: Option<&toml::Value>) -> Option<String> {
+    let is_local = |it: &&String| {
+        let from = it.split_once('@').map_or("", |(_, from)| from.trim());
+        from.starts_with(['/', '.', '~']) || from.starts_with("file:")
+    };
+    if let Some(found) = dependencies.iter().find(is_local) {
+        return Some(found.clone());
+    }
+    let sources = settings?.get("sources")?.as_table()?;
+    let is_local = |source: &toml::Value| {
+        let keys = ["path", "editable", "workspace"];
+        keys.iter().any(|it| source.get(it).is_some())
+            || source
+                .get("url")
+                .and_then(toml::Value::as_str)
+                .is_some_and(|it| it.starts_with("file:"))
+    };
+    let found = sources.iter().find(|(_, source)| {
+        let several = source.as_array();
+        several.map_or_else(|| is_local(source), |it| it.iter().any(is_local))
+    });
+    found.map(|(name, _)| name.clone())
 }
 
 #[cfg(test)]
@@ -93,6 +129,41 @@ mod tests {
             "x".repeat(MOST_SHOWN_BYTES + 1)
         );
         assert!(read(&long).is_err());
+    }
+
+    /// uv ends a line where we do not, and would find what nobody was shown.
+    #[test]
+    fn a_block_that_others_read_otherwise_is_refused() {
+        let why = "`# /// script` stands in it where it begins no block, or more than once";
+        for script in [
+            "#\r# /// script\n# dependencies = [\"evil\"]\n# ///\n",
+            "x = '# /// script'\n",
+            "# /// script\n# ///\n\n# /// script\n# dependencies = [\"evil\"]\n# ///\n",
+            "  # /// script\n# ///\n",
+        ] {
+            check(script, Err(why));
+        }
+        assert!(
+            read("# /// script\n# dependencies = []\r# dependencies = [\"evil\"]\n# ///\n")
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_package_that_may_change_is_refused() {
+        let of = |block: &str| read(&format!("# /// script\n{block}# ///\n"));
+        for block in [
+            "# dependencies = [\"a @ file:///a\"]\n",
+            "# dependencies = [\"a@/a\"]\n",
+            "# dependencies = [\"a\"]\n# [tool.uv.sources]\n# a = { path = \"/a\", editable = true }\n",
+            "# [tool.uv.sources]\n# a = [{ path = \"a\" }]\n",
+            "# [tool.uv.sources]\n# a = { workspace = true }\n",
+            "# [tool.uv.sources]\n# a = { url = \"file:///a.whl\" }\n",
+        ] {
+            let why = of(block).unwrap_err();
+            assert!(why.contains("from a directory"), "{block} {why}");
+        }
+        of("# dependencies = [\"a @ https://example.org/a.whl\"]\n").unwrap();
     }
 
     #[test]

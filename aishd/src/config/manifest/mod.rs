@@ -105,6 +105,7 @@ impl Check<'_> {
         let name = self.name(said_in);
         let program = self.program(said_in);
         let cwd = self.cwd(said_in);
+        self.utf8(program.as_ref(), &cwd);
         if said_in.capability.is_empty() {
             self.missing("it has no [[capability]]");
         }
@@ -135,6 +136,21 @@ impl Check<'_> {
             reads,
             capabilities,
         })
+    }
+
+    /// What runs, and where, is shown to people and hashed: as it is, or not at all.
+    fn utf8(&mut self, program: Option<&Program>, cwd: &Cwd) {
+        let script = program.and_then(|it| it.script.as_ref());
+        let cwd = match cwd {
+            Cwd::At(path) => Some(path.as_path()),
+            Cwd::Private | Cwd::Conversation => None,
+        };
+        let paths = program.into_iter().flat_map(|it| [&*it.path, &*it.real]);
+        let paths = paths.chain(script.map(|it| &*it.file)).chain(cwd);
+        let wrong = paths.chain([self.file]).find(|it| it.to_str().is_none());
+        if let Some(path) = wrong {
+            self.missing(&format!("{} is no UTF-8", path.display()));
+        }
     }
 
     fn name(&mut self, said_in: &File) -> Option<Alias> {

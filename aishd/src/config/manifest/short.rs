@@ -10,8 +10,11 @@ use crate::config::fault::Fault;
 use crate::config::table::{Leaf, nearest};
 
 const KINDS: [&str; 7] = [
-    "string", "integer", "number", "boolean", "object", "array", "any",
+    "string", "integer", "number", "boolean", "object", "array", ANY,
 ];
+const ANY: &str = "any";
+/// Lists of lists of lists are schemas that say more in the long form.
+const MOST_LISTS: usize = 8;
 
 /// An object that has these fields and no others. A field may be left out when its kind ends in `?`, when it has a
 /// default, or when it says `optional = true`.
@@ -100,18 +103,30 @@ fn field(said: &Value) -> Result<Field, Wrong> {
 }
 
 fn kind(word: &str) -> Result<Map<String, Value>, Wrong> {
+    let (mut word, mut lists) = (word, 0);
+    while let Some(inner) = word.strip_suffix("[]") {
+        (word, lists) = (inner, lists + 1);
+        if lists > MOST_LISTS {
+            return Err(wrong(format!("at most {MOST_LISTS} times []")));
+        }
+    }
     let mut schema = Map::new();
-    if let Some(inner) = word.strip_suffix("[]") {
-        schema.insert("type".to_owned(), "array".into());
-        schema.insert("items".to_owned(), Value::Object(kind(inner)?));
-    } else if word == "any" {
-    } else if KINDS.contains(&word) {
-        schema.insert("type".to_owned(), word.into());
+    if KINDS.contains(&word) {
+        if word != ANY {
+            schema.insert("type".to_owned(), word.into());
+        }
     } else {
         return Err(Wrong {
             message: format!("expected one of {}", KINDS.join(", ")),
             label: nearest(word, &KINDS).map(|it| format!("did you mean `{it}`?")),
         });
+    }
+    for _ in 0..lists {
+        let items = Value::Object(schema);
+        schema = Map::from_iter([
+            ("type".to_owned(), "array".into()),
+            ("items".to_owned(), items),
+        ]);
     }
     Ok(schema)
 }

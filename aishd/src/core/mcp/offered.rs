@@ -67,6 +67,7 @@ pub fn offered(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
         reads_only: hints.read_only == Some(true),
         reach: Reach::World,
         packages: Arc::default(),
+        directory: None,
         network: if is_here && hints.open_world == Some(false) {
             Network::Stays
         } else {

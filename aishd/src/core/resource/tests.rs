@@ -28,7 +28,7 @@ fn wanted(words: &str) -> ResourceChange {
     let data = || Data::of(&json!({"n": 1})).unwrap();
     let action = match action {
         "create" => Action::Create(data()),
-        "put" => Action::Put(data()),
+        "put" => Action::Put(data(), number),
         "update" => Action::Update(data(), number),
         "delete" => Action::Delete(number),
         _ => panic!("no action {action}"),
@@ -173,7 +173,10 @@ fn names_are_plain_words() {
 fn a_mebibyte_is_the_most() {
     let text = |bytes: usize| Value::String("x".repeat(bytes - 2));
     assert_eq!(1 << 20, Data::of(&text(MAX_BYTES)).unwrap().bytes());
-    assert_eq!(Err(TooLarge(MAX_BYTES + 1)), Data::of(&text(MAX_BYTES + 1)));
+    assert_eq!(
+        Err(BadData::TooLarge(MAX_BYTES + 1)),
+        Data::of(&text(MAX_BYTES + 1))
+    );
 }
 
 #[test]
@@ -203,4 +206,25 @@ fn a_long_name_of_a_client_is_cut_where_a_character_ends() {
         panic!("a provider");
     };
     assert_eq!((200, Some(7)), (kept.name.len(), kept.uid));
+}
+
+/// A call that was given a revision replaces that one and no other.
+#[test]
+fn what_is_put_may_say_over_which_revision() {
+    check(1, &["put old 3 = updated 4 of first"]);
+    check(1, &["put old 2 = resource \"old\" is at revision 3, not 2"]);
+    check(1, &["put old 0 = resource \"old\" is at revision 3, not 0"]);
+    check(1, &["put new 0 = created 1", "put gone 0 = created 6"]);
+    check(
+        1,
+        &["put gone 4 = there is no resource \"gone\" in this conversation"],
+    );
+}
+
+#[test]
+fn data_is_only_so_deep() {
+    let nested = |depth| (1..depth).fold(json!([]), |inner, _| json!([inner]));
+    assert!(Data::of(&nested(100)).is_ok());
+    assert_eq!(Err(BadData::TooDeep), Data::of(&nested(101)));
+    assert_eq!(Err(BadData::TooDeep), Data::of(&json!({"a": nested(100)})));
 }

@@ -2,6 +2,7 @@
 
 use aish_proto::id::{ResultId, Seq};
 
+use crate::core::access::Access;
 use crate::core::block::KeptBlock;
 use crate::core::confirm::Resolution;
 use crate::core::event::{Event, Stop};
@@ -59,6 +60,8 @@ pub struct Returned {
     pub blocks: Vec<(KeptBlock, Vec<String>)>,
     /// The whole of it, in parts, where `content` is less.
     pub kept: Option<(ResultId, Vec<String>)>,
+    /// The level that it needed when it was let through.
+    pub needs: Access,
     /// What the call wants changed in the shared context, until that was checked.
     pub changes: Vec<ResourceChange>,
     /// What it changed.

@@ -269,7 +269,7 @@ mod tests {
                 Action::Create(data) => format!("create {name} {}", data.as_str()),
                 Action::Update(data, it) => format!("update {name} {} {it:?}", data.as_str()),
                 Action::Delete(it) => format!("delete {name} {it:?}"),
-                Action::Put(data) => format!("put {name} {}", data.as_str()),
+                Action::Put(data, _) => format!("put {name} {}", data.as_str()),
             },
             Some(Ok(Call::Read(name))) => format!("read {name}"),
             Some(Ok(Call::List { after, limit })) => format!(

@@ -69,6 +69,7 @@ fn tool(name: &str, provided: &str, description: &str, schema: Value, reach: Rea
         reach,
         network: Network::Stays,
         packages: Arc::default(),
+        directory: None,
     }
 }
 

@@ -13,7 +13,20 @@ use crate::core::resource::{
 };
 
 /// Resources of the conversation that a call is given (SHC-2).
-pub type Context = BTreeMap<ResourceName, Data>;
+pub type Context = BTreeMap<ResourceName, Given>;
+
+/// One of them, as it was then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    pub revision: u64,
+    pub data: Data,
+}
+
+/// Of what a call was given, the revisions; 0 where there was nothing. It may replace these, and no others of these names.
+pub(super) type Known = BTreeMap<ResourceName, u64>;
+
+/// More parts than any answer of a few megabytes has, each of which takes more room here than it took on the line.
+const MAX_PARTS: usize = 1_000_000;
 
 /// Of a name that is none, in what is said of it.
 const MAX_NAME_CHARS: usize = 80;
@@ -49,7 +62,7 @@ pub(super) fn question(arguments: &Map<String, Value>, context: Option<&Context>
     let mut line = format!("{{\"arguments\":{}", Value::from(arguments.clone()));
     if let Some(context) = context {
         line.push_str(",\"context\":{");
-        for (at, (name, data)) in context.iter().enumerate() {
+        for (at, (name, Given { revision: _, data })) in context.iter().enumerate() {
             // A name needs no escapes, and data is JSON on one line: neither is read into a tree first.
             line.push_str(if at == 0 { "\"" } else { ",\"" });
             line.push_str(name.as_str());
@@ -63,7 +76,7 @@ pub(super) fn question(arguments: &Map<String, Value>, context: Option<&Context>
 }
 
 /// Its answer, or why there is none.
-pub(super) fn answer(printed: &Printed) -> Result<Answer, String> {
+pub(super) fn answer(printed: &Printed, known: &Known) -> Result<Answer, String> {
     let failed = match printed.ended {
         Ended::TooMuch(limit) => return Err(format!("it printed more than {limit} bytes")),
         Ended::TooLong(ms) => return Err(format!("it was ended after {ms} ms, its timeout")),
@@ -80,6 +93,12 @@ pub(super) fn answer(printed: &Printed) -> Result<Answer, String> {
         (Err(why), None) => return Err(why),
     };
     let Some(result) = direct(&value) else {
+        if value.get("content").is_some() && value.get("resources").is_some() {
+            return Err(
+                "its result has `resources`, but its `content` is no list of blocks, or its `isError` neither true nor false"
+                    .to_owned(),
+            );
+        }
         let result = json!({"content": [{"type": "text", "text": text}]});
         let mut outcome = flatten(&result);
         outcome.is_error |= failed.is_some();
@@ -92,7 +111,7 @@ pub(super) fn answer(printed: &Printed) -> Result<Answer, String> {
     let mut outcome = flatten(&result);
     outcome.is_error |= failed.is_some();
     let changes = match result.get("resources") {
-        Some(resources) if !outcome.is_error => written(resources)?,
+        Some(resources) if !outcome.is_error => written(resources, known)?,
         Some(_) | None => vec![],
     };
     Ok(Answer {
@@ -103,7 +122,7 @@ pub(super) fn answer(printed: &Printed) -> Result<Answer, String> {
 }
 
 /// What a result wants written to the shared context (SHC-2).
-fn written(resources: &Value) -> Result<Vec<ResourceChange>, String> {
+fn written(resources: &Value, known: &Known) -> Result<Vec<ResourceChange>, String> {
     let resources = resources
         .as_object()
         .ok_or("the `resources` of its result are no object")?;
@@ -114,10 +133,10 @@ fn written(resources: &Value) -> Result<Vec<ResourceChange>, String> {
         let shown = one_line(name, MAX_NAME_CHARS);
         let wrong = |why: String| format!("resource {shown:?} of its result: {why}");
         let named = name.parse::<ResourceName>();
-        Ok(ResourceChange {
-            name: named.map_err(|error| wrong(error.to_string()))?,
-            action: Action::Put(Data::of(value).map_err(|error| wrong(error.to_string()))?),
-        })
+        let name = named.map_err(|error| wrong(error.to_string()))?;
+        let data = Data::of(value).map_err(|error| wrong(error.to_string()))?;
+        let action = Action::Put(data, known.get(&name).copied());
+        Ok(ResourceChange { name, action })
     };
     resources.iter().map(one).collect()
 }
@@ -133,9 +152,27 @@ fn value(bytes: &[u8]) -> Result<(&str, Value), String> {
     if text.contains('\n') {
         return Err("it printed more than one line".to_owned());
     }
+    if parts(text) > MAX_PARTS {
+        return Err(format!("its output has more than {MAX_PARTS} parts"));
+    }
     let value = serde_json::from_str(text);
     let value = value.map_err(|error| format!("its output is no JSON: {error}"))?;
     Ok((text, value))
+}
+
+/// At least as many as there are values in it.
+fn parts(text: &str) -> usize {
+    let (mut count, mut quoted, mut escaped) = (1, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b',' | b'[' | b'{' if !quoted => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// A result as MCP has it, where a block of JSON is the text of it.
@@ -169,7 +206,7 @@ mod tests {
             bytes: bytes.to_vec(),
             ended: Ended::Exit(exit),
         };
-        let seen = answer(&printed).map(|it| (it.outcome.is_error, it.outcome.text));
+        let seen = answer(&printed, &Known::new()).map(|it| (it.outcome.is_error, it.outcome.text));
         let expected = expected.map(|(is_error, text)| (is_error, text.to_owned()));
         assert_eq!(expected.map_err(str::to_owned), seen);
     }
@@ -226,6 +263,19 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_has_only_so_many_parts() {
+        let zeros = |count: usize| format!("[{}0]", "0,".repeat(count));
+        let long = zeros(MAX_PARTS);
+        check(
+            long.as_bytes(),
+            FINE,
+            Err("its output has more than 1000000 parts"),
+        );
+        let text = format!("\"{}\\\",[\"", ",[{".repeat(MAX_PARTS));
+        check(text.as_bytes(), FINE, Ok((false, &text)));
+    }
+
+    #[test]
     fn what_it_is_told_is_one_line() {
         let arguments = serde_json::from_str("{\"a\":\"b\\nc\"}").unwrap();
         let check = |context: Option<&Context>, expected: &str| {
@@ -235,7 +285,10 @@ mod tests {
             assert_eq!("b\nc", read["arguments"]["a"]);
         };
         check(None, "{\"arguments\":{\"a\":\"b\\nc\"}}\n");
-        let data = |value: Value| Data::of(&value).unwrap();
+        let data = |value: Value| Given {
+            revision: 1,
+            data: Data::of(&value).unwrap(),
+        };
         let mut context = Context::new();
         check(
             Some(&context),
@@ -252,14 +305,19 @@ mod tests {
     /// SHC-2
     #[test]
     fn a_result_says_what_it_wants_written() {
+        let known = Known::from_iter([("seen".parse().unwrap(), 3), ("new".parse().unwrap(), 0)]);
         let check = |line: &str, exit, expected: Result<&[(&str, &str)], &str>| {
             let printed = Printed {
                 bytes: line.as_bytes().to_vec(),
                 ended: Ended::Exit(exit),
             };
-            let seen = answer(&printed).map(|it| {
+            let seen = answer(&printed, &known).map(|it| {
                 let one = |it: ResourceChange| match it.action {
-                    Action::Put(data) => (it.name.to_string(), data.as_str().to_owned()),
+                    Action::Put(data, over) => {
+                        let over = over.map(|it| format!(" over {it}"));
+                        let data = data.as_str().to_owned() + &over.unwrap_or_default();
+                        (it.name.to_string(), data)
+                    }
                     other @ (Action::Create(_) | Action::Update(..) | Action::Delete(_)) => {
                         panic!("{other:?}")
                     }
@@ -280,6 +338,20 @@ mod tests {
             Ok(&[("a", "null"), ("b", "{\"x\":1}")]),
         );
         check(&with("{}"), FINE, Ok(&[]));
+        // What it was given it replaces as it was then.
+        check(
+            &with(r#"{"new":1,"other":2,"seen":3}"#),
+            FINE,
+            Ok(&[("new", "1 over 0"), ("other", "2"), ("seen", "3 over 3")]),
+        );
+        // Nothing of what it wants is passed over in silence.
+        for line in [
+            r#"{"content":[],"isError":"no","resources":{"a":1}}"#,
+            r#"{"content":"done","resources":{"a":1}}"#,
+        ] {
+            let why = "its result has `resources`, but its `content` is no list of blocks, or its `isError` neither true nor false";
+            check(line, FINE, Err(why));
+        }
         // Who failed writes nothing.
         check(&with(r#"{"a":1}"#), Exit::Code(1), Ok(&[]));
         let failed = r#"{"content":[],"isError":true,"resources":{"a":1}}"#;

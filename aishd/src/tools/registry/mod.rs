@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout};
 
-pub use self::contract::Context;
-use self::contract::{Answer, Ended, Printed};
+use self::contract::{Answer, Ended, Known, Printed};
+pub use self::contract::{Context, Given};
 use self::room::{Room, Rooms};
 use self::uv::Scripts;
 use super::Output;
@@ -26,7 +26,7 @@ use crate::child::running::Child;
 use crate::child::spec::{self, Spec, Stream};
 use crate::core::mcp::expand::expand;
 use crate::core::mcp::text::one_line;
-use crate::core::registry::{Capability, Cwd, Manifest, Program, Runtime};
+use crate::core::registry::{Capability, Cwd, Manifest, Needs, Program, Runtime};
 use crate::core::schema::Schema;
 use crate::core::secret_name;
 
@@ -167,7 +167,12 @@ impl Runner {
         let name = format!("{}__{}", manifest.name, job.capability.name);
         let errors = self.last_lines(&said);
         tracing::debug!(tool = %name, ms = begun.elapsed().as_millis(), stderr = %errors, "a call ended");
-        let answer = contract::answer(&printed).map_err(|why| Failure { why, said })?;
+        let known = manifest.reads.iter().map(|name| {
+            let given = context.get(name).map_or(0, |it| it.revision);
+            (name.clone(), given)
+        });
+        let known: Known = known.collect();
+        let answer = contract::answer(&printed, &known).map_err(|why| Failure { why, said })?;
         let Answer {
             outcome,
             value,
@@ -206,11 +211,19 @@ impl Runner {
             (Runtime::UvScript(needs), Some(script)) => {
                 let scripts = Scripts::new(&self.0.folder);
                 let placed = scripts.place(script, needs).map_err(copying)?;
+                let python = match &placed.python {
+                    Some(python) => python.clone(),
+                    None => {
+                        let found = self.python(manifest, needs).await?;
+                        placed.settle(&found).map_err(copying)?;
+                        found
+                    }
+                };
                 if let Some(unlocked) = &placed.unlocked {
-                    self.lock(manifest, &unlocked.copy).await?;
+                    self.lock(manifest, &unlocked.copy, &python).await?;
                     unlocked.settle().map_err(copying)?;
                 }
-                Ok(uv::to_run(&placed.path, needs, &program.args))
+                Ok(uv::to_run(&placed.path, &python, needs, &program.args))
             }
             (Runtime::Process | Runtime::Binary, Some(script)) => {
                 let copy = room.copy(script).map_err(copying)?;
@@ -225,16 +238,36 @@ impl Runner {
         }
     }
 
+    /// The interpreter of this machine that a script runs with.
+    async fn python(&self, manifest: &Manifest, needs: &Needs) -> Result<String, Failure> {
+        let arguments = uv::to_find(needs);
+        let told = self.uv(manifest, arguments, "uv found no Python for it");
+        let told = String::from_utf8(told.await?);
+        let told = told.map_err(|error| Failure::new(format!("where Python is: {error}")))?;
+        Ok(told.trim_end().to_owned())
+    }
+
     /// Settles which packages a script runs with.
-    async fn lock(&self, manifest: &Manifest, script: &Path) -> Result<(), Failure> {
+    async fn lock(&self, manifest: &Manifest, script: &Path, python: &str) -> Result<(), Failure> {
+        let arguments = uv::to_lock(script, python);
+        let locked = self.uv(manifest, arguments, "uv could not settle its packages");
+        locked.await.map(drop)
+    }
+
+    /// What uv prints, in a directory that says nothing to it.
+    async fn uv(
+        &self,
+        manifest: &Manifest,
+        arguments: Vec<String>,
+        why: &str,
+    ) -> Result<Vec<u8>, Failure> {
         let mut spec = Spec::new(manifest.program.path.display().to_string(), "/");
-        spec.args = uv::to_lock(script);
-        let locked = self.printed(&spec, vec![], 64 << 10, LOCK_WITHIN).await;
-        let (printed, said) = locked?;
+        spec.args = arguments;
+        let (printed, said) = self.printed(&spec, vec![], 64 << 10, LOCK_WITHIN).await?;
         match printed.ended {
-            Ended::Exit(spec::Exit::Code(0)) => Ok(()),
+            Ended::Exit(spec::Exit::Code(0)) => Ok(printed.bytes),
             Ended::Exit(_) | Ended::TooMuch(_) | Ended::TooLong(_) => Err(Failure {
-                why: "uv could not settle its packages".to_owned(),
+                why: why.to_owned(),
                 said,
             }),
         }
@@ -244,7 +277,8 @@ impl Runner {
         let entries = manifest.env.iter().map(|(name, text)| {
             let value = expand(text, &*self.0.environment)
                 .map_err(|unset| Failure::new(format!("env.{name}: {unset}")))?;
-            if secret_name::tells(name) || value != *text {
+            // `${HOME}` is none, and only so many secrets are kept out of logs.
+            if secret_name::tells(name) || (value != *text && secret_name::tells(text)) {
                 (self.0.learn)(&value);
             }
             Ok((name.clone(), value))

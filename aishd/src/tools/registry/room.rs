@@ -115,6 +115,7 @@ fn told(removed: io::Result<()>) {
 /// Removes whatever a program has left: directories that cannot be entered, and trees of any depth. Directories are moved up
 /// before they are emptied, so that depth costs neither stack nor descriptors.
 fn remove(top: &Path) -> io::Result<()> {
+    fs::set_permissions(top, Permissions::from_mode(0o700))?;
     let mut waiting = vec![top.to_path_buf()];
     let mut moved: u64 = 0;
     while let Some(folder) = waiting.pop() {
@@ -172,6 +173,7 @@ mod tests {
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("file"), "").unwrap();
         std::os::unix::fs::symlink(&outside, work.join("link")).unwrap();
+        fs::set_permissions(&room.top, Permissions::from_mode(0o000)).unwrap();
         remove(&room.top).unwrap();
         assert!(!room.top.exists());
         assert!(outside.join("file").exists());

@@ -16,6 +16,8 @@ pub(super) struct Scripts(PathBuf);
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) path: PathBuf,
+    /// The interpreter, once it is settled.
+    pub(super) python: Option<String>,
     /// It has to be locked first.
     pub(super) unlocked: Option<Unlocked>,
 }
@@ -41,9 +43,16 @@ impl Scripts {
         let new = folder.join(format!("{}.new", crate::clock::ulid()));
         fs::write(&new, script.text.as_bytes())?;
         fs::rename(&new, &path)?;
+        let python = fs::read_to_string(interpreter(&path)).ok();
+        // One that was taken away since is looked for again.
+        let python = python.filter(|it| Path::new(it).is_file());
         if needs.dependencies.is_empty() || lock(&path).exists() {
             let unlocked = None;
-            return Ok(Placed { path, unlocked });
+            return Ok(Placed {
+                path,
+                python,
+                unlocked,
+            });
         }
         let unlocked = Unlocked {
             copy: folder.join(format!("{}.py", crate::clock::ulid())),
@@ -51,7 +60,21 @@ impl Scripts {
         };
         fs::write(&unlocked.copy, script.text.as_bytes())?;
         let unlocked = Some(unlocked);
-        Ok(Placed { path, unlocked })
+        Ok(Placed {
+            path,
+            python,
+            unlocked,
+        })
+    }
+}
+
+impl Placed {
+    /// From now on this interpreter runs it.
+    pub(super) fn settle(&self, python: &str) -> io::Result<()> {
+        let path = interpreter(&self.path);
+        let new = path.with_file_name(format!("{}.new", crate::clock::ulid()));
+        fs::write(&new, python)?;
+        fs::rename(&new, &path)
     }
 }
 
@@ -73,18 +96,41 @@ impl Drop for Unlocked {
     }
 }
 
+/// Where it stands which interpreter runs a script.
+fn interpreter(script: &Path) -> PathBuf {
+    script.with_file_name("python")
+}
+
 /// Where uv keeps the lock of a script.
 fn lock(script: &Path) -> PathBuf {
     script.with_extension("py.lock")
 }
 
+/// The arguments that say which interpreter of this machine is right for it. Left to itself, uv takes that of a `.venv` in the
+/// directory that a call runs in, or above it: a program that nobody was shown.
+pub(super) fn to_find(needs: &Needs) -> Vec<String> {
+    let words = [
+        "python",
+        "find",
+        "--quiet",
+        "--system",
+        "--no-project",
+        "--no-config",
+        "--no-python-downloads",
+    ];
+    let words = words.map(str::to_owned).into_iter();
+    words.chain(needs.python.clone()).collect()
+}
+
 /// The arguments that lock it.
-pub(super) fn to_lock(script: &Path) -> Vec<String> {
+pub(super) fn to_lock(script: &Path, python: &str) -> Vec<String> {
     [
         "lock",
         "--quiet",
         "--no-config",
         "--no-python-downloads",
+        "--python",
+        python,
         "--script",
     ]
     .into_iter()
@@ -94,14 +140,16 @@ pub(super) fn to_lock(script: &Path) -> Vec<String> {
 }
 
 /// The arguments that run it, and those of its own.
-pub(super) fn to_run(script: &Path, needs: &Needs, args: &[String]) -> Vec<String> {
+pub(super) fn to_run(script: &Path, python: &str, needs: &Needs, args: &[String]) -> Vec<String> {
     let how: &[&str] = if needs.dependencies.is_empty() {
         &["--no-project", "--offline"]
     } else {
         &["--frozen"]
     };
     let words = ["run", "--quiet", "--no-config", "--no-python-downloads"].into_iter();
-    let words = words.chain(how.iter().copied()).chain(["--script"]);
+    let words = words
+        .chain(how.iter().copied())
+        .chain(["--python", python, "--script"]);
     let mut words: Vec<String> = words.map(str::to_owned).collect();
     words.push(script.display().to_string());
     words.extend(args.iter().cloned());
