@@ -6,10 +6,9 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 8] = [
+const SHOWN_IF_THEY_COME: [&str; 7] = [
     "configReloaded",
     "evicted",
-    "fallbackUsed",
     "resultKept",
     "status",
     "toolCall",
@@ -22,7 +21,7 @@ fn the_document_tells_what_happens() {
     let upstream = Upstream::start();
     let world = World::new();
     let config = format!(
-        "{}\n{}\n[tools]\nbuiltin = true\n",
+        "{}\n{}\n[tools]\nbuiltin = true\n[routing]\nfallback_model = \"deep\"\n",
         upstream.config("fast"),
         upstream.preset("deep", "")
     );
