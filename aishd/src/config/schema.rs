@@ -55,12 +55,10 @@ fn strip(schema: &mut Value) {
                 }
             }
             for (key, value) in object.iter_mut() {
-                match value {
-                    // Names of keys, of which one may be `default`.
-                    Value::Object(keys) if key == "properties" => {
-                        keys.values_mut().for_each(strip);
-                    }
-                    other => strip(other),
+                // Names of keys, of which one may be `default`.
+                match value.as_object_mut().filter(|_| key == "properties") {
+                    Some(keys) => keys.values_mut().for_each(strip),
+                    None => strip(value),
                 }
             }
         }

@@ -6,6 +6,7 @@
 use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+use super::block::KeptBlock;
 use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
 use super::event::{At, Event, Origin, Record, Source, Stop};
@@ -228,21 +229,8 @@ impl State {
             }
             Event::UserMessage { text, origin, .. } => self.asked(record, text, *origin),
             Event::TurnQueued { position, steer } => self.move_to(record.turn, *position, *steer),
-            Event::TurnStarted { model, source, .. } => {
-                if let (Some(turn), true) = (record.turn, *source != Source::None) {
-                    self.began = Some(Began::with(turn, model));
-                }
-                self.started(record);
-            }
-            Event::RouteDecided(routed) => {
-                if let Some(began) = &mut self.began {
-                    began.routed = Some(routed.clone());
-                }
-            }
-            Event::FellBack { to, .. } => {
-                if let Some(began) = &mut self.began {
-                    began.fell_back = Some(to.clone());
-                }
+            Event::TurnStarted { .. } | Event::RouteDecided(_) | Event::FellBack { .. } => {
+                self.model_asked(record);
             }
             Event::AssistantMessage { usage, calls, .. } => {
                 if let Some(running) = &mut self.running {
@@ -285,12 +273,7 @@ impl State {
             Event::ConstraintsChanged { constraints, .. } => {
                 self.constraints.clone_from(constraints);
             }
-            Event::ToolResult { call, blocks, .. } => {
-                self.keeps_blocks |= !blocks.is_empty();
-                if let Some(running) = &mut self.running {
-                    running.open_calls.retain(|it| it.id != *call);
-                }
-            }
+            Event::ToolResult { call, blocks, .. } => self.replied(call, blocks),
             Event::ResourcePinned(pinned) => {
                 if !self.pinned.contains(pinned) {
                     self.pinned.push(pinned.clone());
@@ -329,6 +312,30 @@ impl State {
         queued.steer = steer;
         let to = usize::try_from(position.saturating_sub(1)).unwrap_or(usize::MAX);
         self.queue.insert(to.min(self.queue.len()), queued);
+    }
+
+    /// A turn that asks a model, and what becomes of that.
+    fn model_asked(&mut self, record: &Record) {
+        if let Event::TurnStarted { model, source, .. } = &record.event {
+            if let (Some(turn), true) = (record.turn, *source != Source::None) {
+                self.began = Some(Began::with(turn, model));
+            }
+            self.started(record);
+        }
+        let Some(began) = &mut self.began else { return };
+        if let Event::RouteDecided(routed) = &record.event {
+            began.routed = Some(routed.clone());
+        }
+        if let Event::FellBack { to, .. } = &record.event {
+            began.fell_back = Some(to.clone());
+        }
+    }
+
+    fn replied(&mut self, call: &str, blocks: &[KeptBlock]) {
+        self.keeps_blocks |= !blocks.is_empty();
+        if let Some(running) = &mut self.running {
+            running.open_calls.retain(|it| it.id != call);
+        }
     }
 
     fn started(&mut self, record: &Record) {

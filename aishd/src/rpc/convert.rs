@@ -484,7 +484,7 @@ fn last_turn(began: Began) -> LastTurn {
     LastTurn {
         turn,
         model,
-        routed: routed.map(route::routed),
+        routed: routed.as_ref().map(route::routed),
         fell_back_to: fell_back,
     }
 }
@@ -502,7 +502,7 @@ pub(super) fn turn_record(conversation: ConversationId, report: TurnReport) -> T
         stop_reason: report.stop.map(stop_reason),
         text: report.text,
         model: report.model,
-        routed: report.routed.map(route::routed),
+        routed: report.routed.as_ref().map(route::routed),
         fell_back_to: report.fell_back,
         usage: report.usage.map(usage_of),
         error: report.error.map(turn_error),

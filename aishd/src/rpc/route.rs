@@ -193,7 +193,7 @@ pub(super) fn decided(routed: Routed) -> RouteDecided {
 }
 
 /// The same, beside what says which preset answers.
-pub(super) fn routed(routed: Routed) -> wire::Routed {
+pub(super) fn routed(routed: &Routed) -> wire::Routed {
     let Routed {
         class: found,
         rule,
@@ -201,10 +201,10 @@ pub(super) fn routed(routed: Routed) -> wire::Routed {
         replaced,
     } = routed;
     wire::Routed {
-        class: class(found),
+        class: class(*found),
         rule: rule.name().to_owned(),
         why: rule.to_string(),
-        replaced,
+        replaced: *replaced,
     }
 }
 

@@ -50,19 +50,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             source: *source,
         },
         Event::RouteDecided(routed) => Told::QuestionRouted(routed.clone()),
-        Event::FellBack {
-            from,
-            to,
-            reason,
-            status,
-            model_id: _,
-            cause: _,
-        } => Told::FellBack {
-            from: from.clone(),
-            to: to.clone(),
-            reason: reason.clone(),
-            status: *status,
-        },
+        Event::FellBack { .. } => return fell_back(event),
         Event::ConfirmRequested(confirm) => asked(confirm),
         Event::ConfirmResolved(resolution) => {
             let mut open = before.confirms.iter();
@@ -129,6 +117,26 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         | Event::ArchivedChanged { .. }
         | Event::Status { .. }
         | Event::TurnFinished { .. } => return None,
+    })
+}
+
+/// What is told of a request that went to another preset: no word of a server.
+fn fell_back(event: &Event) -> Option<Told> {
+    let Event::FellBack {
+        from,
+        to,
+        reason,
+        status,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(Told::FellBack {
+        from: from.clone(),
+        to: to.clone(),
+        reason: reason.clone(),
+        status: *status,
     })
 }
 

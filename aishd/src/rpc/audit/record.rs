@@ -10,6 +10,7 @@ use crate::core::allowances::Scope;
 use crate::core::audit::{Notice, Outcome, Routed, RoutedAs, ServerChange, Told as What};
 use crate::core::confirm::{Denial, Fate};
 use crate::core::policy::Patterns;
+use crate::core::routing;
 use crate::core::tool::Subject;
 use crate::logging::Redactor;
 use crate::rpc::confirm::{answerer, decision};
@@ -283,12 +284,7 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         } => {
             record.provider = Some(provider.to_string());
             record.digest = place.map(|it| it.to_string());
-            let change = match change {
-                ServerChange::Connected => "connected to by hand",
-                ServerChange::Disconnected => "disconnected",
-                ServerChange::Restarted => "restarted",
-            };
-            record.because = Some(change.to_owned());
+            record.because = Some(done_to_server(change).to_owned());
         }
         What::NoticeGiven {
             confirm, outcome, ..
@@ -300,27 +296,9 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
             });
         }
         What::Routed(routed) => fill_of_routing(record, routed),
-        What::QuestionRouted(routed) => {
-            record.because = Some(format!("{}: {}", routed.class.name(), routed.rule));
-            record.model = Some(routed.preset);
-        }
-        What::FellBack {
-            from,
-            to,
-            reason,
-            status: _,
-        } => {
-            record.because = Some(format!("{from}: {reason}"));
-            record.model = Some(to);
-        }
-        What::RoutingSwitched { which, on } => {
-            let how = match on {
-                Some(true) => "on",
-                Some(false) => "off",
-                None => "as configured",
-            };
-            record.because = Some(format!("{} {how}", which.key()));
-        }
+        What::QuestionRouted(routed) => fill_of_class(record, routed),
+        told @ What::FellBack { .. } => fill_of_fallback(record, told),
+        What::RoutingSwitched { which, on } => fill_of_switch(record, which, on),
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
             let unnamed = (change.unnamed > 0).then_some(change.unnamed);
@@ -337,6 +315,38 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         | What::PermissionChanged { .. }
         | What::ConversationDeleted => {}
     }
+}
+
+fn fill_of_class(record: &mut AuditRecord, routed: routing::Routed) {
+    record.because = Some(format!("{}: {}", routed.class.name(), routed.rule));
+    record.model = Some(routed.preset);
+}
+
+fn fill_of_fallback(record: &mut AuditRecord, told: What) {
+    if let What::FellBack {
+        from, to, reason, ..
+    } = told
+    {
+        record.because = Some(format!("{from}: {reason}"));
+        record.model = Some(to);
+    }
+}
+
+fn done_to_server(change: ServerChange) -> &'static str {
+    match change {
+        ServerChange::Connected => "connected to by hand",
+        ServerChange::Disconnected => "disconnected",
+        ServerChange::Restarted => "restarted",
+    }
+}
+
+fn fill_of_switch(record: &mut AuditRecord, which: routing::Which, on: Option<bool>) {
+    let how = match on {
+        Some(true) => "on",
+        Some(false) => "off",
+        None => "as configured",
+    };
+    record.because = Some(format!("{} {how}", which.key()));
 }
 
 fn fill_of_routing(record: &mut AuditRecord, routed: Routed) {
