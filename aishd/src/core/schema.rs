@@ -281,12 +281,12 @@ mod tests {
     #[test]
     fn what_would_take_for_ever_is_not_begun() {
         let mut definitions = serde_json::Map::new();
-        for at in 0..64 {
+        for at in 0..20 {
             let next = format!("#/$defs/d{}", at + 1);
             let twice = json!({"allOf": [{"$ref": next}, {"$ref": next}]});
             definitions.insert(format!("d{at}"), twice);
         }
-        definitions.insert("d64".to_owned(), json!({"type": "object"}));
+        definitions.insert("d20".to_owned(), json!({"type": "object"}));
         let doubling = json!({"$defs": definitions, "$ref": "#/$defs/d0"});
         check(&doubling, &json!({}), "unusable: it is too large");
         let slow = json!({"properties": {"a": {"pattern": "^(a+)+$"}}});
