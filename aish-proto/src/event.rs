@@ -20,6 +20,7 @@ use crate::method::Role;
 use crate::model::ModelSource;
 use crate::permission::{AutoApproves, Upgrade};
 use crate::resource::{ResourceAuthor, ResourceChangeKind};
+use crate::route::RouteClass;
 use crate::sampling::Sampling;
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
 
@@ -126,6 +127,32 @@ events! {
         /// What the server is asked for.
         model_id: String,
         source: ModelSource,
+    }
+    /// The look of the question was asked which preset answers it; said only while questions are routed.
+    RouteDecided: "routeDecided", true, {
+        class: RouteClass,
+        /// The name of what in the text made its class, such as `path`.
+        rule: String,
+        /// The same in words.
+        why: String,
+        /// The preset that answers.
+        model: String,
+        /// Whether another one would have answered without it.
+        replaced: bool,
+    }
+    /// A request failed whose server looks down, and goes to another preset, once. The next request of the turn begins with
+    /// the turn's own preset again.
+    FallbackUsed: "fallbackUsed", true, {
+        from: String,
+        to: String,
+        /// Why `from` looks down.
+        reason: String,
+        /// The failure, as it would have ended the turn.
+        cause: String,
+        /// The HTTP status, where there was one.
+        status: Option<u16>,
+        /// Always true: after a delta there is no fallback, since its text would come twice.
+        before_first_delta: bool,
     }
     /// One finished answer of the model; the truth about its item.
     AssistantMessage: "assistantMessage", true, {

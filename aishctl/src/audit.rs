@@ -189,6 +189,9 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::ServerChanged => "server",
         AuditKind::NoticeGiven => "notice",
         AuditKind::Routed => "routed",
+        AuditKind::QuestionRouted => "class",
+        AuditKind::FellBack => "fallback",
+        AuditKind::RoutingSwitched => "switch",
         AuditKind::ConversationDeleted => "deleted",
     }
 }

@@ -46,6 +46,7 @@ pub mod queue;
 pub mod receipt;
 pub mod resolve;
 pub mod resource;
+pub mod route;
 pub mod rows;
 pub mod rpc;
 pub mod run;

@@ -17,7 +17,7 @@ use aish_proto::turn::StopReason;
 use crate::consent::{self, Extent};
 use crate::markdown::{Colours, Style, Writer};
 use crate::stream::{Answer, Step};
-use crate::{progress, resource, safe, unasked};
+use crate::{failure, progress, resource, safe, unasked};
 
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -448,7 +448,7 @@ impl Rows {
         let detail = finished
             .error
             .as_ref()
-            .map(|it| format!(": {}", it.message))
+            .map(|it| format!(": {}", failure::of_turn(it)))
             .unwrap_or_default();
         rows.push(notice(&(why + &detail)));
     }

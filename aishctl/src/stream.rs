@@ -3,11 +3,12 @@
 
 use aish_proto::event::{
     AssistantMessage, CalledTool, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
-    ReplayComplete, ResyncRequired, RunningTurn, Snapshot, Status, StatusLevel, TextDelta,
-    ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
+    ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, Snapshot, Status, StatusLevel,
+    TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
 use aish_proto::model::ModelSource;
+use aish_proto::route::RouteClass;
 use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus, Usage};
 
 use crate::progress;
@@ -18,6 +19,8 @@ pub struct Answer {
     pub turn: TurnId,
     /// The preset by name.
     pub model: Option<String>,
+    /// The class that made another preset answer.
+    pub routed: Option<RouteClass>,
     pub tool_calls: Vec<CalledTool>,
     /// Replies to them, as they came.
     pub results: Vec<ToolResult>,
@@ -66,6 +69,7 @@ impl Answer {
         Self {
             turn,
             model: None,
+            routed: None,
             tool_calls: Vec::new(),
             results: Vec::new(),
             denied: 0,
@@ -125,6 +129,8 @@ impl Answer {
                 format!("{} ({})", started.model, started.model_id),
             ));
             self.model = Some(started.model);
+        } else if let Some(decided) = event.read::<RouteDecided>() {
+            self.routed = decided.replaced.then_some(decided.class);
         } else if let Some(TurnQueued { position }) = event.read() {
             steps.push(Step::Notice(
                 StatusLevel::Info,
@@ -180,6 +186,8 @@ impl Answer {
     pub fn settle(&mut self, record: TurnRecord) -> Vec<Step> {
         let mut steps = Vec::new();
         self.model = record.model.or(self.model.take());
+        let routed = record.routed.filter(|it| it.replaced).map(|it| it.class);
+        self.routed = routed.or(self.routed);
         self.denied = self.denied.max(record.denied);
         if let (TurnStatus::Finished, Some(stop_reason)) = (record.status, record.stop_reason) {
             let finished = TurnFinished {

@@ -31,6 +31,7 @@ mod markdown;
 mod mcp;
 mod resource;
 mod result;
+mod routing;
 mod saved_prompt;
 mod shell;
 mod stop;

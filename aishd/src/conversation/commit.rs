@@ -219,6 +219,7 @@ impl Conversation {
             }
         }
         self.unborn = None;
+        self.around.routes.count(&records);
         let ended = ends_running(&self.state, &records);
         self.state = state;
         self.note_confirms(&records);
@@ -250,6 +251,9 @@ fn pass_before(facts: &[Fact]) {
         if let Event::ConfirmRequested(_) | Event::RaiseRequested(_) = fact.event {
             failpoint::pass("confirm.before_store");
         }
+        if let Event::FellBack { .. } = fact.event {
+            failpoint::pass("fallback.before_store");
+        }
         if let Event::ToolStarted { .. } = fact.event {
             failpoint::pass("tool.before_start_mark");
         }
@@ -266,6 +270,9 @@ fn pass_after(facts: &[Fact]) {
         }
         if let Event::ConfirmResolved(_) = fact.event {
             failpoint::pass("confirm.after_answer_store");
+        }
+        if let Event::FellBack { .. } = fact.event {
+            failpoint::pass("fallback.after_store");
         }
         if let Event::ToolStarted { .. } = fact.event {
             failpoint::pass("tool.after_start_mark");
@@ -291,6 +298,8 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         Event::Created { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
+        | Event::FellBack { .. }
         | Event::TurnStarted { .. }
         | Event::AssistantMessage { .. }
         | Event::ConfirmRequested(_)

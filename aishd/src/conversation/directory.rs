@@ -1,6 +1,6 @@
 //! All conversations: opening them on demand, and what concerns more than one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use super::attendance::Attendance;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::pending::{Pending, Question};
+use super::routes::Routes;
 use super::view::{Loading, Publisher, Recent, View};
 use super::{Conversation, Start, Surroundings};
 use crate::broker::Broker;
@@ -174,6 +175,12 @@ impl Directory {
     #[must_use]
     pub fn models(&self) -> Arc<Models> {
         self.around.models.borrow().clone()
+    }
+
+    /// What is switched of routing and fallback.
+    #[must_use]
+    pub fn routes(&self) -> &Routes {
+        &self.around.routes
     }
 
     #[must_use]
@@ -353,6 +360,7 @@ impl Directory {
             forms: Forms::default(),
             expiry_at: None,
             own: None,
+            unknown_told: BTreeSet::new(),
             registration: Registration {
                 id,
                 number,

@@ -164,6 +164,8 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         },
         other @ (Event::Created { .. }
         | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
+        | Event::FellBack { .. }
         | Event::TurnStarted { .. }
         | Event::AssistantMessage { .. }
         | Event::ToolStarted { .. }

@@ -80,6 +80,8 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         Event::ToolResult { content, .. } => Some(("toolResult", content)),
         Event::Created { .. }
         | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
+        | Event::FellBack { .. }
         | Event::TurnStarted { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)

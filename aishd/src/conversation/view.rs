@@ -230,8 +230,10 @@ fn weight(record: &Record) -> usize {
         Event::ResourceChanged(changed) => usize::try_from(changed.bytes()).unwrap_or(usize::MAX),
         Event::ResultKept { text, .. } => text.len(),
         Event::TurnFinished { text, .. } | Event::Status { text, .. } => text.len(),
+        Event::FellBack { cause, .. } => cause.len(),
         Event::Created { .. }
         | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
         | Event::TurnStarted { .. }
         | Event::Evicted { .. }
         | Event::ModelChanged { .. }

@@ -22,6 +22,7 @@ use super::event::{At, Record, Source};
 use super::policy::Patterns;
 use super::raise::Upgrade;
 use super::resource::Change;
+use super::routing::{self, Which};
 use super::state::State;
 use super::tool::{Sha, Subject};
 use super::tool_name::{Alias, ToolName};
@@ -72,6 +73,29 @@ pub enum Told {
         model: String,
         #[serde(rename = "source")]
         source: Source,
+    },
+    /// A question's look was asked which preset answers it.
+    #[serde(rename = "question_routed")]
+    QuestionRouted(routing::Routed),
+    /// Another model gets the conversation to read, because the first one's server looks down.
+    #[serde(rename = "fell_back")]
+    FellBack {
+        #[serde(rename = "from")]
+        from: String,
+        #[serde(rename = "to")]
+        to: String,
+        #[serde(rename = "reason")]
+        reason: String,
+        #[serde(rename = "status", default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+    },
+    /// Somebody switched routing or fallback; `None`: as it is configured.
+    #[serde(rename = "routing_switched")]
+    RoutingSwitched {
+        #[serde(rename = "which")]
+        which: Which,
+        #[serde(rename = "on", default, skip_serializing_if = "Option::is_none")]
+        on: Option<bool>,
     },
     #[serde(rename = "confirm_requested")]
     ConfirmRequested {

@@ -9,14 +9,16 @@ use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::block::KeptBlock;
 use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
-use super::event::{At, Event, Origin, Record, Stop};
+use super::event::{At, Event, Origin, Record, Source, Stop};
 use super::pinned::Pinned;
 use super::policy::Grants;
 use super::raise::{OpenRaise, Raise};
 use super::reply::Usage;
 use super::resource::{Change, ResourceChanged};
+use super::routing::Routed;
 use super::tool::{Sha, Subject};
 use super::tool_name::{Alias, ToolName};
 
@@ -89,6 +91,9 @@ pub struct State {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub keeps_blocks: bool,
+    /// How the last turn that asked a model came to it.
+    #[serde(rename = "began", default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Began>,
     /// Resources of the shared context; what they are is looked up in the store.
     #[serde(rename = "resources", default, skip_serializing_if = "is_zero")]
     pub resources: u32,
@@ -96,6 +101,21 @@ pub struct State {
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// Which model a turn asks, and why that one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Began {
+    #[serde(rename = "turn")]
+    pub turn: TurnId,
+    /// The preset by name.
+    #[serde(rename = "model")]
+    pub model: String,
+    #[serde(rename = "routed", default, skip_serializing_if = "Option::is_none")]
+    pub routed: Option<Routed>,
+    /// The preset that a request of it fell back to.
+    #[serde(rename = "fell_back", default, skip_serializing_if = "Option::is_none")]
+    pub fell_back: Option<String>,
 }
 
 /// A confirm that waits; the whole of it is in the log.
@@ -167,6 +187,17 @@ pub struct Queued {
     pub steer: bool,
 }
 
+impl Began {
+    fn with(turn: TurnId, model: &str) -> Self {
+        Self {
+            turn,
+            model: model.to_owned(),
+            routed: None,
+            fell_back: None,
+        }
+    }
+}
+
 impl State {
     /// The title for people, also when none was given.
     #[must_use]
@@ -212,7 +243,9 @@ impl State {
             }
             Event::UserMessage { text, origin, .. } => self.asked(record, text, *origin),
             Event::TurnQueued { position, steer } => self.move_to(record.turn, *position, *steer),
-            Event::TurnStarted { .. } => self.started(record),
+            Event::TurnStarted { .. } | Event::RouteDecided(_) | Event::FellBack { .. } => {
+                self.model_asked(record);
+            }
             Event::AssistantMessage { usage, calls, .. } => {
                 if let Some(running) = &mut self.running {
                     running.items += 1;
@@ -244,12 +277,7 @@ impl State {
             Event::ConstraintsChanged { constraints, .. } => {
                 self.constraints.clone_from(constraints);
             }
-            Event::ToolResult { call, blocks, .. } => {
-                self.keeps_blocks |= !blocks.is_empty();
-                if let Some(running) = &mut self.running {
-                    running.open_calls.retain(|it| it.id != *call);
-                }
-            }
+            Event::ToolResult { call, blocks, .. } => self.replied(call, blocks),
             Event::ResourcePinned(pinned) => {
                 if !self.pinned.contains(pinned) {
                     self.pinned.push(pinned.clone());
@@ -288,6 +316,30 @@ impl State {
         queued.steer = steer;
         let to = usize::try_from(position.saturating_sub(1)).unwrap_or(usize::MAX);
         self.queue.insert(to.min(self.queue.len()), queued);
+    }
+
+    /// A turn that asks a model, and what becomes of that.
+    fn model_asked(&mut self, record: &Record) {
+        if let Event::TurnStarted { model, source, .. } = &record.event {
+            if let (Some(turn), true) = (record.turn, *source != Source::None) {
+                self.began = Some(Began::with(turn, model));
+            }
+            self.started(record);
+        }
+        let Some(began) = &mut self.began else { return };
+        if let Event::RouteDecided(routed) = &record.event {
+            began.routed = Some(routed.clone());
+        }
+        if let Event::FellBack { to, .. } = &record.event {
+            began.fell_back = Some(to.clone());
+        }
+    }
+
+    fn replied(&mut self, call: &str, blocks: &[KeptBlock]) {
+        self.keeps_blocks |= !blocks.is_empty();
+        if let Some(running) = &mut self.running {
+            running.open_calls.retain(|it| it.id != call);
+        }
     }
 
     fn started(&mut self, record: &Record) {

@@ -169,6 +169,8 @@ impl<'a> Changes<'a> {
             Event::Created { .. }
             | Event::UserMessage { .. }
             | Event::TurnQueued { .. }
+            | Event::RouteDecided(_)
+            | Event::FellBack { .. }
             | Event::TurnStarted { .. }
             | Event::AssistantMessage { .. }
             | Event::ToolStarted { .. }

@@ -15,7 +15,9 @@ use crate::core::tool::{Sha, Subject};
 pub fn tells(event: &Event) -> bool {
     match event {
         Event::UserMessage { .. }
+        | Event::RouteDecided(_)
         | Event::TurnStarted { .. }
+        | Event::FellBack { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)
         | Event::ConfirmResolved(_)
@@ -48,6 +50,8 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             model: model.clone(),
             source: *source,
         },
+        Event::RouteDecided(routed) => Told::QuestionRouted(routed.clone()),
+        Event::FellBack { .. } => return fell_back(event),
         Event::ConfirmRequested(confirm) => asked(confirm),
         Event::RaiseRequested(raise) => Told::RaiseRequested {
             confirm: raise.id,
@@ -108,6 +112,26 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         | Event::ArchivedChanged { .. }
         | Event::Status { .. }
         | Event::TurnFinished { .. } => return None,
+    })
+}
+
+/// What is told of a request that went to another preset: no word of a server.
+fn fell_back(event: &Event) -> Option<Told> {
+    let Event::FellBack {
+        from,
+        to,
+        reason,
+        status,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(Told::FellBack {
+        from: from.clone(),
+        to: to.clone(),
+        reason: reason.clone(),
+        status: *status,
     })
 }
 

@@ -142,6 +142,8 @@ impl Course {
             Event::Created { .. }
             | Event::UserMessage { .. }
             | Event::TurnQueued { .. }
+            | Event::RouteDecided(_)
+            | Event::FellBack { .. }
             | Event::TurnStarted { .. }
             | Event::RaiseRequested(_)
             | Event::PermissionChanged { .. }

@@ -11,6 +11,7 @@ use crate::core::audit::{Notice, Outcome, Routed, RoutedAs, ServerChange, Told a
 use crate::core::confirm::{Denial, Fate};
 use crate::core::policy::Patterns;
 use crate::core::raise::Upgrade;
+use crate::core::routing;
 use crate::core::tool::Subject;
 use crate::logging::Redactor;
 use crate::rpc::confirm::{answerer, decision};
@@ -30,6 +31,9 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
         | What::RaiseRequested { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
         | What::PermissionChanged { .. }
         | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
@@ -61,6 +65,9 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         }),
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
         | What::CallEnded { .. }
         | What::PermissionChanged { .. }
         | What::AutoApproveSet { .. }
@@ -125,6 +132,9 @@ fn kind(told: &What) -> AuditKind {
     match told {
         What::TurnAsked { .. } => AuditKind::TurnAsked,
         What::ModelChosen { .. } => AuditKind::ModelChosen,
+        What::QuestionRouted(_) => AuditKind::QuestionRouted,
+        What::FellBack { .. } => AuditKind::FellBack,
+        What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
         What::ConfirmRequested { .. } | What::RaiseRequested { .. } => AuditKind::ConfirmRequested,
         What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
         What::CallStarted { .. } => AuditKind::CallStarted,
@@ -246,6 +256,9 @@ fn fill(record: &mut AuditRecord, told: What) {
             });
         }
         told @ (What::AutoApproveSet { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
@@ -313,14 +326,12 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         } => {
             record.provider = Some(provider.to_string());
             record.digest = place.map(|it| it.to_string());
-            let change = match change {
-                ServerChange::Connected => "connected to by hand",
-                ServerChange::Disconnected => "disconnected",
-                ServerChange::Restarted => "restarted",
-            };
-            record.because = Some(change.to_owned());
+            record.because = Some(done_to_server(change).to_owned());
         }
         What::Routed(routed) => fill_of_routing(record, routed),
+        What::QuestionRouted(routed) => fill_of_class(record, routed),
+        told @ What::FellBack { .. } => fill_of_fallback(record, told),
+        What::RoutingSwitched { which, on } => fill_of_switch(record, which, on),
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
             let unnamed = (change.unnamed > 0).then_some(change.unnamed);
@@ -339,6 +350,38 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         | What::NoticeGiven { .. }
         | What::ConversationDeleted => {}
     }
+}
+
+fn fill_of_class(record: &mut AuditRecord, routed: routing::Routed) {
+    record.because = Some(format!("{}: {}", routed.class.name(), routed.rule));
+    record.model = Some(routed.preset);
+}
+
+fn fill_of_fallback(record: &mut AuditRecord, told: What) {
+    if let What::FellBack {
+        from, to, reason, ..
+    } = told
+    {
+        record.because = Some(format!("{from}: {reason}"));
+        record.model = Some(to);
+    }
+}
+
+fn done_to_server(change: ServerChange) -> &'static str {
+    match change {
+        ServerChange::Connected => "connected to by hand",
+        ServerChange::Disconnected => "disconnected",
+        ServerChange::Restarted => "restarted",
+    }
+}
+
+fn fill_of_switch(record: &mut AuditRecord, which: routing::Which, on: Option<bool>) {
+    let how = match on {
+        Some(true) => "on",
+        Some(false) => "off",
+        None => "as configured",
+    };
+    record.because = Some(format!("{} {how}", which.key()));
 }
 
 fn fill_of_routing(record: &mut AuditRecord, routed: Routed) {

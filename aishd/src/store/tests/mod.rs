@@ -214,6 +214,8 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 Event::TurnStarted { model_id, .. } => model_id,
                 Event::Created { .. }
                 | Event::TurnQueued { .. }
+                | Event::RouteDecided(_)
+                | Event::FellBack { .. }
                 | Event::AssistantMessage { .. }
                 | Event::ConfirmRequested(_)
                 | Event::RaiseRequested(_)

@@ -354,6 +354,8 @@ proptest! {
                 | Event::UserMessage { .. }
                 | Event::TurnQueued { .. }
                 | Event::TurnStarted { .. }
+                | Event::RouteDecided(_)
+                | Event::FellBack { .. }
                 | Event::Evicted { .. }
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
