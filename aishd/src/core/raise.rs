@@ -248,6 +248,8 @@ pub fn ended_by(event: &Event, state: &State, now: At) -> Vec<Resolution> {
         }
         Event::ArchivedChanged { archived } => *archived,
         Event::Created { .. }
+        | Event::RouteDecided(_)
+        | Event::FellBack { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }
         | Event::TurnStarted { .. }
