@@ -126,7 +126,9 @@ fn it_is_off_until_somebody_switches_it_on_and_everybody_is_told() {
     assert_eq!((1, 0), scene.counts());
     assert!(decisions(&events(&client, conversation)).is_empty());
 
-    let mut follow = client.attach(conversation, Since::Now);
+    // Each connection is told once, in one of its subscriptions.
+    let watcher = scene.world.client();
+    let mut follow = watcher.attach(conversation, Since::Now);
     follow.until_kind("replayComplete");
     let state = person.done::<Set>(SwitchParams { on: Some(true) });
     assert!(state.on && !state.configured, "{state:?}");
