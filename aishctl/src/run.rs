@@ -167,6 +167,8 @@ impl Program {
             command @ (Command::Conv { .. }
             | Command::Status { .. }
             | Command::Model { .. }
+            | Command::Route { .. }
+            | Command::Fallback { .. }
             | Command::Queue { .. }
             | Command::Tools { .. }
             | Command::Confirm { .. }

@@ -234,7 +234,20 @@ fn the_shared_context_is_resources_and_changes_of_it_are_told() {
         gateway.answer(&json!(10))["result"]["resourceTemplates"]
     );
     gateway.end();
-    // The stateless era, in the conversation that is there.
+}
+
+/// In the era without sessions, and in a conversation that is there already.
+#[test]
+fn who_has_no_session_reads_and_is_told_of_the_shared_context_too() {
+    let (world, _daemon) = world(&[PLAIN], "[tools]\nbuiltin = true\n");
+    let client = world.client();
+    let conversation = client.create();
+    client.done::<resource::Create>(resource::CreateParams {
+        conversation,
+        name: "a/b".to_owned(),
+        data: Some(json!(7)),
+        blob: None,
+    });
     let mut new = Gateway::start(&world, &["-C", &conversation.to_string()]);
     let stated = json!({STATED: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
     let heard = json!({"resourcesListChanged": true});

@@ -89,6 +89,7 @@ pub(super) async fn finish<O: AsyncWrite + Unpin>(
                     }
                     .to_owned(),
                     message: it.message.clone(),
+                    cause: None,
                 }),
             };
             asker.output.reported = true;

@@ -247,6 +247,11 @@ fn presentable(failure: Failure, secrets: &Secrets) -> Failure {
         Failure::Key(why) => Failure::Key(clean(why)),
         Failure::TooLarge(what) => Failure::TooLarge(clean(what)),
         Failure::Unreadable(why) => Failure::Unreadable(clean(why)),
-        Failure::Refused | Failure::Unresolved | Failure::TimedOut(_) | Failure::Cut => failure,
+        Failure::Refused
+        | Failure::Unresolved
+        | Failure::NoRoute
+        | Failure::Closed
+        | Failure::TimedOut(_)
+        | Failure::Cut => failure,
     }
 }

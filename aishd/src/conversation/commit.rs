@@ -12,6 +12,7 @@ use crate::clock;
 use crate::core::audit::Draft;
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Record};
+use crate::core::raise::ended_by;
 use crate::core::state::State;
 use crate::core::turn::{Effect, Step};
 use crate::failpoint;
@@ -182,18 +183,26 @@ impl Conversation {
         let born = self.unborn.iter();
         let born = born.filter_map(|it| Draft::of(self.id, &State::default(), it));
         let mut audit: Vec<Draft> = born.map(|it| it.by(maker.clone())).collect();
-        for fact in facts {
+        let mut place = |state: &mut State, fact: Fact| {
             let record = Record {
                 seq: state.last_seq.next(),
                 at,
                 turn: fact.turn,
                 client: fact.by.as_ref().map(|it| it.client),
-                event: fact.event.clone(),
+                event: fact.event,
             };
-            let told = Draft::of(self.id, &state, &record);
-            audit.extend(told.map(|it| it.by(fact.by.clone())));
+            let told = Draft::of(self.id, state, &record);
+            audit.extend(told.map(|it| it.by(fact.by)));
             state.apply(&record);
             records.push(record);
+        };
+        for fact in facts {
+            place(&mut state, fact.clone());
+            for end in ended_by(&fact.event, &state, at) {
+                let event = Event::ConfirmResolved(Box::new(end));
+                let (turn, by) = (None, None);
+                place(&mut state, Fact { turn, by, event });
+            }
         }
         Commit {
             conversation: self.id,
@@ -210,6 +219,7 @@ impl Conversation {
             }
         }
         self.unborn = None;
+        self.around.routes.count(&records);
         let ended = ends_running(&self.state, &records);
         self.state = state;
         self.note_confirms(&records);
@@ -238,8 +248,11 @@ fn ends_running(before: &State, records: &[Record]) -> bool {
 /// The places where a crash has to leave things whole (G6, G7).
 fn pass_before(facts: &[Fact]) {
     for fact in facts {
-        if let Event::ConfirmRequested(_) = fact.event {
+        if let Event::ConfirmRequested(_) | Event::RaiseRequested(_) = fact.event {
             failpoint::pass("confirm.before_store");
+        }
+        if let Event::FellBack { .. } = fact.event {
+            failpoint::pass("fallback.before_store");
         }
         if let Event::ToolStarted { .. } = fact.event {
             failpoint::pass("tool.before_start_mark");
@@ -252,11 +265,14 @@ fn pass_before(facts: &[Fact]) {
 
 fn pass_after(facts: &[Fact]) {
     for fact in facts {
-        if let Event::ConfirmRequested(_) = fact.event {
+        if let Event::ConfirmRequested(_) | Event::RaiseRequested(_) = fact.event {
             failpoint::pass("confirm.after_store");
         }
         if let Event::ConfirmResolved(_) = fact.event {
             failpoint::pass("confirm.after_answer_store");
+        }
+        if let Event::FellBack { .. } = fact.event {
+            failpoint::pass("fallback.after_store");
         }
         if let Event::ToolStarted { .. } = fact.event {
             failpoint::pass("tool.after_start_mark");
@@ -282,9 +298,12 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         Event::Created { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
+        | Event::FellBack { .. }
         | Event::TurnStarted { .. }
         | Event::AssistantMessage { .. }
         | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }
         | Event::ResourcePinned(_)

@@ -10,6 +10,7 @@ pub mod attendance;
 pub mod audit;
 mod call;
 mod change;
+mod choose;
 mod commit;
 pub mod directory;
 pub mod doing;
@@ -24,10 +25,12 @@ pub mod live;
 pub mod pending;
 mod perform;
 mod quota;
+mod raise;
 pub mod record;
 mod recover;
 pub mod resource;
 mod resume;
+pub mod routes;
 mod sample;
 pub mod search;
 mod sessions;
@@ -35,6 +38,7 @@ mod stop;
 mod terms;
 pub mod view;
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -58,6 +62,7 @@ pub use self::kept::KeptPart;
 use self::live::Live;
 use self::pending::Pending;
 use self::perform::Body;
+use self::routes::Routes;
 use self::sessions::Own;
 use self::view::{Loading, Publisher};
 use crate::broker::{Broker, Discovery};
@@ -85,6 +90,8 @@ pub struct Surroundings {
     pub pending: Pending,
     /// What attached clients let run unasked.
     pub allowances: ClientAllowances,
+    /// What is switched of routing and fallback.
+    pub routes: Routes,
     /// Turns that may wait in one conversation.
     pub max_queue: usize,
     /// No new turns from here on.
@@ -122,6 +129,8 @@ struct Conversation {
     expiry_at: Option<Instant>,
     /// Its own sessions with servers, while it has constraints.
     own: Option<Own>,
+    /// Presets that classes name and that are not there, as far as somebody was told.
+    unknown_told: BTreeSet<String>,
 }
 
 /// What an actor begins with.
@@ -140,6 +149,8 @@ struct Active {
     machine: Turn,
     /// `None`: the turn was begun by another daemon, and the preset is looked up when it is needed.
     preset: Option<Arc<Preset>>,
+    /// Whom a request goes to whose server looks down.
+    second: Option<Arc<Preset>>,
     model: (String, Source),
     /// What the last request offered. `None`: that was another daemon's.
     offer: Option<Arc<Offer>>,
@@ -237,7 +248,9 @@ impl Conversation {
     }
 
     fn is_idle(&self) -> bool {
-        self.turn.is_none() && self.resolving.is_none() && self.unstored.is_none()
+        let works = self.turn.is_some() || self.resolving.is_some() || self.unstored.is_some();
+        // Silence has to be counted while a person is asked.
+        !works && self.state.raises.is_empty()
     }
 
     fn may_close(&self) -> bool {
@@ -283,6 +296,10 @@ impl Conversation {
                 let result = self.change_queue(change, by).await;
                 let _client_left = reply.send(result);
             }
+            Request::WantLevel(wanted, reply) => {
+                let result = self.want_level(*wanted).await;
+                let _client_left = reply.send(result);
+            }
             Request::Answer(answering, reply) => {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
@@ -322,11 +339,15 @@ impl Conversation {
                     | Input::Answered(_)
                     | Input::Stopped(_)) => other,
                 };
+                let may_fall_back = self.may_fall_back();
                 let stopping = self.around.stopping.is_cancelled();
                 let by = self.stopper.stopped_by();
                 let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
                     return;
                 };
+                if !may_fall_back {
+                    active.machine.bar_way();
+                }
                 let mut step = Step::default();
                 if active.token.is_cancelled() {
                     // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
@@ -363,6 +384,14 @@ impl Conversation {
         match effect {
             Effect::OpenStream(stream) => match self.load_transcript().await {
                 Ok(()) => self.open_stream_of(stream),
+                Err(error) => {
+                    self.spawn(turn, stream, async move {
+                        failed(stream, Failure::Unreadable(error))
+                    });
+                }
+            },
+            Effect::OpenFallback(stream) => match self.load_transcript().await {
+                Ok(()) => self.open_fallback(stream),
                 Err(error) => {
                     self.spawn(turn, stream, async move {
                         failed(stream, Failure::Unreadable(error))
@@ -409,30 +438,49 @@ impl Conversation {
     fn open_stream(&mut self, stream: StreamId) {
         let offer = Arc::new(self.offer());
         self.around.tools.freshen();
-        let tools = self.tools();
-        let (Some(active), Some(transcript)) = (&mut self.turn, &self.transcript) else {
-            return;
-        };
-        let Some(preset) = active.preset.clone() else {
+        let Some(active) = &mut self.turn else {
             return;
         };
         active.offer = Some(offer.clone());
+        if let Some(preset) = active.preset.clone() {
+            self.ask_model(stream, preset, &offer);
+        }
+    }
+
+    /// Sends the same to the preset that the turn falls back to.
+    fn open_fallback(&mut self, stream: StreamId) {
+        let active = self.turn.as_ref();
+        let offer = active.and_then(|it| it.offer.clone());
+        let offer = offer.unwrap_or_else(|| Arc::new(self.offer()));
+        if let Some(preset) = active.and_then(|it| it.second.clone()) {
+            self.ask_model(stream, preset, &offer);
+        }
+    }
+
+    fn ask_model(&mut self, stream: StreamId, preset: Arc<Preset>, offer: &Arc<Offer>) {
+        let tools = self.tools();
+        let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
+            return;
+        };
         let live = Arc::new(Live::new(
             active.id,
             active.machine.item(),
             self.state.last_seq,
         ));
-        let body = Body::new(preset, transcript, &offer, &self.state.pinned, &tools);
-        self.spawn_stream(stream, body, live.clone());
+        let body = Body::new(
+            preset.clone(),
+            transcript,
+            offer,
+            &self.state.pinned,
+            &tools,
+        );
+        self.spawn_stream(stream, preset, body, live.clone());
         self.publisher.begin_live(live);
     }
 
-    fn spawn_stream(&mut self, stream: StreamId, body: Body, live: Arc<Live>) {
+    fn spawn_stream(&mut self, stream: StreamId, preset: Arc<Preset>, body: Body, live: Arc<Live>) {
         let Some(active) = &self.turn else { return };
         let turn = active.id;
-        let Some(preset) = active.preset.clone() else {
-            return;
-        };
         let request = perform::Request {
             conversation: self.id,
             stream,
@@ -503,6 +551,7 @@ impl Request {
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
             Self::Change(_, _, reply) => drop(reply.send(Err(error))),
             Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
+            Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
                 drop(reply.send(Err(error)));

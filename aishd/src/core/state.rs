@@ -9,13 +9,16 @@ use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::block::KeptBlock;
 use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
-use super::event::{At, Event, Origin, Record, Stop};
+use super::event::{At, Event, Origin, Record, Source, Stop};
 use super::pinned::Pinned;
 use super::policy::Grants;
+use super::raise::{OpenRaise, Raise};
 use super::reply::Usage;
 use super::resource::{Change, ResourceChanged};
+use super::routing::Routed;
 use super::tool::{Sha, Subject};
 use super::tool_name::{Alias, ToolName};
 
@@ -69,9 +72,12 @@ pub struct State {
     /// What it keeps itself from.
     #[serde(rename = "constraints", default)]
     pub constraints: Constraints,
-    /// Questions that wait for a person, oldest first.
+    /// Questions that the running turn waits for, oldest first.
     #[serde(rename = "confirms", default)]
     pub confirms: Vec<OpenConfirm>,
+    /// Levels that somebody wants raised, oldest first. No turn waits for them.
+    #[serde(rename = "raises", default, skip_serializing_if = "Vec::is_empty")]
+    pub raises: Vec<OpenRaise>,
     /// Confirms so far.
     #[serde(rename = "confirm_count", default)]
     pub confirm_count: u32,
@@ -85,6 +91,9 @@ pub struct State {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub keeps_blocks: bool,
+    /// How the last turn that asked a model came to it.
+    #[serde(rename = "began", default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Began>,
     /// Resources of the shared context; what they are is looked up in the store.
     #[serde(rename = "resources", default, skip_serializing_if = "is_zero")]
     pub resources: u32,
@@ -92,6 +101,21 @@ pub struct State {
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// Which model a turn asks, and why that one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Began {
+    #[serde(rename = "turn")]
+    pub turn: TurnId,
+    /// The preset by name.
+    #[serde(rename = "model")]
+    pub model: String,
+    #[serde(rename = "routed", default, skip_serializing_if = "Option::is_none")]
+    pub routed: Option<Routed>,
+    /// The preset that a request of it fell back to.
+    #[serde(rename = "fell_back", default, skip_serializing_if = "Option::is_none")]
+    pub fell_back: Option<String>,
 }
 
 /// A confirm that waits; the whole of it is in the log.
@@ -163,6 +187,17 @@ pub struct Queued {
     pub steer: bool,
 }
 
+impl Began {
+    fn with(turn: TurnId, model: &str) -> Self {
+        Self {
+            turn,
+            model: model.to_owned(),
+            routed: None,
+            fell_back: None,
+        }
+    }
+}
+
 impl State {
     /// The title for people, also when none was given.
     #[must_use]
@@ -182,10 +217,10 @@ impl State {
         !self.confirms.is_empty()
     }
 
-    /// Work is under way or waits: such a conversation is looked at after a restart.
+    /// Work is under way or waits, or a person is asked: such a conversation is looked at after a restart.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
-        self.running.is_some() || !self.queue.is_empty()
+        self.running.is_some() || !self.queue.is_empty() || !self.raises.is_empty()
     }
 
     /// Takes the next event in. Records come in the order of their `seq`, each once.
@@ -208,7 +243,9 @@ impl State {
             }
             Event::UserMessage { text, origin, .. } => self.asked(record, text, *origin),
             Event::TurnQueued { position, steer } => self.move_to(record.turn, *position, *steer),
-            Event::TurnStarted { .. } => self.started(record),
+            Event::TurnStarted { .. } | Event::RouteDecided(_) | Event::FellBack { .. } => {
+                self.model_asked(record);
+            }
             Event::AssistantMessage { usage, calls, .. } => {
                 if let Some(running) = &mut self.running {
                     running.items += 1;
@@ -226,6 +263,7 @@ impl State {
                 self.usage = self.usage.plus(usage.unwrap_or_default());
             }
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
+            Event::RaiseRequested(raise) => self.wanted_raised(record, raise),
             Event::ConfirmResolved(resolution) => self.answered(resolution),
             Event::ToolStarted {
                 call, name, digest, ..
@@ -239,12 +277,7 @@ impl State {
             Event::ConstraintsChanged { constraints, .. } => {
                 self.constraints.clone_from(constraints);
             }
-            Event::ToolResult { call, blocks, .. } => {
-                self.keeps_blocks |= !blocks.is_empty();
-                if let Some(running) = &mut self.running {
-                    running.open_calls.retain(|it| it.id != *call);
-                }
-            }
+            Event::ToolResult { call, blocks, .. } => self.replied(call, blocks),
             Event::ResourcePinned(pinned) => {
                 if !self.pinned.contains(pinned) {
                     self.pinned.push(pinned.clone());
@@ -283,6 +316,30 @@ impl State {
         queued.steer = steer;
         let to = usize::try_from(position.saturating_sub(1)).unwrap_or(usize::MAX);
         self.queue.insert(to.min(self.queue.len()), queued);
+    }
+
+    /// A turn that asks a model, and what becomes of that.
+    fn model_asked(&mut self, record: &Record) {
+        if let Event::TurnStarted { model, source, .. } = &record.event {
+            if let (Some(turn), true) = (record.turn, *source != Source::None) {
+                self.began = Some(Began::with(turn, model));
+            }
+            self.started(record);
+        }
+        let Some(began) = &mut self.began else { return };
+        if let Event::RouteDecided(routed) = &record.event {
+            began.routed = Some(routed.clone());
+        }
+        if let Event::FellBack { to, .. } = &record.event {
+            began.fell_back = Some(to.clone());
+        }
+    }
+
+    fn replied(&mut self, call: &str, blocks: &[KeptBlock]) {
+        self.keeps_blocks |= !blocks.is_empty();
+        if let Some(running) = &mut self.running {
+            running.open_calls.retain(|it| it.id != call);
+        }
     }
 
     fn started(&mut self, record: &Record) {
@@ -351,8 +408,20 @@ impl State {
         });
     }
 
+    fn wanted_raised(&mut self, record: &Record, raise: &Raise) {
+        self.confirm_count = self.confirm_count.max(raise.number);
+        self.raises.push(OpenRaise {
+            id: raise.id,
+            seq: record.seq,
+            requested_at: record.at,
+            expires_at: raise.expires_at,
+            upgrade: raise.upgrade.clone(),
+        });
+    }
+
     fn answered(&mut self, resolution: &Resolution) {
         self.confirms.retain(|it| it.id != resolution.confirm);
+        self.raises.retain(|it| it.id != resolution.confirm);
         let approved = resolution.approved.iter().cloned();
         self.grants.approved.extend(approved);
     }
