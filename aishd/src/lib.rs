@@ -15,4 +15,5 @@ pub mod rpc;
 pub mod service;
 pub mod socket;
 pub mod store;
+pub mod tls;
 pub mod tools;

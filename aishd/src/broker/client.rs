@@ -12,6 +12,7 @@ use super::key::Secret;
 use crate::core::preset::Endpoint;
 use crate::core::reach::Reach;
 use crate::core::reply::Failure;
+use crate::tls;
 
 /// Local servers close idle connections after about five seconds; asking on one that is just closing would fail.
 const LOCAL_POOL_IDLE: Duration = Duration::from_secs(3);
@@ -27,6 +28,7 @@ impl Clients {
         if let Some(client) = clients.get(&(reach, connect)) {
             return Ok(client.clone());
         }
+        tls::provide();
         let builder = Client::builder()
             .user_agent(concat!("aish/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())

@@ -11,6 +11,7 @@ use super::error::{Failure, Token};
 use super::secrets::{Learn, Secrets};
 use crate::core::mcp::settings::{Auth, Http};
 use crate::core::reach::Reach;
+use crate::tls;
 
 /// Local servers close idle connections after about five seconds; asking on one that is just closing would fail.
 const POOL_IDLE: Duration = Duration::from_secs(3);
@@ -25,6 +26,7 @@ impl Clients {
         if let Some(client) = clients.get(&(reach, connect)) {
             return Ok(client.clone());
         }
+        tls::provide();
         // A redirect could carry the token to another server (R22).
         let builder = Client::builder()
             .user_agent(concat!("aish/", env!("CARGO_PKG_VERSION")))
