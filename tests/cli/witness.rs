@@ -80,9 +80,10 @@ fn act_3_an_action_goes_to_the_tool_that_it_means(stage: &Stage) {
         unknown.starts_with("nothing ran: unknown action"),
         "{unknown}"
     );
+    // Three have an echo. That of the tool which was called here comes first, and is not taken for granted.
     let ambiguous = stage.ends("tools negotiate echo", 8);
     assert_eq!(
-        "nothing ran; any of these may be meant: example-tool__echo, far__echo, note-tool__echo\n",
+        "nothing ran; this may be meant: example-tool__echo, far__echo, note-tool__echo\n",
         ambiguous
     );
 }
