@@ -30,6 +30,9 @@ every other aishctl command too, e.g. :search TEXT
 on a terminal: \\ at the end or an open ``` goes on in the next row; Tab completes, Ctrl-R searches;
 Ctrl-C stops the answer and keeps the line, else clears it; twice leaves; Ctrl-Z suspends";
 
+/// Commands that take a file, where `-` is stdin.
+const READS_FILES: [&str; 4] = ["prompt", "resource", "tool", "tools"];
+
 /// Reads a line; commands mean this conversation unless they name another.
 #[must_use]
 pub fn read(line: &str, here: ConversationId) -> Said {
@@ -86,6 +89,13 @@ fn parse(command: &str, here: ConversationId) -> Said {
     let Some(words) = shlex::split(command) else {
         return Said::Told("a quote is not closed".to_owned());
     };
+    // It would wait for what is typed here, and take it away from the editor.
+    let reads_files = words
+        .first()
+        .is_some_and(|it| READS_FILES.contains(&it.as_str()));
+    if reads_files && words.iter().any(|it| it == "-") {
+        return Said::Told("here stdin (-) is your keyboard: name a file".to_owned());
+    }
     let matches = Ctl::command()
         .no_binary_name(true)
         .try_get_matches_from(words);
@@ -147,6 +157,11 @@ mod tests {
         check(":queue drop 1", "here Queue");
         check(":queue -C other", "there Queue");
         check(":cancel", "here Cancel");
+        check(
+            ":prompt save review -",
+            "told here stdin (-) is your keyboard",
+        );
+        check(":confirm deny c1 no - not that", "here Confirm");
         check(":route on", "here Route { command: Some(On) }");
         check(
             ":route check it's a \"paste\", isn't it?",

@@ -393,7 +393,7 @@ impl Registry {
         self.tools.values().flatten()
     }
 
-    /// What a tool is, if it is one of these and still this one.
+    /// What offers a tool of this name, if any of these does. Whether it is still the same tool is for who let it through.
     #[must_use]
     pub fn find(&self, tool: &Tool) -> Option<(&Arc<Manifest>, &Capability)> {
         let provider = self.providers.get(tool.name.alias())?;
