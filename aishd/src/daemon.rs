@@ -40,6 +40,7 @@ use crate::conversation::Surroundings;
 use crate::conversation::allowances::ClientAllowances;
 use crate::conversation::directory::Directory;
 use crate::conversation::pending::Pending;
+use crate::conversation::tokens::Tokens;
 use crate::logging::{Logging, Redactor, Ring};
 use crate::mcp::hub::Hub;
 use crate::rpc::{About, Parts, Server, listen};
@@ -216,6 +217,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             tools: tools.clone(),
             pending: Pending::new(),
             allowances: ClientAllowances::default(),
+            tokens: Tokens::new(&store),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),
             stopping: stops.stopping.clone(),

@@ -13,7 +13,7 @@ use crate::core::audit::Draft;
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Record};
 use crate::core::state::State;
-use crate::core::turn::{Effect, Step};
+use crate::core::turn::{Effect, Step, StreamId};
 use crate::failpoint;
 use crate::store::{Commit, CommitError};
 
@@ -52,6 +52,15 @@ impl Pending {
         Self {
             facts,
             effects: vec![],
+            ends: false,
+        }
+    }
+
+    /// What has to be written down before a stream may be opened.
+    pub(super) fn before_stream(facts: Vec<Fact>, stream: StreamId) -> Self {
+        Self {
+            facts,
+            effects: vec![Effect::OpenStream(stream)],
             ends: false,
         }
     }
@@ -204,11 +213,13 @@ impl Conversation {
     }
 
     pub(super) fn publish(&mut self, records: Vec<Record>, state: State, live: LiveChange) {
+        let leaving = self.leaving(&records);
         if let Some(transcript) = &mut self.transcript {
             for record in &records {
                 transcript.apply(record);
             }
         }
+        self.sum_up(leaving);
         self.unborn = None;
         let ended = ends_running(&self.state, &records);
         self.state = state;
@@ -246,6 +257,9 @@ fn pass_before(facts: &[Fact]) {
         }
         if let Event::ResourceChanged(_) = fact.event {
             failpoint::pass("resource.before_store");
+        }
+        if let Event::SummaryUpdated(_) = fact.event {
+            failpoint::pass("summary.before_store");
         }
     }
 }
@@ -291,7 +305,9 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         | Event::ResourceUnpinned(_)
         | Event::ResourceChanged(_)
         | Event::ConstraintsChanged { .. }
-        | Event::Evicted { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }

@@ -12,9 +12,11 @@ use tracing::Instrument as _;
 
 use super::allowances::ClientAllowances;
 use super::attendance::Attendance;
+use super::context::PinnedBytes;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::pending::{Pending, Question};
+use super::summarize::Summing;
 use super::view::{Loading, Publisher, Recent, View};
 use super::{Conversation, Start, Surroundings};
 use crate::broker::Broker;
@@ -364,6 +366,8 @@ impl Directory {
             forms: Forms::default(),
             expiry_at: None,
             own: None,
+            summing: Summing::default(),
+            pinned_bytes: PinnedBytes::default(),
             registration: Registration {
                 id,
                 number,

@@ -5,12 +5,14 @@
 
 pub mod allowances;
 mod answer;
+pub mod archive;
 mod ask;
 pub mod attendance;
 pub mod audit;
 mod call;
 mod change;
 mod commit;
+pub mod context;
 pub mod directory;
 pub mod doing;
 mod elicit;
@@ -32,7 +34,9 @@ mod sample;
 pub mod search;
 mod sessions;
 mod stop;
+mod summarize;
 mod terms;
+pub mod tokens;
 pub mod view;
 
 use std::ops::ControlFlow;
@@ -51,6 +55,7 @@ use tracing::Instrument as _;
 use self::allowances::ClientAllowances;
 use self::attendance::Attendance;
 use self::commit::Unstored;
+use self::context::PinnedBytes;
 use self::directory::{NewConversation, Registration};
 use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
@@ -59,6 +64,8 @@ use self::live::Live;
 use self::pending::Pending;
 use self::perform::Body;
 use self::sessions::Own;
+use self::summarize::{Summed, Summing};
+use self::tokens::Tokens;
 use self::view::{Loading, Publisher};
 use crate::broker::{Broker, Discovery};
 use crate::core::catalog::Offer;
@@ -85,6 +92,8 @@ pub struct Surroundings {
     pub pending: Pending,
     /// What attached clients let run unasked.
     pub allowances: ClientAllowances,
+    /// What servers count as a token.
+    pub tokens: Tokens,
     /// Turns that may wait in one conversation.
     pub max_queue: usize,
     /// No new turns from here on.
@@ -122,6 +131,9 @@ struct Conversation {
     expiry_at: Option<Instant>,
     /// Its own sessions with servers, while it has constraints.
     own: Option<Own>,
+    /// What left the context and is being summed up.
+    summing: Summing,
+    pinned_bytes: PinnedBytes,
 }
 
 /// What an actor begins with.
@@ -158,6 +170,8 @@ enum Done {
     Found(TurnId, StreamId, Box<Discovery>),
     /// A waiting turn that the store would not let start.
     StartAgain(TurnId),
+    /// What left the context was summed up, or not.
+    Summed(Box<Summed>),
 }
 
 /// What can wake the actor.
@@ -234,7 +248,10 @@ impl Conversation {
     }
 
     fn is_idle(&self) -> bool {
-        self.turn.is_none() && self.resolving.is_none() && self.unstored.is_none()
+        self.turn.is_none()
+            && self.resolving.is_none()
+            && self.unstored.is_none()
+            && self.summing.is_idle()
     }
 
     fn may_close(&self) -> bool {
@@ -284,6 +301,14 @@ impl Conversation {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
+            Request::Restore(turn, by, reply) => {
+                let result = self.restore(turn, by).await;
+                let _client_left = reply.send(result);
+            }
+            Request::Preview(previewing, reply) => {
+                let result = Box::pin(self.preview(*previewing)).await;
+                let _client_left = reply.send(result);
+            }
             Request::Delete(by, reply) => {
                 let result = self.delete(by).await;
                 let deleted = result.is_ok();
@@ -302,7 +327,7 @@ impl Conversation {
             Done::Turn(turn, input) => {
                 let input = match *input {
                     Input::ReplyFailed(stream, broken, _) => {
-                        let evictable = self.transcript.as_ref().and_then(Transcript::evictable);
+                        let evictable = self.evictable(&broken.failure);
                         Input::ReplyFailed(stream, broken, evictable)
                     }
                     Input::ReplyFinished(stream, reply) => {
@@ -344,6 +369,7 @@ impl Conversation {
                     self.resolved(turn, *discovery).await;
                 }
             }
+            Done::Summed(summed) => self.summed(*summed).await,
             Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
             Done::StartAgain(turn) => {
                 if self.resolving == Some(turn) {
@@ -359,7 +385,7 @@ impl Conversation {
         let (turn, token) = (active.id, active.token.clone());
         match effect {
             Effect::OpenStream(stream) => match self.load_transcript().await {
-                Ok(()) => self.open_stream_of(stream),
+                Ok(()) => self.open_stream_of(stream).await,
                 Err(error) => {
                     self.spawn(turn, stream, async move {
                         failed(stream, Failure::Unreadable(error))
@@ -402,28 +428,6 @@ impl Conversation {
         }
     }
 
-    /// Sends the transcript to the model; the text shows after the log as it stands.
-    fn open_stream(&mut self, stream: StreamId) {
-        let offer = Arc::new(self.offer());
-        self.around.tools.freshen();
-        let tools = self.tools();
-        let (Some(active), Some(transcript)) = (&mut self.turn, &self.transcript) else {
-            return;
-        };
-        let Some(preset) = active.preset.clone() else {
-            return;
-        };
-        active.offer = Some(offer.clone());
-        let live = Arc::new(Live::new(
-            active.id,
-            active.machine.item(),
-            self.state.last_seq,
-        ));
-        let body = Body::new(preset, transcript, &offer, &self.state.pinned, &tools);
-        self.spawn_stream(stream, body, live.clone());
-        self.publisher.begin_live(live);
-    }
-
     fn spawn_stream(&mut self, stream: StreamId, body: Body, live: Arc<Live>) {
         let Some(active) = &self.turn else { return };
         let turn = active.id;
@@ -439,6 +443,7 @@ impl Conversation {
             sender: self.publisher.live_sender(),
             broker: self.around.broker.clone(),
             store: self.around.store.clone(),
+            tokens: self.around.tokens.clone(),
             token: active.token.clone(),
         };
         self.spawn(turn, stream, Box::pin(perform::stream(request)));
@@ -498,7 +503,10 @@ impl Request {
         match self {
             Self::Send(_, reply) | Self::Again(_, reply) => drop(reply.send(Err(error))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
-            Self::Change(_, _, reply) => drop(reply.send(Err(error))),
+            Self::Change(_, _, reply) | Self::Restore(_, _, reply) => {
+                drop(reply.send(Err(error)));
+            }
+            Self::Preview(_, reply) => drop(reply.send(Err(error))),
             Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {

@@ -124,11 +124,11 @@ impl Conversation {
     }
 
     /// Opens a stream, with the preset that the turn began with.
-    pub(super) fn open_stream_of(&mut self, stream: StreamId) {
+    pub(super) async fn open_stream_of(&mut self, stream: StreamId) {
         let models = self.models();
         let Some(active) = &mut self.turn else { return };
         if active.preset.is_some() {
-            return self.open_stream(stream);
+            return self.open_stream(stream).await;
         }
         let (turn, (name, source)) = (active.id, active.model.clone());
         let preset = match source {
@@ -156,7 +156,7 @@ impl Conversation {
         match preset {
             Some(preset) => {
                 active.preset = Some(preset);
-                self.open_stream(stream);
+                self.open_stream(stream).await;
             }
             None => {
                 let gone = format!("no model preset is called {name:?} any more");
@@ -188,6 +188,6 @@ impl Conversation {
             return;
         }
         active.preset = Some(discovery.preset);
-        self.open_stream(stream);
+        self.open_stream(stream).await;
     }
 }

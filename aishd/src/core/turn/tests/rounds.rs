@@ -353,7 +353,9 @@ proptest! {
                 | Event::UserMessage { .. }
                 | Event::TurnQueued { .. }
                 | Event::TurnStarted { .. }
-                | Event::Evicted { .. }
+                | Event::Evicted(_)
+                | Event::Restored(_)
+                | Event::SummaryUpdated(_)
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
                 | Event::ArchivedChanged { .. }
