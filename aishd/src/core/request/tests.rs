@@ -244,40 +244,44 @@ impl World {
                 let count = self.transcript.exchanges().len();
                 self.evict(count / 2);
             }
-            Happening::Fit { turns, tokens } => {
-                let fitted = fit(Wanted {
-                    preset: &preset(true),
-                    transcript: &self.transcript,
-                    offer: &Offer::default(),
-                    pinned_bytes: 0,
-                    limit: Limit {
-                        turns: usize::from(*turns),
-                        tokens: Some(TokenLimit {
-                            whole: u64::from(*tokens),
-                            reserve: 0,
-                        }),
-                    },
-                    ratio: BytesPerToken::default(),
-                    mode: Mode::Talk,
-                });
-                if let Ok(fit) = fitted {
-                    checked(&fit.body);
-                    assert!(fit.tokens <= u64::from(*tokens));
-                    self.evict(fit.leaving.len());
-                    let left = self.transcript.exchanges().len();
-                    assert!(self.running.is_none() || left <= usize::from(*turns));
-                }
-            }
-            Happening::Restore { which } => {
-                if !self.gone.is_empty() {
-                    let which = usize::from(*which) % self.gone.len();
-                    let left = self.gone.remove(which);
-                    if let Some(exchange) = self.read(left) {
-                        self.transcript.shelve(exchange);
-                        self.put(left.turn, Event::Restored(left));
-                        self.transcript.clear_shelf();
-                    }
-                }
+            Happening::Fit { turns, tokens } => self.fit(*turns, *tokens),
+            Happening::Restore { which } => self.restore(*which),
+        }
+    }
+
+    fn fit(&mut self, turns: u8, tokens: u16) {
+        let fitted = fit(Wanted {
+            preset: &preset(true),
+            transcript: &self.transcript,
+            offer: &Offer::default(),
+            pinned_bytes: 0,
+            limit: Limit {
+                turns: usize::from(turns),
+                tokens: Some(TokenLimit {
+                    whole: u64::from(tokens),
+                    reserve: 0,
+                }),
+            },
+            ratio: BytesPerToken::default(),
+            mode: Mode::Talk,
+        });
+        if let Ok(fit) = fitted {
+            checked(&fit.body);
+            assert!(fit.tokens <= u64::from(tokens));
+            self.evict(fit.leaving.len());
+            let left = self.transcript.exchanges().len();
+            assert!(self.running.is_none() || left <= usize::from(turns));
+        }
+    }
+
+    fn restore(&mut self, which: u8) {
+        if !self.gone.is_empty() {
+            let which = usize::from(which) % self.gone.len();
+            let left = self.gone.remove(which);
+            if let Some(exchange) = self.read(left) {
+                self.transcript.shelve(exchange);
+                self.put(left.turn, Event::Restored(left));
+                self.transcript.clear_shelf();
             }
         }
     }
