@@ -139,6 +139,12 @@ pub struct AuditRecord {
 pub enum AuditKind {
     TurnAsked,
     ModelChosen,
+    /// A question's look was asked; `model` answers, `because` why.
+    QuestionRouted,
+    /// A request went to another preset, `model`; `because` says from which one and why.
+    FellBack,
+    /// Somebody switched routing or fallback, or took that back.
+    RoutingSwitched,
     ConfirmRequested,
     ConfirmResolved,
     CallStarted,

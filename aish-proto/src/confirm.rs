@@ -30,6 +30,8 @@ pub enum ConfirmKind {
     Elicitation,
     /// A server wants a model to be asked while a call runs; see `sampling`.
     Sampling,
+    /// Somebody wants a provider to have a higher level; see `upgrade`. No turn waits for it.
+    Permission,
 }
 
 /// What a person may answer (AUT-5).
@@ -43,7 +45,8 @@ pub enum Decision {
     AllowConversation,
     /// All tools of its provider as they are now, in this conversation, with the level that `raiseTo` shows.
     AllowProvider,
-    /// This call, and the provider gets the level that `raiseTo` shows; later calls are asked about.
+    /// This call, and the provider gets the level that `raiseTo` shows; later calls are asked about. Of a permission:
+    /// the level, and nothing else.
     RaiseOnly,
     Deny,
     /// This call with other arguments; the model is told.
@@ -61,7 +64,8 @@ pub enum ConfirmState {
     Denied,
     /// Nobody answered in time.
     Expired,
-    /// Its turn was cancelled, the tool was not what was asked about any more, or nobody waits for the answer now.
+    /// Its turn was cancelled, the tool was not what was asked about any more, or nobody waits for the answer now. Of a
+    /// permission: the provider got the level in another way or may not have it any more, or the conversation was archived.
     Cancelled,
 }
 
@@ -89,6 +93,7 @@ pub struct ConfirmParams {
 #[serde(rename_all = "camelCase")]
 pub struct ConfirmRecord {
     pub conversation: ConversationId,
+    /// The turn that waits for it; null for a permission.
     pub turn: Option<TurnId>,
     pub requested_at: String,
     pub state: ConfirmState,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::Envelope;
 use crate::id::{ConversationId, Seq, TurnId};
 use crate::method::{Empty, methods};
+use crate::route::Routed;
 use crate::turn::Usage;
 
 methods! {
@@ -145,6 +146,20 @@ pub enum Activity {
     Queued,
 }
 
+/// Which preset a turn asks, and how it came to that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastTurn {
+    pub turn: TurnId,
+    /// The preset by name.
+    pub model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routed: Option<Routed>,
+    /// The preset that a request of it fell back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fell_back_to: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationStatus {
@@ -164,6 +179,9 @@ pub struct ConversationStatus {
     pub constraints: Option<Constraints>,
     pub last_seq: Seq,
     pub turns: u64,
+    /// The last turn that asked a model; absent: none has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_turn: Option<LastTurn>,
     pub attached: u32,
     pub usage: Usage,
     pub created_at: String,

@@ -118,6 +118,22 @@ pub struct StoreStatus {
     pub journal_bytes: u64,
 }
 
+/// Routing and fallback, and what came of both since the daemon began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RoutingStatus {
+    /// Whether questions are routed.
+    pub auto: bool,
+    /// Whether requests fall back.
+    pub fallback: bool,
+    /// Turns that another preset answered than would have without routing.
+    pub routed: u64,
+    /// Requests that went to another preset.
+    pub fallbacks: u64,
+    /// Those of them that failed there too.
+    pub fallbacks_failed: u64,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusResult {
@@ -140,6 +156,8 @@ pub struct StatusResult {
     pub queued_turns: u64,
     pub clients: u64,
     pub store: StoreStatus,
+    #[serde(default)]
+    pub routing: RoutingStatus,
     pub draining: bool,
 }
 

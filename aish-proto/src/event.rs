@@ -18,8 +18,9 @@ use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::ServerStatus;
 use crate::method::Role;
 use crate::model::ModelSource;
-use crate::permission::AutoApproves;
+use crate::permission::{AutoApproves, Upgrade};
 use crate::resource::{ResourceAuthor, ResourceChangeKind};
+use crate::route::RouteClass;
 use crate::sampling::Sampling;
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
 
@@ -127,6 +128,32 @@ events! {
         model_id: String,
         source: ModelSource,
     }
+    /// The look of the question was asked which preset answers it; said only while questions are routed.
+    RouteDecided: "routeDecided", true, {
+        class: RouteClass,
+        /// The name of what in the text made its class, such as `path`.
+        rule: String,
+        /// The same in words.
+        why: String,
+        /// The preset that answers.
+        model: String,
+        /// Whether another one would have answered without it.
+        replaced: bool,
+    }
+    /// A request failed whose server looks down, and goes to another preset, once. The next request of the turn begins with
+    /// the turn's own preset again.
+    FallbackUsed: "fallbackUsed", true, {
+        from: String,
+        to: String,
+        /// Why `from` looks down.
+        reason: String,
+        /// The failure, as it would have ended the turn.
+        cause: String,
+        /// The HTTP status, where there was one.
+        status: Option<u16>,
+        /// Always true: after a delta there is no fallback, since its text would come twice.
+        before_first_delta: bool,
+    }
     /// One finished answer of the model; the truth about its item.
     AssistantMessage: "assistantMessage", true, {
         item: u32,
@@ -142,14 +169,15 @@ events! {
         served_by: Option<String>,
         usage: Option<Usage>,
     }
-    /// A person is asked. The turn waits, over a restart of the daemon too.
+    /// A person is asked. The turn waits, over a restart of the daemon too; for a permission no turn waits.
     ConfirmRequested: "confirmRequested", true, {
         confirm: ConfirmId,
         /// Counts the confirms of a conversation from 1; people say `c7`.
         number: u32,
         kind: ConfirmKind,
         title: String,
-        /// The call of the answer's `toolCalls` that waits for it.
+        /// The call of the answer's `toolCalls` that waits for it. For a permission there is none: this, `cwd` and `server`
+        /// are empty, and `tool` is the provider.
         call: String,
         tool: String,
         /// One JSON object in its canonical spelling, as text: the bytes that run.
@@ -158,7 +186,7 @@ events! {
         /// Where it runs.
         server: String,
         /// SHA-256 over the tool's definition, its server, the arguments and the directory; for an elicitation
-        /// and for sampling over the server, the call and what is asked.
+        /// and for sampling over the server, the call and what is asked; for a permission over the provider and both levels.
         digest: String,
         /// The tool as its server defines it.
         definition: Value,
@@ -177,6 +205,9 @@ events! {
         /// meanwhile.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sampling: Option<Box<Sampling>>,
+        /// The level that is asked for, for a permission.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        upgrade: Option<Box<Upgrade>>,
         options: Vec<Decision>,
         /// Silence is a no from then on. Null: while nobody is attached, a day of it is.
         expires_at: Option<String>,
@@ -226,9 +257,13 @@ events! {
         /// Blocks of it that are no text; `result/read` has their bytes.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         blocks: Vec<KeptBlock>,
+        /// Its value, where it has one that fits the output schema of its tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        structured: Option<Structured>,
     }
     /// A provider has another level in this conversation.
     PermissionChanged: "permissionChanged", true, {
+        /// `*`: all of them, in what an older program wrote and where that was handed out.
         provider: String,
         from: u8,
         to: u8,
@@ -378,6 +413,10 @@ events! {
         /// For people: a line for each tool that is written down and came, went or changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<String>,
+        /// For people: what has come to be wrong with manifests, with file and line. One that was right before counts as it
+        /// was then.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        broken: Vec<String>,
     }
     /// The cursor means nothing here any more; the tail follows.
     ResyncRequired: "resyncRequired", false, { reason: String }
@@ -414,6 +453,16 @@ pub struct ForkOrigin {
 pub struct AttachedText {
     pub name: String,
     pub text: String,
+}
+
+/// The value of a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Structured {
+    /// The text of the result, which is its JSON; of a result that is kept, the whole of it.
+    Text,
+    /// This, beside the text.
+    Value(Value),
 }
 
 /// A call as the model wrote it.

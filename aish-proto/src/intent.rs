@@ -17,6 +17,10 @@ methods! {
     /// Does what an action means, if that is sure: as a turn of one call, which passes the gate like any other. Returns once
     /// the turn has ended, or a person has to be asked; then the turn goes on when that is answered. The turn takes its
     /// place among the changes of its conversation; what comes after it does not wait for its end.
+    ///
+    /// Where the provider's level is too low, nothing runs: a person is asked for the level by a confirm of the kind
+    /// `permission`, for which no turn waits, and the answer names it at once. Who asks for the same level meanwhile gets the
+    /// same confirm. When it was allowed, the action is to be said again; the same key will do.
     Negotiate: "intent/negotiate", Driver, Unordered, NegotiateParams => NegotiateResult;
 }
 
@@ -80,7 +84,7 @@ pub struct Candidate {
 pub struct NegotiateParams {
     pub conversation: ConversationId,
     /// As in `intent/route`; or `conversation:status`, `conversation:list`, `conversation:switch ID`,
-    /// `upgrade:PROVIDER:level-N`, which the daemon answers itself.
+    /// `upgrade:PROVIDER:level-N`, which the daemon answers itself. An upgrade asks a person and changes no level.
     pub action: String,
     /// Of the call; taken as they are.
     #[serde(default)]

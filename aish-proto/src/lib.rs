@@ -24,6 +24,7 @@ pub mod permission;
 pub mod place;
 pub mod prompt;
 pub mod resource;
+pub mod route;
 pub mod sampling;
 pub mod schema;
 pub mod tool;

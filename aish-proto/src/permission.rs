@@ -17,7 +17,7 @@ methods! {
     Set: "permission/set", Driver, Conversation, SetParams => ChangeResult;
     /// Gives a provider its first level back, and takes back what was always allowed of it in this conversation.
     Revoke: "permission/revoke", Driver, Conversation, RevokeParams => ChangeResult;
-    /// Every change, oldest first.
+    /// Every change, oldest first. Each holds in this conversation: there is no other scope.
     History: "permission/history", Observer, Unordered, PermissionParams => HistoryResult;
     /// Lets tools run unasked for as long as this client is attached to the conversation, in the place of what it let
     /// before. It is shown to all who are attached, is kept nowhere, and counts for calls that are judged from now on. A
@@ -132,6 +132,21 @@ pub struct ChangeResult {
     pub seq: Seq,
 }
 
+/// A level that somebody wants a provider to have, as a person is asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Upgrade {
+    pub provider: String,
+    /// The level when it was asked for.
+    pub from: u8,
+    pub to: u8,
+    /// The tool that somebody wanted to call; absent: the level itself was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted_for: Option<String>,
+    /// Who asked.
+    pub by: Answerer,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryResult {
@@ -143,6 +158,7 @@ pub struct HistoryResult {
 pub struct Change {
     pub seq: Seq,
     pub at: String,
+    /// `*`: all of them, in what an older program wrote and where that was handed out.
     pub provider: String,
     pub from: u8,
     pub to: u8,

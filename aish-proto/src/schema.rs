@@ -9,7 +9,7 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, model, permission, prompt, resource, tool, turn, version,
+    log, mcp, model, permission, prompt, resource, route, tool, turn, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -106,6 +106,12 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         audit::Export,
         model::List,
         model::Probe,
+        route::Get,
+        route::Set,
+        route::Check,
+        route::Classes,
+        route::FallbackGet,
+        route::FallbackSet,
         mcp::List,
         mcp::Tools,
         mcp::Tool,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::conversation::CreateParams;
 use crate::id::{BlobId, ConversationId, Seq, TurnId};
 use crate::method::methods;
+use crate::route::Routed;
 
 methods! {
     /// Asks. Returns once the question is durable; the answer comes as events.
@@ -240,6 +241,9 @@ pub struct TurnError {
     pub class: FailureClass,
     /// Begins with `transport:`, `api:` or `broker:` when a model's server was asked (BRK-11).
     pub message: String,
+    /// Why the turn's own preset failed, where this is the failure of the one that it fell back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
 }
 
 /// The classes that a script may branch on.
@@ -277,6 +281,12 @@ pub struct TurnRecord {
     pub text: String,
     /// The preset by name.
     pub model: Option<String>,
+    /// How it came to that preset, where questions are routed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routed: Option<Routed>,
+    /// The preset that a request of it fell back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fell_back_to: Option<String>,
     pub usage: Option<Usage>,
     pub error: Option<TurnError>,
     /// The turn that took this question in (`steer`).

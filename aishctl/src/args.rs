@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::kept::Kept;
 use crate::permission::Perm;
 use crate::resource::Resource;
+use crate::route::{Fallback, Route};
 use crate::saved_prompt::Prompt;
 use crate::screen::Looks;
 use crate::service::{self, Service};
@@ -121,6 +122,16 @@ pub enum Command {
         name: Option<String>,
         #[command(subcommand)]
         command: Option<Model>,
+    },
+    /// Which preset answers what: switch it, look at the classes, try a text
+    Route {
+        #[command(subcommand)]
+        command: Option<Route>,
+    },
+    /// Whether another preset is asked when a server is down
+    Fallback {
+        #[command(subcommand)]
+        command: Option<Fallback>,
     },
     /// What waits for a person: look, allow, deny
     Confirm {
@@ -298,6 +309,7 @@ pub enum Conversation {
         title: Option<String>,
     },
     /// One conversation as it is now
+    #[command(alias = "show")]
     Status {
         conversation: Option<String>,
     },
@@ -462,6 +474,14 @@ mod tests {
         check("model deep er", false);
         check("model", true);
         check("queue drop 1", true);
+        check("route", true);
+        check("route on", true);
+        check("route check why does it fail --json", true);
+        check("route check", false);
+        check("route check -C proj x", true);
+        check("fallback off", true);
+        check("fallback maybe", false);
+        check("conv show proj", true);
         check("conv ls --all", true);
         check("log proj -f -n 3 --jsonl", true);
         check("rpc --schema", true);

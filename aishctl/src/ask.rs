@@ -16,13 +16,14 @@ pub(crate) use self::beginning::{Place, may_prompt, on_confirm, place};
 pub(crate) use self::sending::put;
 use crate::args::{AskArgs, Global};
 use crate::exit::{self, Exit};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::follow::{Asks, Follow, Followed, Target};
 use crate::hello::{Link, Reach};
 use crate::input;
 use crate::notice::Notices;
 use crate::output::{Form, Output, Report, ReportedError};
 use crate::receipt::{Begun, Progress, or_stop};
+use crate::route;
 use crate::signals::Signals;
 
 /// What `ask`, `retry` and `continue` work with.
@@ -190,6 +191,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                     conversation: Some(conversation),
                     turn: Some(answer.turn),
                     model: answer.model.as_deref(),
+                    routed: answer.routed.map(route::name),
                     text: answer.text(),
                     tool_calls: &answer.tool_calls,
                     denied: answer.denied,
@@ -320,7 +322,7 @@ fn outcome(
             again,
         ),
     };
-    let message = error.map_or_else(|| what.to_owned(), |it| it.message.clone());
+    let message = error.map_or_else(|| what.to_owned(), failure::of_turn);
     let failure = Failure::new(exit, message);
     Err(if hint.is_empty() {
         failure
@@ -349,6 +351,7 @@ fn reported(error: &TurnError) -> ReportedError {
     ReportedError {
         class: class.unwrap_or_default(),
         message: error.message.clone(),
+        cause: error.cause.clone(),
     }
 }
 
@@ -366,6 +369,7 @@ fn failed(failure: &Failure) -> ReportedError {
     ReportedError {
         class: class.to_owned(),
         message: failure.message.clone(),
+        cause: None,
     }
 }
 

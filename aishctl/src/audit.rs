@@ -189,6 +189,9 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::ServerChanged => "server",
         AuditKind::NoticeGiven => "notice",
         AuditKind::Routed => "routed",
+        AuditKind::QuestionRouted => "class",
+        AuditKind::FellBack => "fallback",
+        AuditKind::RoutingSwitched => "switch",
         AuditKind::ConversationDeleted => "deleted",
     }
 }
@@ -205,7 +208,7 @@ fn outcome(it: &AuditRecord) -> String {
         Decision::AllowOnce => "once",
         Decision::AllowConversation => "always here",
         Decision::AllowProvider => "always here, all of the provider",
-        Decision::RaiseOnly => "once, level raised",
+        Decision::RaiseOnly => "level raised",
         Decision::Edit => "edited",
         Decision::Deny => "",
         Decision::Abort => "and the turn ended",

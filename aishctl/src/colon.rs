@@ -4,6 +4,7 @@ use aish_proto::id::ConversationId;
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::args::{Command, Conversation, Ctl, Global};
+use crate::route::Route;
 
 /// A line, understood.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ const HELP: &str = "a plain line is a question; in front of a colon:
 :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue   :log
 :now TEXT cancels and asks   :ask TEXT asks what begins with a colon
 :confirm   :confirm allow c1   :confirm deny c1 [REASON]   or at the question: y, n, e, Alt-y, Alt-n
-:conv ls   :switch NAME   :model NAME   :status   :quit (or Ctrl-D); Ctrl-C cancels
+:conv ls   :switch NAME   :model NAME   :route on   :fallback on   :status   :quit (or Ctrl-D); Ctrl-C cancels
 every other aishctl command too, e.g. :search TEXT
 on a terminal: \\ at the end or an open ``` goes on in the next row; Tab completes, Ctrl-R searches;
 Ctrl-C stops the answer and keeps the line, else clears it; twice leaves; Ctrl-Z suspends";
@@ -59,8 +60,26 @@ pub fn read(line: &str, here: ConversationId) -> Said {
         "now" => Said::Now(rest.to_owned()),
         "switch" if rest.is_empty() => Said::Told("where? (:switch NAME, :conv ls)".to_owned()),
         "switch" => Said::Switch(rest.to_owned()),
+        "route" if text_of_check(rest).is_some() => {
+            // A question as it would be typed: its quotes are no quotes of ours.
+            let text = text_of_check(rest).unwrap_or_default().to_owned();
+            let global = Global {
+                conversation: Some(here.to_string()),
+                ..Global::default()
+            };
+            let route = Command::Route {
+                command: Some(Route::Check { text: vec![text] }),
+            };
+            Said::Command(Box::new((global, route)))
+        }
         _ => parse(command, here),
     }
+}
+
+fn text_of_check(rest: &str) -> Option<&str> {
+    let (check, text) = rest.split_once(char::is_whitespace)?;
+    let text = text.trim();
+    (check == "check" && !text.is_empty()).then_some(text)
 }
 
 fn parse(command: &str, here: ConversationId) -> Said {
@@ -128,6 +147,12 @@ mod tests {
         check(":queue drop 1", "here Queue");
         check(":queue -C other", "there Queue");
         check(":cancel", "here Cancel");
+        check(":route on", "here Route { command: Some(On) }");
+        check(
+            ":route check it's a \"paste\", isn't it?",
+            "here Route { command: Some(Check { text: [\"it's a \\\"paste\\\", isn't it?\"] }) }",
+        );
+        check(":route check", "told error");
         check(
             ":resource get a/b",
             "here Resource { command: Some(Get { name: \"a/b\" }) }",

@@ -19,7 +19,7 @@ use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::form::Given;
-use crate::{editor, prompt, resolve, safe, table};
+use crate::{editor, prompt, resolve, safe, table, upgrade};
 
 /// What was typed before a question stood there is no answer to it.
 pub const TYPE_AHEAD: Duration = Duration::from_millis(300);
@@ -101,6 +101,7 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
                 return Err(Failure::new(Exit::USAGE, "that is no form to be filled in"));
             }
             check_seen(desk, &record, digest.as_deref()).await?;
+            let decision = consent::meant(decision, &record.request);
             answer(desk, &record, decision, None, None).await
         }
         Some(Confirm::Deny { id, reason, abort }) => {
@@ -119,6 +120,9 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
             digest,
         }) => {
             let record = find(desk, id).await?;
+            if record.request.upgrade.is_some() {
+                return Err(Failure::new(Exit::USAGE, "a level has nothing to edit"));
+            }
             let edited = match arguments {
                 Some(arguments) => arguments.clone(),
                 None => edit(desk, &record).await?,
@@ -160,13 +164,14 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
         let title = status.map_or_else(|_| id.to_string(), |it| it.title);
         let request = &record.request;
         let begin = |text: &str| -> String { safe::visible(text).chars().take(60).collect() };
-        let (what, more) = match (&request.elicitation, &request.sampling) {
-            (Some(asked), _) => (&request.title, begin(&asked.message)),
-            (None, Some(asked)) => {
+        let (what, more) = match (&request.elicitation, &request.sampling, &request.upgrade) {
+            (Some(asked), _, _) => (&request.title, begin(&asked.message)),
+            (None, Some(asked), _) => {
                 let newest = asked.messages.last().map_or("", |it| &it.text);
                 (&request.title, begin(newest))
             }
-            (None, None) => {
+            (None, None, Some(asked)) => (&request.tool, upgrade::in_short(asked)),
+            (None, None, None) => {
                 let bytes = request.arguments.len();
                 let arguments = begin(&request.arguments);
                 (&request.tool, format!("{arguments} ({bytes} bytes)"))

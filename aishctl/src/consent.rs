@@ -5,7 +5,7 @@ use aish_proto::confirm::{Answerer, ConfirmRecord, ConfirmState, Decision};
 use aish_proto::event::{ConfirmRequested, ConfirmResolved};
 use similar::{ChangeTag, TextDiff};
 
-use crate::{form, preview, safe, sampling};
+use crate::{form, preview, safe, sampling, upgrade};
 
 /// Longer arguments are shown in part; all of them have to be seen before a yes counts.
 const SHOWN_CHARS: usize = 2000;
@@ -43,6 +43,9 @@ pub fn question(request: &ConfirmRequested, extent: Extent) -> String {
     }
     if let Some(asked) = &request.sampling {
         return sampling::question(request, asked, extent);
+    }
+    if let Some(asked) = &request.upgrade {
+        return upgrade::question(request, asked);
     }
     let mut text = format!("? c{}  {}\n", request.number, safe::visible(&request.tool));
     let shown = safe::visible(&request.arguments);
@@ -110,6 +113,9 @@ pub fn choices(request: &ConfirmRequested) -> String {
     if request.sampling.is_some() {
         return sampling::CHOICES.to_owned();
     }
+    if request.upgrade.is_some() {
+        return upgrade::CHOICES.to_owned();
+    }
     let yes = if is_destructive(request) {
         "yes"
     } else {
@@ -151,6 +157,9 @@ pub fn help(request: &ConfirmRequested) -> String {
     if let Some(asked) = &request.sampling {
         return sampling::help(asked);
     }
+    if let Some(asked) = &request.upgrade {
+        return upgrade::help(asked);
+    }
     let provider = safe::visible(provider(&request.tool));
     let mut text = format!(
         "  y, yes      this call\n  n, no       it does not run; what follows is told to the model as the reason\n  a, always   this tool as it is now, in this conversation\n  A           all tools of {provider} as they are now, in this conversation\n"
@@ -176,6 +185,9 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
     let typed = typed.trim();
     let (first, rest) = typed.split_once(' ').unwrap_or((typed, ""));
     let reason = Some(rest.trim()).filter(|it| !it.is_empty());
+    if request.upgrade.is_some() {
+        return upgrade::word(first, reason).unwrap_or_else(|| Word::Unclear(typed.to_owned()));
+    }
     // Nothing is said about later calls by answering a server, and there is nothing to edit.
     let is_servers = request.elicitation.is_some() || request.sampling.is_some();
     match (first, reason) {
@@ -225,7 +237,7 @@ pub fn decided(decision: Decision) -> &'static str {
         Decision::AllowOnce => "allowed once",
         Decision::AllowConversation => "allowed in this conversation",
         Decision::AllowProvider => "allowed with all tools of its provider",
-        Decision::RaiseOnly => "allowed once, and the level raised",
+        Decision::RaiseOnly => "allowed, and the level raised",
         Decision::Deny => "denied",
         Decision::Edit => "allowed with other arguments",
         Decision::Abort => "denied, and the turn ended",
@@ -239,6 +251,21 @@ pub fn who(by: &Answerer) -> String {
         (Some(tty), _) => safe::visible(tty),
         (None, Some(pid)) => format!("{} pid {pid}", safe::visible(&by.name)),
         (None, None) => safe::visible(&by.name),
+    }
+}
+
+/// What `confirm allow` says to this: of a level that it is raised, for nothing else can be allowed about it.
+#[must_use]
+pub fn meant(decision: Decision, request: &ConfirmRequested) -> Decision {
+    match decision {
+        Decision::AllowOnce if request.upgrade.is_some() => Decision::RaiseOnly,
+        Decision::AllowOnce
+        | Decision::AllowConversation
+        | Decision::AllowProvider
+        | Decision::RaiseOnly
+        | Decision::Deny
+        | Decision::Edit
+        | Decision::Abort => decision,
     }
 }
 
@@ -277,14 +304,16 @@ pub fn is_destructive(request: &ConfirmRequested) -> bool {
     let text = format!("{} {}", request.tool, request.arguments).to_lowercase();
     let mut words = text.split(|it: char| !it.is_ascii_alphanumeric());
     let forced = text.contains("push -f");
-    request.level_required == 3 && (forced || words.any(|it| DESTRUCTIVE.contains(&it)))
+    // A level undoes nothing by itself: calls are asked about.
+    let is_call = request.upgrade.is_none();
+    is_call && request.level_required == 3 && (forced || words.any(|it| DESTRUCTIVE.contains(&it)))
 }
 
 fn provider(tool: &str) -> &str {
     tool.split_once("__").map_or(tool, |(provider, _)| provider)
 }
 
-fn level_name(level: u8) -> &'static str {
+pub(crate) fn level_name(level: u8) -> &'static str {
     match level {
         1 => "read",
         2 => "write",
@@ -335,6 +364,7 @@ pub(crate) mod tests {
             why: "every call is asked about".to_owned(),
             elicitation: None,
             sampling: None,
+            upgrade: None,
             options: vec![],
             expires_at: None,
         }

@@ -15,7 +15,7 @@ use crate::args::{Conversation, ForkArgs, SearchArgs};
 use crate::desk::{Desk, Printed};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::{resolve, table};
+use crate::{resolve, route, table};
 
 const TITLE_WIDTH: usize = 40;
 const EXCERPT_WIDTH: usize = 80;
@@ -141,12 +141,13 @@ async fn status(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
             Activity::Queued => "held: a turn was interrupted (aishctl continue, aishctl queue resume)",
         };
         format!(
-            "{} {}\n  id        {}\n  state     {state}{}\n  model     {}\n  cwd       {}\n  turns     {} · last event {} · {} attached\n  updated   {}{}\n",
+            "{} {}\n  id        {}\n  state     {state}{}\n  model     {}\n{}  cwd       {}\n  turns     {} · last event {} · {} attached\n  updated   {}{}\n",
             glyph(it.state),
             it.title,
             it.id,
             if it.queued > 0 { format!(" · {} waiting", it.queued) } else { String::new() },
             it.model.as_deref().unwrap_or("the default"),
+            route::last_turn(&it),
             it.cwd,
             it.turns,
             it.last_seq,

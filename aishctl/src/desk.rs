@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 use crate::{
     audit, confirm, context, conversations, kept, log, mcp, model, permission, queue, resource,
-    rpc, run, safe, saved_prompt, status, tools,
+    route, rpc, run, safe, saved_prompt, status, tools,
 };
 
 /// What such a command works with.
@@ -81,6 +81,8 @@ impl Desk {
             Command::Model { name, command } => {
                 model::run(self, name.as_deref(), command.as_ref()).await
             }
+            Command::Route { command } => route::run(self, command.as_ref()).await,
+            Command::Fallback { command } => route::fallback(self, command.as_ref()).await,
             Command::Confirm { command } => confirm::run(self, command.as_ref()).await,
             Command::Perm { command } => permission::run(self, command.as_ref()).await,
             Command::Audit(args) => audit::run(self, args).await,

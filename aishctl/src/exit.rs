@@ -171,6 +171,7 @@ mod tests {
         let error = class.map(|class| TurnError {
             class,
             message: "m".into(),
+            cause: None,
         });
         assert_eq!(
             expected,

@@ -1,10 +1,20 @@
 //! What ends a command early: the exit code, what happened, and what to type next (spec 80, 8.8).
 
 use aish_proto::error::ErrorKind;
+use aish_proto::turn::TurnError;
 
 use crate::connect::{CallError, CallFailure};
 use crate::exit::{self, Exit};
 use crate::safe;
+
+/// Why a turn failed, and what had failed before that.
+#[must_use]
+pub fn of_turn(error: &TurnError) -> String {
+    match &error.cause {
+        None => error.message.clone(),
+        Some(cause) => format!("{} (because before that: {cause})", error.message),
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {

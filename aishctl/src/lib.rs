@@ -47,6 +47,7 @@ pub mod queue;
 pub mod receipt;
 pub mod resolve;
 pub mod resource;
+pub mod route;
 pub mod rows;
 pub mod rpc;
 pub mod run;
@@ -67,6 +68,7 @@ pub mod surroundings;
 pub mod table;
 pub mod tools;
 pub mod unasked;
+pub mod upgrade;
 
 pub use alone::main as alone;
 pub use run::main;

@@ -140,13 +140,9 @@ pub fn of(notice: &aish_proto::conversation::Notice) -> String {
 /// What became of the configuration.
 #[must_use]
 pub fn reloaded(now: &aish_proto::event::ConfigReloaded) -> String {
-    if let Some(first) = now.errors.first() {
-        let more = match now.errors.len() - 1 {
-            0 => String::new(),
-            more => format!(" (and {more} more)"),
-        };
+    if let Some(first) = first_of(&now.errors) {
         return format!(
-            "the configuration is invalid, and the one before stays: {first}{more}; aishctl config check"
+            "the configuration is invalid, and the one before stays: {first}; aishctl config check"
         );
     }
     let changed = match &now.changed[..] {
@@ -158,6 +154,27 @@ pub fn reloaded(now: &aish_proto::event::ConfigReloaded) -> String {
     }
     let waits = now.restart_needed.join(", ");
     format!("{changed}; restart needed for {waits}")
+}
+
+/// What became of tools that are written down, where there is anything to tell.
+#[must_use]
+pub fn tools(now: &aish_proto::event::ToolsChanged) -> Option<String> {
+    let broken = first_of(&now.broken).map(|first| {
+        format!(
+            "a tool's manifest cannot be used as it is now, and what counted before stays: {first}"
+        )
+    });
+    let all: Vec<String> = now.changes.iter().cloned().chain(broken).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// The first of them, and how many more there are.
+fn first_of(all: &[String]) -> Option<String> {
+    let (first, more) = all.split_first()?;
+    Some(match more.len() {
+        0 => first.clone(),
+        more => format!("{first} (and {more} more)"),
+    })
 }
 
 /// The text as a notice; each of its lines gets the prefix.
@@ -226,6 +243,28 @@ mod tests {
         check(Color::Auto, &[("CLICOLOR_FORCE", "1")], false, true);
         check(Color::Auto, &[("CLICOLOR_FORCE", "0")], false, false);
         check(Color::Auto, &[("TERM", "dumb")], true, false);
+    }
+
+    #[test]
+    fn broken_manifests_are_one_notice() {
+        let told = |changes: &[&str], broken: &[&str]| {
+            let all = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
+            tools(&aish_proto::event::ToolsChanged {
+                added: vec![],
+                removed: vec![],
+                updated: vec![],
+                version: 1,
+                changes: all(changes),
+                broken: all(broken),
+            })
+        };
+        assert_eq!(None, told(&[], &[]));
+        assert_eq!(Some("a 1 → 2".to_owned()), told(&["a 1 → 2"], &[]));
+        let stays = "a tool's manifest cannot be used as it is now, and what counted before stays";
+        assert_eq!(
+            Some(format!("b 1 is gone; {stays}: t.toml:2: x (and 1 more)")),
+            told(&["b 1 is gone"], &["t.toml:2: x", "u.toml: y"])
+        );
     }
 
     #[test]

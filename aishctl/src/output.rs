@@ -108,6 +108,9 @@ impl From<Usage> for ReportedUsage {
 pub struct ReportedError {
     pub class: String,
     pub message: String,
+    /// Why the first preset failed, where the one that it fell back to has failed too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
 }
 
 impl<O> Output<O> {

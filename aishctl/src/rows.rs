@@ -7,8 +7,7 @@ use aish_proto::event::{
     ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
     McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResourceChanged, ResourcePinned,
     ResourceUnpinned, Restored, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel, TextDelta,
-    ToolCall, ToolProgress, ToolResult, ToolsChanged, TurnFinished, TurnQueued, TurnStarted,
-    UserMessage,
+    ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted, UserMessage,
 };
 use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::mcp::{ServerState, ServerStatus};
@@ -17,7 +16,7 @@ use aish_proto::turn::StopReason;
 use crate::consent::{self, Extent};
 use crate::markdown::{Colours, Style, Writer};
 use crate::stream::{Answer, Step};
-use crate::{progress, resource, safe, unasked};
+use crate::{failure, progress, resource, safe, unasked};
 
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +153,15 @@ impl Rows {
         } else if let Some(text) = self.told(event) {
             // Before a line that has begun: none of it is on the screen yet, and it stays whole.
             rows.push(notice(&text));
+        } else if event.turn.is_none()
+            && let Some(request) = event.read::<ConfirmRequested>()
+        {
+            // No turn waits for it, so that it breaks into none that is being shown.
+            self.asked(&request, &mut rows);
+        } else if event.turn.is_none()
+            && let Some(resolved) = event.read::<ConfirmResolved>()
+        {
+            self.settled(&resolved, &mut rows);
         } else if let Some(turn) = event.turn {
             let kinds = [
                 TextDelta::KIND,
@@ -334,8 +342,8 @@ impl Rows {
         if let Some(reloaded) = event.read() {
             return Some(crate::notice::reloaded(&reloaded));
         }
-        if let Some(ToolsChanged { changes, .. }) = event.read() {
-            return (!changes.is_empty()).then(|| changes.join("; "));
+        if let Some(changed) = event.read() {
+            return crate::notice::tools(&changed);
         }
         event
             .read()
@@ -369,22 +377,28 @@ impl Rows {
                 Step::Resync | Step::ReplayComplete => {}
                 Step::Asked(request) => {
                     self.close(rows);
-                    // What waits is asked by the window itself.
-                    if !self.waits(request.confirm) {
-                        rows.extend(question(&request));
-                    }
-                    self.numbers.insert(request.confirm, request.number);
+                    self.asked(&request, rows);
                 }
-                Step::Settled(resolved) => {
-                    let number = self.numbers.get(&resolved.confirm);
-                    let number = number.copied().unwrap_or_default();
-                    rows.push(notice(&consent::ending(number, &resolved)));
-                }
+                Step::Settled(resolved) => self.settled(&resolved, rows),
             }
         }
         if event.kind == AssistantMessage::KIND || event.kind == TurnFinished::KIND {
             self.close(rows);
         }
+    }
+
+    fn asked(&mut self, request: &ConfirmRequested, rows: &mut Vec<Row>) {
+        // What waits is asked by the window itself.
+        if !self.waits(request.confirm) {
+            rows.extend(question(request));
+        }
+        self.numbers.insert(request.confirm, request.number);
+    }
+
+    fn settled(&self, resolved: &ConfirmResolved, rows: &mut Vec<Row>) {
+        let number = self.numbers.get(&resolved.confirm);
+        let number = number.copied().unwrap_or_default();
+        rows.push(notice(&consent::ending(number, resolved)));
     }
 
     fn text(&mut self, text: &str, rows: &mut Vec<Row>) {
@@ -434,7 +448,7 @@ impl Rows {
         let detail = finished
             .error
             .as_ref()
-            .map(|it| format!(": {}", it.message))
+            .map(|it| format!(": {}", failure::of_turn(it)))
             .unwrap_or_default();
         rows.push(notice(&(why + &detail)));
     }

@@ -107,7 +107,9 @@ impl Program {
     }
 
     async fn gateway(&self, args: &gateway::ServeArgs) -> Result<Exit, Failure> {
-        let reach = self.reach(Start::Forbidden, ClientKind::Script, Role::Driver);
+        let mut reach = self.reach(Start::Forbidden, ClientKind::Script, Role::Driver);
+        // Whoever sees its stderr is asked nothing there.
+        reach.around.tty = None;
         let (stdin, mut signals) = (tokio::io::stdin(), Signals::default());
         let stdout = Stdout::ours();
         gateway::serve(reach, &self.global, args, &mut signals, stdin, stdout).await
@@ -165,6 +167,8 @@ impl Program {
             command @ (Command::Conv { .. }
             | Command::Status { .. }
             | Command::Model { .. }
+            | Command::Route { .. }
+            | Command::Fallback { .. }
             | Command::Queue { .. }
             | Command::Tools { .. }
             | Command::Confirm { .. }

@@ -1,6 +1,6 @@
 //! `status` and `reload`: the daemon itself.
 
-use aish_proto::daemon::{Metrics, Reload, Status};
+use aish_proto::daemon::{Metrics, Reload, RoutingStatus, Status};
 use aish_proto::method::Empty;
 
 use crate::args::StatusFormat;
@@ -27,7 +27,7 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
     desk.print(&status, || {
         let store = &status.store;
         let mut text = format!(
-            "aishd {} · pid {} · since {}{}\n  socket         {}\n  config         {}\n  default model  {}\n  conversations  {} · {} running · {} waiting · {} to be answered · {} clients\n  store          {} · journal {} KiB{}\n",
+            "aishd {} · pid {} · since {}{}\n  socket         {}\n  config         {}\n  default model  {}\n  conversations  {} · {} running · {} waiting · {} to be answered · {} clients\n  routing        {}\n  store          {} · journal {} KiB{}\n",
             status.server.version,
             status.server.pid,
             status.server.started_at,
@@ -40,6 +40,7 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
             status.queued_turns,
             status.pending_confirms,
             status.clients,
+            routing(&status.routing),
             store.path,
             store.journal_bytes / 1024,
             if store.writable { "" } else { " · takes nothing now" },
@@ -56,6 +57,26 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
         }
         text
     })
+}
+
+fn routing(routing: &RoutingStatus) -> String {
+    let RoutingStatus {
+        auto,
+        fallback,
+        routed,
+        fallbacks,
+        fallbacks_failed,
+    } = routing;
+    let word = |on: &bool| if *on { "on" } else { "off" };
+    let failed = match fallbacks_failed {
+        0 => String::new(),
+        failed => format!(", {failed} failed there too"),
+    };
+    format!(
+        "{} · {routed} routed · fallback {} · {fallbacks} fell back{failed}",
+        word(auto),
+        word(fallback)
+    )
 }
 
 /// Counters in the text format of Prometheus.

@@ -3,11 +3,12 @@
 
 use aish_proto::event::{
     AssistantMessage, CalledTool, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
-    ReplayComplete, ResyncRequired, RunningTurn, Snapshot, Status, StatusLevel, TextDelta,
-    ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
+    ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, Snapshot, Status, StatusLevel,
+    TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
 use aish_proto::model::ModelSource;
+use aish_proto::route::RouteClass;
 use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus, Usage};
 
 use crate::progress;
@@ -18,6 +19,8 @@ pub struct Answer {
     pub turn: TurnId,
     /// The preset by name.
     pub model: Option<String>,
+    /// The class that made another preset answer.
+    pub routed: Option<RouteClass>,
     pub tool_calls: Vec<CalledTool>,
     /// Replies to them, as they came.
     pub results: Vec<ToolResult>,
@@ -66,6 +69,7 @@ impl Answer {
         Self {
             turn,
             model: None,
+            routed: None,
             tool_calls: Vec::new(),
             results: Vec::new(),
             denied: 0,
@@ -125,15 +129,22 @@ impl Answer {
                 format!("{} ({})", started.model, started.model_id),
             ));
             self.model = Some(started.model);
+        } else if let Some(decided) = event.read::<RouteDecided>() {
+            self.routed = decided.replaced.then_some(decided.class);
         } else if let Some(TurnQueued { position }) = event.read() {
             steps.push(Step::Notice(
                 StatusLevel::Info,
                 format!("queued #{position}"),
             ));
         } else if let Some(asked) = event.read::<ConfirmRequested>() {
-            steps.push(Step::Asked(Box::new(asked)));
+            // Another question than the one that the turn waits for would stand in its place.
+            if event.turn.is_some() {
+                steps.push(Step::Asked(Box::new(asked)));
+            }
         } else if let Some(resolved) = event.read::<ConfirmResolved>() {
-            steps.push(Step::Settled(Box::new(resolved)));
+            if event.turn.is_some() {
+                steps.push(Step::Settled(Box::new(resolved)));
+            }
         } else if let Some(called) = event.read::<ToolCall>() {
             let text = format!("{} {} ({})", called.name, called.arguments, called.rule);
             steps.push(Step::Notice(StatusLevel::Info, text));
@@ -175,6 +186,8 @@ impl Answer {
     pub fn settle(&mut self, record: TurnRecord) -> Vec<Step> {
         let mut steps = Vec::new();
         self.model = record.model.or(self.model.take());
+        let routed = record.routed.filter(|it| it.replaced).map(|it| it.class);
+        self.routed = routed.or(self.routed);
         self.denied = self.denied.max(record.denied);
         if let (TurnStatus::Finished, Some(stop_reason)) = (record.status, record.stop_reason) {
             let finished = TurnFinished {
@@ -325,6 +338,22 @@ mod tests {
             "turnFinished",
             json!({"stopReason": "end", "text": text, "usage": null}),
         )
+    }
+
+    /// A level is asked for by no turn: it would stand in the place of what this one waits for.
+    #[test]
+    fn only_questions_of_the_turn_are_put_to_who_asked_it() {
+        let asked = |turn: Value| {
+            let request = crate::consent::tests::request("fs__read", "{}", 1);
+            let request = serde_json::to_value(request).unwrap();
+            let mut event = peer::envelope(None, "confirmRequested", request);
+            event["turn"] = turn;
+            let event = serde_json::from_value(event).unwrap();
+            Answer::new(peer::turn()).take(&event).len()
+        };
+        assert_eq!(1, asked(json!(peer::turn())));
+        assert_eq!(0, asked(Value::Null));
+        assert_eq!(0, asked(json!(TurnId::from_bytes([9; 16]))));
     }
 
     #[test]

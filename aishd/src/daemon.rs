@@ -2,6 +2,7 @@
 //! directory, wire, and stops in three steps: ask, wait, force.
 
 mod configuration;
+mod levels;
 mod notify;
 mod registry;
 mod rules;
@@ -40,6 +41,7 @@ use crate::conversation::Surroundings;
 use crate::conversation::allowances::ClientAllowances;
 use crate::conversation::directory::Directory;
 use crate::conversation::pending::Pending;
+use crate::conversation::routes::Routes;
 use crate::conversation::tokens::Tokens;
 use crate::logging::{Logging, Redactor, Ring};
 use crate::mcp::hub::Hub;
@@ -201,6 +203,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let hub = sessions::hub(&store, children.clone(), logging.redactor());
     let tools = registry::tools(&hub, &children, &around.state_dir, &redactor);
     let witness = Witness::start(&store, &settings).await;
+    levels::hand_out(&store, &settings.policy).await;
     let live = configured.live(logging, witness.clone());
     let shelf = registry::shelf(live.clone(), &tools).await;
     let server = build(
@@ -217,6 +220,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             tools: tools.clone(),
             pending: Pending::new(),
             allowances: ClientAllowances::default(),
+            routes: Routes::new(&store),
             tokens: Tokens::new(&store),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),

@@ -71,7 +71,7 @@ fn live(folder: &Path) -> Arc<Live> {
 /// Each reading ends as in the daemon: with the catalog that the next request is offered.
 fn shelf(live: Arc<Live>, catalog: Arc<Mutex<Catalog>>) -> Shelf {
     let before = Mutex::new(Registry::default());
-    let publish = move |manifests: Vec<_>| {
+    let publish = move |manifests: Vec<_>, _faults: &[String]| {
         let mut before = before.lock().unwrap();
         let now = before.followed_by(manifests);
         let changes = now.changes_from(&before);

@@ -294,7 +294,7 @@ fn nonsense_is_answered_and_the_gateway_lives() {
         .collect();
     ids.sort_unstable();
     assert_eq!(vec![3, 4], ids);
-    gateway.ask(5, "resources/list", &json!({}));
+    gateway.ask(5, "resources/subscribe", &json!({}));
     assert_eq!(-32601, gateway.answer(&json!(5))["error"]["code"]);
     gateway.ask(6, "tools/list", &json!({"cursor": "nonsense"}));
     assert_eq!(-32602, gateway.answer(&json!(6))["error"]["code"]);

@@ -301,3 +301,57 @@ fn nothing_rings_where_nothing_shall() {
     let bytes = String::from_utf8_lossy(&screen.bytes()).into_owned();
     assert!(!bytes.contains("\u{1b}]9;") && !bytes.contains("\u{7}\u{7}"));
 }
+
+/// PRM-3: a level is asked for in words, at every window; nothing waits for the answer, and what a turn waits for comes first.
+#[test]
+fn a_level_is_asked_for_while_the_conversation_goes_on() {
+    let (upstream, world, _daemon) = world();
+    let mut screen = open(&world, 100, 40);
+    let other = open(&world, 100, 40);
+    let wanted = [
+        "-C",
+        "proj",
+        "tools",
+        "negotiate",
+        "upgrade:data-tool:level-2",
+    ];
+    let asked = world.ctl(&wanted).run().code(3);
+    assert!(asked.out().contains("To upgrade: "), "{}", asked.report());
+    // Who comes later is asked too, and is told of nothing that waits.
+    let late = open(&world, 100, 40);
+    for screen in [&screen, &other, &late] {
+        screen.wait_for("? c1  may data-tool write in this conversation?");
+        screen.wait_for("level 1 read → 2 write, until it is revoked; nothing runs now");
+        screen.wait_for("asked for by aishctl pid ");
+        screen.wait_for("Alt-y or Alt-n any time");
+        screen.wait_rows("the prompt does not wait", |rows| {
+            rows.last().is_some_and(|it| it.ends_with('○'))
+        });
+    }
+    // A line is a question to the model, also one that begins with a no; an empty one is nothing.
+    wait_asked(&screen, "c1", "may data-tool write");
+    screen.key("\r");
+    screen.key("no idea, what time is it?\r");
+    wait_asked(&screen, "c2", "aish__time");
+    assert_eq!(1, upstream.requests().len());
+    screen.key("y\r");
+    screen.wait_for("c2 allowed once by ");
+    screen.wait_for("Noted.");
+    // The level is asked for again, and a key answers.
+    screen.wait_rows("the question stands again", |rows| {
+        let asked = rows.iter().filter(|it| it.contains("? c1  may data-tool"));
+        asked.count() == 2 && rows.last().is_some_and(|it| it.ends_with('○'))
+    });
+    wait_asked(&screen, "c1", "may data-tool write");
+    screen.key("\u{1b}y");
+    for screen in [&screen, &other] {
+        screen.wait_for("c1 allowed, and the level raised by ");
+    }
+    let levels = world.ctl(&["-C", "proj", "perm", "ls"]).run().ok();
+    assert!(
+        levels.out().contains("data-tool     2 write"),
+        "{}",
+        levels.out()
+    );
+    println!("{}", screen.rows().join("\n"));
+}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs scenarios for servers of the public MCP conformance suite against the gateway: `server.sh OUT`. The suite speaks HTTP
-# only, so supergateway, which others wrote, stands between. Scenarios that call tools by names of their own are left
-# out: every name of the gateway's is <provider>__<tool>. tests/prepare-mcp.sh has to have run, and the programs to be built.
+# only, so supergateway, which others wrote, stands between. table.py says which scenarios are left out, and why.
+# tests/prepare-mcp.sh has to have run, and the programs to be built.
 set -eu
 out=$1
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -39,8 +39,11 @@ until "$target/debug/aishctl" mcp ls 2>/dev/null | grep -q ' ready '; do
     [ "$tries" -lt 300 ] || { cat "$world/log" >&2; exit 1; }
     sleep 0.1
 done
+# A conversation whose shared context has something in it, so that there is a resource to read.
+"$target/debug/aishctl" conv new judged > /dev/null
+echo '{"a": 1}' | "$target/debug/aishctl" resource put build-config - -C judged > /dev/null
 port=$("$node" -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
-"$node" "$modules/supergateway/dist/index.js" --stdio "$target/debug/aishctl mcp serve" --outputTransport streamableHttp \
+"$node" "$modules/supergateway/dist/index.js" --stdio "$target/debug/aishctl mcp serve -C judged" --outputTransport streamableHttp \
     --stateful --port "$port" --protocolVersion 2025-11-25 > "$world/bridge" 2>&1 &
 bridge=$!
 tries=0
@@ -58,5 +61,5 @@ judge() {
             --scenario "$scenario" --spec-version "$revision" -o "$out/$revision" > "$world/judged" 2>&1 || true
     done
 }
-judge 2025-11-25 server-initialize ping tools-list logging-set-level
-judge 2026-07-28 tools-list server-stateless
+judge 2025-11-25 server-initialize ping tools-list logging-set-level resources-list prompts-list
+judge 2026-07-28 tools-list server-stateless resources-list prompts-list sep-2164-resource-not-found caching

@@ -364,3 +364,17 @@ fn only_a_driver_allows_and_only_what_is_a_rule() {
         assert_eq!("forbiddenRole", refused.kind());
     }
 }
+
+#[test]
+fn who_says_hello_again_with_a_lower_role_has_allowed_nothing() {
+    let scene = Scene::new("");
+    scene.model_calls(&["{}"]);
+    let (client, conversation, _follow) = allowing(&scene, &["aish__*"]);
+    runs(&client, conversation);
+    client.hello_as("aish", Role::Approver);
+    let other = scene.world.client();
+    asks(&other, conversation);
+    // Nor is it there again when the role is.
+    client.hello_as("aish", Role::Driver);
+    asks(&other, conversation);
+}

@@ -2,7 +2,7 @@
 //! ALN-1, PRM-3).
 
 use aish_proto::audit::{AuditDecision, AuditKind, AuditRecord, ListParams};
-use aish_proto::confirm::{Decision, Denial};
+use aish_proto::confirm::{ConfirmKind, Decision, Denial};
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use aish_proto::intent::{
@@ -239,32 +239,57 @@ fn what_a_rule_denies_contradicts_for_every_provider_alike() {
     assert!(of(&client, AuditKind::TurnAsked).is_empty());
 }
 
+/// NEG-2: first the level, for which nothing waits, and then the call. A level is no consent.
 #[test]
-fn what_needs_a_person_says_so_and_goes_on_when_one_has_answered() {
+fn what_lacks_the_level_asks_for_it_and_then_for_the_call() {
     let Some(scene) = scene("") else { return };
     let client = scene.world.client();
     let conversation = client.create();
     let params = wanted(conversation, "count", json!({}));
     let waits = client.done::<Negotiate>(params.clone());
     assert_eq!(
-        (false, true, false),
-        (waits.success, waits.requires_approval, waits.is_error)
+        (false, true, None, false),
+        (
+            waits.success,
+            waits.requires_approval,
+            waits.turn,
+            waits.is_error
+        )
     );
     assert_eq!(
         Some("Permission upgrade required for c: level 1 → 3"),
         waits.approval_reason.as_deref()
     );
-    let confirm = pending(&client, conversation);
-    assert_eq!(Some(confirm.request.confirm), waits.confirm);
+    let routing = waits.routing.as_ref().unwrap();
+    assert_eq!(Some("c__count"), routing.name.as_deref());
+    let raise = pending(&client, conversation);
+    assert_eq!(
+        (Some(raise.request.confirm), ConfirmKind::Permission, None),
+        (waits.confirm, raise.request.kind, raise.turn)
+    );
     assert_eq!(
         format!(
-            "To upgrade: aishctl confirm allow {id} --raise, or aishctl perm grant c 3 and aishctl confirm allow {id}",
-            id = confirm.request.confirm
+            "To upgrade: aishctl confirm allow {} or aishctl perm grant c 3 -C {conversation}",
+            raise.request.confirm
         ),
         waits.output
     );
-    assert_eq!(0, scene.count());
     let other = scene.world.person("pts/7");
+    answer(&other, &raise, Decision::RaiseOnly);
+    assert_eq!(0, scene.count(), "a level runs nothing");
+    // The same again, with the same key.
+    let waits = client.done::<Negotiate>(params.clone());
+    assert_eq!(
+        (true, Some("every call is asked about")),
+        (waits.requires_approval, waits.approval_reason.as_deref())
+    );
+    let confirm = pending(&client, conversation);
+    let id = confirm.request.confirm;
+    assert_eq!((Some(id), waits.turn), (waits.confirm, confirm.turn));
+    assert_eq!(
+        format!("To go on: aishctl confirm allow {id}, or aishctl confirm deny {id}"),
+        waits.output
+    );
     answer(&other, &confirm, Decision::AllowOnce);
     let done = client.done::<Negotiate>(params);
     assert_eq!(
@@ -273,8 +298,28 @@ fn what_needs_a_person_says_so_and_goes_on_when_one_has_answered() {
     );
     assert_eq!(1, scene.count());
     let resolved = of(&client, AuditKind::ConfirmResolved);
-    assert_eq!(Some(Decision::AllowOnce), resolved[0].answer);
-    // Who is not asked is told how to be allowed.
+    let answers: Vec<_> = resolved.iter().map(|it| it.answer).collect();
+    assert_eq!(
+        vec![Some(Decision::RaiseOnly), Some(Decision::AllowOnce)],
+        answers
+    );
+    // The way to the model is the same: a no is the reply.
+    let params = wanted(conversation, "c__echo", json!({"a": 1}));
+    client.done::<Negotiate>(params.clone());
+    answer(&other, &pending(&client, conversation), Decision::Deny);
+    let refused = client.done::<Negotiate>(params);
+    assert_eq!(
+        (false, Some(Denial::Person)),
+        (refused.success, refused.denied)
+    );
+}
+
+/// AUT-7
+#[test]
+fn who_is_not_asked_is_told_how_to_be_allowed() {
+    let Some(scene) = scene("") else { return };
+    let client = scene.world.client();
+    let conversation = client.create();
     let denied = NegotiateParams {
         on_confirm: Some(OnConfirm {
             then: Then::Deny,
@@ -292,19 +337,24 @@ fn what_needs_a_person_says_so_and_goes_on_when_one_has_answered() {
         "{}",
         denied.output
     );
-    // The way to the model is the same: a no is the reply.
-    let params = wanted(conversation, "c__echo", json!({"a": 1}));
-    let waits = client.done::<Negotiate>(params.clone());
-    assert_eq!(
-        Some("every call is asked about"),
-        waits.approval_reason.as_deref()
-    );
-    answer(&other, &pending(&client, conversation), Decision::Deny);
-    let refused = client.done::<Negotiate>(params);
-    assert_eq!(
-        (false, Some(Denial::Person)),
-        (refused.success, refused.denied)
-    );
+}
+
+/// What lets a call run unasked gives it the level for that call (AUT-1), so that no level is asked for.
+#[test]
+fn what_runs_unasked_asks_for_no_level() {
+    let Some(scene) = scene("[mcp.auto_approve]\n\"c__*\" = true\n") else {
+        return;
+    };
+    let client = scene.world.client();
+    let conversation = client.create();
+    let done = client.done::<Negotiate>(wanted(conversation, "count", json!({})));
+    assert_eq!((true, "count done"), (done.success, done.output.as_str()));
+    let params = NegotiateParams {
+        on_confirm: Some(allowed("sheet__gather")),
+        ..wanted(conversation, "gather", json!({}))
+    };
+    assert!(client.done::<Negotiate>(params).success);
+    assert!(of(&client, AuditKind::ConfirmRequested).is_empty());
 }
 
 #[test]
@@ -395,13 +445,13 @@ fn an_upgrade_is_a_persons_to_give() {
         Some("max_level of c is 2"),
         above.alignment.reason.as_deref()
     );
-    let error = client.refused::<Negotiate>(ask("upgrade:data-tool:level-2"));
+    let asked = client.done::<Negotiate>(ask("upgrade:data-tool:level-2"));
     assert_eq!(
         (
-            i64::from(ErrorKind::Denied.code()),
-            "Permission upgrade required for data-tool: level 1 → 2; a person grants it"
+            true,
+            Some("Permission upgrade required for data-tool: level 1 → 2")
         ),
-        (error.code, error.message.as_str())
+        (asked.requires_approval, asked.approval_reason.as_deref())
     );
     for (action, code) in [
         ("upgrade:data-tool:level-4", -32602),

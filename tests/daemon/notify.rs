@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use aish_proto::attach::Since;
+use aish_proto::audit::{AuditKind, ListParams};
 use aish_proto::confirm::{Answer, Decision};
 use aish_testkit::World;
 use aish_testkit::wait::{PATIENCE, until};
 
+use crate::audit::records;
 use crate::consent::{Scene, with};
+use crate::permission;
 
 /// A daemon whose program writes its arguments down, one a line.
 pub(crate) fn scene(more: &str) -> Scene {
@@ -61,6 +64,30 @@ fn a_program_tells_of_a_question_once_and_says_only_what_is_ours() {
     client.done::<Answer>(with(&confirm, Decision::Deny));
     client.wait_turn(turn);
     assert_eq!(expected, told(&scene.world));
+}
+
+/// PRM-3: a level is told of by provider and number, and on the trail too.
+#[test]
+fn a_program_tells_of_a_level_that_is_asked_for() {
+    let scene = place(scene(""));
+    let client = scene.world.client();
+    let conversation = client.create();
+    let id = permission::wanted(&client, conversation, "data-tool", 2);
+    until("the notice", PATIENCE, || {
+        (told(&scene.world).len() >= 3).then_some(())
+    });
+    assert_eq!(
+        format!("c1 asks about level 2 for data-tool: aishctl confirm show {id}"),
+        told(&scene.world)[2]
+    );
+    let notice = until("the record", PATIENCE, || {
+        let mut all = records(&client, &ListParams::default()).into_iter();
+        all.find(|it| it.kind == AuditKind::NoticeGiven)
+    });
+    assert_eq!(
+        (Some(id), Some("data-tool"), Some(2)),
+        (notice.confirm, notice.provider.as_deref(), notice.to)
+    );
 }
 
 /// Half of its time is over: it is told of once more.

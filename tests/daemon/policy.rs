@@ -1,9 +1,11 @@
 //! What the configuration says of calls: how many, how they run, what they need, and rules that speak of nothing
 //! (AUT-2, PRM-2, LOOP-1, MCP-12, MCP-13).
 
+use std::fs;
 use std::num::NonZeroU32;
 
 use aish_proto::confirm::Decision;
+use aish_proto::daemon::Reload;
 use aish_proto::event::{Status, ToolResult};
 use aish_proto::method::Empty;
 use aish_proto::permission::{
@@ -14,7 +16,7 @@ use aish_testkit::client::question;
 use aish_testkit::wait::until_true;
 use serde_json::json;
 
-use crate::consent::pending;
+use crate::consent::{self, pending};
 use crate::tools::{Scene, answer, events};
 
 /// LOOP-1: a model that never stops calling is stopped, and what it said last is kept.
@@ -210,4 +212,21 @@ fn a_call_that_failed_on_the_way_is_told_to_people() {
     assert!(said[1].starts_with("tool arguments not parseable as JSON: "));
     assert!(said[2].starts_with("tool transport error: "), "{said:?}");
     scene.upstream.finish();
+}
+
+/// G6: how long silence is none is what is configured now, also for questions that wait already.
+#[test]
+fn a_question_that_waits_ends_by_the_time_that_is_configured_meanwhile() {
+    let scene = consent::Scene::new("[permissions]\nconfirm_timeout = \"1h\"\n");
+    let client = scene.world.client();
+    let (_, turn, _) = scene.asked(&client);
+    let config = fs::read_to_string(scene.world.config_file()).unwrap();
+    let config = config.replace("\"1h\"", "\"1s\"");
+    scene.world.write("config/aish/config.toml", &config);
+    client.done::<Reload>(Empty {});
+    let record = client.wait_turn(turn);
+    assert_eq!(
+        (Some(StopReason::End), 1),
+        (record.stop_reason, record.denied)
+    );
 }

@@ -23,7 +23,7 @@ fn the_document_tells_what_happens() {
     let upstream = Upstream::start();
     let world = World::new();
     let config = format!(
-        "{}\n{}\n{}\n[tools]\nbuiltin = true\n",
+        "{}\n{}\n{}\n[tools]\nbuiltin = true\n[routing]\nfallback_model = \"deep\"\n",
         upstream.config("fast"),
         upstream.preset("deep", ""),
         upstream.preset("plain", "tools = false")

@@ -7,6 +7,7 @@ use std::path::Path;
 use aish_proto::attach::Since;
 use aish_proto::confirm::Decision;
 use aish_proto::event::ToolsChanged;
+use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
 use aish_proto::tool::{
     Register, RegisterParams, Reload, Run, RunParams, Unregister, UnregisterParams,
@@ -22,7 +23,7 @@ use crate::consent::{call_id, pending};
 use crate::tools::answer;
 
 /// A tool whose script is beside it, with these capabilities.
-fn manifest(version: &str, capabilities: &[&str]) -> String {
+pub(crate) fn manifest(version: &str, capabilities: &[&str]) -> String {
     let capabilities: String = capabilities
         .iter()
         .map(|it| {
@@ -36,10 +37,10 @@ fn manifest(version: &str, capabilities: &[&str]) -> String {
     )
 }
 
-const FILE: &str = "config/aish/tools/data.toml";
-const SCRIPT: &str = "config/aish/tools/data.sh";
+pub(crate) const FILE: &str = "config/aish/tools/data.toml";
+pub(crate) const SCRIPT: &str = "config/aish/tools/data.sh";
 
-fn world(script: &str) -> (World, Upstream) {
+pub(crate) fn world(script: &str) -> (World, Upstream) {
     let upstream = Upstream::start();
     let world = World::with(&upstream);
     world.write(SCRIPT, script);
@@ -58,19 +59,27 @@ pub(crate) fn started_by(world: &World, builder: DaemonBuilder<'_>) -> Daemon {
     daemon
 }
 
-fn attached(client: &Client) -> Follow {
+pub(crate) fn attached(client: &Client) -> Follow {
     let mut follow = client.attach(client.create(), Since::Now);
     follow.until_kind("replayComplete");
     follow
 }
 
-fn changed(follow: &mut Follow) -> ToolsChanged {
+pub(crate) fn changed(follow: &mut Follow) -> ToolsChanged {
     follow.until_kind("toolsChanged").read().unwrap()
 }
 
 /// The text that one call gave, without a model.
-fn called(client: &Client, tool: &str, arguments: &Value) -> String {
-    let conversation = client.create();
+pub(crate) fn called(client: &Client, tool: &str, arguments: &Value) -> String {
+    called_in(client, client.create(), tool, arguments)
+}
+
+pub(crate) fn called_in(
+    client: &Client,
+    conversation: ConversationId,
+    tool: &str,
+    arguments: &Value,
+) -> String {
     let mut follow = client.attach(conversation, Since::Start);
     let call =
         json!({"id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
@@ -88,6 +97,7 @@ fn called(client: &Client, tool: &str, arguments: &Value) -> String {
     follow.until_finished(sent.turn);
     let results = follow.events_so_far().iter();
     let results: Vec<String> = results
+        .filter(|it| it.turn == Some(sent.turn))
         .filter_map(|it| it.read::<aish_proto::event::ToolResult>())
         .map(|it| it.content)
         .collect();
@@ -170,11 +180,13 @@ fn a_file_that_changes_is_followed_and_a_broken_one_is_not() {
     let line = "[aish] note-tool 1.0.0 → 1.1.0 (+ delete)";
     until_true("the line of the log", || world.log_text().contains(line));
     world.write(FILE, "name = \"note-tool\"\nruntme = \"process\"\n");
-    until_true("the fault", || {
-        world
-            .log_text()
-            .contains("data.toml:2:1: unknown key `runtme`; did you mean `runtime`?")
-    });
+    let fault = "data.toml:2:1: unknown key `runtme`; did you mean `runtime`?";
+    let broken = changed(&mut follow);
+    assert!(
+        broken.broken[0].contains(fault) && broken.removed.is_empty(),
+        "{broken:?}"
+    );
+    until_true("the fault", || world.log_text().contains(fault));
     assert_eq!(
         "\"delete\"",
         called(&client, "note-tool__delete", &json!({}))

@@ -157,6 +157,43 @@ fn every_way_to_fail_has_its_own_words() {
 }
 
 #[test]
+fn whatever_it_forks_is_ended_and_an_answer_counts_all_the_same() {
+    let world = World::new();
+    let many = "i=0; while [ $i -lt 50 ]; do sleep 7777 & i=$((i+1)); done";
+    let soon = "limits = { timeout = \"2s\" }";
+    fails(
+        &world,
+        &format!("{many}; setsid sh -c 'trap \"\" TERM; sleep 7777' & exit 3"),
+        soon,
+        "it ended with exit status 3",
+    );
+    let gone = || world.running("sleep").is_empty().then_some(());
+    says(
+        &world,
+        &format!("exec 2>/dev/null; {many} >/dev/null; echo 5"),
+        soon,
+        "5",
+    );
+    until("the end of what it forked", ALL_GONE, gone);
+    // The end of its output is not waited for when it has ended itself.
+    says(&world, "echo 1; sleep 7777 & exit 0", soon, "1");
+    until("the end of what it forked", ALL_GONE, gone);
+    fails(
+        &world,
+        "head -c 1073741824 /dev/zero | tr '\\0' x",
+        "limits = { output_bytes = 10000000 }",
+        "it printed more than 10000000 bytes",
+    );
+    fails(&world, "printf '\\n\\n'", "", "it printed nothing");
+    fails(
+        &world,
+        "printf '{}\\n\\n{}'",
+        "",
+        "it printed more than one line",
+    );
+}
+
+#[test]
 fn what_never_ends_or_never_stops_printing_is_ended_with_all_that_it_started() {
     let world = World::new();
     let soon = "limits = { timeout = \"400ms\" }";

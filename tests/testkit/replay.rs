@@ -291,6 +291,11 @@ impl<'a> Replay<'a> {
 fn prepare(upstream: &Upstream, block: &Block) -> Option<Hand> {
     let text = |it: &str| json!({ "content": it });
     let how = block.options.get("upstream")?;
+    if how == "down" {
+        let body = r#"{"error":{"message":"loading"}}"#;
+        upstream.answer(Answer::status(503, body));
+        return None;
+    }
     let mut pieces = match how.as_str() {
         "slow" | "stall" => vec![text("The linker cannot "), text("find libssl.")],
         "thinks" => vec![

@@ -1,5 +1,5 @@
-//! Questions to the person at this window (spec 80, 3.3, 3.4): one at a time stands on the screen, the oldest first, and
-//! what is said to it is an answer. They are rows like all others; whoever looks away finds them above.
+//! Questions to the person at this window (spec 80, 3.3, 3.4): one at a time stands on the screen, the oldest first but those
+//! before all that a turn waits for, and what is said to it is an answer. They are rows like all others; whoever looks away finds them above.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
@@ -11,7 +11,7 @@ use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
 use super::attention::Waiting;
-use super::ui::{Lines, Ui, Yes};
+use super::ui::{Lines, Pressed, Ui};
 use super::{Done, Open};
 use crate::args::Command;
 use crate::confirm::{self, Confirm};
@@ -105,7 +105,13 @@ impl Asked {
 
     /// Whether the one that stands is not the one that should.
     fn is_due(&self) -> bool {
-        self.shown != self.open.front().map(|it| it.request.confirm)
+        self.shown != self.first().map(|it| it.request.confirm)
+    }
+
+    /// The one that should stand. A level holds up nothing: it comes after what a turn waits for.
+    fn first(&self) -> Option<&Question> {
+        let mut of_turns = self.open.iter().filter(|it| it.request.upgrade.is_none());
+        of_turns.next().or(self.open.front())
     }
 }
 
@@ -117,12 +123,13 @@ impl<U: Ui> Open<U> {
             return Ok(());
         }
         let can_answer = self.has_editor() && !self.window.args.read_only;
-        let Some(question) = self.asked.open.front_mut() else {
+        let confirm = self.asked.first().map(|it| it.request.confirm);
+        let question = confirm.and_then(|it| self.asked.find(it));
+        let (Some(confirm), Some(question)) = (confirm, question) else {
             self.asked.shown = None;
             self.display.ui.asks(None);
             return Ok(());
         };
-        let confirm = question.request.confirm;
         let (text, colour) = if can_answer {
             (question.show() + KEYS, question.colour())
         } else {
@@ -197,15 +204,21 @@ impl<U: Ui> Open<U> {
     pub(super) async fn answered_by_key(
         &mut self,
         question: ConfirmId,
-        yes: Yes,
+        pressed: Pressed,
     ) -> Result<(), Failure> {
         let Some(question) = self.asked.find(question) else {
             return Ok(());
         };
-        let word = match yes {
-            Yes::No => Word::Decide(Decision::Deny, None),
+        let word = match pressed {
+            Pressed::No => Word::Decide(Decision::Deny, None),
             // One key is not enough for what cannot be undone.
-            Yes::Yes => question.word("y"),
+            Pressed::Yes => question.word("y"),
+            Pressed::Enter => match question.word("") {
+                Word::Unclear(_) => return Ok(()),
+                word @ (Word::Decide(..) | Word::View | Word::Diff | Word::Help | Word::Edit) => {
+                    word
+                }
+            },
         };
         let (confirm, reaction) = (question.request.confirm, question.take(word));
         self.react(confirm, reaction).await
@@ -235,6 +248,7 @@ impl<U: Ui> Open<U> {
             return Ok(false);
         };
         let reaction = if given.is_empty() {
+            let decision = consent::meant(decision, &question.request);
             question.take(Word::Decide(decision, None))
         } else {
             match question.given(given) {

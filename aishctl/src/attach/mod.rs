@@ -288,7 +288,7 @@ impl<U: Ui> Open<U> {
                     self.line(&line).await?;
                 }
             }
-            Input::Answer(question, yes) => self.answered_by_key(question, yes).await?,
+            Input::Answer(question, pressed) => self.answered_by_key(question, pressed).await?,
             Input::Edited(question, edited) => self.edited(question, edited).await?,
             Input::Interrupt(typed) => return self.interrupt(typed).await,
             Input::End => self.input_ended = true,

@@ -32,7 +32,7 @@ impl Turns {
     pub(super) fn take(&mut self, event: &Envelope) -> Option<Exit> {
         if let Some(snapshot) = event.read::<Snapshot>() {
             self.running = snapshot.running.map(|it| it.turn);
-            self.waits = !snapshot.pending_confirms.is_empty();
+            self.waits = snapshot.pending_confirms.iter().any(|it| it.turn.is_some());
             self.interrupted = snapshot.held;
             self.activity(snapshot.state);
         } else if let Some(event::State { state, turn, .. }) = event.read() {

@@ -18,8 +18,8 @@ pub(crate) enum Input {
     Edited(ConfirmId, Result<String, Failure>),
     /// Somebody turned to this terminal, or away from it.
     Turned,
-    /// Alt-y or Alt-n, at the question that stands.
-    Answer(ConfirmId, Yes),
+    /// Alt-y, Alt-n or Enter, at the question that stands.
+    Answer(ConfirmId, Pressed),
     /// Ctrl-C that was not used up by clearing the line.
     Interrupt(Typed),
     /// Ctrl-D, or the end of the pipe.
@@ -33,9 +33,11 @@ pub(crate) enum Input {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Yes {
+pub(crate) enum Pressed {
     Yes,
     No,
+    /// A line without a word: a no where something waits for the answer.
+    Enter,
 }
 
 /// What a line is for.

@@ -1,6 +1,6 @@
 //! From what the log has of a result to the blocks that an MCP client gets (MCP-9 the other way round, RUN-2).
 
-use aish_proto::event::ToolResult;
+use aish_proto::event::{Structured, ToolResult};
 use aish_proto::id::{ConversationId, ResultId};
 use aish_proto::kept::{BlockKind, Encoding, KeptBlock, ReadResult, ReadResultParams};
 use base64::Engine as _;
@@ -19,12 +19,16 @@ const BLOCKS_BYTES: u64 = 8 << 20;
 /// Read at once; a multiple of three, so that base64 can be put together.
 const PART_BYTES: u64 = 3 << 18;
 
+/// Clients end a call that promised a value and has none, so they are told what it gave as an error.
+const UNPROMISED: &str =
+    "[aish] the call ran, but its result has no value that fits the output schema of the tool";
+
 /// What a client is to get of a result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     pub(super) revision: Revision,
-    /// The tool says that its results are JSON.
-    pub(super) is_json: bool,
+    /// The client was told an output schema, and takes no result without a value that fits it.
+    pub(super) promises: bool,
 }
 
 /// The result as `tools/call` has it. What cannot be fetched stays the line that stands for it.
@@ -40,7 +44,11 @@ pub(super) async fn result(
         said.content = String::from_utf8_lossy(&bytes).into_owned();
     }
     let mut blocks = vec![];
-    let mut structured = None;
+    let mut structured = match said.structured.take() {
+        Some(Structured::Text) => serde_json::from_str(&said.content).ok(),
+        Some(Structured::Value(value)) => Some(value),
+        None => None,
+    };
     let mut room = BLOCKS_BYTES;
     for kept in &said.blocks {
         if kept.bytes > BLOCK_BYTES.min(room) || !fits(kept.kind, form.revision) {
@@ -55,18 +63,24 @@ pub(super) async fn result(
             Some(Made::Block(block)) => blocks.push((kept.result, block)),
             Some(Made::Json(value)) => {
                 blocks.push((kept.result, text(&value.to_string())));
-                structured.get_or_insert(value);
+                // A block's value was judged by no schema.
+                if !form.promises {
+                    structured.get_or_insert(value);
+                }
             }
             None => {}
         }
     }
-    if form.is_json && said.ok && structured.is_none() {
-        structured = serde_json::from_str(&said.content).ok();
+    let mut content = laid_out(&said.content, blocks);
+    let structured = structured.filter(|it| said.ok && form.revision.takes_structured(it));
+    let breaks = said.ok && form.promises && structured.is_none();
+    if breaks {
+        content.push(text(UNPROMISED));
     }
     let mut result = Map::new();
-    result.insert("content".to_owned(), laid_out(&said.content, blocks).into());
-    result.insert("isError".to_owned(), json!(!said.ok));
-    if let Some(value) = structured.filter(|it| form.revision.takes_structured(it)) {
+    result.insert("content".to_owned(), content.into());
+    result.insert("isError".to_owned(), json!(!said.ok || breaks));
+    if let Some(value) = structured {
         result.insert("structuredContent".to_owned(), value);
     }
     result

@@ -122,7 +122,7 @@ impl Course<'_> {
     }
 
     fn refused(&self, error: &CallError) -> Result<Map<String, Value>, Problem> {
-        if error.is_not_found() && error.message.contains("unknown tool") {
+        if is_unknown_tool(error) {
             let message = format!("Unknown tool: {}", self.called.name);
             return Err(Problem::new(INVALID_PARAMS, message));
         }
@@ -151,7 +151,7 @@ impl Course<'_> {
 
     async fn begin(&mut self) -> Result<(Link, SendResult), NotBegun> {
         let mut link = self.open().await?;
-        let params = self.params();
+        let mut params = self.params();
         loop {
             let asked = link
                 .caller
@@ -163,6 +163,7 @@ impl Course<'_> {
                 Err(error) if error.kind == CallFailure::Deadline => {
                     return Err(NotBegun::Away(error.message));
                 }
+                Err(error) if is_gone(&error) && self.seat.renew() => params = self.params(),
                 Err(error) => return Err(NotBegun::Refused(error)),
             }
         }
@@ -291,6 +292,15 @@ impl NotBegun {
             Self::Refused(error) => Some(Ok(content::failed(&unknown(&error.message)))),
         }
     }
+}
+
+fn is_unknown_tool(error: &CallError) -> bool {
+    error.is_not_found() && error.message.contains("unknown tool")
+}
+
+/// The conversation is not there any more: somebody has deleted it, or the store is another one.
+fn is_gone(error: &CallError) -> bool {
+    error.is_not_found() && !is_unknown_tool(error)
 }
 
 fn unknown(why: &str) -> String {

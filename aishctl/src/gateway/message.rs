@@ -7,6 +7,8 @@ pub(super) const INVALID_REQUEST: i32 = -32600;
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
 pub(super) const INVALID_PARAMS: i32 = -32602;
 pub(super) const INTERNAL: i32 = -32603;
+/// Until 2025-11-25.
+pub(super) const RESOURCE_NOT_FOUND: i32 = -32002;
 /// Of 2026-07-28.
 pub(super) const UNSUPPORTED_VERSION: i32 = -32022;
 

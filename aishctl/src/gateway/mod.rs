@@ -6,11 +6,13 @@
 
 mod ancestry;
 mod content;
+mod context;
 mod course;
 mod lines;
 mod message;
 mod offered;
 mod outlet;
+mod prompts;
 mod replies;
 mod requests;
 mod revision;
@@ -30,6 +32,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use self::context::Changed;
 use self::lines::{Lines, MAX_LINE_BYTES, Read};
 use self::message::{INVALID_REQUEST, Line, Message, Problem, answer, notification};
 use self::offered::Offered;
@@ -75,8 +78,10 @@ struct Gateway {
     session: Mutex<Session>,
     /// Requests that run, each with what calls it off.
     running: Mutex<HashMap<String, watch::Sender<bool>>>,
-    /// Ids of `subscriptions/listen` that hear of changed tools.
-    listening: Mutex<Vec<Value>>,
+    /// What each `subscriptions/listen` hears of, by its id.
+    listening: Mutex<Vec<(Value, Vec<Changed>)>>,
+    /// Of all providers, if this is empty.
+    wanted: Vec<Wanted>,
 }
 
 /// What `initialize` and its like have settled.
@@ -118,8 +123,10 @@ pub async fn serve(
         session: Mutex::default(),
         running: Mutex::default(),
         listening: Mutex::default(),
+        wanted: args.tools.clone(),
     });
     let mut keeper = JoinSet::new();
+    keeper.spawn(context::keep(Arc::clone(&gateway)));
     keeper.spawn(offered::keep(
         reach,
         conversation,
@@ -216,8 +223,8 @@ impl Gateway {
                 Wake::Read(Ok(Read::End) | Err(_)) => break Exit::DONE,
                 Wake::Offered => {
                     let now = offered.borrow_and_update().clone();
-                    if known.is_some() {
-                        self.tell_of_change(known.as_deref(), now.as_deref()).await;
+                    if known.is_some() && self.tells_other_tools(known.as_deref(), now.as_deref()) {
+                        self.tell_of_change(Changed::Tools).await;
                     }
                     known = now;
                 }
@@ -236,7 +243,7 @@ impl Gateway {
         let ended = async { while tasks.join_next().await.is_some() {} };
         let _too_slow = tokio::time::timeout(LEAVE_WITHIN, ended).await;
         let listening = std::mem::take(&mut *lock(&self.listening));
-        for id in listening {
+        for (id, _) in listening {
             let mut result = serde_json::Map::new();
             result.insert("_meta".to_owned(), json!({ SUBSCRIPTION: id }));
             let goodbye = Revision::July2026.finished(result);
@@ -276,29 +283,30 @@ impl Gateway {
         }
     }
 
-    async fn tell_of_change(&self, before: Option<&Offered>, now: Option<&Offered>) {
-        const CHANGED: &str = "notifications/tools/list_changed";
-        let (client, is_ready) = {
-            let session = lock(&self.session);
-            (session.client.clone(), session.is_ready)
-        };
-        let is_same = match (before, now) {
-            (Some(before), Some(now)) => before.told(&client).eq(now.told(&client)),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        if is_same {
-            return;
+    /// Whether this client is told of other tools now.
+    fn tells_other_tools(&self, before: Option<&Offered>, now: Option<&Offered>) -> bool {
+        let client = lock(&self.session).client.clone();
+        match (before, now) {
+            (Some(before), Some(now)) => !before.told(&client).eq(now.told(&client)),
+            (None, None) => false,
+            (Some(_), None) | (None, Some(_)) => true,
         }
-        if is_ready {
+    }
+
+    async fn tell_of_change(&self, changed: Changed) {
+        let method = changed.method();
+        if lock(&self.session).is_ready {
             self.out
-                .say(&json!({"jsonrpc": "2.0", "method": CHANGED}))
+                .say(&json!({"jsonrpc": "2.0", "method": method}))
                 .await;
         }
         let listening = lock(&self.listening).clone();
-        for id in listening {
+        for (id, _) in listening
+            .iter()
+            .filter(|(_, hears)| hears.contains(&changed))
+        {
             let params = json!({"_meta": {SUBSCRIPTION: id}});
-            self.out.say(&notification(CHANGED, &params)).await;
+            self.out.say(&notification(method, &params)).await;
         }
     }
 }

@@ -13,6 +13,7 @@ use aish_proto::tool::{List, ListParams, Tool, Watch};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
+use super::revision::Revision;
 use crate::connect::{CallError, Caller};
 use crate::hello::{Link, Reach, Wait};
 
@@ -42,10 +43,11 @@ impl FromStr for Wanted {
 }
 
 impl Wanted {
-    fn covers(&self, tool: &Tool) -> bool {
+    /// Whether it means what a provider has under this whole name.
+    pub(super) fn covers(&self, provider: &str, name: &str) -> bool {
         match self.0.strip_suffix("__*") {
-            Some(alias) => tool.provider == alias,
-            None => tool.name == self.0,
+            Some(alias) => provider == alias,
+            None => name == self.0,
         }
     }
 }
@@ -61,7 +63,8 @@ pub(super) struct Offered {
 impl Offered {
     /// Without what nobody asked for (`--tools`).
     pub(super) fn new(tools: Vec<Tool>, gateways: HashSet<String>, wanted: &[Wanted]) -> Self {
-        let is_wanted = |it: &Tool| wanted.is_empty() || wanted.iter().any(|w| w.covers(it));
+        let covers = |it: &Tool| wanted.iter().any(|w| w.covers(&it.provider, &it.name));
+        let is_wanted = |it: &Tool| wanted.is_empty() || covers(it);
         Self {
             tools: tools.into_iter().filter(is_wanted).collect(),
             gateways,
@@ -86,6 +89,7 @@ impl Offered {
     pub(super) fn page(
         &self,
         client: &str,
+        revision: Revision,
         cursor: Option<&str>,
     ) -> Option<(Vec<Value>, Option<String>)> {
         if cursor.is_some_and(|it| !it.contains("__")) {
@@ -101,7 +105,7 @@ impl Offered {
             if let (Some(last), true) = (last, bytes > PAGE_BYTES) {
                 return Some((page, Some(last.to_owned())));
             }
-            let told = definition(tool);
+            let told = definition(tool, revision);
             bytes += told.to_string().len();
             page.push(told);
             last = Some(&tool.name);
@@ -111,7 +115,7 @@ impl Offered {
 }
 
 /// The definition as clients take it: one field of a wrong type would cost some of them the whole list.
-fn definition(tool: &Tool) -> Value {
+fn definition(tool: &Tool, revision: Revision) -> Value {
     let mut schema = tool.input_schema.as_object().cloned().unwrap_or_default();
     schema.insert("type".to_owned(), json!("object"));
     let mut told = json!({
@@ -122,11 +126,20 @@ fn definition(tool: &Tool) -> Value {
     if let Some(title) = &tool.title {
         told["title"] = json!(title);
     }
+    if let Some(schema) = output_schema(tool, revision) {
+        told["outputSchema"] = schema.clone();
+    }
     let annotations = annotations(&tool.annotations);
     if !annotations.is_empty() {
         told["annotations"] = annotations.into();
     }
     told
+}
+
+/// What a client of this revision is told of results.
+pub(super) fn output_schema(tool: &Tool, revision: Revision) -> Option<&Value> {
+    let schema = tool.output_schema.as_ref()?;
+    revision.takes_output_schema(schema).then_some(schema)
 }
 
 fn annotations(said: &Value) -> Map<String, Value> {
@@ -226,13 +239,34 @@ pub(super) mod tests {
         }
     }
 
+    #[test]
+    fn an_output_schema_is_told_to_clients_whose_revision_has_such_ones() {
+        let object = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+        for (schema, told_from) in [
+            (object, Some(Revision::June2025)),
+            (json!({"type": "array"}), Some(Revision::July2026)),
+            (json!({"properties": {}}), Some(Revision::July2026)),
+            (json!(true), None),
+        ] {
+            let tool = Tool {
+                output_schema: Some(schema.clone()),
+                ..tool("fs__read")
+            };
+            for revision in Revision::ALL {
+                let told = definition(&tool, revision).get("outputSchema").cloned();
+                let expected = told_from.is_some_and(|it| revision >= it);
+                assert_eq!(expected.then_some(schema.clone()), told, "{revision:?}");
+            }
+        }
+    }
+
     fn names(offered: &Offered, client: &str) -> Vec<String> {
         offered.told(client).map(|it| it.name.clone()).collect()
     }
 
     #[test]
     fn a_definition_is_one_that_strict_clients_take() {
-        let told = definition(&tool("fs__read"));
+        let told = definition(&tool("fs__read"), Revision::July2026);
         assert_eq!(
             json!({
                 "name": "fs__read",
@@ -279,7 +313,9 @@ pub(super) mod tests {
         let mut seen = vec![];
         let mut cursor: Option<String> = None;
         loop {
-            let (page, next) = offered.page("x", cursor.as_deref()).unwrap();
+            let (page, next) = offered
+                .page("x", Revision::July2026, cursor.as_deref())
+                .unwrap();
             seen.extend(page.iter().map(|it| it["name"].clone()));
             cursor = next;
             if cursor.is_none() {
@@ -287,8 +323,13 @@ pub(super) mod tests {
             }
         }
         assert_eq!(5, seen.len());
-        assert_eq!(None, offered.page("x", Some("nonsense")));
-        let (page, _) = offered.page("x", Some("fs__2__gone")).unwrap();
+        assert_eq!(
+            None,
+            offered.page("x", Revision::July2026, Some("nonsense"))
+        );
+        let (page, _) = offered
+            .page("x", Revision::July2026, Some("fs__2__gone"))
+            .unwrap();
         assert_eq!("fs__3", page[0]["name"]);
     }
 

@@ -8,12 +8,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::content::{self, Form};
+use super::context::Changed;
 use super::course::{self, Called};
 use super::message::{
     INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, Problem, answer,
     notification,
 };
-use super::offered::Offered;
+use super::offered::{Offered, output_schema};
 use super::replies::Replies;
 use super::revision::{Revision, SUBSCRIPTION, Stated, server, stated, supported};
 use super::telling::{Telling, level};
@@ -65,11 +66,6 @@ impl Gateway {
             ("logging/setLevel", Some(terms)) if !terms.revision.is_stateless() => {
                 self.set_level(&params)
             }
-            ("tools/list", Some(terms)) => {
-                return self
-                    .start(id, terms, Work::List(params), replies, tasks)
-                    .await;
-            }
             ("tools/call", Some(terms)) => {
                 return self
                     .start(id, terms, Work::Call(params), replies, tasks)
@@ -86,10 +82,15 @@ impl Gateway {
                 INVALID_PARAMS,
                 "initialize comes first, or _meta states io.modelcontextprotocol/protocolVersion",
             )),
-            (_, Some(_)) => Err(Problem::new(
-                METHOD_NOT_FOUND,
-                format!("Method not found: {method}"),
-            )),
+            (_, Some(terms)) => {
+                let Some(reading) = Reading::named(method) else {
+                    let unknown =
+                        Problem::new(METHOD_NOT_FOUND, format!("Method not found: {method}"));
+                    return replies.give(answer(&id, Err(unknown))).await;
+                };
+                let work = Work::Read(reading, params);
+                return self.start(id, terms, work, replies, tasks).await;
+            }
         };
         let revision = revision.unwrap_or(Revision::November2025);
         let done = done.map(|it| match method {
@@ -106,7 +107,7 @@ impl Gateway {
                 let Some(id) = params.get("requestId") else {
                     return;
                 };
-                lock(&self.listening).retain(|it| it != id);
+                lock(&self.listening).retain(|(it, _)| it != id);
                 if let Some(stop) = lock(&self.running).get(&id.to_string()) {
                     stop.send_replace(true);
                 }
@@ -168,22 +169,23 @@ impl Gateway {
                 "\"notifications\" is an object",
             ));
         };
-        let hears = wanted.get("toolsListChanged") == Some(&Value::Bool(true));
+        let wishes = |it: &Changed| wanted.get(it.wish()) == Some(&Value::Bool(true));
+        let hears: Vec<Changed> = [Changed::Tools, Changed::Resources]
+            .into_iter()
+            .filter(wishes)
+            .collect();
+        let heard = hears.iter().map(|it| (it.wish().to_owned(), json!(true)));
+        let heard: Map<String, Value> = heard.collect();
         {
             let mut listening = lock(&self.listening);
-            if listening.contains(id) || listening.len() >= MOST_LISTENING {
+            if listening.iter().any(|(it, _)| it == id) || listening.len() >= MOST_LISTENING {
                 let why = "the id is in use, or too many subscriptions are open";
                 return Err(Problem::new(INVALID_REQUEST, why));
             }
-            if hears {
-                listening.push(id.clone());
+            if !hears.is_empty() {
+                listening.push((id.clone(), hears));
             }
         }
-        let heard = if hears {
-            json!({"toolsListChanged": true})
-        } else {
-            json!({})
-        };
         let params = json!({"notifications": heard, "_meta": {SUBSCRIPTION: id}});
         let acknowledged = "notifications/subscriptions/acknowledged";
         self.out.say(&notification(acknowledged, &params)).await;
@@ -211,7 +213,7 @@ impl Gateway {
             } else if running.len() >= MOST_RUNNING {
                 let why = format!("[aish] {MOST_RUNNING} requests are running; nothing was done");
                 Some(match &work {
-                    Work::List(_) => Err(Problem::new(INTERNAL, why)),
+                    Work::Read(..) => Err(Problem::new(INTERNAL, why)),
                     Work::Call(_) => Ok(terms.revision.finished(content::failed(&why))),
                 })
             } else {
@@ -226,9 +228,9 @@ impl Gateway {
         tasks.spawn(async move {
             let revision = terms.revision;
             let done = match work {
-                Work::List(params) => {
-                    let list = gateway.list(&terms, &params).await;
-                    Some(list.map(|it| revision.list(it)))
+                Work::Read(reading, params) => {
+                    let read = gateway.read(reading, &terms, &params).await;
+                    Some(read.map(|it| reading.finished(revision, it)))
                 }
                 Work::Call(params) => {
                     let done = gateway.call(&terms, params, stopping).await;
@@ -251,6 +253,20 @@ impl Gateway {
         known.ok_or_else(|| Problem::new(INTERNAL, "aishd does not say what tools there are"))
     }
 
+    async fn read(&self, reading: Reading, terms: &Terms, params: &Params) -> Answer {
+        match reading {
+            Reading::Tools => self.list(terms, params).await,
+            Reading::Resources => self.resources(params).await,
+            Reading::Resource => self.resource(terms.revision, params).await,
+            Reading::Templates => Ok(Map::from_iter([(
+                "resourceTemplates".to_owned(),
+                json!([]),
+            )])),
+            Reading::Prompts => self.prompts(&terms.client).await,
+            Reading::Prompt => self.prompt(params).await,
+        }
+    }
+
     async fn list(&self, terms: &Terms, params: &Params) -> Answer {
         let invalid = || Problem::new(INVALID_PARAMS, "Invalid cursor");
         let cursor = match params.get("cursor") {
@@ -259,7 +275,8 @@ impl Gateway {
             Some(_) => return Err(invalid()),
         };
         let offered = self.offered().await?;
-        let (tools, next) = offered.page(&terms.client, cursor).ok_or_else(invalid)?;
+        let page = offered.page(&terms.client, terms.revision, cursor);
+        let (tools, next) = page.ok_or_else(invalid)?;
         let mut result = Map::new();
         result.insert("tools".to_owned(), tools.into());
         if let Some(next) = next {
@@ -296,7 +313,7 @@ impl Gateway {
             arguments,
             form: Form {
                 revision: terms.revision,
-                is_json: tool.output_schema.is_some(),
+                promises: output_schema(tool, terms.revision).is_some(),
             },
             client: if client.is_empty() {
                 "client".to_owned()
@@ -312,12 +329,51 @@ impl Gateway {
 
 /// What a task does.
 enum Work {
-    List(Params),
+    Read(Reading, Params),
     Call(Params),
 }
 
+/// What can be read without anybody being asked.
+#[derive(Clone, Copy, Debug)]
+enum Reading {
+    Tools,
+    Resources,
+    Resource,
+    Templates,
+    Prompts,
+    Prompt,
+}
+
+impl Reading {
+    fn named(method: &str) -> Option<Self> {
+        match method {
+            "tools/list" => Some(Self::Tools),
+            "resources/list" => Some(Self::Resources),
+            "resources/read" => Some(Self::Resource),
+            "resources/templates/list" => Some(Self::Templates),
+            "prompts/list" => Some(Self::Prompts),
+            "prompts/get" => Some(Self::Prompt),
+            _ => None,
+        }
+    }
+
+    fn finished(self, revision: Revision, result: Map<String, Value>) -> Value {
+        match self {
+            Self::Tools | Self::Resources | Self::Resource | Self::Templates | Self::Prompts => {
+                revision.list(result)
+            }
+            Self::Prompt => revision.finished(result),
+        }
+    }
+}
+
 fn capabilities() -> Value {
-    json!({"tools": {"listChanged": true}, "logging": {}})
+    json!({
+        "tools": {"listChanged": true},
+        "resources": {"listChanged": true},
+        "prompts": {},
+        "logging": {},
+    })
 }
 
 fn discovered() -> Map<String, Value> {

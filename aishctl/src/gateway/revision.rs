@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use aish_proto::version::PROGRAM;
 
-use super::message::{INVALID_PARAMS, Params, Problem, UNSUPPORTED_VERSION};
+use super::message::{INVALID_PARAMS, Params, Problem, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION};
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -24,15 +24,16 @@ pub(super) enum Revision {
     July2026,
 }
 
-const ALL: [Revision; 5] = [
-    Revision::July2026,
-    Revision::November2025,
-    Revision::June2025,
-    Revision::March2025,
-    Revision::November2024,
-];
-
 impl Revision {
+    /// Newest first.
+    pub(super) const ALL: [Self; 5] = [
+        Self::July2026,
+        Self::November2025,
+        Self::June2025,
+        Self::March2025,
+        Self::November2024,
+    ];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::November2024 => "2024-11-05",
@@ -45,7 +46,10 @@ impl Revision {
 
     /// What `initialize` agrees on: what the client wants if we know it, else our newest of that era.
     pub(super) fn agreed(wanted: Option<&str>) -> Self {
-        let found = ALL.iter().skip(1).find(|it| Some(it.name()) == wanted);
+        let found = Self::ALL
+            .iter()
+            .skip(1)
+            .find(|it| Some(it.name()) == wanted);
         found.copied().unwrap_or(Self::November2025)
     }
 
@@ -71,6 +75,27 @@ impl Revision {
             Self::November2024 | Self::March2025 => false,
             Self::June2025 | Self::November2025 => value.is_object(),
             Self::July2026 => true,
+        }
+    }
+
+    /// Whether a tool may promise values of this schema.
+    pub(super) fn takes_output_schema(self, schema: &Value) -> bool {
+        match self {
+            Self::November2024 | Self::March2025 => false,
+            Self::June2025 | Self::November2025 => {
+                schema.get("type").is_some_and(|it| it == "object")
+            }
+            Self::July2026 => schema.is_object(),
+        }
+    }
+
+    /// The code of an error about a resource that is not there.
+    pub(super) fn resource_not_found(self) -> i32 {
+        match self {
+            Self::November2024 | Self::March2025 | Self::June2025 | Self::November2025 => {
+                RESOURCE_NOT_FOUND
+            }
+            Self::July2026 => INVALID_PARAMS,
         }
     }
 
@@ -100,7 +125,7 @@ pub(super) fn server() -> Value {
 }
 
 pub(super) fn supported() -> Vec<&'static str> {
-    ALL.iter().map(|it| it.name()).collect()
+    Revision::ALL.iter().map(|it| it.name()).collect()
 }
 
 /// What a request of the stateless era says of itself.

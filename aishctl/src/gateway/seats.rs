@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aish_proto::id::ConversationId;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use ulid::Ulid;
 
@@ -23,6 +23,8 @@ pub(super) struct Seats {
     seats: Mutex<Vec<State>>,
     freed: Notify,
     most: usize,
+    /// Those that the daemon has.
+    made: watch::Sender<Vec<ConversationId>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +53,10 @@ impl Seats {
             made: true,
             taken: false,
         });
+        let made = named.iter().map(|it| it.conversation).collect();
         Self {
             most: if named.is_some() { 1 } else { MOST },
+            made: watch::channel(made).0,
             seats: Mutex::new(named.into_iter().collect()),
             freed: Notify::new(),
         }
@@ -72,6 +76,21 @@ impl Seats {
                 freed.await;
             }
         }
+    }
+
+    /// Those that the daemon has, in the order in which they were made.
+    pub(super) fn conversations(&self) -> Vec<ConversationId> {
+        self.made.borrow().clone()
+    }
+
+    /// The same, as it changes.
+    pub(super) fn watch(&self) -> watch::Receiver<Vec<ConversationId>> {
+        self.made.subscribe()
+    }
+
+    /// A named one is the only one, and no other will do in its place.
+    fn is_named(&self) -> bool {
+        self.most == 1
     }
 
     fn free(&self, grows: bool) -> Option<Seat<'_>> {
@@ -114,6 +133,32 @@ impl Seat<'_> {
         if let Some(state) = self.seats.lock().get_mut(self.at) {
             state.made = true;
         }
+        self.seats.made.send_if_modified(|made| {
+            let news = !made.contains(&self.conversation);
+            if news {
+                made.push(self.conversation);
+            }
+            news
+        });
+    }
+
+    /// Takes another conversation in the place of one that somebody has deleted. False: it was named, or is new itself.
+    pub(super) fn renew(&mut self) -> bool {
+        if self.is_new || self.seats.is_named() {
+            return false;
+        }
+        let gone = self.conversation;
+        self.seats.made.send_if_modified(|made| {
+            made.retain(|it| *it != gone);
+            true
+        });
+        self.conversation = ConversationId(Ulid::new());
+        self.is_new = true;
+        if let Some(state) = self.seats.lock().get_mut(self.at) {
+            state.conversation = self.conversation;
+            state.made = false;
+        }
+        true
     }
 
     /// What stands behind its title, so that people can tell them apart.
@@ -164,6 +209,26 @@ mod tests {
         assert!(tokio::time::timeout(long, seats.take()).await.is_err());
         taken.pop();
         assert_eq!(MOST, seats.take().await.number());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_is_gone_is_replaced_once_and_a_named_one_is_not() {
+        let seats = Seats::new(None);
+        let mut seat = seats.take().await;
+        assert!(!seat.renew(), "it is new");
+        seat.made();
+        drop(seat);
+        let mut seat = seats.take().await;
+        let gone = seat.conversation;
+        assert_eq!(vec![gone], seats.conversations());
+        assert!(seat.renew() && seat.is_new && !seat.renew());
+        assert!(seats.conversations().is_empty());
+        seat.made();
+        assert_eq!(vec![seat.conversation], seats.conversations());
+        assert_ne!(gone, seat.conversation);
+        let named = Seats::new(Some(gone));
+        assert!(!named.take().await.renew());
+        assert_eq!(vec![gone], named.conversations());
     }
 
     #[tokio::test(start_paused = true)]

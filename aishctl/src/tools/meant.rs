@@ -28,7 +28,9 @@ ACTION is a tool's name, or words for it; only what is sure runs:
   aishctl tools negotiate 'conversation:switch ID'
   aishctl tools negotiate upgrade:data-tool:level-2
 
-What a person has to be asked about waits for an answer, and the exit code is 3; the turn goes on when it is answered.")]
+What a person has to be asked about waits for an answer, and the exit code is 3; the turn goes on when it is answered.
+Where the provider's level is too low, a person is asked for the level first, nothing waits for the answer, and the same is
+to be said again when it was given.")]
 pub struct NegotiateArgs {
     pub action: String,
     /// One JSON object

@@ -89,6 +89,7 @@ pub(super) async fn finish<O: AsyncWrite + Unpin>(
                     }
                     .to_owned(),
                     message: it.message.clone(),
+                    cause: None,
                 }),
             };
             asker.output.reported = true;
@@ -228,6 +229,7 @@ mod tests {
             ms,
             kept: None,
             blocks: vec![],
+            structured: None,
         }
     }
 

@@ -13,7 +13,6 @@ use crate::core::reply::{Failure, HttpDetail, Stage};
 
 /// How much of a server's text is shown.
 pub(super) const SHOWN_BYTES: usize = 2048;
-const CLOSED: &str = "connection closed before the answer";
 
 /// For a request that got no answer. A timeout also counts as a decoding error, so it is asked for first.
 pub(super) fn before_head(error: &reqwest::Error) -> Failure {
@@ -38,7 +37,7 @@ pub(super) fn before_head(error: &reqwest::Error) -> Failure {
             return Failure::Unresolved;
         }
         if text.contains("connection closed before message completed") {
-            return Failure::Transport(CLOSED.to_owned());
+            return Failure::Closed;
         }
         cause = inner.source();
     }
@@ -54,6 +53,9 @@ fn from_io(error: &io::Error) -> Option<Failure> {
     if kind == Kind::TimedOut {
         return Some(Failure::TimedOut(Stage::Connect));
     }
+    if matches!(kind, Kind::HostUnreachable | Kind::NetworkUnreachable) {
+        return Some(Failure::NoRoute);
+    }
     let closed = [
         Kind::ConnectionReset,
         Kind::ConnectionAborted,
@@ -61,7 +63,7 @@ fn from_io(error: &io::Error) -> Option<Failure> {
         Kind::UnexpectedEof,
     ];
     if closed.contains(&kind) {
-        return Some(Failure::Transport(CLOSED.to_owned()));
+        return Some(Failure::Closed);
     }
     // rustls hands its own errors through as these; a socket's errors carry a number and no inner error, and a
     // resolver's are told apart further up.

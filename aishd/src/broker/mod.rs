@@ -248,6 +248,11 @@ fn presentable(failure: Failure, secrets: &Secrets) -> Failure {
         Failure::TooLarge(what) => Failure::TooLarge(clean(what)),
         Failure::TooLong(why) => Failure::TooLong(clean(why)),
         Failure::Unreadable(why) => Failure::Unreadable(clean(why)),
-        Failure::Refused | Failure::Unresolved | Failure::TimedOut(_) | Failure::Cut => failure,
+        Failure::Refused
+        | Failure::Unresolved
+        | Failure::NoRoute
+        | Failure::Closed
+        | Failure::TimedOut(_)
+        | Failure::Cut => failure,
     }
 }

@@ -31,6 +31,14 @@ summarize_on_evict = false
 summarizer_model = "fast"
 max_summary_chars = 2000
 
+[routing]
+auto = false
+fallback = false
+fallback_model = "cloud"
+
+[routing.classes]
+code = "deep"
+
 [mcp]
 connect_timeout = "5s"
 start_timeout = "1m"
@@ -94,6 +102,8 @@ tables! {
         discovery: Discovery,
         /// How much of a conversation a model is shown.
         context: Context,
+        /// Which preset answers what, and which one when a server is down. Nothing of it is on by itself.
+        routing: Routing,
         /// Servers of the Model Context Protocol, whose tools models can be offered.
         mcp: Mcp,
         /// What tools may do. Every call of a tool is asked about, unless something says otherwise.
@@ -174,6 +184,31 @@ tables! {
         summarizer_model: Leaf<String>,
         /// A summary is no longer.
         max_summary_chars: Leaf<Whole<200, 20_000>>,
+    }
+
+    /// Which preset answers what.
+    Routing {
+        /// Whether a plain question goes to the preset of its class. A model that was named by hand beats it. `:route on` and
+        /// `:route off` beat this.
+        auto: Leaf<bool>,
+        /// Whether a request whose server looks down goes to `fallback_model`, once, before anything of an answer was
+        /// shown. What is sent leaves this machine if that model is elsewhere. `:fallback on` and `:fallback off` beat this.
+        fallback: Leaf<bool>,
+        /// The preset for that; nothing happens where there is none of this name.
+        fallback_model: Leaf<String>,
+        /// Presets of classes; what has none keeps the preset that would answer anyway.
+        classes: Classes,
+    }
+
+    /// Presets of classes.
+    Classes {
+        /// Pasted code, error messages, paths, source files. By itself it is the preset `deep`, if there is one and it
+        /// has no key.
+        code: Leaf<String>,
+        /// Questions that ask why, how, or for a comparison, and long ones.
+        reasoning: Leaf<String>,
+        /// Everything else.
+        default: Leaf<String>,
     }
 
     /// Servers of the Model Context Protocol.

@@ -227,6 +227,16 @@ impl Live {
         standing
     }
 
+    /// Tells everybody of values that are different now, and in no file. Waits for who reads one.
+    pub fn announce(&self, changed: Vec<String>) {
+        let _one_at_a_time = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.standing.borrow().clone();
+        self.tell(Standing {
+            changed,
+            ..(*before).clone()
+        });
+    }
+
     /// What is wrong with the files as they are now: errors and warnings.
     #[must_use]
     pub fn check(&self) -> (Vec<String>, Vec<String>) {

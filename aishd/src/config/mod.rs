@@ -19,6 +19,7 @@ pub mod permissions;
 pub mod preset;
 pub mod project;
 pub mod prompts;
+pub mod routing;
 pub mod schema;
 pub mod settings;
 pub mod shelf;

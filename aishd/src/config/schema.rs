@@ -54,7 +54,13 @@ fn strip(schema: &mut Value) {
                     }
                 }
             }
-            object.values_mut().for_each(strip);
+            for (key, value) in object.iter_mut() {
+                // Names of keys, of which one may be `default`.
+                match value.as_object_mut().filter(|_| key == "properties") {
+                    Some(keys) => keys.values_mut().for_each(strip),
+                    None => strip(value),
+                }
+            }
         }
         Value::Array(list) => list.iter_mut().for_each(strip),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

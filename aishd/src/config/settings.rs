@@ -290,6 +290,7 @@ pub(super) fn models(stack: &Stack, is_set: IsSet<'_>, faults: &mut Vec<Fault>) 
     Models {
         default: default_model(stack, faults),
         context: context(stack, faults),
+        routing: super::routing::routing(stack, faults),
         presets,
         local_servers: said(&file.discovery.servers).unwrap_or_default(),
         projects: BTreeMap::new(),

@@ -38,12 +38,12 @@ pub struct Means {
     pub find: Box<Find>,
     /// Names that a manifest cannot have.
     pub taken: Box<dyn Fn() -> BTreeSet<Alias> + Send + Sync>,
-    /// Takes over what counts from now on, and says what that changed.
+    /// Takes over what counts from now on and what is wrong with any file, and says what that changed.
     pub publish: Publish,
 }
 
 pub type Find = dyn Fn(&str) -> Option<PathBuf> + Send + Sync;
-pub type Publish = Box<dyn Fn(Vec<Arc<Manifest>>) -> Vec<String> + Send + Sync>;
+pub type Publish = Box<dyn Fn(Vec<Arc<Manifest>>, &[String]) -> Vec<String> + Send + Sync>;
 
 #[derive(Default)]
 struct Held {
@@ -214,7 +214,7 @@ impl Shelf {
                 ));
             }
         }
-        let changes = (self.means.publish)(counting);
+        let changes = (self.means.publish)(counting, &faults);
         for change in &changes {
             tracing::info!("[aish] {change}");
         }

@@ -134,6 +134,18 @@ impl ClientAllowances {
             .send_if_modified(|all| all.change(conversation, |it| it.remove(client)))
     }
 
+    /// The client may not allow anything any more; what it let run unasked, anywhere, is over.
+    pub fn forget(&self, client: ClientId) {
+        self.0.send_if_modified(|all| {
+            let places: Vec<ConversationId> = all.set.keys().copied().collect();
+            let mut changed = false;
+            for conversation in places {
+                changed |= all.change(conversation, |it| it.remove(client));
+            }
+            changed
+        });
+    }
+
     /// A call was let through.
     pub(super) fn take(&self, conversation: ConversationId, number: Number) {
         self.0
@@ -223,6 +235,23 @@ mod tests {
         assert!(!all.is_here(one, client(1)) && all.is_here(one, client(2)));
         drop((other, elsewhere));
         check(&all, [0, 0]);
+    }
+
+    #[test]
+    fn who_may_not_allow_any_more_has_allowed_nothing_anywhere() {
+        let all = ClientAllowances::default();
+        let places = [(1, 1), (1, 2), (2, 1)];
+        let _here = places.map(|(id, by)| all.arrive(conversation(id), client(by)));
+        for (id, by) in places {
+            all.set(conversation(id), wanted(by)).unwrap();
+        }
+        let mut seen = all.watch();
+        all.forget(client(1));
+        check(&all, [1, 0]);
+        assert!(seen.has_changed().unwrap());
+        seen.mark_unchanged();
+        all.forget(client(1));
+        assert!(!seen.has_changed().unwrap());
     }
 
     #[test]

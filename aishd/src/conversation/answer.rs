@@ -125,7 +125,6 @@ impl Conversation {
         let offer = offered.unwrap_or_else(|| self.offer().into());
         let asks = OnConfirm::default();
         let on_confirm = self.turn.as_ref().map_or(&asks, |it| &it.on_confirm);
-        let number = self.state.confirm_count.saturating_add(1);
         work(Gate {
             catalog: &catalog,
             offer: &offer,
@@ -134,15 +133,25 @@ impl Conversation {
             constraints: &self.state.constraints,
             on_confirm,
             clients: &Allowances::default(),
-            attended: if self.attendance.is_attended() {
-                Attended::ByPerson
-            } else {
-                Attended::ByNobody
-            },
+            attended: self.attended_by(),
             cwd: &self.state.cwd,
             now: clock::now(),
-            next: (ConfirmId(clock::ulid()), number),
+            next: self.next_confirm(),
         })
+    }
+
+    pub(super) fn attended_by(&self) -> Attended {
+        if self.attendance.is_attended() {
+            Attended::ByPerson
+        } else {
+            Attended::ByNobody
+        }
+    }
+
+    /// What the next confirm is called.
+    pub(super) fn next_confirm(&self) -> (ConfirmId, u32) {
+        let number = self.state.confirm_count.saturating_add(1);
+        (ConfirmId(clock::ulid()), number)
     }
 
     /// What the next request offers: all that neither policy nor the conversation's constraints deny, and of the daemon's own what serves here.
@@ -185,6 +194,9 @@ impl Conversation {
     ) -> Result<AnswerOutcome, RequestError> {
         if self.forms.is_open(answering.confirm) {
             return self.answer_form(answering).await;
+        }
+        if let Some(open) = self.open_raise(answering.confirm) {
+            return self.answer_raise(open, answering).await;
         }
         let open = self.turn.as_ref().and_then(|it| it.machine.asking());
         let Some(confirm) = open.filter(|it| it.id == answering.confirm).cloned() else {
@@ -367,11 +379,10 @@ impl Conversation {
         let provider = confirm.tool.alias();
         let policy = self.around.policy.borrow().clone();
         let from = policy.level(provider, &self.state.grants);
-        let most = policy.providers.get(provider).map(|it| it.max_level);
         // Meanwhile it may have been raised further, or bounded.
-        let to = most.map_or(shown, |it| it.min(shown));
+        let to = policy.max_level(provider).min(shown);
         (to > from).then(|| Event::PermissionChanged {
-            provider: provider.clone(),
+            provider: Some(provider.clone()),
             from,
             to,
             revoked: false,
@@ -389,7 +400,6 @@ impl Conversation {
     ) -> Result<Event, RequestError> {
         let policy = self.around.policy.borrow().clone();
         let level = policy.level(&provider, &self.state.grants);
-        let rule = policy.providers.get(&provider);
         let to = match change {
             LevelChange::Raise(to) if to <= level => {
                 return Err(RequestError::AlreadyAtLevel { provider, level });
@@ -397,11 +407,12 @@ impl Conversation {
             LevelChange::Raise(to) => to,
             LevelChange::Revoke => policy.first_level(&provider),
         };
-        if let Some(max) = rule.map(|it| it.max_level).filter(|max| to > *max) {
+        let max = policy.max_level(&provider);
+        if to > max {
             return Err(RequestError::AboveMaximum { provider, max });
         }
         Ok(Event::PermissionChanged {
-            provider,
+            provider: Some(provider),
             from: level,
             to,
             revoked: change == LevelChange::Revoke,
@@ -414,15 +425,9 @@ impl Conversation {
     pub(super) fn note_confirms(&mut self, records: &[Record]) {
         let mut noted = false;
         for record in records {
-            if let Event::ConfirmRequested(confirm) = &record.event {
+            if let Some(question) = Question::of(self.id, record) {
                 noted = true;
-                self.around.pending.add(Question {
-                    conversation: self.id,
-                    turn: record.turn,
-                    seq: record.seq,
-                    requested_at: record.at,
-                    confirm: Confirm::clone(confirm),
-                });
+                self.around.pending.add(question);
             }
             if let Event::ConfirmResolved(resolution) = &record.event {
                 noted = true;

@@ -3,7 +3,7 @@
 use aish_proto::id::{ConversationId, Seq, TurnId};
 
 use super::Conversation;
-use super::ask::Chosen;
+use super::choose::Chosen;
 use super::commit::Fact;
 use super::handle::{Handle, RequestError};
 use super::view::LiveChange;
@@ -219,8 +219,9 @@ impl Conversation {
             ));
         }
         let running = self.turn.as_ref().and_then(|it| it.preset.clone());
-        let preset = running.or_else(|| match self.choose(None) {
-            Chosen::Ready(preset) => Some(preset),
+        let named = self.state.model.as_deref();
+        let preset = running.or_else(|| match self.choose_named(named) {
+            Chosen::Ready(preset, _) => Some(preset),
             Chosen::Look | Chosen::Gone(_) | Chosen::List(..) => None,
         });
         let rules = &self.models().context;

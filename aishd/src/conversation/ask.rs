@@ -6,6 +6,7 @@ use std::sync::Arc;
 use aish_proto::id::TurnId;
 use futures_util::FutureExt as _;
 
+use super::choose::{Chosen, gone};
 use super::commit::{Fact, RETRY_LONGEST};
 use super::handle::{Accepted, Again, Ask, AskAgain, Mode, Place, RequestError};
 use super::live::Live;
@@ -13,28 +14,12 @@ use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Discovery;
 use crate::clock;
-use crate::core::call_list::CallList;
 use crate::core::confirm::{OnConfirm, Person};
-use crate::core::event::{Event, Key, Level, Origin, Stop, TurnError};
+use crate::core::event::{Event, Key, Level, Origin, Stop};
 use crate::core::policy::Patterns;
 use crate::core::preset::{Models, Preset};
-use crate::core::reply::Failure;
 use crate::core::turn::{Effect, Turn};
 use crate::failpoint;
-
-/// The built-in responder can always be asked by name.
-const DEMO: &str = "demo";
-
-/// How to get the preset of a turn.
-pub(super) enum Chosen {
-    Ready(Arc<Preset>),
-    /// No model is asked: these calls are run.
-    List(CallList, Origin),
-    /// Nothing is configured: a local server has to be looked for.
-    Look,
-    /// It has left the configuration since it was named. Nobody else answers in its place.
-    Gone(String),
-}
 
 impl Conversation {
     pub(super) async fn accept(&mut self, ask: Ask) -> Result<Accepted, RequestError> {
@@ -160,10 +145,8 @@ impl Conversation {
     }
 
     pub(super) fn check_model(&self, name: &str) -> Result<(), RequestError> {
-        let known = name == DEMO || self.models().presets.contains_key(name);
-        known
-            .then_some(())
-            .ok_or_else(|| RequestError::UnknownModel(name.to_owned()))
+        let known = self.models().named(name).map(|_| ());
+        known.ok_or_else(|| RequestError::UnknownModel(name.to_owned()))
     }
 
     async fn take_in(
@@ -209,19 +192,7 @@ impl Conversation {
         by: Person,
         event: Event,
     ) -> Result<Accepted, RequestError> {
-        let Event::UserMessage {
-            model,
-            calls,
-            origin,
-            ..
-        } = &event
-        else {
-            return Err(RequestError::UnknownTurn(turn));
-        };
-        let chosen = match calls {
-            Some(list) => Chosen::List(list.clone(), *origin),
-            None => self.choose(model.as_deref()),
-        };
+        let chosen = self.choose(&event);
         let seq = self.state.last_seq.next();
         let mut facts = vec![fact(turn, by.clone(), event)];
         failpoint::pass("ask.before_store");
@@ -229,8 +200,8 @@ impl Conversation {
             Chosen::List(list, origin) => {
                 Box::pin(self.begin_list(turn, &list, origin, facts)).await?;
             }
-            Chosen::Ready(preset) => {
-                self.begin(turn, preset, facts).await?;
+            Chosen::Ready(preset, routed) => {
+                self.begin(turn, preset, routed, facts).await?;
             }
             Chosen::Look => {
                 // It stands first in the queue until its preset is known.
@@ -272,15 +243,9 @@ impl Conversation {
             return;
         };
         let turn = queued.turn;
-        let question = self.around.store.record(self.id, queued.message_seq);
-        let chosen = match question.map(|it| it.map(|it| it.event)) {
-            Ok(Some(Event::UserMessage {
-                calls: Some(list),
-                origin,
-                ..
-            })) => Chosen::List(list, origin),
-            Ok(Some(Event::UserMessage { model, .. })) => self.choose(model.as_deref()),
-            Ok(_) => self.choose(None),
+        let chosen = match self.question(queued.message_seq) {
+            Ok(Some(question)) => self.choose(&question),
+            Ok(None) => self.choose_named(None),
             Err(error) => return self.start_later(turn, &error.into()),
         };
         match chosen {
@@ -290,8 +255,8 @@ impl Conversation {
                     self.start_later(turn, &error);
                 }
             }
-            Chosen::Ready(preset) => {
-                if let Err(error) = self.begin(turn, preset, vec![]).await {
+            Chosen::Ready(preset, routed) => {
+                if let Err(error) = self.begin(turn, preset, routed, vec![]).await {
                     self.start_later(turn, &error);
                 }
             }
@@ -300,22 +265,6 @@ impl Conversation {
                 Ok(_) => Box::pin(self.start_next()).await,
                 Err(error) => self.start_later(turn, &error.into()),
             },
-        }
-    }
-
-    /// A name by hand beats the conversation's, which beats the default (spec 00, Conversations and asks).
-    pub(super) fn choose(&self, by_hand: Option<&str>) -> Chosen {
-        let models = self.models();
-        let name = by_hand
-            .or(self.state.model.as_deref())
-            .or(models.default.as_deref());
-        match name {
-            Some(name) => match models.presets.get(name) {
-                Some(preset) => Chosen::Ready(preset.clone()),
-                None if name == DEMO => Chosen::Ready(Arc::new(Preset::demo())),
-                None => Chosen::Gone(name.to_owned()),
-            },
-            None => Chosen::Look,
         }
     }
 
@@ -363,16 +312,19 @@ impl Conversation {
                 text,
             },
         });
-        if let Err(error) = self.begin(turn, discovery.preset, notices.collect()).await {
+        let begun = self.begin(turn, discovery.preset, vec![], notices.collect());
+        if let Err(error) = begun.await {
             self.start_later(turn, &error);
         }
     }
 
-    /// Starts a turn: `facts` and its start are one commit, and the model is asked while that is written.
+    /// Starts a turn: `facts`, its start and what is told of its preset are one commit, and the model is asked while that
+    /// is written.
     async fn begin(
         &mut self,
         turn: TurnId,
         preset: Arc<Preset>,
+        routed: Vec<Event>,
         mut facts: Vec<Fact>,
     ) -> Result<(), RequestError> {
         let started = Event::TurnStarted {
@@ -380,11 +332,12 @@ impl Conversation {
             model_id: preset.model.clone(),
             source: preset.source,
         };
-        facts.push(Fact {
+        let told = std::iter::once(started).chain(routed);
+        facts.extend(told.map(|event| Fact {
             turn: Some(turn),
             by: None,
-            event: started,
-        });
+            event,
+        }));
         facts.extend(self.steering(turn));
         self.load_transcript()
             .await
@@ -397,12 +350,14 @@ impl Conversation {
             id: turn,
             machine,
             preset: Some(preset.clone()),
+            second: None,
             model: (preset.name.clone(), preset.source),
             offer: None,
             on_confirm: terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
         });
+        self.find_way();
         let offer = Arc::new(self.offer());
         if let Some(active) = &mut self.turn {
             active.offer = Some(offer.clone());
@@ -423,14 +378,16 @@ impl Conversation {
         let live = Arc::new(Live::new(turn, 0, commit.state.last_seq));
         let opened = step.effects.iter().find_map(|it| match it {
             Effect::OpenStream(stream) => Some(*stream),
-            Effect::Wait(..) | Effect::Judge { .. } | Effect::CallTool { .. } | Effect::Abandon => {
-                None
-            }
+            Effect::OpenFallback(_)
+            | Effect::Wait(..)
+            | Effect::Judge { .. }
+            | Effect::CallTool { .. }
+            | Effect::Abandon => None,
         });
         match (opened, fitted) {
             (Some(stream), Ok(fit)) => {
                 let body = self.body_of(fit, &preset, &transcript, &offer, tools);
-                self.spawn_stream(stream, body, live.clone());
+                self.spawn_stream(stream, preset.clone(), body, live.clone());
             }
             (Some(stream), Err(error)) => self.refuse_stream(stream, &error),
             (None, _) => {}
@@ -467,25 +424,6 @@ impl Conversation {
                 }
             })
             .collect()
-    }
-}
-
-/// The end of a turn whose preset is not configured any more.
-fn gone(turn: TurnId, name: &str) -> Fact {
-    let failure = Failure::Config(format!("no model preset is called {name:?} any more"));
-    Fact {
-        turn: Some(turn),
-        by: None,
-        event: Event::TurnFinished {
-            stop: Stop::Upstream,
-            text: String::new(),
-            usage: None,
-            error: Some(TurnError {
-                class: failure.class(),
-                message: failure.to_string(),
-            }),
-            merged_into: None,
-        },
     }
 }
 

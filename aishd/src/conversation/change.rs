@@ -40,7 +40,10 @@ impl Conversation {
             by: Some(by),
             event,
         };
-        Ok(self.commit(&[fact], LiveChange::Keep).await?)
+        // Ends of questions that it settles may come after it.
+        let seq = self.state.last_seq.next();
+        self.commit(&[fact], LiveChange::Keep).await?;
+        Ok(seq)
     }
 
     pub(super) async fn change_queue(

@@ -12,8 +12,9 @@ use crate::clock;
 use crate::core::audit::Draft;
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Record};
+use crate::core::raise::ended_by;
 use crate::core::state::State;
-use crate::core::turn::{Effect, Step, StreamId};
+use crate::core::turn::{Effect, Step};
 use crate::failpoint;
 use crate::store::{Commit, CommitError};
 
@@ -57,10 +58,10 @@ impl Pending {
     }
 
     /// What has to be written down before a stream may be opened.
-    pub(super) fn before_stream(facts: Vec<Fact>, stream: StreamId) -> Self {
+    pub(super) fn before_stream(facts: Vec<Fact>, opens: Effect) -> Self {
         Self {
             facts,
-            effects: vec![Effect::OpenStream(stream)],
+            effects: vec![opens],
             ends: false,
         }
     }
@@ -191,18 +192,26 @@ impl Conversation {
         let born = self.unborn.iter();
         let born = born.filter_map(|it| Draft::of(self.id, &State::default(), it));
         let mut audit: Vec<Draft> = born.map(|it| it.by(maker.clone())).collect();
-        for fact in facts {
+        let mut place = |state: &mut State, fact: Fact| {
             let record = Record {
                 seq: state.last_seq.next(),
                 at,
                 turn: fact.turn,
                 client: fact.by.as_ref().map(|it| it.client),
-                event: fact.event.clone(),
+                event: fact.event,
             };
-            let told = Draft::of(self.id, &state, &record);
-            audit.extend(told.map(|it| it.by(fact.by.clone())));
+            let told = Draft::of(self.id, state, &record);
+            audit.extend(told.map(|it| it.by(fact.by)));
             state.apply(&record);
             records.push(record);
+        };
+        for fact in facts {
+            place(&mut state, fact.clone());
+            for end in ended_by(&fact.event, &state, at) {
+                let event = Event::ConfirmResolved(Box::new(end));
+                let (turn, by) = (None, None);
+                place(&mut state, Fact { turn, by, event });
+            }
         }
         Commit {
             conversation: self.id,
@@ -221,6 +230,7 @@ impl Conversation {
         }
         self.sum_up(leaving);
         self.unborn = None;
+        self.around.routes.count(&records);
         let ended = ends_running(&self.state, &records);
         self.state = state;
         self.note_confirms(&records);
@@ -249,8 +259,11 @@ fn ends_running(before: &State, records: &[Record]) -> bool {
 /// The places where a crash has to leave things whole (G6, G7).
 fn pass_before(facts: &[Fact]) {
     for fact in facts {
-        if let Event::ConfirmRequested(_) = fact.event {
+        if let Event::ConfirmRequested(_) | Event::RaiseRequested(_) = fact.event {
             failpoint::pass("confirm.before_store");
+        }
+        if let Event::FellBack { .. } = fact.event {
+            failpoint::pass("fallback.before_store");
         }
         if let Event::ToolStarted { .. } = fact.event {
             failpoint::pass("tool.before_start_mark");
@@ -266,11 +279,14 @@ fn pass_before(facts: &[Fact]) {
 
 fn pass_after(facts: &[Fact]) {
     for fact in facts {
-        if let Event::ConfirmRequested(_) = fact.event {
+        if let Event::ConfirmRequested(_) | Event::RaiseRequested(_) = fact.event {
             failpoint::pass("confirm.after_store");
         }
         if let Event::ConfirmResolved(_) = fact.event {
             failpoint::pass("confirm.after_answer_store");
+        }
+        if let Event::FellBack { .. } = fact.event {
+            failpoint::pass("fallback.after_store");
         }
         if let Event::ToolStarted { .. } = fact.event {
             failpoint::pass("tool.after_start_mark");
@@ -296,9 +312,12 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         Event::Created { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
+        | Event::FellBack { .. }
         | Event::TurnStarted { .. }
         | Event::AssistantMessage { .. }
         | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }
         | Event::ResourcePinned(_)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aish_proto::id::TurnId;
 
-use super::ask::Chosen;
+use super::choose::Chosen;
 use super::commit::{Fact, Pending};
 use super::handle::RequestError;
 use super::live::Live;
@@ -23,7 +23,7 @@ use crate::core::reply::Failure;
 use crate::core::request::fit::{Fit, TooLong, Wanted, fit, next_to_leave};
 use crate::core::request::{self, Parts};
 use crate::core::transcript::Transcript;
-use crate::core::turn::StreamId;
+use crate::core::turn::{Effect, StreamId};
 use crate::tools::Tools;
 
 /// There is no loop but that of people yet.
@@ -148,19 +148,45 @@ impl Conversation {
         transcript.eviction(older_half, &self.state).map(Box::new)
     }
 
-    /// Sends the transcript to the model, once what has to leave it is written down; the text shows after the log as it
-    /// stands.
+    /// Sends the transcript to the model.
     pub(super) async fn open_stream(&mut self, stream: StreamId) {
         let offer = Arc::new(self.offer());
         self.around.tools.freshen();
+        let Some(active) = &mut self.turn else {
+            return;
+        };
+        active.offer = Some(offer.clone());
+        if let Some(preset) = active.preset.clone() {
+            self.ask_model(Effect::OpenStream(stream), stream, preset, &offer)
+                .await;
+        }
+    }
+
+    /// Sends the same to the preset that the turn falls back to.
+    pub(super) async fn open_fallback(&mut self, stream: StreamId) {
+        let active = self.turn.as_ref();
+        let offer = active.and_then(|it| it.offer.clone());
+        let offer = offer.unwrap_or_else(|| Arc::new(self.offer()));
+        if let Some(preset) = active.and_then(|it| it.second.clone()) {
+            self.ask_model(Effect::OpenFallback(stream), stream, preset, &offer)
+                .await;
+        }
+    }
+
+    /// Once what has to leave for it is written down; the text shows after the log as it stands.
+    async fn ask_model(
+        &mut self,
+        effect: Effect,
+        stream: StreamId,
+        preset: Arc<Preset>,
+        offer: &Arc<Offer>,
+    ) {
         let tools = self.tools();
         let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
             return;
         };
-        let (turn, Some(preset)) = (active.id, active.preset.clone()) else {
-            return;
-        };
-        let fit = match self.fit(&preset, transcript, &offer) {
+        let turn = active.id;
+        let fit = match self.fit(&preset, transcript, offer) {
             Ok(fit) => fit,
             Err(error) => return self.refuse_stream(stream, &error),
         };
@@ -168,19 +194,18 @@ impl Conversation {
         if !facts.is_empty()
             && let Err(error) = self.commit(&facts, LiveChange::Keep).await
         {
-            return self.wait_for_store(Pending::before_stream(facts, stream), &error);
+            return self.wait_for_store(Pending::before_stream(facts, effect), &error);
         }
-        let (Some(active), Some(transcript)) = (&mut self.turn, &self.transcript) else {
+        let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
             return;
         };
-        active.offer = Some(offer.clone());
         let live = Arc::new(Live::new(
             active.id,
             active.machine.item(),
             self.state.last_seq,
         ));
-        let body = self.body_of(fit, &preset, transcript, &offer, tools);
-        self.spawn_stream(stream, body, live.clone());
+        let body = self.body_of(fit, &preset, transcript, offer, tools);
+        self.spawn_stream(stream, preset, body, live.clone());
         self.publisher.begin_live(live);
     }
 
@@ -214,6 +239,14 @@ impl Conversation {
         }))
     }
 
+    /// How the preset of such a question is found; without one, that of a question that is not routed.
+    fn chosen_for(&mut self, model: Option<String>, text: Option<&str>) -> Chosen {
+        match text {
+            Some(text) => self.choose(&question(text.to_owned(), model)),
+            None => self.choose_named(model.or_else(|| self.state.model.clone()).as_deref()),
+        }
+    }
+
     /// The request that would be sent. Nothing is stored, and nothing leaves.
     pub(super) async fn preview(
         &mut self,
@@ -230,8 +263,8 @@ impl Conversation {
         let preset = match (running, &model, &text, found) {
             (Some(preset), None, None, _) => preset,
             (_, _, _, Some(found)) => found,
-            (_, _, _, None) => match self.choose(model.as_deref()) {
-                Chosen::Ready(preset) => preset,
+            (_, _, _, None) => match self.chosen_for(model, text.as_deref()) {
+                Chosen::Ready(preset, _) => preset,
                 Chosen::Gone(name) => return Err(RequestError::UnknownModel(name)),
                 Chosen::Look | Chosen::List(..) => return Ok(Previewed::Look),
             },
@@ -283,18 +316,23 @@ impl Conversation {
     }
 }
 
-/// The facts of a question whose turn starts, as the log would have them.
-fn asked(turn: TurnId, text: String, preset: &Preset) -> [Fact; 2] {
-    let question = Event::UserMessage {
+/// A question as it would be asked.
+fn question(text: String, model: Option<String>) -> Event {
+    Event::UserMessage {
         text,
         attachments: vec![],
         key: None,
-        model: None,
+        model,
         origin: Origin::Asked,
         on_confirm: None,
         max_tool_depth: None,
         calls: None,
-    };
+    }
+}
+
+/// The facts of a question whose turn starts, as the log would have them.
+fn asked(turn: TurnId, text: String, preset: &Preset) -> [Fact; 2] {
+    let question = question(text, None);
     let started = Event::TurnStarted {
         model: preset.name.clone(),
         model_id: preset.model.clone(),

@@ -1,6 +1,6 @@
 //! All conversations: opening them on demand, and what concerns more than one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use super::context::PinnedBytes;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::pending::{Pending, Question};
+use super::routes::Routes;
 use super::summarize::Summing;
 use super::view::{Loading, Publisher, Recent, View};
 use super::{Conversation, Start, Surroundings};
@@ -178,6 +179,12 @@ impl Directory {
         self.around.models.borrow().clone()
     }
 
+    /// What is switched of routing and fallback.
+    #[must_use]
+    pub fn routes(&self) -> &Routes {
+        &self.around.routes
+    }
+
     #[must_use]
     pub fn broker(&self) -> &Broker {
         &self.around.broker
@@ -292,19 +299,8 @@ impl Directory {
                 Some(seq) => store.record(place.conversation, seq)?,
                 None => None,
             };
-            Ok(requested.and_then(|record| {
-                let Event::ConfirmRequested(asked) = record.event else {
-                    return None;
-                };
-                let question = Question {
-                    conversation: place.conversation,
-                    turn: record.turn,
-                    seq: record.seq,
-                    requested_at: record.at,
-                    confirm: *asked,
-                };
-                Some((question, resolved))
-            }))
+            let question = requested.and_then(|it| Question::of(place.conversation, &it));
+            Ok(question.map(|it| (it, resolved)))
         })
         .await?
         .map_err(|error: ReadError| error.into())
@@ -368,6 +364,7 @@ impl Directory {
             own: None,
             summing: Summing::default(),
             pinned_bytes: PinnedBytes::default(),
+            unknown_told: BTreeSet::new(),
             registration: Registration {
                 id,
                 number,

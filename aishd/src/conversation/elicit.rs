@@ -23,7 +23,7 @@ use crate::clock;
 use crate::core::confirm::{Confirm, Decision, Fate, Resolution};
 use crate::core::elicitation::judge;
 use crate::core::event::{Event, Level, Stop};
-use crate::core::gate::{Attended, Go};
+use crate::core::gate::Go;
 use crate::core::mcp::form;
 use crate::core::preset::Preset;
 use crate::core::server_request::{Judged, ServerRequest};
@@ -267,22 +267,16 @@ impl Conversation {
         go: &'a Go,
         params: &'a Value,
     ) -> ServerRequest<'a> {
-        let attended = if self.attendance.is_attended() {
-            Attended::ByPerson
-        } else {
-            Attended::ByNobody
-        };
-        let number = self.state.confirm_count.saturating_add(1);
         ServerRequest {
             call,
             go,
             params,
             open: self.forms.open.len(),
             on_confirm: &active.on_confirm,
-            attended,
+            attended: self.attended_by(),
             cwd: &self.state.cwd,
             now: clock::now(),
-            next: (ConfirmId(clock::ulid()), number),
+            next: self.next_confirm(),
         }
     }
 

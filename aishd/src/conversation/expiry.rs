@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
 use super::Conversation;
@@ -9,31 +10,30 @@ use crate::clock;
 use crate::core::confirm::Fate;
 use crate::core::event::At;
 use crate::core::policy::Silence;
-use crate::core::state::OpenConfirm;
+use crate::core::raise::OpenRaise;
 
 impl Conversation {
     /// When silence will have been an answer to the first of the open confirms.
     pub(super) fn plan_expiry(&mut self) {
         let now = clock::now();
-        let deadlines = self
-            .state
-            .confirms
-            .iter()
-            .filter_map(|it| self.deadline(it));
-        self.expiry_at = deadlines.min().map(|deadline| {
+        let in_turn = self.state.confirms.iter();
+        let in_turn = in_turn.filter_map(|it| self.deadline(it.requested_at, it.expires_at));
+        let raises = self.state.raises.iter();
+        let raises = raises.filter_map(|it| self.deadline(it.requested_at, it.expires_at));
+        self.expiry_at = in_turn.chain(raises).min().map(|deadline| {
             let ms = u64::try_from(deadline.0.saturating_sub(now.0)).unwrap_or_default();
             Instant::now() + Duration::from_millis(ms)
         });
     }
 
     /// At the confirm's own time, or after a while without anybody.
-    fn deadline(&self, open: &OpenConfirm) -> Option<At> {
+    fn deadline(&self, requested_at: At, expires_at: Option<At>) -> Option<At> {
         let policy = self.around.policy.borrow();
-        match open.expires_at {
+        match expires_at {
             Some(at) => Some(at),
             None if self.attendance.is_attended() || policy.silence == Silence::Waits => None,
             None => {
-                let since = open.requested_at.max(self.attendance.left_at());
+                let since = requested_at.max(self.attendance.left_at());
                 Some(At(since.0.saturating_add_unsigned(policy.unattended_ms)))
             }
         }
@@ -43,15 +43,24 @@ impl Conversation {
     pub(super) async fn expire_open(&mut self) {
         self.expiry_at = None;
         let now = clock::now();
-        let over = |it: &&OpenConfirm| self.deadline(it).is_some_and(|it| it <= now);
-        let over: Vec<_> = self
-            .state
-            .confirms
-            .iter()
-            .filter(over)
-            .map(|it| it.id)
-            .collect();
-        for id in over {
+        let is_over = |requested_at, expires_at| {
+            let deadline = self.deadline(requested_at, expires_at);
+            deadline.is_some_and(|it| it <= now)
+        };
+        let raises = self.state.raises.iter();
+        let raises = raises.filter(|it| is_over(it.requested_at, it.expires_at));
+        let raises: Vec<OpenRaise> = raises.cloned().collect();
+        let in_turn = self.state.confirms.iter();
+        let in_turn = in_turn.filter(|it| is_over(it.requested_at, it.expires_at));
+        let in_turn: Vec<ConfirmId> = in_turn.map(|it| it.id).collect();
+        for open in raises {
+            if self.unstored.is_some() {
+                return;
+            }
+            tracing::info!(conversation = %self.id, confirm = %open.id, "nobody answered in time");
+            self.end_raise(&open, Fate::Expired).await;
+        }
+        for id in in_turn {
             // The store takes no more now; the others are looked at again when it does.
             if self.unstored.is_some() {
                 return;

@@ -95,6 +95,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
                 | Event::TurnQueued { .. }
                 // Consent was given for the original.
                 | Event::ConfirmRequested(_)
+                | Event::RaiseRequested(_)
                 | Event::ConfirmResolved(_)
                 | Event::PermissionChanged { .. }
                 | Event::ConstraintsChanged { .. }
@@ -166,12 +167,15 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         },
         other @ (Event::Created { .. }
         | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
+        | Event::FellBack { .. }
         | Event::TurnStarted { .. }
         | Event::AssistantMessage { .. }
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }
         | Event::ToolResult { .. }
         | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
         | Event::ConfirmResolved(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)

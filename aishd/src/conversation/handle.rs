@@ -21,6 +21,7 @@ use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
 use crate::core::pinned::Pinned;
+use crate::core::raise::{MOST, Upgrade, Wanted};
 use crate::core::resource::{
     ChangeError, Data, Head, ResourceChange, ResourceChanged, ResourceName,
 };
@@ -98,6 +99,17 @@ pub enum AnswerOutcome {
     /// What would run is not what the person saw; nothing ran.
     ArgumentsChanged,
     Unknown,
+}
+
+/// What became of a wish for a level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Raising {
+    /// The provider has it; this is its level.
+    Already(Access),
+    /// Nobody is asked, and why.
+    Unasked(Upgrade, &'static str),
+    /// A person is asked. Whoever wants the same meanwhile gets the same question.
+    Asked(ConfirmId, Upgrade),
 }
 
 /// What to do while another turn runs.
@@ -214,6 +226,8 @@ pub enum RequestError {
     Missing,
     #[error("{provider} is already at level {}", level.number())]
     AlreadyAtLevel { provider: Alias, level: Access },
+    #[error("{MOST} levels are asked about in this conversation already")]
+    TooManyRaises,
     #[error("max_level of {provider} is {}", max.number())]
     AboveMaximum { provider: Alias, max: Access },
     #[error("{0}")]
@@ -257,6 +271,7 @@ pub(super) enum Request {
     /// Put an exchange that left back into the context.
     Restore(TurnId, Person, Reply<Seq>),
     Preview(Box<Previewing>, Reply<Previewed>),
+    WantLevel(Box<Wanted>, Reply<Raising>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
     Delete(Person, Reply<()>),
     /// Says that everything before it has been done.
@@ -393,6 +408,12 @@ impl Handle {
     /// Returns once the answer is in the log, if it is the one that counts, and what it allows has begun.
     pub async fn answer(&self, answering: Answering) -> Result<AnswerOutcome, RequestError> {
         self.request(|reply| Request::Answer(Box::new(answering), reply))
+            .await
+    }
+
+    /// Returns once the question is durable, where a person is asked. It waits for no answer.
+    pub async fn want_level(&self, wanted: Wanted) -> Result<Raising, RequestError> {
+        self.request(|reply| Request::WantLevel(Box::new(wanted), reply))
             .await
     }
 

@@ -44,6 +44,7 @@ impl Conversation {
             id: turn,
             machine,
             preset: None,
+            second: None,
             model: (String::new(), Source::None),
             offer: None,
             on_confirm,

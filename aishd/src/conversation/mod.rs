@@ -11,6 +11,7 @@ pub mod attendance;
 pub mod audit;
 mod call;
 mod change;
+mod choose;
 mod commit;
 pub mod context;
 pub mod directory;
@@ -26,10 +27,12 @@ pub mod live;
 pub mod pending;
 mod perform;
 mod quota;
+mod raise;
 pub mod record;
 mod recover;
 pub mod resource;
 mod resume;
+pub mod routes;
 mod sample;
 pub mod search;
 mod sessions;
@@ -39,6 +42,7 @@ mod terms;
 pub mod tokens;
 pub mod view;
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -63,6 +67,7 @@ pub use self::kept::KeptPart;
 use self::live::Live;
 use self::pending::Pending;
 use self::perform::Body;
+use self::routes::Routes;
 use self::sessions::Own;
 use self::summarize::{Summed, Summing};
 use self::tokens::Tokens;
@@ -94,6 +99,8 @@ pub struct Surroundings {
     pub allowances: ClientAllowances,
     /// What servers count as a token.
     pub tokens: Tokens,
+    /// What is switched of routing and fallback.
+    pub routes: Routes,
     /// Turns that may wait in one conversation.
     pub max_queue: usize,
     /// No new turns from here on.
@@ -134,6 +141,8 @@ struct Conversation {
     /// What left the context and is being summed up.
     summing: Summing,
     pinned_bytes: PinnedBytes,
+    /// Presets that classes name and that are not there, as far as somebody was told.
+    unknown_told: BTreeSet<String>,
 }
 
 /// What an actor begins with.
@@ -152,6 +161,8 @@ struct Active {
     machine: Turn,
     /// `None`: the turn was begun by another daemon, and the preset is looked up when it is needed.
     preset: Option<Arc<Preset>>,
+    /// Whom a request goes to whose server looks down.
+    second: Option<Arc<Preset>>,
     model: (String, Source),
     /// What the last request offered. `None`: that was another daemon's.
     offer: Option<Arc<Offer>>,
@@ -182,6 +193,8 @@ enum Action {
     RetryCommit,
     /// Somebody came to look, or left.
     Attended,
+    /// Other rules are in force, about silence too.
+    Policy,
     /// The time of an open confirm is over.
     Expired,
     Form(News),
@@ -209,7 +222,7 @@ impl Conversation {
                 }
                 Action::Done(done) => self.apply_done(done).await,
                 Action::RetryCommit => self.retry_commit().await,
-                Action::Attended => self.plan_expiry(),
+                Action::Attended | Action::Policy => self.plan_expiry(),
                 Action::Expired => self.expire_open().await,
                 Action::Form(news) => self.take_news(news).await,
                 Action::Idle => {
@@ -235,6 +248,7 @@ impl Conversation {
             () = self.around.stopping.cancelled() => Action::Stop,
             () = sleep_until(retry_at.unwrap_or_else(Instant::now)), if retry_at.is_some() => Action::RetryCommit,
             Ok(()) = self.attended.changed() => Action::Attended,
+            Ok(()) = self.around.policy.changed() => Action::Policy,
             () = sleep_until(expiry_at.unwrap_or_else(Instant::now)), if expiry_at.is_some() => Action::Expired,
             Some(done) = self.io.join_next(), if !self.io.is_empty() && retry_at.is_none() => match done {
                 Ok(done) => Action::Done(done),
@@ -248,10 +262,12 @@ impl Conversation {
     }
 
     fn is_idle(&self) -> bool {
-        self.turn.is_none()
-            && self.resolving.is_none()
-            && self.unstored.is_none()
-            && self.summing.is_idle()
+        let works = self.turn.is_some()
+            || self.resolving.is_some()
+            || self.unstored.is_some()
+            || !self.summing.is_idle();
+        // Silence has to be counted while a person is asked.
+        !works && self.state.raises.is_empty()
     }
 
     fn may_close(&self) -> bool {
@@ -295,6 +311,10 @@ impl Conversation {
             }
             Request::Queue(change, by, reply) => {
                 let result = self.change_queue(change, by).await;
+                let _client_left = reply.send(result);
+            }
+            Request::WantLevel(wanted, reply) => {
+                let result = self.want_level(*wanted).await;
                 let _client_left = reply.send(result);
             }
             Request::Answer(answering, reply) => {
@@ -344,11 +364,15 @@ impl Conversation {
                     | Input::Answered(_)
                     | Input::Stopped(_)) => other,
                 };
+                let may_fall_back = self.may_fall_back();
                 let stopping = self.around.stopping.is_cancelled();
                 let by = self.stopper.stopped_by();
                 let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
                     return;
                 };
+                if !may_fall_back {
+                    active.machine.bar_way();
+                }
                 let mut step = Step::default();
                 if active.token.is_cancelled() {
                     // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
@@ -392,6 +416,14 @@ impl Conversation {
                     });
                 }
             },
+            Effect::OpenFallback(stream) => match self.load_transcript().await {
+                Ok(()) => self.open_fallback(stream).await,
+                Err(error) => {
+                    self.spawn(turn, stream, async move {
+                        failed(stream, Failure::Unreadable(error))
+                    });
+                }
+            },
             Effect::Wait(stream, pause) => {
                 self.spawn(turn, stream, perform::wait(stream, pause, token));
             }
@@ -428,12 +460,9 @@ impl Conversation {
         }
     }
 
-    fn spawn_stream(&mut self, stream: StreamId, body: Body, live: Arc<Live>) {
+    fn spawn_stream(&mut self, stream: StreamId, preset: Arc<Preset>, body: Body, live: Arc<Live>) {
         let Some(active) = &self.turn else { return };
         let turn = active.id;
-        let Some(preset) = active.preset.clone() else {
-            return;
-        };
         let request = perform::Request {
             conversation: self.id,
             stream,
@@ -508,6 +537,7 @@ impl Request {
             }
             Self::Preview(_, reply) => drop(reply.send(Err(error))),
             Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
+            Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
                 drop(reply.send(Err(error)));

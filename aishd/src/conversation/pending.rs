@@ -8,7 +8,8 @@ use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use tokio::sync::watch;
 
 use crate::core::confirm::Confirm;
-use crate::core::event::At;
+use crate::core::event::{At, Event, Record};
+use crate::core::raise::Raise;
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]
@@ -28,7 +29,82 @@ pub struct Question {
     pub turn: Option<TurnId>,
     pub seq: Seq,
     pub requested_at: At,
-    pub confirm: Confirm,
+    pub asked: Asked,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// Something that a turn waits for.
+    InTurn(Box<Confirm>),
+    /// A level, by nobody's turn.
+    Raise(Box<Raise>),
+}
+
+impl Question {
+    /// `None`: the event asks nothing.
+    #[must_use]
+    pub fn of(conversation: ConversationId, record: &Record) -> Option<Self> {
+        Some(Self {
+            conversation,
+            turn: record.turn,
+            seq: record.seq,
+            requested_at: record.at,
+            asked: Asked::by(&record.event)?,
+        })
+    }
+
+    /// The event that asks.
+    #[must_use]
+    pub fn record(&self) -> Record {
+        Record {
+            seq: self.seq,
+            at: self.requested_at,
+            turn: self.turn,
+            client: None,
+            event: match self.asked.clone() {
+                Asked::InTurn(confirm) => Event::ConfirmRequested(confirm),
+                Asked::Raise(raise) => Event::RaiseRequested(raise),
+            },
+        }
+    }
+}
+
+impl Asked {
+    fn by(event: &Event) -> Option<Self> {
+        if let Event::ConfirmRequested(confirm) = event {
+            return Some(Self::InTurn(confirm.clone()));
+        }
+        if let Event::RaiseRequested(raise) = event {
+            return Some(Self::Raise(raise.clone()));
+        }
+        None
+    }
+
+    #[must_use]
+    pub fn id(&self) -> ConfirmId {
+        match self {
+            Self::InTurn(confirm) => confirm.id,
+            Self::Raise(raise) => raise.id,
+        }
+    }
+
+    /// What people call it: `c7`.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        match self {
+            Self::InTurn(confirm) => confirm.number,
+            Self::Raise(raise) => raise.number,
+        }
+    }
+
+    #[must_use]
+    pub fn expires_at(&self) -> Option<At> {
+        match self {
+            Self::InTurn(confirm) => confirm.expires_at,
+            Self::Raise(raise) => raise.expires_at,
+        }
+    }
 }
 
 impl Pending {
@@ -60,7 +136,7 @@ impl Pending {
 
     pub(super) fn add(&self, question: Question) {
         self.open.send_modify(|open| {
-            Arc::make_mut(open).insert(question.confirm.id, Arc::new(question));
+            Arc::make_mut(open).insert(question.asked.id(), Arc::new(question));
         });
     }
 

@@ -7,6 +7,7 @@ use aish_proto::id::{Seq, TurnId};
 use super::handle::Handle;
 use crate::core::event::{At, Event, Record, Source, Stop, TurnError};
 use crate::core::reply::Usage;
+use crate::core::routing::Routed;
 use crate::core::state::State;
 use crate::store::ReadError;
 
@@ -29,6 +30,10 @@ pub struct TurnReport {
     pub stop: Option<Stop>,
     pub text: String,
     pub model: Option<String>,
+    /// How it came to that, where questions are routed.
+    pub routed: Option<Routed>,
+    /// The preset that a request of it fell back to.
+    pub fell_back: Option<String>,
     pub usage: Option<Usage>,
     pub error: Option<TurnError>,
     pub merged_into: Option<TurnId>,
@@ -58,6 +63,8 @@ pub(super) fn report(
         stop: None,
         text: String::new(),
         model: None,
+        routed: None,
+        fell_back: None,
         usage: None,
         error: None,
         merged_into: None,
@@ -76,6 +83,8 @@ pub(super) fn report(
                 Event::TurnStarted { model, source, .. } => {
                     report.model = (*source != Source::None).then(|| model.clone());
                 }
+                Event::RouteDecided(routed) => report.routed = Some(routed.clone()),
+                Event::FellBack { to, .. } => report.fell_back = Some(to.clone()),
                 Event::AssistantMessage { text, .. } => report.text.clone_from(text),
                 Event::ToolResult { denial, .. } => report.denied += u32::from(denial.is_some()),
                 Event::TurnFinished {
@@ -97,6 +106,7 @@ pub(super) fn report(
                 | Event::UserMessage { .. }
                 | Event::TurnQueued { .. }
                 | Event::ConfirmRequested(_)
+                | Event::RaiseRequested(_)
                 | Event::ConfirmResolved(_)
                 | Event::ToolStarted { .. }
                 | Event::ResultKept { .. }

@@ -38,9 +38,7 @@ impl Conversation {
         } else {
             leftovers(&self.state, partial, &self.unannounced())
         };
-        if waits {
-            self.make_known();
-        }
+        self.make_known(waits);
         if !facts.is_empty() {
             failpoint::pass("recover.before_commit");
             match self.commit(&facts, LiveChange::End).await {
@@ -67,14 +65,17 @@ impl Conversation {
         }
     }
 
-    /// Open confirms are offered again, with the same id and bytes.
-    fn make_known(&mut self) {
+    /// Open confirms are offered again, with the same id and bytes; those of a turn only if it waits.
+    fn make_known(&mut self, waits: bool) {
         let mut records = vec![];
-        for open in &self.state.confirms {
-            match self.around.store.record(self.id, open.seq) {
+        let in_turn = self.state.confirms.iter().filter(|_| waits);
+        let in_turn = in_turn.map(|it| (it.id, it.seq));
+        let raises = self.state.raises.iter().map(|it| (it.id, it.seq));
+        for (confirm, seq) in in_turn.chain(raises) {
+            match self.around.store.record(self.id, seq) {
                 Ok(record) => records.extend(record),
                 Err(error) => {
-                    tracing::warn!(conversation = %self.id, confirm = %open.id, %error, "an open confirm cannot be read");
+                    tracing::warn!(conversation = %self.id, %confirm, %error, "an open confirm cannot be read");
                 }
             }
         }
@@ -173,6 +174,7 @@ fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) 
             ms: None,
             kept: None,
             blocks: vec![],
+            structured: None,
             refused,
         });
     }

@@ -60,6 +60,7 @@ impl Conversation {
                 waiting.terms.max_depth(&self.around.policy.borrow()),
             ),
             preset: None,
+            second: None,
             model: waiting.model,
             offer: None,
             on_confirm: waiting.terms.on_confirm,
@@ -156,6 +157,7 @@ impl Conversation {
         match preset {
             Some(preset) => {
                 active.preset = Some(preset);
+                self.find_way();
                 self.open_stream(stream).await;
             }
             None => {
@@ -188,6 +190,7 @@ impl Conversation {
             return;
         }
         active.preset = Some(discovery.preset);
+        self.find_way();
         self.open_stream(stream).await;
     }
 }

@@ -88,8 +88,11 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         Event::ToolResult { content, .. } => Some(("toolResult", content)),
         Event::Created { .. }
         | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
+        | Event::FellBack { .. }
         | Event::TurnStarted { .. }
         | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }

@@ -225,14 +225,17 @@ fn weight(record: &Record) -> usize {
             let for_model = for_model.map_or(0, |it| it.params.to_string().len());
             confirm.arguments.len() + asked + for_model + 4096
         }
+        Event::RaiseRequested(_) => 256,
         Event::ToolStarted { arguments, .. } => arguments.len(),
         Event::ResourceChanged(changed) => usize::try_from(changed.bytes()).unwrap_or(usize::MAX),
         Event::ResultKept { text, .. } => text.len(),
         Event::Evicted(eviction) => 64 * eviction.exchanges.len(),
         Event::SummaryUpdated(summary) => summary.text.len(),
         Event::TurnFinished { text, .. } | Event::Status { text, .. } => text.len(),
+        Event::FellBack { cause, .. } => cause.len(),
         Event::Created { .. }
         | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
         | Event::TurnStarted { .. }
         | Event::Restored(_)
         | Event::ModelChanged { .. }

@@ -20,7 +20,9 @@ use super::allowances::Scope;
 use super::confirm::{Decision, Denial, Fate, OnConfirm, Person};
 use super::event::{At, Record, Source};
 use super::policy::Patterns;
+use super::raise::Upgrade;
 use super::resource::Change;
+use super::routing::{self, Which};
 use super::state::State;
 use super::tool::{Sha, Subject};
 use super::tool_name::{Alias, ToolName};
@@ -72,6 +74,29 @@ pub enum Told {
         #[serde(rename = "source")]
         source: Source,
     },
+    /// A question's look was asked which preset answers it.
+    #[serde(rename = "question_routed")]
+    QuestionRouted(routing::Routed),
+    /// Another model gets the conversation to read, because the first one's server looks down.
+    #[serde(rename = "fell_back")]
+    FellBack {
+        #[serde(rename = "from")]
+        from: String,
+        #[serde(rename = "to")]
+        to: String,
+        #[serde(rename = "reason")]
+        reason: String,
+        #[serde(rename = "status", default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+    },
+    /// Somebody switched routing or fallback; `None`: as it is configured.
+    #[serde(rename = "routing_switched")]
+    RoutingSwitched {
+        #[serde(rename = "which")]
+        which: Which,
+        #[serde(rename = "on", default, skip_serializing_if = "Option::is_none")]
+        on: Option<bool>,
+    },
     #[serde(rename = "confirm_requested")]
     ConfirmRequested {
         #[serde(rename = "confirm")]
@@ -85,12 +110,29 @@ pub enum Told {
         #[serde(rename = "why")]
         why: String,
     },
+    /// A level was asked for.
+    #[serde(rename = "raise_requested")]
+    RaiseRequested {
+        #[serde(rename = "confirm")]
+        confirm: ConfirmId,
+        #[serde(rename = "upgrade")]
+        upgrade: Upgrade,
+        #[serde(
+            rename = "wanted_for",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        wanted_for: Option<ToolName>,
+    },
     #[serde(rename = "confirm_resolved")]
     ConfirmResolved {
         #[serde(rename = "confirm")]
         confirm: ConfirmId,
         #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
         subject: Option<Subject>,
+        /// What it was about, where that was a level.
+        #[serde(rename = "upgrade", default, skip_serializing_if = "Option::is_none")]
+        upgrade: Option<Upgrade>,
         #[serde(rename = "fate")]
         fate: Fate,
         #[serde(rename = "decision", default, skip_serializing_if = "Option::is_none")]
@@ -137,8 +179,9 @@ pub enum Told {
     },
     #[serde(rename = "permission_changed")]
     PermissionChanged {
-        #[serde(rename = "provider")]
-        provider: Alias,
+        /// Absent: the one level of an older layout, which was handed out.
+        #[serde(rename = "provider", default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Alias>,
         #[serde(rename = "from")]
         from: Access,
         #[serde(rename = "to")]
@@ -232,8 +275,11 @@ pub enum Told {
     NoticeGiven {
         #[serde(rename = "confirm")]
         confirm: ConfirmId,
-        #[serde(rename = "subject")]
-        subject: Subject,
+        #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
+        /// What it is about, where that is a level.
+        #[serde(rename = "upgrade", default, skip_serializing_if = "Option::is_none")]
+        upgrade: Option<Upgrade>,
         #[serde(rename = "outcome")]
         outcome: Notice,
     },

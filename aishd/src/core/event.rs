@@ -15,8 +15,11 @@ use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
 use super::exchange::{Eviction, Left};
 use super::pinned::Pinned;
+use super::raise::Raise;
 use super::reply::{FailureClass, ToolCall, Usage};
 use super::resource::ResourceChanged;
+use super::routing::Routed;
+use super::structured::Structured;
 use super::summary::Summary;
 use super::tool::{Sha, Subject};
 use super::tool_name::Alias;
@@ -118,6 +121,30 @@ pub enum Event {
         #[serde(rename = "source")]
         source: Source,
     },
+    /// The look of a question was asked which preset answers it (RTE-3); stands behind the start of its turn.
+    #[serde(rename = "route_decided")]
+    RouteDecided(Routed),
+    /// A request failed before anything of its answer was shown, and goes to another preset, once (FBK-4). The turn's own
+    /// preset stays what it was.
+    #[serde(rename = "fell_back")]
+    FellBack {
+        #[serde(rename = "from")]
+        from: String,
+        #[serde(rename = "to")]
+        to: String,
+        /// What the server of `to` is asked for.
+        #[serde(rename = "model_id")]
+        model_id: String,
+        /// Why `from` looks as if it was down, in words of ours.
+        #[serde(rename = "reason")]
+        reason: String,
+        /// The failure, as it would have ended the turn.
+        #[serde(rename = "cause")]
+        cause: String,
+        /// Where there was an answer over HTTP.
+        #[serde(rename = "status", default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+    },
     #[serde(rename = "assistant_message")]
     AssistantMessage {
         /// Position of the answer in its turn, from 0.
@@ -150,6 +177,9 @@ pub enum Event {
     /// A person is asked. The turn waits, over a restart too.
     #[serde(rename = "confirm_requested")]
     ConfirmRequested(Box<Confirm>),
+    /// A person is asked whether a provider gets a level. No turn waits for it.
+    #[serde(rename = "raise_requested")]
+    RaiseRequested(Box<Raise>),
     /// Once for each confirm.
     #[serde(rename = "confirm_resolved")]
     ConfirmResolved(Box<Resolution>),
@@ -202,6 +232,13 @@ pub enum Event {
         /// Blocks of it that are no text; their parts stand before it.
         #[serde(rename = "blocks", default, skip_serializing_if = "Vec::is_empty")]
         blocks: Vec<KeptBlock>,
+        /// Its value, where it has one that fits its output schema.
+        #[serde(
+            rename = "structured",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        structured: Option<Structured>,
         /// Why it never began. `None`: it did.
         #[serde(rename = "refused", default, skip_serializing_if = "Option::is_none")]
         refused: Option<Box<Refused>>,
@@ -209,8 +246,10 @@ pub enum Event {
     /// A provider has another level in this conversation (PRM-4).
     #[serde(rename = "permission_changed")]
     PermissionChanged {
-        #[serde(rename = "provider")]
-        provider: Alias,
+        /// Absent: all of them, in the layout in which a conversation had one level (PRM-5). Nobody's calls go by that;
+        /// the daemon hands it out at its start.
+        #[serde(rename = "provider", default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Alias>,
         #[serde(rename = "from")]
         from: Access,
         #[serde(rename = "to")]
@@ -394,4 +433,7 @@ pub struct TurnError {
     pub class: FailureClass,
     #[serde(rename = "message")]
     pub message: String,
+    /// The failure that this request was the second try after.
+    #[serde(rename = "cause", default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
 }

@@ -258,6 +258,13 @@ impl Policy {
         own.unwrap_or(self.default_level)
     }
 
+    /// The highest level that it may be given.
+    #[must_use]
+    pub fn max_level(&self, provider: &Alias) -> Access {
+        let own = self.providers.get(provider).map(|it| it.max_level);
+        own.unwrap_or(Access::Execute)
+    }
+
     /// Every rule in a line of its own, as the configuration calls it.
     #[must_use]
     pub fn lines(&self) -> BTreeSet<String> {
@@ -390,6 +397,16 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     })
 }
 
+/// PRM-3
+#[must_use]
+pub fn upgrade_required(provider: &Alias, has: Access, needs: Access) -> String {
+    format!(
+        "Permission upgrade required for {provider}: level {} → {}",
+        has.number(),
+        needs.number()
+    )
+}
+
 impl Why {
     /// The level that the provider would have to be raised to.
     #[must_use]
@@ -408,12 +425,7 @@ impl Why {
     pub fn text(&self, tool: &ToolName) -> String {
         match self {
             Self::EveryCall => "every call is asked about".to_owned(),
-            Self::Level { has, needs } => format!(
-                "Permission upgrade required for {}: level {} → {}",
-                tool.alias(),
-                has.number(),
-                needs.number()
-            ),
+            Self::Level { has, needs } => upgrade_required(tool.alias(), *has, *needs),
             Self::Unclear { doubt, .. } => doubt.to_string(),
             Self::Packages { packages, .. } => format!(
                 "it fetches packages, and is asked about until it is always allowed here: {}",

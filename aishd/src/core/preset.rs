@@ -8,6 +8,10 @@ use std::time::Duration;
 
 use super::budget::Rules;
 use super::event::Source;
+use super::routing::Routing;
+
+/// The built-in responder can always be asked by name.
+const DEMO: &str = "demo";
 
 /// One way to reach one model.
 #[derive(Clone, Debug, PartialEq)]
@@ -143,11 +147,23 @@ pub struct Models {
     pub local_servers: Vec<String>,
     /// How much of a conversation they are shown.
     pub context: Rules,
+    /// Which of them answers what, and which when one does not.
+    pub routing: Routing,
     /// What holds below the roots of trusted projects instead.
     pub projects: BTreeMap<PathBuf, Arc<Self>>,
 }
 
 impl Models {
+    /// The preset of this name, the built-in one among them.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<Arc<Preset>> {
+        match self.presets.get(name) {
+            Some(preset) => Some(preset.clone()),
+            None if name == DEMO => Some(Arc::new(Preset::demo())),
+            None => None,
+        }
+    }
+
     /// What holds for a conversation in this directory: the nearest trusted project's, if it is in one.
     #[must_use]
     pub fn within<'a>(self: &'a Arc<Self>, directory: &str) -> &'a Arc<Self> {
@@ -175,7 +191,7 @@ impl Preset {
     #[must_use]
     pub fn demo() -> Self {
         Self {
-            name: "demo".to_owned(),
+            name: DEMO.to_owned(),
             source: Source::Demo,
             backend: Backend::Demo,
             model: "demo".to_owned(),

@@ -274,7 +274,28 @@ impl Manifest {
         })
     }
 
-    /// One line about what became of a provider; nothing when nothing did.
+    /// Whether a call of it runs in the same way.
+    fn runs_like(&self, other: &Self) -> bool {
+        let Self {
+            name: _,
+            version: _,
+            description: _,
+            file: _,
+            program,
+            cwd,
+            env,
+            limits,
+            reads,
+            capabilities: _,
+        } = self;
+        *program == other.program
+            && *cwd == other.cwd
+            && *env == other.env
+            && *limits == other.limits
+            && *reads == other.reads
+    }
+
+    /// One line about what became of a provider; nothing when nothing did that anybody could notice.
     #[must_use]
     pub fn told(before: Option<&Self>, now: Option<&Self>) -> Option<String> {
         let names = |it: &Self| -> BTreeSet<String> {
@@ -306,10 +327,18 @@ impl Manifest {
                     was.is_some_and(|was| was != *it)
                 });
                 parts.extend(changed.map(|it| format!("~ {}", it.name)));
-                if parts.is_empty() {
+                if parts.is_empty() && !before.runs_like(now) {
                     parts.push("what runs has changed".to_owned());
                 }
-                Some(format!("{} {version} ({})", now.name, parts.join(", ")))
+                // Its file was moved, or what it says of the whole of itself is worded otherwise.
+                if parts.is_empty() && before.version == now.version {
+                    return None;
+                }
+                let parts = match parts.join(", ") {
+                    none if none.is_empty() => none,
+                    parts => format!(" ({parts})"),
+                };
+                Some(format!("{} {version}{parts}", now.name))
             }
         }
     }
@@ -321,10 +350,25 @@ pub struct Registry {
     /// Grows whenever something came, went or changed.
     pub number: u64,
     pub providers: BTreeMap<Alias, Arc<Manifest>>,
+    /// What is wrong with manifests, each with its place.
+    pub faults: Vec<String>,
     tools: BTreeMap<Alias, Vec<Arc<Tool>>>,
 }
 
 impl Registry {
+    /// The same, with other faults.
+    #[must_use]
+    pub fn with_faults(self, faults: Vec<String>) -> Self {
+        Self { faults, ..self }
+    }
+
+    /// Faults that were not there before.
+    #[must_use]
+    pub fn faults_since(&self, before: &Self) -> Vec<String> {
+        let new = self.faults.iter().filter(|it| !before.faults.contains(it));
+        new.cloned().collect()
+    }
+
     /// The next one. Tools of a manifest that is still the same value are not made again.
     #[must_use]
     pub fn followed_by(&self, manifests: impl IntoIterator<Item = Arc<Manifest>>) -> Self {
@@ -340,6 +384,7 @@ impl Registry {
         Self {
             number: self.number + 1,
             tools: providers.iter().map(tools).collect(),
+            faults: self.faults.clone(),
             providers,
         }
     }
@@ -354,6 +399,16 @@ impl Registry {
         let provider = self.providers.get(tool.name.alias())?;
         let capability = provider.capability(tool.name.tool())?;
         Some((provider, capability))
+    }
+
+    /// Whether any manifest is another one, be it in what nobody is told of.
+    #[must_use]
+    pub fn differs_from(&self, before: &Self) -> bool {
+        let is_other = |(name, now): (&Alias, &Arc<Manifest>)| {
+            let was = before.providers.get(name);
+            was.is_none_or(|was| !Arc::ptr_eq(was, now) && was != now)
+        };
+        self.providers.len() != before.providers.len() || self.providers.iter().any(is_other)
     }
 
     /// A line for each provider that came, went or changed.
@@ -421,6 +476,10 @@ pub(crate) mod tests {
         new.capabilities[0].description.push('!');
         let mut moved = old.clone();
         moved.program.args.push("-x".to_owned());
+        let mut later = old.clone();
+        later.version = "1.0.1".to_owned();
+        let mut elsewhere = old.clone();
+        elsewhere.file = "/tools/other.toml".into();
         for (before, now, expected) in [
             (None, Some(&old), Some("data-tool 1.0.0 (+ list, read)")),
             (
@@ -440,6 +499,8 @@ pub(crate) mod tests {
                 Some(&moved),
                 Some("data-tool 1.0.0 (what runs has changed)"),
             ),
+            (Some(&old), Some(&later), Some("data-tool 1.0.0 → 1.0.1")),
+            (Some(&old), Some(&elsewhere), None),
         ] {
             assert_eq!(expected, Manifest::told(before, now).as_deref());
         }

@@ -117,6 +117,10 @@ pub enum Failure {
     },
     Refused,
     Unresolved,
+    /// The machine cannot be reached from here.
+    NoRoute,
+    /// The connection ended before the head of an answer.
+    Closed,
     TimedOut(Stage),
     /// Any other trouble on the way, TLS included.
     Transport(String),
@@ -165,6 +169,8 @@ impl fmt::Display for Failure {
             } => write!(f, "transport: HTTP {status}: {message}"),
             Self::Refused => f.write_str("transport: Connection refused"),
             Self::Unresolved => f.write_str("transport: Could not resolve host"),
+            Self::NoRoute => f.write_str("transport: No route to host"),
+            Self::Closed => f.write_str("transport: connection closed before the answer"),
             Self::TimedOut(stage) => write!(f, "transport: Operation timed out ({stage})"),
             Self::Transport(why) => write!(f, "transport: {why}"),
             Self::Cut => f.write_str("transport: the stream was cut before its end"),
@@ -209,6 +215,27 @@ pub enum FailureClass {
 }
 
 impl Failure {
+    /// The status, where there was an answer over HTTP.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Http { status, .. } => Some(*status),
+            Self::Refused
+            | Self::Unresolved
+            | Self::NoRoute
+            | Self::Closed
+            | Self::TimedOut(_)
+            | Self::Transport(_)
+            | Self::Api { .. }
+            | Self::Cut
+            | Self::Config(_)
+            | Self::Key(_)
+            | Self::TooLarge(_)
+            | Self::TooLong(_)
+            | Self::Unreadable(_) => None,
+        }
+    }
+
     #[must_use]
     pub fn class(&self) -> FailureClass {
         match self {
@@ -229,6 +256,8 @@ impl Failure {
             }
             | Self::Refused
             | Self::Unresolved
+            | Self::NoRoute
+            | Self::Closed
             | Self::TimedOut(_)
             | Self::Transport(_) => FailureClass::Unreachable,
             Self::Http { .. } | Self::Api { .. } | Self::TooLarge(_) => FailureClass::Rejected,

@@ -3,18 +3,25 @@
 //! It is small and stays small, because it is stored beside every commit: texts are in the log, and the
 //! queue names them by position.
 
+use std::collections::BTreeSet;
+
 use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+use super::access::Access;
+use super::block::KeptBlock;
 use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
-use super::event::{At, Event, Origin, Record, Stop};
+use super::event::{At, Event, Origin, Record, Source, Stop};
 use super::exchange::{Eviction, Left};
 use super::pinned::Pinned;
 use super::policy::Grants;
+use super::raise::{OpenRaise, Raise};
 use super::reply::Usage;
 use super::resource::{Change, ResourceChanged};
-use super::tool::Subject;
+use super::routing::Routed;
+use super::tool::{Sha, Subject};
+use super::tool_name::{Alias, ToolName};
 
 /// Longest title that is taken from a first message.
 const TITLE_FROM_TEXT_CHARS: usize = 60;
@@ -76,12 +83,21 @@ pub struct State {
     /// What people granted here.
     #[serde(rename = "grants", default)]
     pub grants: Grants,
+    /// The level of all providers together, in the older layout, until it is handed out (PRM-5). No call goes by it.
+    #[serde(rename = "one_level", default, skip_serializing_if = "Option::is_none")]
+    pub one_level: Option<Access>,
+    /// Providers whose calls began here, for the choice among equal names (NEG-1).
+    #[serde(rename = "used", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub used: BTreeSet<Alias>,
     /// What it keeps itself from.
     #[serde(rename = "constraints", default)]
     pub constraints: Constraints,
-    /// Questions that wait for a person, oldest first.
+    /// Questions that the running turn waits for, oldest first.
     #[serde(rename = "confirms", default)]
     pub confirms: Vec<OpenConfirm>,
+    /// Levels that somebody wants raised, oldest first. No turn waits for them.
+    #[serde(rename = "raises", default, skip_serializing_if = "Vec::is_empty")]
+    pub raises: Vec<OpenRaise>,
     /// Confirms so far.
     #[serde(rename = "confirm_count", default)]
     pub confirm_count: u32,
@@ -95,6 +111,9 @@ pub struct State {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub keeps_blocks: bool,
+    /// How the last turn that asked a model came to it.
+    #[serde(rename = "began", default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Began>,
     /// Resources of the shared context; what they are is looked up in the store.
     #[serde(rename = "resources", default, skip_serializing_if = "is_zero")]
     pub resources: u32,
@@ -110,6 +129,21 @@ fn is_none(count: &u64) -> bool {
 
 fn is_first(seq: &Seq) -> bool {
     *seq == Seq(0)
+}
+
+/// Which model a turn asks, and why that one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Began {
+    #[serde(rename = "turn")]
+    pub turn: TurnId,
+    /// The preset by name.
+    #[serde(rename = "model")]
+    pub model: String,
+    #[serde(rename = "routed", default, skip_serializing_if = "Option::is_none")]
+    pub routed: Option<Routed>,
+    /// The preset that a request of it fell back to.
+    #[serde(rename = "fell_back", default, skip_serializing_if = "Option::is_none")]
+    pub fell_back: Option<String>,
 }
 
 /// A confirm that waits; the whole of it is in the log.
@@ -181,6 +215,17 @@ pub struct Queued {
     pub steer: bool,
 }
 
+impl Began {
+    fn with(turn: TurnId, model: &str) -> Self {
+        Self {
+            turn,
+            model: model.to_owned(),
+            routed: None,
+            fell_back: None,
+        }
+    }
+}
+
 impl State {
     /// The title for people, also when none was given.
     #[must_use]
@@ -200,10 +245,10 @@ impl State {
         !self.confirms.is_empty()
     }
 
-    /// Work is under way or waits: such a conversation is looked at after a restart.
+    /// Work is under way or waits, or a person is asked: such a conversation is looked at after a restart.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
-        self.running.is_some() || !self.queue.is_empty()
+        self.running.is_some() || !self.queue.is_empty() || !self.raises.is_empty()
     }
 
     /// Reading what the context holds begins behind this record: questions that wait may stand before what left.
@@ -246,42 +291,29 @@ impl State {
             }
             Event::UserMessage { text, origin, .. } => self.asked(record, text, *origin),
             Event::TurnQueued { position, steer } => self.move_to(record.turn, *position, *steer),
-            Event::TurnStarted { .. } => self.started(record),
+            Event::TurnStarted { .. } | Event::RouteDecided(_) | Event::FellBack { .. } => {
+                self.model_asked(record);
+            }
             Event::AssistantMessage { usage, calls, .. } => {
                 self.said(record.seq, usage.unwrap_or_default(), calls);
                 self.usage = self.usage.plus(usage.unwrap_or_default());
             }
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
+            Event::RaiseRequested(raise) => self.wanted_raised(record, raise),
             Event::ConfirmResolved(resolution) => self.answered(resolution),
             Event::ToolStarted {
                 call, name, digest, ..
-            } => {
-                let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
-                open.filter(|it| it.id == *call).for_each(|it| {
-                    it.started = true;
-                    it.subject = Subject::named(name, *digest);
-                });
-            }
+            } => self.call_started(call, name, *digest),
             Event::PermissionChanged {
                 provider,
                 to,
                 revoked,
                 ..
-            } => {
-                self.grants.levels.insert(provider.clone(), *to);
-                if *revoked {
-                    self.grants.approved.retain(|it, _| it.alias() != provider);
-                }
-            }
+            } => self.level_changed(provider.as_ref(), *to, *revoked),
             Event::ConstraintsChanged { constraints, .. } => {
                 self.constraints.clone_from(constraints);
             }
-            Event::ToolResult { call, blocks, .. } => {
-                self.keeps_blocks |= !blocks.is_empty();
-                if let Some(running) = &mut self.running {
-                    running.open_calls.retain(|it| it.id != *call);
-                }
-            }
+            Event::ToolResult { call, blocks, .. } => self.replied(call, blocks),
             Event::ResourcePinned(pinned) => {
                 if !self.pinned.contains(pinned) {
                     self.pinned.push(pinned.clone());
@@ -325,6 +357,30 @@ impl State {
         queued.steer = steer;
         let to = usize::try_from(position.saturating_sub(1)).unwrap_or(usize::MAX);
         self.queue.insert(to.min(self.queue.len()), queued);
+    }
+
+    /// A turn that asks a model, and what becomes of that.
+    fn model_asked(&mut self, record: &Record) {
+        if let Event::TurnStarted { model, source, .. } = &record.event {
+            if let (Some(turn), true) = (record.turn, *source != Source::None) {
+                self.began = Some(Began::with(turn, model));
+            }
+            self.started(record);
+        }
+        let Some(began) = &mut self.began else { return };
+        if let Event::RouteDecided(routed) = &record.event {
+            began.routed = Some(routed.clone());
+        }
+        if let Event::FellBack { to, .. } = &record.event {
+            began.fell_back = Some(to.clone());
+        }
+    }
+
+    fn replied(&mut self, call: &str, blocks: &[KeptBlock]) {
+        self.keeps_blocks |= !blocks.is_empty();
+        if let Some(running) = &mut self.running {
+            running.open_calls.retain(|it| it.id != call);
+        }
     }
 
     fn started(&mut self, record: &Record) {
@@ -387,6 +443,27 @@ impl State {
         }
     }
 
+    fn call_started(&mut self, call: &str, name: &str, digest: Sha) {
+        let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
+        open.filter(|it| it.id == call).for_each(|it| {
+            it.started = true;
+            it.subject = Subject::named(name, digest);
+        });
+        let tool: Option<ToolName> = name.parse().ok();
+        self.used.extend(tool.map(|it| it.alias().clone()));
+    }
+
+    fn level_changed(&mut self, provider: Option<&Alias>, to: Access, revoked: bool) {
+        let Some(provider) = provider else {
+            self.one_level = (to > Access::Read).then_some(to);
+            return;
+        };
+        self.grants.levels.insert(provider.clone(), to);
+        if revoked {
+            self.grants.approved.retain(|it, _| it.alias() != provider);
+        }
+    }
+
     fn resource_changed(&mut self, changed: &ResourceChanged) {
         match changed.change {
             Change::Created => self.resources += 1,
@@ -410,8 +487,20 @@ impl State {
         });
     }
 
+    fn wanted_raised(&mut self, record: &Record, raise: &Raise) {
+        self.confirm_count = self.confirm_count.max(raise.number);
+        self.raises.push(OpenRaise {
+            id: raise.id,
+            seq: record.seq,
+            requested_at: record.at,
+            expires_at: raise.expires_at,
+            upgrade: raise.upgrade.clone(),
+        });
+    }
+
     fn answered(&mut self, resolution: &Resolution) {
         self.confirms.retain(|it| it.id != resolution.confirm);
+        self.raises.retain(|it| it.id != resolution.confirm);
         let approved = resolution.approved.iter().cloned();
         self.grants.approved.extend(approved);
     }
@@ -447,7 +536,6 @@ fn title_from(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::access::Access;
 
     /// Records of the first version that asked people, with fields of a later one among them (STO-4).
     const CONSENT: &str = include_str!("../../../tests/data/store/consent.jsonl");
@@ -465,6 +553,7 @@ mod tests {
         assert!(state.confirms.is_empty());
         let levels: Vec<_> = state.grants.levels.iter().collect();
         assert_eq!(vec![(&"aish".parse().unwrap(), &Access::Execute)], levels);
+        assert_eq!(BTreeSet::from(["aish".parse().unwrap()]), state.used);
         let approved: Vec<String> = state
             .grants
             .approved

@@ -54,6 +54,8 @@ pub struct Transcript {
     model_id: String,
     /// Where the last turn started.
     started: Seq,
+    /// The model that writes the next message, where it is not the turn's own.
+    falls_back_to: Option<String>,
     /// A result is in it that is not whole.
     keeps_results: bool,
     /// The last turn that ran a list of calls, and where it started.
@@ -87,22 +89,25 @@ impl Transcript {
             } => {
                 self.model_id.clone_from(model_id);
                 self.started = record.seq;
+                self.falls_back_to = None;
                 if *source == Source::None {
                     self.listed = record.turn.map(|it| (it, record.seq));
                 }
                 self.place(record, record.turn);
             }
+            Event::FellBack { model_id, .. } => self.falls_back_to = Some(model_id.clone()),
             Event::AssistantMessage {
                 text, calls, extra, ..
-            } => self.push(
-                record,
-                Message::Assistant {
+            } => {
+                let writer = self.falls_back_to.take();
+                let message = Message::Assistant {
                     text: text.clone(),
                     calls: calls.iter().map(|it| self.named(record, it)).collect(),
                     extra: extra.clone(),
-                    model_id: self.model_id.clone(),
-                },
-            ),
+                    model_id: writer.unwrap_or_else(|| self.model_id.clone()),
+                };
+                self.push(record, message);
+            }
             Event::ToolResult {
                 call,
                 name,
@@ -129,10 +134,12 @@ impl Transcript {
             }
             Event::Created { .. }
             | Event::TurnQueued { .. }
+            | Event::RouteDecided(_)
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
             | Event::ArchivedChanged { .. }
             | Event::ConfirmRequested(_)
+            | Event::RaiseRequested(_)
             | Event::ConfirmResolved(_)
             | Event::ToolStarted { .. }
             | Event::ResultKept { .. }

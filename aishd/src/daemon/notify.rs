@@ -17,7 +17,7 @@ use crate::config::live::Live;
 use crate::config::settings::Notify;
 use crate::config::value::{NotifyMethod, NotifyWhen};
 use crate::conversation::directory::Directory;
-use crate::conversation::pending::{Open, Question};
+use crate::conversation::pending::{Asked, Open, Question};
 use crate::core::audit::{Draft, Notice, Told};
 
 /// When it is looked again whether somebody who was there still is.
@@ -90,7 +90,7 @@ impl Notifier {
     fn plan_for(&self, question: &Question) -> Plan {
         let now = Instant::now();
         let unattended = self.directory.policy().unattended_ms;
-        let left = match question.confirm.expires_at {
+        let left = match question.asked.expires_at() {
             Some(at) => u64::try_from(at.0.saturating_sub(clock::now().0)).unwrap_or(0),
             None => unattended,
         };
@@ -133,10 +133,17 @@ fn words(notify: &Notify, question: &Question) -> Option<Vec<String>> {
         (NotifyMethod::Command, true) | (NotifyMethod::Osc | NotifyMethod::Bell, _) => return None,
     };
     // A name of a tool is of letters, digits and the like, and is not the first here; what it is called with is not told.
-    let confirm = &question.confirm;
+    let about = match &question.asked {
+        Asked::InTurn(confirm) => confirm.tool.to_string(),
+        Asked::Raise(raise) => {
+            let upgrade = &raise.upgrade;
+            format!("level {} for {}", upgrade.to.number(), upgrade.provider)
+        }
+    };
     let text = format!(
-        "c{} asks about {}: aishctl confirm show {}",
-        confirm.number, confirm.tool, confirm.id
+        "c{} asks about {about}: aishctl confirm show {}",
+        question.asked.number(),
+        question.asked.id()
     );
     words.extend(["aish".to_owned(), text]);
     Some(words)
@@ -144,9 +151,14 @@ fn words(notify: &Notify, question: &Question) -> Option<Vec<String>> {
 
 /// What a program was started for stands in the audit trail (AUD-1).
 async fn record(directory: &Directory, question: &Question, outcome: Notice) {
+    let (subject, upgrade) = match &question.asked {
+        Asked::InTurn(confirm) => (Some(confirm.subject()), None),
+        Asked::Raise(raise) => (None, Some(raise.upgrade.clone())),
+    };
     let told = Told::NoticeGiven {
-        confirm: question.confirm.id,
-        subject: question.confirm.subject(),
+        confirm: question.asked.id(),
+        subject,
+        upgrade,
         outcome,
     };
     let draft = Draft {

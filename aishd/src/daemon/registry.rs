@@ -36,7 +36,7 @@ pub(super) async fn shelf(live: Arc<Live>, tools: &Tools) -> Arc<Shelf> {
         shelf::Means {
             find: Box::new(move |name| find(&path, name)),
             taken: Box::new(move || taken.taken()),
-            publish: Box::new(move |manifests| published.publish(manifests)),
+            publish: Box::new(move |manifests, faults| published.publish(manifests, faults)),
         },
     ));
     read(&shelf).await;

@@ -15,6 +15,7 @@ use super::hub::Parts;
 use super::remembered::Remembered;
 use super::secrets::Learn;
 use crate::child::Children;
+use crate::core::mcp::expand::expand;
 use crate::core::mcp::server::{ServerStatus, Servers};
 use crate::core::mcp::settings::{Endpoint, Limits, Mcp, Server};
 use crate::core::tool::Sha;
@@ -113,24 +114,9 @@ impl Shared {
         }
     }
 
-    /// R11: the command, its arguments, the program that they mean, its variables and its directory; or the origin of
-    /// the URL.
+    /// Who a server is, so that consent to its tools is to no other.
     pub(super) fn identity(&self, endpoint: &Endpoint) -> String {
-        match endpoint {
-            Endpoint::Http(http) => match Url::parse(&http.url) {
-                Ok(url) => url.origin().ascii_serialization(),
-                Err(_none) => String::new(),
-            },
-            Endpoint::Stdio(stdio) => {
-                let own = stdio.env.get("PATH").cloned();
-                let path = own.or_else(|| (self.parts.environment)("PATH"));
-                let program = program(&stdio.command, &path.unwrap_or_default());
-                // As written, so that a token may change; the digest, because a literal may be one.
-                let around = json!([stdio.env, stdio.cwd]);
-                let around = Sha::of_value(&around);
-                json!([program, stdio.command, stdio.args, around.to_string()]).to_string()
-            }
-        }
+        identity(endpoint, &*self.parts.environment)
     }
 
     pub(super) fn recall(&self, endpoint: &Endpoint, identity: &str) -> Remembered {
@@ -182,6 +168,27 @@ impl Shared {
     }
 }
 
+/// R11: the command, its arguments, the program that they mean, its variables and its directory; or the origin of the URL.
+fn identity(endpoint: &Endpoint, environment: &dyn Fn(&str) -> Option<String>) -> String {
+    // Where a variable has no value no session is made.
+    let meant = |text: &str| expand(text, environment).unwrap_or_else(|_unset| text.to_owned());
+    match endpoint {
+        Endpoint::Http(http) => match Url::parse(&meant(&http.url)) {
+            Ok(url) => url.origin().ascii_serialization(),
+            Err(_none) => String::new(),
+        },
+        Endpoint::Stdio(stdio) => {
+            let own = stdio.env.get("PATH").map(|it| meant(it));
+            let path = own.or_else(|| environment("PATH"));
+            let program = program(&meant(&stdio.command), &path.unwrap_or_default());
+            // As written, so that a token may change; the digest, because a literal may be one.
+            let around = json!([stdio.env, stdio.cwd]);
+            let around = Sha::of_value(&around);
+            json!([program, stdio.command, stdio.args, around.to_string()]).to_string()
+        }
+    }
+}
+
 fn differs(before: &ServerStatus, after: &ServerStatus) -> bool {
     let digests = |it: &ServerStatus| it.tools.iter().map(|it| it.digest).collect::<Vec<_>>();
     digests(before) != digests(after)
@@ -197,4 +204,47 @@ fn program(command: &str, path: &str) -> PathBuf {
     candidates
         .find(|it| it.is_file())
         .unwrap_or_else(|| PathBuf::from(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::core::mcp::settings::{Auth, Http, Stdio};
+
+    fn stdio(command: &str, arg: &str) -> Endpoint {
+        Endpoint::Stdio(Stdio {
+            command: command.to_owned(),
+            args: vec![arg.to_owned()],
+            env: BTreeMap::from([("TOKEN".to_owned(), "${TOKEN}".to_owned())]),
+            cwd: None,
+        })
+    }
+
+    fn http(url: &str) -> Endpoint {
+        Endpoint::Http(Http {
+            url: url.to_owned(),
+            auth: Auth::None,
+            headers: BTreeMap::new(),
+        })
+    }
+
+    /// R11: the program that a variable leads to is a part of the consent, and the value of a token is not.
+    #[test]
+    fn another_program_or_origin_behind_a_variable_is_another_server() {
+        let of = |endpoint: &Endpoint, name: &str, value: &str| {
+            let lookup = |it: &str| (it == name).then(|| value.to_owned());
+            identity(endpoint, &lookup)
+        };
+        let program = stdio("${BIN}/server", "x");
+        assert_ne!(of(&program, "BIN", "/a"), of(&program, "BIN", "/b"));
+        let token = stdio("/bin/server", "--token=${TOKEN}");
+        assert_eq!(of(&token, "TOKEN", "one"), of(&token, "TOKEN", "two"));
+        let url = http("https://${HOST}/mcp");
+        assert_eq!("https://a.example", of(&url, "HOST", "a.example"));
+        assert_eq!("https://b.example", of(&url, "HOST", "b.example"));
+        assert_eq!("", of(&http("${URL}"), "HOST", "b.example"));
+        assert_ne!(of(&program, "TOKEN", "t"), of(&program, "BIN", "/a"));
+    }
 }

@@ -247,11 +247,7 @@ impl Subscription {
             running,
             queue,
             held: state.is_held(),
-            pending_confirms: super::confirm::pending(
-                &self.server,
-                self.params.id,
-                &state.confirms.iter().map(|it| it.id).collect::<Vec<_>>(),
-            ),
+            pending_confirms: super::confirm::pending(&self.server, self.params.id, state),
             presence: {
                 self.present = self.present_now();
                 self.present.clone()

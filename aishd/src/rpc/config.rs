@@ -25,7 +25,8 @@ async fn show(call: Call<Show>) -> Result<ShowResult, Refusal> {
     if cwd.as_ref().is_some_and(|it| !it.is_absolute()) {
         return Err(Refusal::params("cwd must be an absolute path"));
     }
-    let values = read(&call.server, move |it| it.show(cwd.as_deref())).await?;
+    let mut values = read(&call.server, move |it| it.show(cwd.as_deref())).await?;
+    super::route::overlay(&call.server, &mut values);
     let standing = call.server.config.standing().borrow().clone();
     let settings = values.into_iter().map(|it| Setting {
         key: it.key,

@@ -1,5 +1,6 @@
 //! `confirm/*`: what waits for a person, and answers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aish_proto::confirm as wire;
@@ -9,7 +10,8 @@ use aish_proto::confirm::{
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::event as events;
-use aish_proto::id::{ConfirmId, ConversationId, SubscriptionId};
+use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
+use aish_proto::permission as shown_upgrade;
 use aish_proto::sampling as shown;
 use jsonrpsee::RpcModule;
 use tokio_util::sync::CancellationToken;
@@ -20,11 +22,13 @@ use super::refusal::Refusal;
 use super::{Call, Server, Untold, register};
 use crate::clock;
 use crate::conversation::handle::{AnswerOutcome, Answering};
-use crate::conversation::pending::{Open, Question};
+use crate::conversation::pending::{Asked, Open, Question};
 use crate::core::confirm::{Confirm, ConfirmKind, Decision, Fate, Person, Resolution};
 use crate::core::event::{Event, Record};
 use crate::core::mcp::form;
 use crate::core::mcp::sampling::{Role, Sampling};
+use crate::core::raise::{OPTIONS, Raise, Upgrade};
+use crate::core::state::State;
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<List, _, _>(module, list);
@@ -184,18 +188,11 @@ impl Watcher {
             }
         }
         for (_, question) in now.iter().filter(|(id, _)| !before.contains_key(id)) {
-            let asked = Record {
-                seq: question.seq,
-                at: question.requested_at,
-                turn: question.turn,
-                client: None,
-                event: Event::ConfirmRequested(Box::new(question.confirm.clone())),
-            };
-            self.line(&mut lines, question.conversation, &asked);
+            self.line(&mut lines, question.conversation, &question.record());
         }
         if first {
             let all = self.log(None);
-            let through = aish_proto::id::Seq(0);
+            let through = Seq(0);
             let complete = events::ReplayComplete { through };
             let event = all.ephemeral(None, clock::now(), &complete);
             lines.push_str(&super::attach::notification(self.subscription, &event));
@@ -226,10 +223,13 @@ impl Watcher {
 pub(super) fn pending(
     server: &Server,
     conversation: ConversationId,
-    ids: &[ConfirmId],
+    state: &State,
 ) -> Vec<ConfirmRecord> {
     let open = server.directory.pending().known();
-    let found = ids.iter().filter_map(|it| open.get(it));
+    let in_turn = state.confirms.iter().map(|it| (it.seq, it.id));
+    let raises = state.raises.iter().map(|it| (it.seq, it.id));
+    let asked: BTreeMap<Seq, ConfirmId> = in_turn.chain(raises).collect();
+    let found = asked.values().filter_map(|it| open.get(it));
     let own = found.filter(|it| it.conversation == conversation);
     own.map(|it| record(it, None)).collect()
 }
@@ -248,7 +248,10 @@ fn record(question: &Question, resolved: Option<&Record>) -> ConfirmRecord {
         state: end
             .as_ref()
             .map_or(ConfirmState::Pending, |(_, it)| state(it.fate)),
-        request: requested(question.confirm.clone()),
+        request: match question.asked.clone() {
+            Asked::InTurn(confirm) => requested(*confirm),
+            Asked::Raise(raise) => raise_requested(*raise),
+        },
         resolved_at: end.as_ref().map(|(at, _)| clock::rfc3339(*at)),
         resolution: end.map(|(_, it)| self::resolved(it)),
     }
@@ -304,7 +307,49 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         why,
         elicitation: elicitation.map(Box::new),
         sampling: sampling.map(|it| Box::new(for_model(it))),
+        upgrade: None,
         options: options.into_iter().map(decision).collect(),
+        expires_at: expires_at.map(clock::rfc3339),
+    }
+}
+
+/// A level is no call: what belongs to one is empty.
+pub(super) fn raise_requested(raise: Raise) -> events::ConfirmRequested {
+    let (digest, why) = (raise.upgrade.digest(), raise.upgrade.why());
+    let Raise {
+        id,
+        number,
+        upgrade: Upgrade { provider, from, to },
+        wanted_for,
+        by,
+        expires_at,
+    } = raise;
+    events::ConfirmRequested {
+        confirm: id,
+        number,
+        kind: wire::ConfirmKind::Permission,
+        title: format!("{provider} to level {}", to.number()),
+        call: String::new(),
+        tool: provider.to_string(),
+        arguments: "{}".to_owned(),
+        cwd: String::new(),
+        server: String::new(),
+        digest: digest.to_string(),
+        definition: serde_json::Value::Null,
+        approved_definition: None,
+        level_required: to.number(),
+        raise_to: Some(to.number()),
+        why,
+        elicitation: None,
+        sampling: None,
+        upgrade: Some(Box::new(shown_upgrade::Upgrade {
+            provider: provider.to_string(),
+            from: from.number(),
+            to: to.number(),
+            wanted_for: wanted_for.map(|it| it.to_string()),
+            by: answerer(by),
+        })),
+        options: OPTIONS.map(decision).to_vec(),
         expires_at: expires_at.map(clock::rfc3339),
     }
 }

@@ -1,7 +1,7 @@
 //! Facts and states as the wire shows them. Wire types are not domain types: this is where one becomes the
 //! other, by hand, and nothing else of ours knows both.
 
-use aish_proto::conversation::{Activity, ConversationStatus};
+use aish_proto::conversation::{Activity, ConversationStatus, LastTurn};
 use aish_proto::event::{self as wire, EventData};
 use aish_proto::id::{ClientId, ConversationId, Epoch, Seq, TurnId};
 use aish_proto::model::ModelSource;
@@ -10,7 +10,7 @@ use aish_proto::version::EVENT_SCHEMA;
 use serde::Serialize;
 
 use super::confirm as confirms;
-use super::fit;
+use super::{fit, route};
 use crate::clock::rfc3339;
 use crate::conversation::doing::Word;
 use crate::conversation::live::{Channel, Unseen};
@@ -21,7 +21,9 @@ use crate::core::constraints::Constraints;
 use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnError};
 use crate::core::gate::spelled;
 use crate::core::reply::{FailureClass, ToolCall, Usage};
-use crate::core::state::State;
+use crate::core::state::{Began, State};
+use crate::core::structured::Structured;
+use crate::core::tool_name::Alias;
 use crate::tools::Said;
 
 /// [`wire::Envelope`] on its way out, its data not yet a value.
@@ -216,6 +218,22 @@ impl Log {
                 model_id,
                 source: source_of(source),
             }),
+            Event::RouteDecided(routed) => out!(route::decided(routed)),
+            Event::FellBack {
+                from,
+                to,
+                reason,
+                cause,
+                status,
+                model_id: _,
+            } => out!(wire::FallbackUsed {
+                from,
+                to,
+                reason,
+                cause,
+                status,
+                before_first_delta: true,
+            }),
             Event::AssistantMessage {
                 item,
                 text,
@@ -235,6 +253,7 @@ impl Log {
                 usage: usage.map(usage_of),
             }),
             Event::ConfirmRequested(asked) => out!(confirms::requested(*asked)),
+            Event::RaiseRequested(raise) => out!(confirms::raise_requested(*raise)),
             Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
             Event::ToolStarted {
                 call,
@@ -264,6 +283,7 @@ impl Log {
                 ms,
                 kept,
                 blocks,
+                structured,
                 refused: _,
             } => out!(wire::ToolResult {
                 call,
@@ -274,6 +294,10 @@ impl Log {
                 ms,
                 kept: kept.map(super::kept::result),
                 blocks: blocks.into_iter().map(super::kept::block).collect(),
+                structured: structured.map(|it| match it {
+                    Structured::Text => wire::Structured::Text,
+                    Structured::Value(value) => wire::Structured::Value(value),
+                }),
             }),
             Event::ResourcePinned(pinned) => out!(wire::ResourcePinned {
                 alias: pinned.alias.to_string(),
@@ -292,7 +316,7 @@ impl Log {
                 by,
                 confirm,
             } => out!(wire::PermissionChanged {
-                provider: provider.to_string(),
+                provider: provider_or_all(provider.as_ref()),
                 from: from.number(),
                 to: to.number(),
                 revoked,
@@ -417,6 +441,7 @@ fn turn_error(error: TurnError) -> turn::TurnError {
     turn::TurnError {
         class,
         message: error.message,
+        cause: error.cause,
     }
 }
 
@@ -463,10 +488,26 @@ pub(super) fn status(id: ConversationId, state: &State, attached: u32) -> Conver
         constraints: constraints(state),
         last_seq: state.last_seq,
         turns: state.turns,
+        last_turn: state.began.clone().map(last_turn),
         attached,
         usage: usage_of(state.usage),
         created_at: rfc3339(state.created_at),
         updated_at: rfc3339(state.updated_at),
+    }
+}
+
+fn last_turn(began: Began) -> LastTurn {
+    let Began {
+        turn,
+        model,
+        routed,
+        fell_back,
+    } = began;
+    LastTurn {
+        turn,
+        model,
+        routed: routed.as_ref().map(route::routed),
+        fell_back_to: fell_back,
     }
 }
 
@@ -483,12 +524,19 @@ pub(super) fn turn_record(conversation: ConversationId, report: TurnReport) -> T
         stop_reason: report.stop.map(stop_reason),
         text: report.text,
         model: report.model,
+        routed: report.routed.as_ref().map(route::routed),
+        fell_back_to: report.fell_back,
         usage: report.usage.map(usage_of),
         error: report.error.map(turn_error),
         merged_into: report.merged_into,
         finished_at: report.finished_at.map(rfc3339),
         denied: report.denied,
     })
+}
+
+/// A provider as the wire names it: `*` where a level was of all of them (PRM-5).
+pub(super) fn provider_or_all(provider: Option<&Alias>) -> String {
+    provider.map_or_else(|| "*".to_owned(), ToString::to_string)
 }
 
 #[cfg(test)]

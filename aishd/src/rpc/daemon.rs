@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use aish_proto::conversation::Activity;
 use aish_proto::daemon::{
-    Hello, HelloResult, Metrics, MetricsResult, Ping, Reload, ReloadResult, Schema, ServerInfo,
-    Shutdown, ShutdownResult, Status, StatusResult, StoreStatus,
+    Hello, HelloResult, Metrics, MetricsResult, Ping, Reload, ReloadResult, RoutingStatus, Schema,
+    ServerInfo, Shutdown, ShutdownResult, Status, StatusResult, StoreStatus,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::method::{Empty, Role};
@@ -19,6 +19,7 @@ use crate::clock;
 use crate::config::live::{Errors, Reading};
 use crate::core::event::At;
 use crate::core::preset::{Backend, KeySource, Preset};
+use crate::core::routing::Which;
 
 /// What ends after the turns needs some of the 10 s of a stop, too.
 const GRACE_MOST_MS: u64 = 8_000;
@@ -83,6 +84,11 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
     }
     if wanted.is_empty() || !params.tentative {
         call.connection.greet(params.client, params.role);
+        // Whoever says hello again as somebody who may not allow anything has allowed nothing.
+        if params.role < Role::Driver {
+            let allowances = call.server.directory.allowances();
+            allowances.forget(call.connection.client);
+        }
     }
     Ok(HelloResult {
         protocol,
@@ -139,6 +145,8 @@ async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
     // A store that cannot be read is exactly what this call is there to show.
     let (running_turns, queued_turns, conversations) = load(&server).await.unwrap_or_default();
     let models = server.directory.models();
+    let routes = server.directory.routes();
+    let (switches, counted) = (routes.switches(), routes.counted());
     let standing = server.config.standing().borrow().clone();
     let file = server.config.file().filter(|it| it.exists());
     Ok(StatusResult {
@@ -163,6 +171,13 @@ async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
             problem: health.problem,
             repairs: server.about.repairs.clone(),
             journal_bytes: health.journal_bytes,
+        },
+        routing: RoutingStatus {
+            auto: switches.is_on(Which::Route, &models.routing),
+            fallback: switches.is_on(Which::Fallback, &models.routing),
+            routed: counted.routed,
+            fallbacks: counted.fallbacks,
+            fallbacks_failed: counted.fallbacks_failed,
         },
         draining: server.stop.borrow().is_some(),
     })

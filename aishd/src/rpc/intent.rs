@@ -12,7 +12,6 @@ use super::{Call, Server, register};
 use crate::clock;
 use crate::core::alignment::Alignment;
 use crate::core::audit::{Draft, Routed, RoutedAs, Told};
-use crate::core::catalog::Catalog;
 use crate::core::intent::{self, Candidate, Confidence, Routing};
 use crate::core::tool::Sha;
 use crate::core::tool_name::ToolName;
@@ -27,22 +26,22 @@ async fn route(call: Call<Route>) -> Result<wire::Routing, Refusal> {
         action,
         tool,
     } = call.params;
-    if let Some(id) = conversation {
+    let used = match conversation {
         // What is told of a conversation is told of one that there is.
-        call.server.directory.open(id).await?;
-    }
-    let routing = meant(&action, tool.as_deref(), &call.server.directory.catalog());
+        Some(id) => {
+            let handle = call.server.directory.open(id).await?;
+            handle.view().borrow().state.used.clone()
+        }
+        None => BTreeSet::new(),
+    };
+    let catalog = call.server.directory.catalog();
+    let routing = intent::route(&action, tool.as_deref(), &catalog, &used);
     // A tool that asks decides nothing by it, and could fill the trail.
     if !call.connection.is_of_ours() {
         let told = told(&action, &routing, None);
         tell(&call.server, &call.connection, conversation, told).await?;
     }
     Ok(routed(&routing))
-}
-
-/// A conversation's state does not know which providers it has called, so that no name is likelier for it.
-pub(super) fn meant(action: &str, tool: Option<&str>, catalog: &Catalog) -> Routing {
-    intent::route(action, tool, catalog, &BTreeSet::new())
 }
 
 pub(super) async fn tell(

@@ -1,29 +1,36 @@
 //! What `intent/negotiate` answers without any tool: conversations, and levels that somebody wants raised (NEG-3, PRM-3).
 
-use aish_proto::error::ErrorKind;
+use aish_proto::confirm::Denial;
 use aish_proto::id::ConversationId;
-use aish_proto::intent::{LifecycleStatus, NegotiateResult};
+use aish_proto::intent::{LifecycleStatus, NegotiateParams, NegotiateResult};
 
-use super::negotiate::stopped;
+use super::connection::Connection;
+use super::negotiate::{asked_for, stopped, want_level};
 use super::refusal::Refusal;
+use super::turn::on_confirm;
 use super::{Server, convert, permission};
+use crate::conversation::handle::Raising;
 use crate::core::access::Access;
 use crate::core::alignment::Alignment;
 use crate::core::lifecycle::Lifecycle;
+use crate::core::raise::Wanted;
 
 /// Conversations that a list has.
 const MOST: usize = 100;
 
 pub(super) async fn answer(
     server: &Server,
-    conversation: ConversationId,
+    connection: &Connection,
+    params: &NegotiateParams,
     action: Lifecycle,
 ) -> Result<NegotiateResult, Refusal> {
     match action {
-        Lifecycle::Status => status(server, conversation).await,
+        Lifecycle::Status => status(server, params.conversation).await,
         Lifecycle::Switch(to) => status(server, to).await,
         Lifecycle::List => list(server).await,
-        Lifecycle::Upgrade { provider, to } => upgrade(server, conversation, &provider, to).await,
+        Lifecycle::Upgrade { provider, to } => {
+            upgrade(server, connection, params, &provider, to).await
+        }
     }
 }
 
@@ -71,43 +78,50 @@ async fn list(server: &Server) -> Result<NegotiateResult, Refusal> {
     })
 }
 
-/// A level is a person's to give, and it is not given here.
+/// A level is a person's to give: a person is asked, and it is not given here.
 async fn upgrade(
     server: &Server,
-    conversation: ConversationId,
+    connection: &Connection,
+    params: &NegotiateParams,
     provider: &str,
     to: Access,
 ) -> Result<NegotiateResult, Refusal> {
     let provider = permission::provider(server, provider)?;
-    let handle = server.directory.open(conversation).await?;
-    let state = handle.view().borrow().state.clone();
-    let policy = server.directory.policy();
-    let has = policy.level(&provider, &state.grants);
-    if to <= has {
-        return Ok(done(format!(
-            "{provider} is already at level {}",
-            has.number()
-        )));
+    let alignment = Alignment::of_level(&provider, to, &server.directory.policy());
+    if let Alignment::Contradiction { reason, .. } = &alignment {
+        let output = format!("denied by policy: {reason}");
+        return Ok(stopped(output, &alignment));
     }
-    let alignment = Alignment::of_level(&provider, to, &policy);
-    match &alignment {
-        Alignment::Contradiction { reason, .. } => {
-            let output = format!("denied by policy: {reason}");
-            Ok(stopped(output, &alignment))
-        }
-        Alignment::Aligned | Alignment::Unknown => {
-            let message = format!(
-                "Permission upgrade required for {provider}: level {} → {}; a person grants it",
-                has.number(),
-                to.number()
-            );
-            let hint = format!(
-                "aishctl perm grant {provider} {} -C {conversation}",
-                to.number()
-            );
-            Err(Refusal::new(ErrorKind::Denied, message).hint(hint))
-        }
-    }
+    let on_confirm = params.on_confirm.as_ref().map(on_confirm).transpose()?;
+    let _alone = connection.change.lock().await;
+    let wanted = Wanted {
+        provider: provider.clone(),
+        to,
+        wanted_for: None,
+        on_confirm: on_confirm.unwrap_or_default(),
+        by: connection.person(),
+    };
+    Ok(
+        match want_level(server, params.conversation, wanted).await? {
+            Raising::Already(level) => {
+                done(format!("{provider} is already at level {}", level.number()))
+            }
+            Raising::Asked(confirm, upgrade) => asked_for(params.conversation, confirm, &upgrade),
+            Raising::Unasked(upgrade, why) => {
+                let output = format!(
+                    "{}; nobody is asked: {why}. A person can do it with: aishctl perm grant {provider} {} -C {}",
+                    upgrade.why(),
+                    to.number(),
+                    params.conversation
+                );
+                NegotiateResult {
+                    is_error: true,
+                    denied: Some(Denial::NoApprover),
+                    ..stopped(output, &alignment)
+                }
+            }
+        },
+    )
 }
 
 fn done(output: String) -> NegotiateResult {

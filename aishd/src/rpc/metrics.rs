@@ -74,7 +74,7 @@ pub(super) fn text(server: &Server, running: u64, queued: u64, conversations: u6
         kind,
         help,
         value,
-    } in all
+    } in all.into_iter().chain(of_routing(server))
     {
         let _infallible = write!(
             text,
@@ -82,4 +82,31 @@ pub(super) fn text(server: &Server, running: u64, queued: u64, conversations: u6
         );
     }
     text
+}
+
+fn of_routing(server: &Server) -> [Metric; 3] {
+    let counted = server.directory.routes().counted();
+    let metric = |name, help, value| Metric {
+        name,
+        kind: "counter",
+        help,
+        value,
+    };
+    [
+        metric(
+            "aish_turns_routed_total",
+            "Turns that another preset answered than would have without routing.",
+            counted.routed,
+        ),
+        metric(
+            "aish_fallbacks_total",
+            "Requests that went to another preset, because a server looked down.",
+            counted.fallbacks,
+        ),
+        metric(
+            "aish_fallbacks_failed_total",
+            "Those of them that failed there too.",
+            counted.fallbacks_failed,
+        ),
+    ]
 }

@@ -35,6 +35,7 @@ mod refusal;
 mod registry;
 mod resource;
 mod room;
+mod route;
 mod saved_prompt;
 mod tool;
 mod toolset;
@@ -229,6 +230,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     auto_approve::register_all(&mut module);
     audit::register_all(&mut module);
     model::register_all(&mut module);
+    route::register_all(&mut module);
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);
     saved_prompt::register_all(&mut module);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aish_proto::confirm::Denial;
 use aish_proto::error::ErrorKind;
-use aish_proto::id::TurnId;
+use aish_proto::id::{ConfirmId, ConversationId, TurnId};
 use aish_proto::intent::{
     self as wire, AlignmentClass, Negotiate, NegotiateParams, NegotiateResult,
 };
@@ -16,16 +16,19 @@ use serde_json::json;
 
 use super::connection::Connection;
 use super::refusal::Refusal;
-use super::turn::{Body, take};
+use super::turn::{Body, check_key, on_confirm, take};
 use super::{Call, Server, convert, intent, lifecycle, register, tool};
 use crate::clock;
-use crate::conversation::handle::{Handle, RequestError};
+use crate::conversation::handle::{Handle, Raising, RequestError};
 use crate::core::alignment::{Alignment, Standing};
 use crate::core::call_list::{CallList, parse};
 use crate::core::confirm::Confirm;
 use crate::core::event::Event;
-use crate::core::intent::{Confidence, Reason, Routing};
+use crate::core::intent::{Confidence, Reason, Routing, route};
 use crate::core::lifecycle::Lifecycle;
+use crate::core::policy::Question;
+use crate::core::raise::{Upgrade, Wanted, missing};
+use crate::core::tool_name::ToolName;
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Negotiate, _, _>(module, negotiate);
@@ -44,8 +47,9 @@ async fn negotiate(call: Call<Negotiate>) -> Result<NegotiateResult, Refusal> {
         Lifecycle::read(&params.action).map_err(|error| Refusal::params(&error.to_string()))?
     };
     if let Some(own) = own {
-        return lifecycle::answer(&server, params.conversation, own).await;
+        return lifecycle::answer(&server, &connection, &params, own).await;
     }
+    check_key(&params.idempotency_key)?;
     let begun = {
         let _alone = connection.change.lock().await;
         let chosen = match before(&server, &params).await? {
@@ -113,7 +117,8 @@ async fn choose(
     let handle = server.directory.open(params.conversation).await?;
     let state = handle.view().borrow().state.clone();
     let catalog = server.directory.catalog();
-    let routing = intent::meant(&params.action, params.tool.as_deref(), &catalog);
+    let named = params.tool.as_deref();
+    let routing = route(&params.action, named, &catalog, &state.used);
     let policy = server.directory.policy();
     let standing = Standing {
         policy: &policy,
@@ -126,6 +131,13 @@ async fn choose(
     let routed = intent::routed(&routing);
     let output = match (&alignment, routing.sure()) {
         (Alignment::Aligned, Some(name)) => {
+            let asked = ask_for_level(server, connection, params, name).await?;
+            if let Some(asked) = asked {
+                return Ok(Err(Box::new(NegotiateResult {
+                    routing: Some(routed),
+                    ..asked
+                })));
+            }
             let call = json!({
                 "jsonrpc": "2.0",
                 "id": clock::ulid().to_string(),
@@ -146,6 +158,82 @@ async fn choose(
         routing: Some(routed),
         ..stopped(output, &alignment)
     })))
+}
+
+/// A person is asked for the level that a call lacks, where a person would be asked at all. `None`: the call takes its
+/// way through the gate, which lets it run, asks about it or refuses it.
+async fn ask_for_level(
+    server: &Server,
+    connection: &Connection,
+    params: &NegotiateParams,
+    name: &ToolName,
+) -> Result<Option<NegotiateResult>, Refusal> {
+    let handle = server.directory.open(params.conversation).await?;
+    let state = handle.view().borrow().state.clone();
+    let on_confirm = params.on_confirm.as_ref().map(on_confirm).transpose()?;
+    let on_confirm = on_confirm.unwrap_or_default();
+    let policy = server.directory.policy();
+    let catalog = server.directory.catalog();
+    let Some(tool) = catalog.get(name) else {
+        return Ok(None);
+    };
+    let question = Question {
+        tool,
+        arguments: &params.arguments,
+        constraints: &state.constraints,
+        grants: &state.grants,
+        turn: &on_confirm.allow,
+        clients: &server.directory.allowances().of(params.conversation),
+    };
+    let Some(to) = missing(question, &policy) else {
+        return Ok(None);
+    };
+    let wanted = Wanted {
+        provider: name.alias().clone(),
+        to,
+        wanted_for: Some(name.clone()),
+        on_confirm,
+        by: connection.person(),
+    };
+    Ok(
+        match want_level(server, params.conversation, wanted).await? {
+            Raising::Asked(confirm, upgrade) => {
+                Some(asked_for(params.conversation, confirm, &upgrade))
+            }
+            Raising::Already(_) | Raising::Unasked(..) => None,
+        },
+    )
+}
+
+pub(super) async fn want_level(
+    server: &Server,
+    conversation: ConversationId,
+    wanted: Wanted,
+) -> Result<Raising, Refusal> {
+    let want = |handle: Handle| {
+        let wanted = wanted.clone();
+        async move { handle.want_level(wanted).await }
+    };
+    Ok(server.directory.with(conversation, want).await?)
+}
+
+/// NEG-2, PRM-3: a person is asked for a level, and nothing ran.
+pub(super) fn asked_for(
+    conversation: ConversationId,
+    confirm: ConfirmId,
+    upgrade: &Upgrade,
+) -> NegotiateResult {
+    let Upgrade { provider, to, .. } = upgrade;
+    let output = format!(
+        "To upgrade: aishctl confirm allow {confirm} or aishctl perm grant {provider} {} -C {conversation}",
+        to.number()
+    );
+    NegotiateResult {
+        requires_approval: true,
+        approval_reason: Some(upgrade.why()),
+        confirm: Some(confirm),
+        ..stopped(output, &Alignment::Aligned)
+    }
 }
 
 /// What is told of an action that is not run because it is not sure what it means.
@@ -207,7 +295,10 @@ async fn outcome(
     };
     Ok(match paused {
         Pause::Asks(confirm) => NegotiateResult {
-            output: how_to_allow(&confirm),
+            output: format!(
+                "To go on: aishctl confirm allow {id}, or aishctl confirm deny {id}",
+                id = confirm.id
+            ),
             requires_approval: true,
             approval_reason: Some(confirm.why),
             confirm: Some(confirm.id),
@@ -266,19 +357,6 @@ fn ended(handle: &Handle, turn: TurnId) -> Result<Pause, RequestError> {
         output: content,
         denied: denial.map(convert::denied),
     })
-}
-
-/// PRM-3
-fn how_to_allow(confirm: &Confirm) -> String {
-    let id = confirm.id;
-    match confirm.raise_to {
-        Some(level) => format!(
-            "To upgrade: aishctl confirm allow {id} --raise, or aishctl perm grant {} {} and aishctl confirm allow {id}",
-            confirm.tool.alias(),
-            level.number()
-        ),
-        None => format!("To go on: aishctl confirm allow {id}, or aishctl confirm deny {id}"),
-    }
 }
 
 /// An answer to what did not run.

@@ -13,7 +13,7 @@ use super::auto_approve;
 use super::confirm::answerer;
 use super::connection::Connection;
 use super::refusal::Refusal;
-use super::{Call, Server, register};
+use super::{Call, Server, convert, register};
 use crate::clock;
 use crate::conversation::handle::{Change as Changed, LevelChange};
 use crate::core::access::Access;
@@ -175,7 +175,7 @@ async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
                     changes.push(Change {
                         seq: record.seq,
                         at: clock::rfc3339(record.at),
-                        provider: provider.to_string(),
+                        provider: convert::provider_or_all(provider.as_ref()),
                         from: from.number(),
                         to: to.number(),
                         revoked: *revoked,

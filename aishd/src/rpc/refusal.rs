@@ -124,6 +124,9 @@ impl From<RequestError> for Refusal {
                 ChangeError::Unread(_) => Self::new(ErrorKind::Storage, message),
                 ChangeError::Exists { .. } | ChangeError::Stale { .. } => Self::params(&message),
             },
+            RequestError::TooManyRaises => {
+                Self::new(ErrorKind::Overloaded, message).hint("aishctl confirm ls")
+            }
             RequestError::AboveMaximum { .. } => Self::new(ErrorKind::Denied, message),
             RequestError::UnknownModel(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl model list")

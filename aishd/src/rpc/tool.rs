@@ -121,15 +121,18 @@ pub(super) fn changed(before: &Toolset, now: &Toolset) -> Option<ToolsChanged> {
         updated: updated.map(|it| it.name.to_string()).collect(),
         version: now.version,
         changes: now.registry.changes_from(&before.registry),
+        broken: now.registry.faults_since(&before.registry),
     };
     let ToolsChanged {
         added,
         removed,
         updated,
         version: _,
-        changes: _,
+        changes,
+        broken,
     } = &changed;
-    let nothing = added.is_empty() && removed.is_empty() && updated.is_empty();
+    let all = [added, removed, updated, changes, broken];
+    let nothing = all.iter().all(|it| it.is_empty());
     (!nothing).then_some(changed)
 }
 

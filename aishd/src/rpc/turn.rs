@@ -194,7 +194,7 @@ fn ask(params: SendParams, connection: &Connection, place: Place) -> Result<Ask,
 }
 
 /// What the asker wants done where a person would have to be asked.
-fn on_confirm(wanted: &OnConfirm) -> Result<confirm::OnConfirm, Refusal> {
+pub(super) fn on_confirm(wanted: &OnConfirm) -> Result<confirm::OnConfirm, Refusal> {
     let mut allow = vec![];
     for rule in &wanted.allow {
         let rule = rule.parse().map_err(|error| {
@@ -221,7 +221,7 @@ fn too_large(bytes: usize) -> Refusal {
     Refusal::new(ErrorKind::TooLarge, message)
 }
 
-fn check_key(key: &str) -> Result<(), Refusal> {
+pub(super) fn check_key(key: &str) -> Result<(), Refusal> {
     if key.is_empty() || key.len() > KEY_BYTES {
         return Err(Refusal::params(&format!(
             "idempotencyKey has 1 to {KEY_BYTES} bytes"

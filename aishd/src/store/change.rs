@@ -158,6 +158,9 @@ impl<'a> Changes<'a> {
             Event::ConfirmRequested(confirm) => {
                 self.batch.insert(values::confirm(confirm.id), place);
             }
+            Event::RaiseRequested(raise) => {
+                self.batch.insert(values::confirm(raise.id), place);
+            }
             Event::ConfirmResolved(resolution) => {
                 let key = values::confirm_end(resolution.confirm);
                 self.batch.insert(key, place);
@@ -166,6 +169,8 @@ impl<'a> Changes<'a> {
             Event::Created { .. }
             | Event::UserMessage { .. }
             | Event::TurnQueued { .. }
+            | Event::RouteDecided(_)
+            | Event::FellBack { .. }
             | Event::TurnStarted { .. }
             | Event::AssistantMessage { .. }
             | Event::ToolStarted { .. }
@@ -380,9 +385,10 @@ fn found_by(db: &Db, key: &[u8], first: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let (_, head) = values::head(first)?;
-    let kinds: [&[u8]; 3] = [
+    let kinds: [&[u8]; 4] = [
         br#""user_message""#,
         br#""confirm_requested""#,
+        br#""raise_requested""#,
         br#""confirm_resolved""#,
     ];
     let looks_like = |kind: &&[u8]| head.windows(kind.len()).any(|it| it == *kind);
@@ -393,6 +399,9 @@ fn found_by(db: &Db, key: &[u8], first: &[u8]) -> Option<Vec<u8>> {
     let record: Record = serde_json::from_slice(&value).ok()?;
     if let Event::ConfirmRequested(confirm) = &record.event {
         return Some(values::confirm(confirm.id));
+    }
+    if let Event::RaiseRequested(raise) = &record.event {
+        return Some(values::confirm(raise.id));
     }
     if let Event::ConfirmResolved(resolution) = &record.event {
         return Some(values::confirm_end(resolution.confirm));

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::registry::{Context, Job, Runner};
+use self::result::judged;
 pub use self::result::{Output, Way, returned};
 use crate::core::catalog::Catalog;
 use crate::core::gate::Go;
@@ -24,9 +25,8 @@ use crate::core::mcp::server::{Servers, State};
 use crate::core::pinned::{Held, Pinned};
 use crate::core::policy::{Pattern, Policy};
 use crate::core::registry::{Manifest, Registry};
-use crate::core::schema::Schema;
 use crate::core::tool::Tool;
-use crate::core::tool_name::{Alias, ToolName};
+use crate::core::tool_name::Alias;
 use crate::mcp::hub::{Ears, Hub};
 use crate::mcp::{CallError, Side};
 pub use crate::mcp::{
@@ -130,18 +130,26 @@ impl Tools {
         self.registry.borrow().clone()
     }
 
-    /// These manifests count from now on, and no others. Returns a line for each provider that came, went or changed.
+    /// These manifests count from now on, and no others; `faults` is what is wrong with any. Returns a line for each provider
+    /// that came, went or changed.
     #[must_use]
-    pub fn publish(&self, manifests: Vec<Arc<Manifest>>) -> Vec<String> {
+    pub fn publish(&self, manifests: Vec<Arc<Manifest>>, faults: &[String]) -> Vec<String> {
         let mut changes = vec![];
         self.publisher.send_if_modified(|registry| {
             let now = registry.followed_by(manifests);
             changes = now.changes_from(registry);
-            let differs = !changes.is_empty();
-            if differs {
-                *registry = Arc::new(now);
+            let differs = now.differs_from(registry);
+            if !differs && registry.faults == faults {
+                return false;
             }
-            differs
+            // With other faults only, the tools are the same and so is their number.
+            let now = if differs {
+                now
+            } else {
+                Registry::clone(registry)
+            };
+            *registry = Arc::new(now.with_faults(faults.to_vec()));
+            true
         });
         changes
     }
@@ -277,26 +285,20 @@ impl Tools {
             }
         };
         match outcome {
-            Ok(outcome) => Output {
-                ok: !outcome.is_error,
-                attachments: outcome.attachments,
-                warning: self.misfit(&go.tool.name, outcome.structured.as_ref()),
-                ..Output::answered(outcome.text)
-            },
+            Ok(outcome) => {
+                let servers = self.servers.borrow().clone();
+                let listed = servers.tool(&go.tool.name);
+                let schema = listed.and_then(|it| it.output_schema.as_ref());
+                let output = Output {
+                    ok: !outcome.is_error,
+                    attachments: outcome.attachments,
+                    ..Output::answered(outcome.text)
+                };
+                let name = go.tool.name.to_string();
+                judged(&name, schema, outcome.structured, output)
+            }
             Err(error) => Output::failed(failed(&error)),
         }
-    }
-}
-
-impl Tools {
-    /// What is wrong with a result by the output schema of its tool (REG-5); it counts all the same.
-    fn misfit(&self, name: &ToolName, structured: Option<&Value>) -> Option<String> {
-        let servers = self.servers.borrow().clone();
-        let schema = servers.tool(name)?.output_schema.clone()?;
-        let why = Schema::new(&schema).ok()?.misfit(structured?)?;
-        Some(format!(
-            "[aish] the result of {name} does not fit its output schema: {why}"
-        ))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a call gave, in the form in which the model is shown it and the log keeps it (MCP-12).
 
 use aish_proto::id::ResultId;
+use serde_json::Value;
 
 use super::blocks;
 use super::builtin::how_to_read_on;
@@ -8,7 +9,9 @@ use crate::clock;
 use crate::core::mcp::outcome::Attachment;
 use crate::core::mcp::text::cut;
 use crate::core::resource::ResourceChange;
+use crate::core::schema::Schema;
 use crate::core::shorten::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_middle};
+use crate::core::structured::Structured;
 use crate::core::turn::Returned;
 
 /// What people are told of a failure on the way.
@@ -29,6 +32,8 @@ pub struct Output {
     pub changes: Vec<ResourceChange>,
     /// What a person should know of it though it counts.
     pub warning: Option<String>,
+    /// Its value, where it has one that fits its output schema.
+    pub structured: Option<Structured>,
 }
 
 /// How far a call came.
@@ -51,6 +56,7 @@ impl Output {
             attachments: vec![],
             changes: vec![],
             warning: None,
+            structured: None,
         }
     }
 
@@ -94,6 +100,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         attachments,
         changes,
         warning,
+        structured,
     } = output;
     let notice = match way {
         Way::Answered => warning,
@@ -126,6 +133,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
             notice,
             blocks,
             changes,
+            structured,
             ..Returned::default()
         };
     };
@@ -137,7 +145,39 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         blocks,
         kept: Some((result, parts(&text))),
         changes,
+        structured,
         ..Returned::default()
+    }
+}
+
+/// The output with its value, for those who read values, and what the output schema of its tool says of that (REG-5): a value
+/// that does not fit is a warning and no value. A schema that cannot be used forbids nothing.
+pub(super) fn judged(
+    tool: &str,
+    schema: Option<&Value>,
+    value: Option<Value>,
+    output: Output,
+) -> Output {
+    // Servers that promise a value and give only its JSON as text.
+    let spelled = || schema.and_then(|_| serde_json::from_str(&output.text).ok());
+    let is_said = value.is_some();
+    let Some(value) = value.or_else(spelled) else {
+        return output;
+    };
+    let usable = schema.and_then(|it| Schema::new(it).ok());
+    match usable.and_then(|it| it.misfit(&value)) {
+        Some(why) if is_said => Output {
+            warning: Some(format!(
+                "[aish] the result of {tool} does not fit its output schema: {why}"
+            )),
+            ..output
+        },
+        Some(_) => output,
+        None if output.ok => Output {
+            structured: Structured::of(&value, &output.text),
+            ..output
+        },
+        None => output,
     }
 }
 
@@ -155,6 +195,8 @@ pub(super) fn parts(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::core::shorten::MAX_RESULT_CHARS;
 
@@ -191,6 +233,40 @@ mod tests {
         );
         assert!(returned.content.chars().count() < MAX_RESULT_CHARS + 300);
         assert!(!returned.ok);
+    }
+
+    #[track_caller]
+    fn check_judged(schema: Option<&Value>, value: Option<Value>, text: &str, expected: &str) {
+        let output = judged("t__t", schema, value, Output::answered(text.to_owned()));
+        let seen = match (output.warning, output.structured) {
+            (Some(warning), None) => warning,
+            (None, Some(structured)) => format!("{structured:?}"),
+            (None, None) => "nothing".to_owned(),
+            (Some(_), Some(_)) => panic!("a value that does not fit is none"),
+        };
+        assert_eq!(expected, seen);
+    }
+
+    #[test]
+    fn a_value_is_told_where_there_is_one_that_fits() {
+        let schema = json!({"type": "object", "required": ["n"]});
+        let (right, wrong) = (json!({"n": 1}), json!({"m": 1}));
+        let unfit = "[aish] the result of t__t does not fit its output schema: /: \"n\" is a required property";
+        check_judged(None, None, "{}", "nothing");
+        check_judged(None, Some(wrong.clone()), "{\"m\": 1}", "Text");
+        check_judged(Some(&schema), Some(wrong), "x", unfit);
+        check_judged(Some(&schema), None, "{\"n\": 1}", "Text");
+        check_judged(Some(&schema), None, "{\"m\": 1}", "nothing");
+        check_judged(Some(&schema), None, "n is 1", "nothing");
+        let beside = format!("{:?}", Structured::Value(right.clone()));
+        check_judged(Some(&schema), Some(right.clone()), "n is 1", &beside);
+        // One that nobody can use forbids nothing.
+        check_judged(
+            Some(&json!({"$ref": "#"})),
+            Some(right),
+            "{\"n\":1}",
+            "Text",
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod ask;
 pub(crate) mod context;
+pub(crate) mod fallback;
 pub(crate) mod fanout;
 pub(crate) mod history;
 pub(crate) mod mcp;

@@ -9,7 +9,7 @@ use rustyline::{
 };
 
 use super::screen::{Screen, Suspended};
-use crate::attach::ui::{Input, Lines, Typed, Yes};
+use crate::attach::ui::{Input, Lines, Pressed, Typed};
 
 #[derive(Clone, Copy, Debug)]
 enum Key {
@@ -18,7 +18,7 @@ enum Key {
     End,
     Suspend,
     Clear,
-    Answer(Yes),
+    Answer(Pressed),
 }
 
 struct Bound {
@@ -42,8 +42,8 @@ pub(super) fn bindings(screen: &Arc<Screen>) -> Vec<(KeyEvent, EventHandler)> {
         (KeyEvent::ctrl('D'), bound(Key::End)),
         (KeyEvent::ctrl('Z'), bound(Key::Suspend)),
         (KeyEvent::ctrl('L'), bound(Key::Clear)),
-        (KeyEvent::alt('y'), bound(Key::Answer(Yes::Yes))),
-        (KeyEvent::alt('n'), bound(Key::Answer(Yes::No))),
+        (KeyEvent::alt('y'), bound(Key::Answer(Pressed::Yes))),
+        (KeyEvent::alt('n'), bound(Key::Answer(Pressed::No))),
         // The editor would take it for Ctrl-C, and give up the line.
         (KeyEvent::ctrl('\\'), EventHandler::Simple(Cmd::Noop)),
         // A new line in the line, where the terminal tells it from Enter.
@@ -74,7 +74,7 @@ impl ConditionalEventHandler for Bound {
             // It deletes a character, unless the editor is as vi: there it would send the line.
             Key::End => (context.mode() == EditMode::Vi).then_some(Cmd::Noop),
             // Where nothing is asked, these are the editor's.
-            Key::Answer(yes) => self.answer(yes),
+            Key::Answer(pressed) => self.answer(pressed),
             Key::Clear => {
                 self.screen.clear();
                 Some(Cmd::Noop)
@@ -93,9 +93,13 @@ impl ConditionalEventHandler for Bound {
 
 impl Bound {
     /// Answers the question that stands; `None` where none does, or not for long enough.
-    fn answer(&self, yes: Yes) -> Option<Cmd> {
+    fn answer(&self, pressed: Pressed) -> Option<Cmd> {
         let question = self.screen.answered()?;
-        drop(self.screen.inputs.try_send(Input::Answer(question, yes)));
+        drop(
+            self.screen
+                .inputs
+                .try_send(Input::Answer(question, pressed)),
+        );
         Some(Cmd::Noop)
     }
 
@@ -103,7 +107,7 @@ impl Bound {
         match ending(line) {
             // A form offers something for it.
             Ending::Empty if self.screen.lines() == Lines::Field => Cmd::AcceptLine,
-            Ending::Empty if line.is_empty() => self.answer(Yes::No).unwrap_or(Cmd::Noop),
+            Ending::Empty if line.is_empty() => self.answer(Pressed::Enter).unwrap_or(Cmd::Noop),
             Ending::Empty => Cmd::Noop,
             Ending::OpenFence => Cmd::Newline,
             Ending::Continued if at == line.len() => Cmd::Newline,

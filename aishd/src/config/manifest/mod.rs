@@ -394,6 +394,7 @@ impl Check<'_> {
                 let schema = short::schema(fields, &format!("{path}.{key}"), &mut self.faults);
                 let first = fields.values().flatten().next();
                 if let (Some(first), true) = (first, self.faults.len() == before)
+                    && !short::is_plain(fields)
                     && let Err(why) = Schema::new(&schema)
                 {
                     self.wrong(&first.place, format!("`{path}.{key}`: {why}"));

@@ -16,6 +16,25 @@ const ANY: &str = "any";
 /// Lists of lists of lists are schemas that say more in the long form.
 const MOST_LISTS: usize = 8;
 
+/// More fields than anybody writes.
+const MOST_PLAIN: usize = 1000;
+
+/// Whether nothing is said of the fields that could make of it what is no schema: kinds, and of tables what they say in words.
+/// Then it need not be compiled before it is used, which is most of what reading a manifest takes.
+pub(super) fn is_plain(fields: &BTreeMap<String, Leaf<Tree>>) -> bool {
+    let is_plain = |said: &Value| match said {
+        Value::String(_) => true,
+        Value::Object(said) => said.iter().all(|(key, value)| match key.as_str() {
+            "type" | "description" | "title" => value.is_string(),
+            "optional" => value.is_boolean(),
+            "default" => !value.is_array() && !value.is_object(),
+            _ => false,
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => false,
+    };
+    fields.len() <= MOST_PLAIN && fields.values().flatten().all(|it| is_plain(&it.value.0))
+}
+
 /// An object that has these fields and no others. A field may be left out when its kind ends in `?`, when it has a
 /// default, or when it says `optional = true`.
 pub(super) fn schema(

@@ -222,3 +222,44 @@ fn a_schema_that_cannot_be_used_is_a_fault() {
         "{faults:?}"
     );
 }
+
+/// What is not compiled when it is read can be compiled all the same.
+#[test]
+fn fields_in_the_short_form_are_a_schema_whatever_their_words_are() {
+    let kinds = [
+        "string", "integer", "number", "boolean", "object", "array", "any",
+    ];
+    let mut fields = vec!["\"$ref\" = \"string\"".to_owned()];
+    for kind in kinds {
+        for (at, suffix) in ["", "?", "[]", "[][]?"].iter().enumerate() {
+            fields.push(format!("{kind}{at} = \"{kind}{suffix}\""));
+            fields.push(format!(
+                "{kind}t{at} = {{ type = \"{kind}{suffix}\", default = 7, description = \"#/x\", title = \"y\", optional = true }}"
+            ));
+        }
+    }
+    let folder = Folder::new();
+    let read = |fields: &str| {
+        let (manifest, faults) = folder.read(&format!(
+            "name = \"t\"\nruntime = \"process\"\ncommand = \"sh\"\n[[capability]]\nname = \"go\"\ninput = {{ {fields} }}\n"
+        ));
+        let input = manifest.map(|it| it.capabilities[0].input.clone());
+        input.ok_or_else(|| faults.join("; "))
+    };
+    let schema = read(&fields.join(", ")).unwrap();
+    assert!(Schema::new(&schema).is_ok());
+    for (field, why) in [
+        ("a = \"string[][][][][][][][][]\"", "at most 8 times []"),
+        (
+            "a = { type = \"string\", pattern = \"(\" }",
+            "capability.0.input",
+        ),
+        (
+            "a = { \"$ref\" = \"http://far/away\" }",
+            "is not within the schema",
+        ),
+    ] {
+        let told = read(field).unwrap_err();
+        assert!(told.contains(why), "{told}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::rules::RuleChange;
 use super::{CallMark, Outcome, Told};
-use crate::core::confirm::Confirm;
+use crate::core::confirm::{Confirm, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::Event;
 use crate::core::pinned::Pinned;
@@ -15,8 +15,11 @@ use crate::core::tool::{Sha, Subject};
 pub fn tells(event: &Event) -> bool {
     match event {
         Event::UserMessage { .. }
+        | Event::RouteDecided(_)
         | Event::TurnStarted { .. }
+        | Event::FellBack { .. }
         | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
         | Event::ToolResult { .. }
@@ -49,19 +52,15 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             model: model.clone(),
             source: *source,
         },
+        Event::RouteDecided(routed) => Told::QuestionRouted(routed.clone()),
+        Event::FellBack { .. } => return fell_back(event),
         Event::ConfirmRequested(confirm) => asked(confirm),
-        Event::ConfirmResolved(resolution) => {
-            let mut open = before.confirms.iter();
-            let open = open.find(|it| it.id == resolution.confirm);
-            Told::ConfirmResolved {
-                confirm: resolution.confirm,
-                subject: open.and_then(|it| it.subject.clone()),
-                fate: resolution.fate,
-                decision: resolution.decision,
-                waited_ms: resolution.waited_ms,
-                approved: resolution.approved.clone(),
-            }
-        }
+        Event::RaiseRequested(raise) => Told::RaiseRequested {
+            confirm: raise.id,
+            upgrade: raise.upgrade.clone(),
+            wanted_for: raise.wanted_for.clone(),
+        },
+        Event::ConfirmResolved(resolution) => resolved(before, resolution),
         Event::ToolStarted {
             call,
             name,
@@ -120,6 +119,26 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
     })
 }
 
+/// What is told of a request that went to another preset: no word of a server.
+fn fell_back(event: &Event) -> Option<Told> {
+    let Event::FellBack {
+        from,
+        to,
+        reason,
+        status,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(Told::FellBack {
+        from: from.clone(),
+        to: to.clone(),
+        reason: reason.clone(),
+        status: *status,
+    })
+}
+
 fn asked(confirm: &Confirm) -> Told {
     Told::ConfirmRequested {
         confirm: confirm.id,
@@ -127,6 +146,23 @@ fn asked(confirm: &Confirm) -> Told {
         needs: confirm.needs,
         raise_to: confirm.raise_to,
         why: confirm.why_told.as_ref().unwrap_or(&confirm.why).clone(),
+    }
+}
+
+/// What it was about is known from before, when it was open.
+fn resolved(before: &State, resolution: &Resolution) -> Told {
+    let mut open = before.confirms.iter();
+    let open = open.find(|it| it.id == resolution.confirm);
+    let mut raises = before.raises.iter();
+    let raise = raises.find(|it| it.id == resolution.confirm);
+    Told::ConfirmResolved {
+        confirm: resolution.confirm,
+        subject: open.and_then(|it| it.subject.clone()),
+        upgrade: raise.map(|it| it.upgrade.clone()),
+        fate: resolution.fate,
+        decision: resolution.decision,
+        waited_ms: resolution.waited_ms,
+        approved: resolution.approved.clone(),
     }
 }
 

@@ -219,6 +219,7 @@ impl World {
                             ms: None,
                             kept: None,
                             blocks: vec![],
+                            structured: None,
                             refused: None,
                         },
                     );

@@ -91,6 +91,7 @@ fn record(seq: u64, line: &str) -> Record {
             ms: None,
             kept: None,
             blocks: vec![],
+            structured: None,
             refused: None,
         },
         ["end"] => finished(Stop::End, None),

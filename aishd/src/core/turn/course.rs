@@ -142,7 +142,10 @@ impl Course {
             Event::Created { .. }
             | Event::UserMessage { .. }
             | Event::TurnQueued { .. }
+            | Event::RouteDecided(_)
+            | Event::FellBack { .. }
             | Event::TurnStarted { .. }
+            | Event::RaiseRequested(_)
             | Event::PermissionChanged { .. }
             | Event::ResourcePinned(_)
             | Event::ResourceUnpinned(_)

@@ -11,6 +11,8 @@ use crate::core::tool::Sha;
 pub enum Effect {
     /// Send the conversation to the model; ends in `ReplyFinished`, `ReplyFailed` or `ReplyAbandoned`.
     OpenStream(StreamId),
+    /// Send the same request to the preset that the turn falls back to; ends in the same ways.
+    OpenFallback(StreamId),
     /// Ends in `WaitElapsed`.
     Wait(StreamId, Duration),
     /// Ask the gate about calls that have not begun; ends in `Judged`, at once and with as many judgements.

@@ -10,6 +10,7 @@ use crate::core::exchange::Eviction;
 use crate::core::gate::Judged;
 use crate::core::reply::{Broken, Reply};
 use crate::core::resource::{ResourceChange, ResourceChanged};
+use crate::core::structured::Structured;
 use crate::core::tool::Sha;
 
 /// One model request within a turn; input that bears an older one is late.
@@ -61,6 +62,8 @@ pub struct Returned {
     pub blocks: Vec<(KeptBlock, Vec<String>)>,
     /// The whole of it, in parts, where `content` is less.
     pub kept: Option<(ResultId, Vec<String>)>,
+    /// Its value, where it has one that fits its output schema.
+    pub structured: Option<Structured>,
     /// The level that it needed when it was let through.
     pub needs: Access,
     /// What the call wants changed in the shared context, until that was checked.

@@ -6,6 +6,7 @@
 
 mod course;
 mod effect;
+mod fall_back;
 mod input;
 mod round;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use self::round::{Denials, Progress, Round, refused, reply};
 use super::confirm::Confirm;
 use super::event::{Event, Level, Stop, TurnError};
 use super::exchange::Eviction;
+use super::fallback::{Sent, Way};
 use super::reply::{Broken, Failure, Finish, Reply, ToolCall, Usage};
 
 /// The longest `Retry-After` that is waited for (spec 00, Conversations and asks).
@@ -74,6 +76,10 @@ pub struct Turn {
     max_depth: u32,
     waited: bool,
     evicted: bool,
+    /// Where a request goes whose server looks down.
+    way: Option<Way>,
+    /// What the request that is under way is the second try after.
+    fell_back: Option<String>,
     usage: Option<Usage>,
     text: String,
     denials: Denials,
@@ -108,6 +114,8 @@ impl Turn {
             max_depth,
             waited: false,
             evicted: false,
+            way: None,
+            fell_back: None,
             usage: None,
             text: String::new(),
             denials: Denials::default(),
@@ -130,6 +138,8 @@ impl Turn {
             max_depth: 0,
             waited: false,
             evicted: false,
+            way: None,
+            fell_back: None,
             usage: None,
             text: String::new(),
             denials: Denials::default(),
@@ -150,6 +160,8 @@ impl Turn {
             max_depth,
             waited: false,
             evicted: false,
+            way: None,
+            fell_back: None,
             usage: Some(paused.usage),
             text: paused.text,
             denials: Denials::default(),
@@ -369,7 +381,12 @@ impl Turn {
     ) {
         let Broken { failure, partial } = broken;
         let next = StreamId(stream.0 + 1);
-        if partial.is_silent() {
+        let sent = Sent {
+            silent: partial.is_silent(),
+            again: self.fell_back.is_some(),
+        };
+        // The second try is the last: nothing is waited for or left out for it.
+        if sent.silent && !sent.again {
             if let Some(pause) = pause_asked_for(&failure).filter(|_| !self.waited) {
                 self.waited = true;
                 let text = format!("{failure}; trying again in {} s", pause.as_secs().max(1));
@@ -389,15 +406,21 @@ impl Turn {
                 return;
             }
         }
+        if self.fall_back(next, &failure, sent, step) {
+            return;
+        }
         self.keep(partial, /*complete*/ false, step);
         let error = TurnError {
             class: failure.class(),
             message: failure.to_string(),
+            cause: self.fell_back.take(),
         };
         self.end(Stop::Upstream, Some(error), step);
     }
 
     fn open(&mut self, stream: StreamId, step: &mut Step) {
+        // Each request begins with the turn's own preset.
+        self.fell_back = None;
         self.phase = Phase::Streaming(stream);
         step.effects.push(Effect::OpenStream(stream));
     }

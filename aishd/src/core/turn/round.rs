@@ -261,7 +261,9 @@ impl Round {
         };
         let owed = self.running.remove(at);
         let mut content = returned.content;
+        let mut structured = returned.structured;
         if let Some(edited) = &owed.edited {
+            structured = structured.and_then(|it| it.apart_from(&content));
             content.insert_str(0, &edited_note(edited));
         }
         let changed = returned.changed.into_iter().map(Box::new);
@@ -298,6 +300,7 @@ impl Round {
             ms: Some(returned.ms),
             kept,
             blocks,
+            structured,
             refused: None,
         });
         if !self.running.is_empty() {
@@ -433,6 +436,7 @@ pub(super) fn reply(
         ms: None,
         kept: None,
         blocks: vec![],
+        structured: None,
         refused,
     }
 }

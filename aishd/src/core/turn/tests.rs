@@ -11,6 +11,7 @@ use crate::core::reply::HttpDetail;
 use crate::core::tool::Sha;
 use crate::core::tool::tests::tool;
 
+mod fall_back;
 mod lists;
 mod rounds;
 
@@ -236,6 +237,10 @@ fn parse(line: &str) -> Input {
         ["busy", id, text, after] => {
             failed(id, text, http(429, after.parse().ok(), HttpDetail::None))
         }
+        ["http", id, status, after] => {
+            let status = status.parse().unwrap();
+            failed(id, "-", http(status, after.parse().ok(), HttpDetail::None))
+        }
         ["overflow", id] => failed(id, "-", http(400, None, HttpDetail::ContextOverflow)),
         ["dropped", id, text] => Input::ReplyAbandoned(stream(id), said(text)),
         ["waited", id] => Input::WaitElapsed(stream(id)),
@@ -279,7 +284,11 @@ fn render(step: &Step) -> Vec<String> {
             stop, text, error, ..
         } => match error {
             None => format!("= ended {stop:?} {text:?}"),
-            Some(error) => format!("= ended {stop:?} {text:?} {}", error.message),
+            Some(error) => {
+                let cause = error.cause.iter().map(|it| format!(" <- {it}"));
+                let cause: String = cause.collect();
+                format!("= ended {stop:?} {text:?} {}{cause}", error.message)
+            }
         },
         Event::ToolStarted {
             call, arguments, ..
@@ -287,6 +296,9 @@ fn render(step: &Step) -> Vec<String> {
             Some(_) => format!("= started {call}"),
             None => format!("= started {call} {arguments}"),
         },
+        Event::FellBack {
+            from, to, status, ..
+        } => format!("= fell back {from} {to} {status:?}"),
         Event::ConfirmRequested(confirm) => {
             format!("= asks c{} about {}", confirm.number, confirm.call)
         }
@@ -300,6 +312,7 @@ fn render(step: &Step) -> Vec<String> {
         other @ (Event::ResultKept { .. }
         | Event::Restored(_)
         | Event::SummaryUpdated(_)
+        | Event::RaiseRequested(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
@@ -309,12 +322,14 @@ fn render(step: &Step) -> Vec<String> {
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }
         | Event::TurnStarted { .. }
+        | Event::RouteDecided(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }) => panic!("a turn does not say {other:?}"),
     };
     let effect = |effect: &Effect| match effect {
         Effect::OpenStream(id) => format!("> open {}", id.0),
+        Effect::OpenFallback(id) => format!("> fallback {}", id.0),
         Effect::Wait(id, pause) => format!("> wait {} {pause:?}", id.0),
         Effect::CallTool { call, .. } => format!("> call {call}"),
         Effect::Abandon => "> abandon".to_owned(),

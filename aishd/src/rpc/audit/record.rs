@@ -10,23 +10,30 @@ use crate::core::allowances::Scope;
 use crate::core::audit::{Notice, Outcome, Routed, RoutedAs, ServerChange, Told as What};
 use crate::core::confirm::{Denial, Fate};
 use crate::core::policy::Patterns;
+use crate::core::raise::Upgrade;
+use crate::core::routing;
 use crate::core::tool::Subject;
 use crate::logging::Redactor;
 use crate::rpc::confirm::{answerer, decision};
-use crate::rpc::convert::denied;
+use crate::rpc::convert::{denied, provider_or_all};
 
 /// As much of a call's arguments is shown.
 const ARGUMENT_BYTES: usize = 2000;
 
 pub(super) fn subject(told: &What) -> Option<&Subject> {
     match told {
-        What::ConfirmRequested { subject, .. } | What::NoticeGiven { subject, .. } => Some(subject),
+        What::ConfirmRequested { subject, .. } => Some(subject),
         What::ConfirmResolved { subject, .. }
+        | What::NoticeGiven { subject, .. }
         | What::CallStarted { subject, .. }
         | What::CallEnded { subject, .. }
         | What::CallRefused { subject, .. } => subject.as_ref(),
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
+        | What::RaiseRequested { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
         | What::PermissionChanged { .. }
         | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
@@ -44,7 +51,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
 
 pub(super) fn decided(told: &What) -> Option<AuditDecision> {
     match told {
-        What::ConfirmRequested { .. } => Some(AuditDecision::Ask),
+        What::ConfirmRequested { .. } | What::RaiseRequested { .. } => Some(AuditDecision::Ask),
         What::ConfirmResolved { fate, .. } => Some(match fate {
             Fate::Allowed => AuditDecision::Allow,
             Fate::Denied => AuditDecision::Deny,
@@ -58,6 +65,9 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         }),
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
         | What::CallEnded { .. }
         | What::PermissionChanged { .. }
         | What::AutoApproveSet { .. }
@@ -122,7 +132,10 @@ fn kind(told: &What) -> AuditKind {
     match told {
         What::TurnAsked { .. } => AuditKind::TurnAsked,
         What::ModelChosen { .. } => AuditKind::ModelChosen,
-        What::ConfirmRequested { .. } => AuditKind::ConfirmRequested,
+        What::QuestionRouted(_) => AuditKind::QuestionRouted,
+        What::FellBack { .. } => AuditKind::FellBack,
+        What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
+        What::ConfirmRequested { .. } | What::RaiseRequested { .. } => AuditKind::ConfirmRequested,
         What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
         What::CallStarted { .. } => AuditKind::CallStarted,
         What::CallEnded { .. } => AuditKind::CallEnded,
@@ -144,6 +157,10 @@ fn kind(told: &What) -> AuditKind {
 }
 
 /// What only some kinds have.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one arm for each kind of record, and nothing else"
+)]
 fn fill(record: &mut AuditRecord, told: What) {
     match told {
         What::TurnAsked { on_confirm } => {
@@ -161,13 +178,29 @@ fn fill(record: &mut AuditRecord, told: What) {
             record.to = raise_to.map(crate::core::access::Access::number);
             record.because = Some(why);
         }
+        What::RaiseRequested {
+            confirm,
+            upgrade,
+            wanted_for,
+        } => {
+            record.confirm = Some(confirm);
+            record.digest = Some(upgrade.digest().to_string());
+            record.because = Some(match wanted_for {
+                Some(tool) => format!("{}, for {tool}", upgrade.why()),
+                None => upgrade.why(),
+            });
+            fill_of_upgrade(record, Some(upgrade));
+        }
         What::ConfirmResolved {
             confirm,
             decision: answer,
             waited_ms,
             approved,
-            ..
+            upgrade,
+            subject: _,
+            fate: _,
         } => {
+            fill_of_upgrade(record, upgrade);
             record.confirm = Some(confirm);
             record.answer = answer.map(decision);
             record.waited_ms = waited_ms;
@@ -204,12 +237,28 @@ fn fill(record: &mut AuditRecord, told: What) {
             revoked,
             confirm,
         } => {
-            record.provider = Some(provider.to_string());
+            record.provider = Some(provider_or_all(provider.as_ref()));
             (record.from, record.to) = (Some(from.number()), Some(to.number()));
             record.because = revoked.then(|| "revoked".to_owned());
             record.confirm = confirm;
         }
+        What::NoticeGiven {
+            confirm,
+            outcome,
+            upgrade,
+            subject: _,
+        } => {
+            fill_of_upgrade(record, upgrade);
+            record.confirm = Some(confirm);
+            record.outcome = Some(match outcome {
+                Notice::Given => AuditOutcome::Ok,
+                Notice::Failed => AuditOutcome::Failed,
+            });
+        }
         told @ (What::AutoApproveSet { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
@@ -218,9 +267,15 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::PromptAsked { .. }
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
-        | What::NoticeGiven { .. }
         | What::Routed(_)
         | What::ConversationDeleted) => fill_of_no_call(record, told),
+    }
+}
+
+fn fill_of_upgrade(record: &mut AuditRecord, upgrade: Option<Upgrade>) {
+    if let Some(Upgrade { provider, from, to }) = upgrade {
+        record.provider = Some(provider.to_string());
+        (record.from, record.to) = (Some(from.number()), Some(to.number()));
     }
 }
 
@@ -271,23 +326,12 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         } => {
             record.provider = Some(provider.to_string());
             record.digest = place.map(|it| it.to_string());
-            let change = match change {
-                ServerChange::Connected => "connected to by hand",
-                ServerChange::Disconnected => "disconnected",
-                ServerChange::Restarted => "restarted",
-            };
-            record.because = Some(change.to_owned());
-        }
-        What::NoticeGiven {
-            confirm, outcome, ..
-        } => {
-            record.confirm = Some(confirm);
-            record.outcome = Some(match outcome {
-                Notice::Given => AuditOutcome::Ok,
-                Notice::Failed => AuditOutcome::Failed,
-            });
+            record.because = Some(done_to_server(change).to_owned());
         }
         What::Routed(routed) => fill_of_routing(record, routed),
+        What::QuestionRouted(routed) => fill_of_class(record, routed),
+        told @ What::FellBack { .. } => fill_of_fallback(record, told),
+        What::RoutingSwitched { which, on } => fill_of_switch(record, which, on),
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
             let unnamed = (change.unnamed > 0).then_some(change.unnamed);
@@ -297,13 +341,47 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
         | What::ConfirmRequested { .. }
+        | What::RaiseRequested { .. }
         | What::ConfirmResolved { .. }
         | What::CallStarted { .. }
         | What::CallEnded { .. }
         | What::CallRefused { .. }
         | What::PermissionChanged { .. }
+        | What::NoticeGiven { .. }
         | What::ConversationDeleted => {}
     }
+}
+
+fn fill_of_class(record: &mut AuditRecord, routed: routing::Routed) {
+    record.because = Some(format!("{}: {}", routed.class.name(), routed.rule));
+    record.model = Some(routed.preset);
+}
+
+fn fill_of_fallback(record: &mut AuditRecord, told: What) {
+    if let What::FellBack {
+        from, to, reason, ..
+    } = told
+    {
+        record.because = Some(format!("{from}: {reason}"));
+        record.model = Some(to);
+    }
+}
+
+fn done_to_server(change: ServerChange) -> &'static str {
+    match change {
+        ServerChange::Connected => "connected to by hand",
+        ServerChange::Disconnected => "disconnected",
+        ServerChange::Restarted => "restarted",
+    }
+}
+
+fn fill_of_switch(record: &mut AuditRecord, which: routing::Which, on: Option<bool>) {
+    let how = match on {
+        Some(true) => "on",
+        Some(false) => "off",
+        None => "as configured",
+    };
+    record.because = Some(format!("{} {how}", which.key()));
 }
 
 fn fill_of_routing(record: &mut AuditRecord, routed: Routed) {

@@ -214,8 +214,11 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 Event::TurnStarted { model_id, .. } => model_id,
                 Event::Created { .. }
                 | Event::TurnQueued { .. }
+                | Event::RouteDecided(_)
+                | Event::FellBack { .. }
                 | Event::AssistantMessage { .. }
                 | Event::ConfirmRequested(_)
+                | Event::RaiseRequested(_)
                 | Event::ConfirmResolved(_)
                 | Event::ToolStarted { .. }
                 | Event::ResultKept { .. }

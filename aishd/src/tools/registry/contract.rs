@@ -116,7 +116,10 @@ pub(super) fn answer(printed: &Printed, known: &Known) -> Result<Answer, String>
     };
     Ok(Answer {
         outcome,
-        value: result.get("structuredContent").cloned(),
+        value: result
+            .get("structuredContent")
+            .or_else(|| json_block(&value))
+            .cloned(),
         changes,
     })
 }
@@ -158,6 +161,13 @@ fn value(bytes: &[u8]) -> Result<(&str, Value), String> {
     let value = serde_json::from_str(text);
     let value = value.map_err(|error| format!("its output is no JSON: {error}"))?;
     Ok((text, value))
+}
+
+/// The first value among the blocks of a result.
+fn json_block(result: &Value) -> Option<&Value> {
+    let mut blocks = result.get("content")?.as_array()?.iter();
+    let is_json = |it: &&Value| it.get("type").is_some_and(|kind| kind == "json");
+    blocks.find(is_json)?.get("json")
 }
 
 /// At least as many as there are values in it.

@@ -21,13 +21,13 @@ pub use self::contract::{Context, Given};
 use self::room::{Room, Rooms};
 use self::uv::Scripts;
 use super::Output;
+use super::result::judged;
 use crate::child::Children;
 use crate::child::running::Child;
 use crate::child::spec::{self, Spec, Stream};
 use crate::core::mcp::expand::expand;
 use crate::core::mcp::text::one_line;
 use crate::core::registry::{Capability, Cwd, Manifest, Needs, Program, Runtime};
-use crate::core::schema::Schema;
 use crate::core::secret_name;
 
 /// The variable that tells a program which of its capabilities is called.
@@ -178,22 +178,14 @@ impl Runner {
             value,
             changes,
         } = answer;
-        let misfit = job
-            .capability
-            .output
-            .as_ref()
-            .zip(value)
-            .and_then(|(schema, value)| Schema::new(schema).ok()?.misfit(&value));
-        let warning = misfit.map(|why| {
-            format!("[aish] the result of {name} does not fit its output schema: {why}")
-        });
-        Ok(Output {
+        let output = Output {
             ok: !outcome.is_error,
             attachments: outcome.attachments,
             changes,
-            warning,
             ..Output::answered(outcome.text)
-        })
+        };
+        let schema = job.capability.output.as_ref();
+        Ok(judged(&name, schema, value, output))
     }
 
     async fn open_room(&self) -> Result<Room, Failure> {

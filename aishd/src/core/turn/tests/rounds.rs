@@ -349,10 +349,13 @@ proptest! {
                 | Event::ResourceUnpinned(_)
                 | Event::ResourceChanged(_)
                 | Event::ConstraintsChanged { .. }
+                | Event::RaiseRequested(_)
                 | Event::Created { .. }
                 | Event::UserMessage { .. }
                 | Event::TurnQueued { .. }
                 | Event::TurnStarted { .. }
+                | Event::RouteDecided(_)
+                | Event::FellBack { .. }
                 | Event::Evicted(_)
                 | Event::Restored(_)
                 | Event::SummaryUpdated(_)

@@ -1,0 +1,234 @@
+//! The shared context of the gateway's conversations as resources of MCP: listed, read, and told of when there are more or
+//! fewer (SHC-1, MCP-16). Nothing is written this way: that is what tools are for, which a person is asked about.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aish_proto::attach::{Attach, AttachParams, Since};
+use aish_proto::event::{EventData as _, ResourceChanged};
+use aish_proto::id::ConversationId;
+use aish_proto::resource::{
+    Get, GetParams, List, ListParams, Resource, ResourceAuthor, ResourceChangeKind,
+};
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+use super::Gateway;
+use super::message::{INTERNAL, INVALID_PARAMS, Params, Problem};
+use super::revision::Revision;
+use crate::connect::{CallError, CallFailure};
+use crate::hello::{Link, Wait};
+
+/// In front of `<conversation>/<name>`.
+const SCHEME: &str = "aish://context/";
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What a list of the gateway's has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Changed {
+    Tools,
+    Resources,
+}
+
+impl Changed {
+    pub(super) fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Resources => "notifications/resources/list_changed",
+        }
+    }
+
+    /// As a subscription of the stateless era asks for it.
+    pub(super) fn wish(self) -> &'static str {
+        match self {
+            Self::Tools => "toolsListChanged",
+            Self::Resources => "resourcesListChanged",
+        }
+    }
+}
+
+impl Gateway {
+    /// A page of one conversation's resources; the cursor says which, and where in it.
+    pub(super) async fn resources(&self, params: &Params) -> Result<Map<String, Value>, Problem> {
+        let invalid = || Problem::new(INVALID_PARAMS, "Invalid cursor");
+        let all = self.seats.conversations();
+        let (at, cursor) = match params.get("cursor") {
+            None | Some(Value::Null) => (0, None),
+            Some(Value::String(text)) => {
+                let (id, cursor) = text.split_once('/').ok_or_else(invalid)?;
+                let at = all.iter().position(|it| it.to_string() == id);
+                let cursor = (!cursor.is_empty()).then(|| cursor.to_owned());
+                (at.ok_or_else(invalid)?, cursor)
+            }
+            Some(_) => return Err(invalid()),
+        };
+        let mut result = Map::new();
+        result.insert("resources".to_owned(), json!([]));
+        let Some(conversation) = all.get(at).copied() else {
+            return Ok(result);
+        };
+        let link = self.link().await?;
+        let params = ListParams {
+            conversation,
+            cursor,
+            limit: None,
+        };
+        let mut next = None;
+        match link.caller.call::<List>(params).await {
+            Ok(page) => {
+                let told = page.resources.iter().map(|it| told(conversation, it));
+                result.insert("resources".to_owned(), told.collect());
+                next = page.next_cursor.map(|it| format!("{conversation}/{it}"));
+            }
+            // Somebody has deleted it.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(failed(&error)),
+        }
+        let following = all.get(at + 1).map(|it| format!("{it}/"));
+        if let Some(next) = next.or(following) {
+            result.insert("nextCursor".to_owned(), next.into());
+        }
+        Ok(result)
+    }
+
+    pub(super) async fn resource(
+        &self,
+        revision: Revision,
+        params: &Params,
+    ) -> Result<Map<String, Value>, Problem> {
+        let Some(Value::String(uri)) = params.get("uri") else {
+            return Err(Problem::new(INVALID_PARAMS, "\"uri\" is a text"));
+        };
+        let unknown = || Problem {
+            data: Some(json!({ "uri": uri })),
+            ..Problem::new(revision.resource_not_found(), "Resource not found")
+        };
+        let place = uri.strip_prefix(SCHEME).and_then(|it| it.split_once('/'));
+        let (id, name) = place.ok_or_else(unknown)?;
+        let own = self.seats.conversations();
+        let own = own.into_iter().find(|it| it.to_string() == id);
+        let params = GetParams {
+            conversation: own.ok_or_else(unknown)?,
+            name: name.to_owned(),
+        };
+        let link = self.link().await?;
+        let got = match link.caller.call::<Get>(params).await {
+            Ok(got) => got,
+            Err(error) if error.is_not_found() => return Err(unknown()),
+            // A name that no resource can have.
+            Err(error) if error.kind == CallFailure::Protocol(INVALID_PARAMS) => {
+                return Err(unknown());
+            }
+            Err(error) => return Err(failed(&error)),
+        };
+        let contents = json!([{
+            "uri": uri,
+            "mimeType": "application/json",
+            "text": got.data.to_string(),
+        }]);
+        Ok(Map::from_iter([("contents".to_owned(), contents)]))
+    }
+
+    pub(super) async fn link(&self) -> Result<Link, Problem> {
+        let opened = self.reach.open(Wait::UntilBack).await;
+        opened.map_err(|failure| Problem::new(INTERNAL, failure.message))
+    }
+
+    /// Hears of changes until the connection is gone.
+    async fn hear(&self, link: &mut Link, own: &mut watch::Receiver<Vec<ConversationId>>) {
+        let mut heard: Vec<ConversationId> = vec![];
+        loop {
+            let now = own.borrow_and_update().clone();
+            for id in now
+                .into_iter()
+                .filter(|it| !heard.contains(it))
+                .collect::<Vec<_>>()
+            {
+                let params = AttachParams {
+                    id,
+                    since: Since::Now,
+                    deltas: false,
+                };
+                heard.push(id);
+                match link.caller.call::<Attach>(params).await {
+                    // What is there already came before we listened.
+                    Ok(_) if has_resources(link, id).await => {
+                        self.tell_of_change(Changed::Resources).await;
+                    }
+                    Ok(_) => {}
+                    Err(error) if error.is_not_found() => {}
+                    Err(_) => return,
+                }
+            }
+            tokio::select! {
+                event = link.events.recv() => {
+                    let Some(event) = event else { return };
+                    if event.params.event.kind == ResourceChanged::KIND
+                        && event.params.event.read::<ResourceChanged>().is_some_and(|it| alters(it.change))
+                    {
+                        self.tell_of_change(Changed::Resources).await;
+                    }
+                }
+                changed = own.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+}
+
+/// Tells the client of changes, through restarts of the daemon, for as long as it is not dropped.
+pub(super) async fn keep(gateway: Arc<Gateway>) {
+    let mut own = gateway.seats.watch();
+    loop {
+        if own.wait_for(|it| !it.is_empty()).await.is_err() {
+            return;
+        }
+        if let Ok(mut link) = gateway.reach.open(Wait::UntilBack).await {
+            gateway.hear(&mut link, &mut own).await;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Whether there is one more, or one less.
+fn alters(change: ResourceChangeKind) -> bool {
+    match change {
+        ResourceChangeKind::Created | ResourceChangeKind::Deleted => true,
+        ResourceChangeKind::Updated => false,
+    }
+}
+
+async fn has_resources(link: &Link, conversation: ConversationId) -> bool {
+    let params = ListParams {
+        conversation,
+        cursor: None,
+        limit: Some(1),
+    };
+    let listed = link.caller.call::<List>(params).await;
+    listed.is_ok_and(|it| it.total > 0)
+}
+
+fn told(conversation: ConversationId, resource: &Resource) -> Value {
+    json!({
+        "uri": format!("{SCHEME}{conversation}/{}", resource.name),
+        "name": resource.name,
+        "description": format!(
+            "revision {} of the shared context, by {}",
+            resource.revision,
+            author(&resource.updated_by)
+        ),
+        "mimeType": "application/json",
+        "size": resource.bytes,
+    })
+}
+
+fn author(author: &ResourceAuthor) -> &str {
+    match (&author.provider, &author.person) {
+        (Some(provider), _) => provider,
+        (None, Some(person)) => &person.name,
+        (None, None) => "nobody",
+    }
+}
+
+fn failed(error: &CallError) -> Problem {
+    Problem::new(INTERNAL, error.message.clone())
+}

@@ -1,0 +1,280 @@
+//! A level that somebody wants for a provider: a question of the conversation itself, for which no turn waits (PRM-3,
+//! NEG-2). A yes raises the level and is consent to no call.
+//!
+//! The serde attributes spell the stored form out, as in [`super::event`].
+
+use aish_proto::id::{ConfirmId, Seq};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::access::Access;
+use super::confirm::{Decision, Fate, OnConfirm, Person, Resolution, Then};
+use super::event::{At, Event};
+use super::gate::Attended;
+use super::policy::{Policy, Question, Verdict, decide, upgrade_required};
+use super::state::State;
+use super::tool::Sha;
+use super::tool_name::{Alias, ToolName};
+
+/// Levels that are asked about in one conversation at the same time.
+pub const MOST: usize = 16;
+
+/// What a person may answer.
+pub const OPTIONS: [Decision; 2] = [Decision::RaiseOnly, Decision::Deny];
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Raise {
+    #[serde(rename = "id")]
+    pub id: ConfirmId,
+    /// One row of numbers with the conversation's other confirms.
+    #[serde(rename = "number")]
+    pub number: u32,
+    #[serde(rename = "upgrade")]
+    pub upgrade: Upgrade,
+    /// The tool that somebody wanted to call. `None`: the level itself was asked for.
+    #[serde(
+        rename = "wanted_for",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub wanted_for: Option<ToolName>,
+    /// Who asked.
+    #[serde(rename = "by")]
+    pub by: Person,
+    /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
+    #[serde(rename = "expires_at", default)]
+    pub expires_at: Option<At>,
+}
+
+/// The level that a provider had when it was asked for, and the one that it would get.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upgrade {
+    #[serde(rename = "provider")]
+    pub provider: Alias,
+    #[serde(rename = "from")]
+    pub from: Access,
+    #[serde(rename = "to")]
+    pub to: Access,
+}
+
+/// What a yes does at the moment when it is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granted {
+    Raises {
+        from: Access,
+    },
+    /// The provider got there in another way.
+    AlreadyThere,
+    /// It was bounded since; nothing is raised, not even as far as it may be.
+    AboveMaximum,
+}
+
+impl Upgrade {
+    /// What an answer is bound to (R3).
+    #[must_use]
+    pub fn digest(&self) -> Sha {
+        Sha::of_value(&json!({
+            "permission": self.provider.as_str(),
+            "from": self.from.number(),
+            "to": self.to.number(),
+        }))
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn why(&self) -> String {
+        upgrade_required(&self.provider, self.from, self.to)
+    }
+
+    #[must_use]
+    pub fn granted(&self, has: Access, max: Access) -> Granted {
+        if self.to > max {
+            Granted::AboveMaximum
+        } else if self.to <= has {
+            Granted::AlreadyThere
+        } else {
+            Granted::Raises { from: has }
+        }
+    }
+}
+
+/// What somebody wants.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub provider: Alias,
+    pub to: Access,
+    pub wanted_for: Option<ToolName>,
+    pub on_confirm: OnConfirm,
+    pub by: Person,
+}
+
+/// How things are in the conversation.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing<'a> {
+    pub state: &'a State,
+    pub policy: &'a Policy,
+    pub attended: Attended,
+    pub now: At,
+    /// Names the next confirm.
+    pub next: (ConfirmId, u32),
+}
+
+/// What becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// The provider has this level, which is at least the one that is wanted.
+    Already(Access),
+    AboveMaximum {
+        provider: Alias,
+        max: Access,
+    },
+    /// Nobody is asked, and why (AUT-7).
+    Unasked(Upgrade, &'static str),
+    /// The same is asked already.
+    Open(ConfirmId, Upgrade),
+    TooMany,
+    Ask(Box<Raise>),
+}
+
+#[must_use]
+pub fn judge(wanted: Wanted, standing: Standing<'_>) -> Judged {
+    let Wanted {
+        provider,
+        to,
+        wanted_for,
+        on_confirm,
+        by,
+    } = wanted;
+    let Standing {
+        state,
+        policy,
+        attended,
+        now,
+        next: (id, number),
+    } = standing;
+    let upgrade = Upgrade {
+        from: policy.level(&provider, &state.grants),
+        provider,
+        to,
+    };
+    let max = policy.max_level(&upgrade.provider);
+    match upgrade.granted(upgrade.from, max) {
+        Granted::AlreadyThere => return Judged::Already(upgrade.from),
+        Granted::AboveMaximum => {
+            let provider = upgrade.provider;
+            return Judged::AboveMaximum { provider, max };
+        }
+        Granted::Raises { .. } => {}
+    }
+    match (on_confirm.then, attended) {
+        (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}
+        (Then::AskAttended, Attended::ByNobody) => {
+            return Judged::Unasked(upgrade, "nobody is attached who could allow it");
+        }
+        (Then::Deny, _) => return Judged::Unasked(upgrade, "--confirm=deny"),
+    }
+    let same = |it: &&OpenRaise| {
+        it.upgrade.provider == upgrade.provider && it.upgrade.to == upgrade.to && !it.is_over(now)
+    };
+    if let Some(open) = state.raises.iter().find(same) {
+        return Judged::Open(open.id, open.upgrade.clone());
+    }
+    if state.raises.len() >= MOST {
+        return Judged::TooMany;
+    }
+    let timeout = on_confirm.timeout_ms;
+    Judged::Ask(Box::new(Raise {
+        id,
+        number,
+        upgrade,
+        wanted_for,
+        by,
+        expires_at: timeout.map(|it| At(now.0.saturating_add_unsigned(it))),
+    }))
+}
+
+/// The level that its provider has to be given before a person can be asked about a call. `None`: it has enough, or the
+/// call is denied or runs without it.
+#[must_use]
+pub fn missing(question: Question<'_>, policy: &Policy) -> Option<Access> {
+    match decide(question, policy) {
+        Verdict::Ask(why) => why.raise_to(),
+        Verdict::Allow(_) | Verdict::Deny(_) => None,
+    }
+}
+
+/// One that waits; the whole of it is in the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenRaise {
+    #[serde(rename = "id")]
+    pub id: ConfirmId,
+    #[serde(rename = "seq")]
+    pub seq: Seq,
+    #[serde(rename = "requested_at")]
+    pub requested_at: At,
+    #[serde(rename = "expires_at", default)]
+    pub expires_at: Option<At>,
+    #[serde(rename = "upgrade")]
+    pub upgrade: Upgrade,
+}
+
+impl OpenRaise {
+    /// Whether it has an end of its own, and that has come.
+    #[must_use]
+    pub fn is_over(&self, now: At) -> bool {
+        self.expires_at.is_some_and(|it| it <= now)
+    }
+
+    /// How it ends without an answer.
+    #[must_use]
+    pub fn unanswered(&self, fate: Fate, now: At) -> Resolution {
+        Resolution::unanswered(self.id, fate, self.waited_ms(now))
+    }
+
+    #[must_use]
+    pub fn waited_ms(&self, now: At) -> Option<u64> {
+        u64::try_from(now.0.saturating_sub(self.requested_at.0)).ok()
+    }
+}
+
+/// How questions end that nobody needs to answer after `event`: the provider has the level by now, or the conversation
+/// was put away. They end with it, so that no question stands whose answer would do nothing.
+#[must_use]
+pub fn ended_by(event: &Event, state: &State, now: At) -> Vec<Resolution> {
+    let is_over = |it: &&OpenRaise| match event {
+        Event::PermissionChanged { provider, to, .. } => {
+            provider.as_ref() == Some(&it.upgrade.provider) && it.upgrade.to <= *to
+        }
+        Event::ArchivedChanged { archived } => *archived,
+        Event::Created { .. }
+        | Event::RouteDecided(_)
+        | Event::FellBack { .. }
+        | Event::UserMessage { .. }
+        | Event::TurnQueued { .. }
+        | Event::TurnStarted { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
+        | Event::ConfirmResolved(_)
+        | Event::ToolStarted { .. }
+        | Event::ResultKept { .. }
+        | Event::ToolResult { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
+        | Event::ConstraintsChanged { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::SummaryUpdated(_)
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::Status { .. }
+        | Event::TurnFinished { .. } => false,
+    };
+    let over = state.raises.iter().filter(is_over);
+    over.map(|it| it.unanswered(Fate::Cancelled, now)).collect()
+}
+
+#[cfg(test)]
+mod tests;

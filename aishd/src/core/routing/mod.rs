@@ -1,0 +1,192 @@
+//! Which preset answers a question (RTE-1 to RTE-5): a class by the look of the text, and the preset that is written
+//! beside that class. Nothing is asked of a network, and nothing is a model's opinion.
+
+mod classify;
+mod path;
+mod switches;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use classify::classify;
+pub use switches::{Switch, Switches, Which};
+
+/// What a question looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Class {
+    #[serde(rename = "code")]
+    Code,
+    #[serde(rename = "reasoning")]
+    Reasoning,
+    #[serde(rename = "default")]
+    Default,
+}
+
+impl Class {
+    pub const ALL: [Self; 3] = [Self::Code, Self::Reasoning, Self::Default];
+
+    /// As the configuration writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Reasoning => "reasoning",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// What of a text made its class. Nothing of the text stands in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Rule {
+    #[serde(rename = "fence")]
+    Fence,
+    #[serde(rename = "traceback")]
+    Traceback,
+    #[serde(rename = "stack_trace")]
+    StackTrace,
+    #[serde(rename = "error")]
+    Error,
+    #[serde(rename = "exception")]
+    Exception,
+    #[serde(rename = "path")]
+    Path,
+    #[serde(rename = "source_file")]
+    SourceFile,
+    #[serde(rename = "paste")]
+    Paste,
+    #[serde(rename = "explain")]
+    Explain,
+    #[serde(rename = "why")]
+    Why,
+    #[serde(rename = "how_does")]
+    HowDoes,
+    #[serde(rename = "compare")]
+    Compare,
+    #[serde(rename = "long_question")]
+    LongQuestion,
+    /// None of the others.
+    #[serde(rename = "none")]
+    None,
+}
+
+impl Rule {
+    /// For programs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fence => "fence",
+            Self::Traceback => "traceback",
+            Self::StackTrace => "stackTrace",
+            Self::Error => "error",
+            Self::Exception => "exception",
+            Self::Path => "path",
+            Self::SourceFile => "sourceFile",
+            Self::Paste => "paste",
+            Self::Explain => "explain",
+            Self::Why => "why",
+            Self::HowDoes => "howDoes",
+            Self::Compare => "compare",
+            Self::LongQuestion => "longQuestion",
+            Self::None => "none",
+        }
+    }
+}
+
+/// For people.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fence => "a code fence",
+            Self::Traceback => "\"traceback\"",
+            Self::StackTrace => "\"stack trace\"",
+            Self::Error => "\"error:\" near the start",
+            Self::Exception => "\"exception:\" near the start",
+            Self::Path => "a path",
+            Self::SourceFile => "a source file",
+            Self::Paste => "more than four lines, some indented",
+            Self::Explain => "\"explain\"",
+            Self::Why => "\"why\"",
+            Self::HowDoes => "\"how does\"",
+            Self::Compare => "\"compare\"",
+            Self::LongQuestion => "a long question",
+            Self::None => "nothing else fits",
+        })
+    }
+}
+
+/// The class of a text, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Classified {
+    #[serde(rename = "class")]
+    pub class: Class,
+    #[serde(rename = "rule")]
+    pub rule: Rule,
+}
+
+/// What is configured of routing and of fallback.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Routing {
+    /// Whether questions are routed, when no switch says otherwise.
+    pub auto: bool,
+    /// Classes that have a preset; the others keep the active one (RTE-2).
+    pub classes: BTreeMap<Class, String>,
+    /// Whether a request that failed may go to `fallback_model`, when no switch says otherwise (FBK-1).
+    pub fallback: bool,
+    pub fallback_model: String,
+}
+
+/// Which preset a class means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meant {
+    /// The class has none: the active preset stays.
+    Active,
+    Preset(String),
+    /// One that is not there: the active preset stays, and somebody should know.
+    Unknown(String),
+}
+
+impl Routing {
+    /// The preset for a class, where `is_known` tells which presets there are.
+    #[must_use]
+    pub fn meant(&self, class: Class, is_known: impl Fn(&str) -> bool) -> Meant {
+        match self.classes.get(&class) {
+            None => Meant::Active,
+            Some(name) if is_known(name) => Meant::Preset(name.clone()),
+            Some(name) => Meant::Unknown(name.clone()),
+        }
+    }
+}
+
+/// How a turn came to its preset, where it was routed: what is kept of it beside the turn (RTE-3).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routed {
+    #[serde(rename = "class")]
+    pub class: Class,
+    #[serde(rename = "rule")]
+    pub rule: Rule,
+    /// The preset that answers.
+    #[serde(rename = "preset")]
+    pub preset: String,
+    /// Whether another one would have answered without it.
+    #[serde(rename = "replaced", default)]
+    pub replaced: bool,
+}
+
+impl Routed {
+    /// What people are told when another preset answers.
+    #[must_use]
+    pub fn status(&self) -> Option<String> {
+        let Self {
+            class,
+            rule,
+            preset,
+            replaced,
+        } = self;
+        replaced.then(|| format!("routed to {preset} ({}: {rule})", class.name()))
+    }
+}

@@ -1,0 +1,75 @@
+//! Switches that people throw while the daemon runs (RTE-5, FBK-5). They lie over the whole configuration (spec 85,
+//! Precedence), hold for every conversation, and stay as they are until somebody takes them back.
+
+use serde::{Deserialize, Serialize};
+
+use super::Routing;
+use crate::core::confirm::Person;
+use crate::core::event::At;
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Which {
+    #[serde(rename = "route")]
+    Route,
+    #[serde(rename = "fallback")]
+    Fallback,
+}
+
+impl Which {
+    /// The key that it lies over.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Route => "routing.auto",
+            Self::Fallback => "routing.fallback",
+        }
+    }
+}
+
+/// What somebody said last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Switch {
+    #[serde(rename = "on")]
+    pub on: bool,
+    #[serde(rename = "by")]
+    pub by: Person,
+    #[serde(rename = "at")]
+    pub at: At,
+}
+
+/// Both; `None`: what is configured counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Switches {
+    #[serde(rename = "route", default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Switch>,
+    #[serde(rename = "fallback", default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Switch>,
+}
+
+impl Switches {
+    #[must_use]
+    pub fn get(&self, which: Which) -> Option<&Switch> {
+        match which {
+            Which::Route => self.route.as_ref(),
+            Which::Fallback => self.fallback.as_ref(),
+        }
+    }
+
+    pub fn set(&mut self, which: Which, switch: Option<Switch>) {
+        match which {
+            Which::Route => self.route = switch,
+            Which::Fallback => self.fallback = switch,
+        }
+    }
+
+    /// Whether it is on, all told.
+    #[must_use]
+    pub fn is_on(&self, which: Which, configured: &Routing) -> bool {
+        let configured = match which {
+            Which::Route => configured.auto,
+            Which::Fallback => configured.fallback,
+        };
+        self.get(which).map_or(configured, |it| it.on)
+    }
+}
