@@ -244,7 +244,11 @@ impl OpenRaise {
 pub fn ended_by(event: &Event, state: &State, now: At) -> Vec<Resolution> {
     let is_over = |it: &&OpenRaise| match event {
         Event::PermissionChanged { provider, to, .. } => {
-            provider.as_ref() == Some(&it.upgrade.provider) && it.upgrade.to <= *to
+            // `None` is every provider.
+            let is_meant = provider
+                .as_ref()
+                .is_none_or(|of| *of == it.upgrade.provider);
+            is_meant && it.upgrade.to <= *to
         }
         Event::ArchivedChanged { archived } => *archived,
         Event::Created { .. }

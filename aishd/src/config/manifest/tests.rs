@@ -252,7 +252,7 @@ fn fields_in_the_short_form_are_a_schema_whatever_their_words_are() {
         ("a = \"string[][][][][][][][][]\"", "at most 8 times []"),
         (
             "a = { type = \"string\", pattern = \"(\" }",
-            "capability.0.input",
+            "`capability.1.input`: value is not",
         ),
         (
             "a = { \"$ref\" = \"http://far/away\" }",
