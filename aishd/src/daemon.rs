@@ -228,13 +228,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
         },
         stops.closing.clone(),
     );
-    let resumed = server.directory.resume().unwrap_or_else(|error| {
-        tracing::error!(%error, "look for unfinished turns");
-        0
-    });
-    tracing::info!(resumed, pid = std::process::id(), "ready");
-    pulse.set_ready();
-    say_ready();
+    begin(&server, &pulse);
     let mut chores = chores(&server.directory, &store, watchdog, &around);
     let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), children.clone());
     chores.spawn(notifier.run());
@@ -254,6 +248,17 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let _panicked = tokio::task::spawn_blocking(move || store.close()).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Goes on with what was unfinished, and says that it is there.
+fn begin(server: &Server, pulse: &Pulse) {
+    let resumed = server.directory.resume().unwrap_or_else(|error| {
+        tracing::error!(%error, "look for unfinished turns");
+        0
+    });
+    tracing::info!(resumed, pid = std::process::id(), "ready");
+    pulse.set_ready();
+    say_ready();
 }
 
 /// Until the children are gone, but not for ever.

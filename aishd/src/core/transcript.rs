@@ -73,28 +73,19 @@ impl Transcript {
                 calls,
                 ..
             } => {
-                if let Some(turn) = record.turn {
-                    let text = with_attachments(text, attachments);
-                    let origin = match origin {
-                        // The rest of a list has its own question: no answer of a model goes on.
-                        Origin::Continue(_) if calls.is_some() => Origin::Asked,
-                        Origin::Asked | Origin::Retry(_) | Origin::Continue(_) => *origin,
-                    };
-                    let at = record.seq;
-                    self.waiting.insert(turn, Waiting { text, origin, at });
-                }
+                let text = with_attachments(text, attachments);
+                let origin = match origin {
+                    // The rest of a list has its own question: no answer of a model goes on.
+                    Origin::Continue(_) if calls.is_some() => Origin::Asked,
+                    Origin::Asked | Origin::Retry(_) | Origin::Continue(_) => *origin,
+                };
+                let at = record.seq;
+                let waiting = record.turn.map(|turn| (turn, Waiting { text, origin, at }));
+                self.waiting.extend(waiting);
             }
             Event::TurnStarted {
                 model_id, source, ..
-            } => {
-                self.model_id.clone_from(model_id);
-                self.started = record.seq;
-                self.falls_back_to = None;
-                if *source == Source::None {
-                    self.listed = record.turn.map(|it| (it, record.seq));
-                }
-                self.place(record, record.turn);
-            }
+            } => self.started(record, model_id, *source),
             Event::FellBack { model_id, .. } => self.falls_back_to = Some(model_id.clone()),
             Event::AssistantMessage {
                 text, calls, extra, ..
@@ -150,6 +141,16 @@ impl Transcript {
             | Event::ConstraintsChanged { .. }
             | Event::Status { .. } => {}
         }
+    }
+
+    fn started(&mut self, record: &Record, model_id: &str, source: Source) {
+        model_id.clone_into(&mut self.model_id);
+        self.started = record.seq;
+        self.falls_back_to = None;
+        if source == Source::None {
+            self.listed = record.turn.map(|it| (it, record.seq));
+        }
+        self.place(record, record.turn);
     }
 
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {

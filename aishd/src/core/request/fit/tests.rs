@@ -62,6 +62,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
                 ms: None,
                 kept: None,
                 blocks: vec![],
+                structured: None,
                 refused: None,
             });
         }
