@@ -26,7 +26,7 @@ methods! {
     Delete: "conversation/delete", Driver, Conversation, DeleteParams => Empty;
     /// Stored events, oldest first, ending before `beforeSeq`.
     History: "conversation/history", Observer, Unordered, HistoryParams => HistoryResult;
-    /// Messages whose text contains the query, ignoring case.
+    /// Messages whose text contains the query, ignoring case, those that left the context too.
     Search: "conversation/search", Observer, Unordered, SearchParams => SearchResult;
     /// The preset that answers from the next turn on.
     SetModel: "conversation/setModel", Driver, Conversation, SetModelParams => SeqResult;
@@ -240,6 +240,7 @@ pub struct HistoryResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchParams {
+    /// At most 1000 characters.
     pub query: String,
     /// Absent: all conversations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,6 +263,9 @@ pub struct SearchHit {
     pub kind: String,
     /// The text around the first hit.
     pub excerpt: String,
+    /// Whether it left the model's context; `context/restore` puts its exchange back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_context: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

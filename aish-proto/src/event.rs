@@ -292,8 +292,31 @@ events! {
         constraints: Constraints,
         by: Option<Answerer>,
     }
-    /// Everything up to and including `through` left the context; it stays in the log.
-    Evicted: "evicted", true, { through: Seq }
+    /// Everything up to and including `through` left the context; it stays in the log, and `context/archive` lists it.
+    Evicted: "evicted", true, {
+        through: Seq,
+        /// Exchanges that left with this.
+        turns: u64,
+    }
+    /// An exchange that had left is in the context again.
+    Restored: "restored", true, {
+        /// The turn of its question.
+        exchange: TurnId,
+        /// Where its first and its last message stand.
+        from: Seq,
+        through: Seq,
+    }
+    /// A model has summed up what left the context; it is in the system message of each request from now on.
+    SummaryUpdated: "summaryUpdated", true, {
+        text: String,
+        /// It is about everything up to here.
+        through: Seq,
+        /// The preset whose model wrote it.
+        by: String,
+        /// It was too long, and its end is gone.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut: bool,
+    }
     ModelChanged: "modelChanged", true, { model: Option<String> }
     Renamed: "renamed", true, { title: String }
     ArchivedChanged: "archivedChanged", true, { archived: bool }

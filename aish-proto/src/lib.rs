@@ -5,6 +5,7 @@ pub mod attach;
 pub mod audit;
 pub mod config;
 pub mod confirm;
+pub mod context;
 pub mod conversation;
 pub mod daemon;
 pub mod doctor;

@@ -8,8 +8,8 @@ use crate::event::{self, Envelope};
 use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
-    attach, audit, config, confirm, conversation, daemon, doctor, error, intent, kept, log, mcp,
-    model, permission, prompt, resource, route, tool, turn, version,
+    attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
+    log, mcp, model, permission, prompt, resource, route, tool, turn, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -75,6 +75,9 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         turn::QueueRemove,
         turn::QueueMove,
         turn::QueueResume,
+        context::Preview,
+        context::Archive,
+        context::Restore,
         confirm::List,
         confirm::Get,
         confirm::Watch,

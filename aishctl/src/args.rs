@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::confirm::Confirm;
+use crate::context::Context;
 use crate::kept::Kept;
 use crate::permission::Perm;
 use crate::resource::Resource;
@@ -157,8 +158,13 @@ pub enum Command {
     Cancel { conversation: Option<String> },
     /// The transcript on stdout
     Log(LogArgs),
-    /// Messages that contain a text
+    /// Messages that contain a text, those that left the context too
     Search(SearchArgs),
+    /// What the model is shown of a conversation, what has left that, and what is to come back
+    Context {
+        #[command(subcommand)]
+        command: Option<Context>,
+    },
     /// Copy a conversation up to a position
     Fork(ForkArgs),
     /// MCP servers: list, connect, look at what they offer
@@ -482,6 +488,11 @@ mod tests {
         check("rpc", false);
         check("help exit-codes", true);
         check("cancel -C proj", true);
+        check("context", true);
+        check("context preview why not --body", true);
+        check("context archive -n 5", true);
+        check("context restore 17", true);
+        check("context restore", false);
         check("mcp", true);
         check("mcp connect http://x/mcp alias --auth-env T", true);
         check("mcp connect", false);

@@ -279,11 +279,12 @@ pub async fn search(desk: &Desk, args: &SearchArgs) -> Result<Printed, Failure> 
                 vec![
                     table::cut(&it.title, TITLE_WIDTH),
                     it.seq.to_string(),
+                    if it.left_context { "archived" } else { "" }.to_owned(),
                     table::cut(&it.excerpt, EXCERPT_WIDTH),
                 ]
             })
             .collect();
-        let mut text = table::columns(&["title", "event", "text"], &rows);
+        let mut text = table::columns(&["title", "event", "", "text"], &rows);
         if result.more {
             text.push_str("… and more (-n)\n");
         }

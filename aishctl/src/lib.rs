@@ -11,6 +11,7 @@ pub mod config;
 pub mod confirm;
 pub mod connect;
 pub mod consent;
+pub mod context;
 pub mod conversations;
 pub mod desk;
 pub mod doctor;

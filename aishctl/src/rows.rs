@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use aish_proto::event::{
     ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
-    Evicted, McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResourceChanged,
-    ResourcePinned, ResourceUnpinned, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel,
-    TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
-    UserMessage,
+    McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResourceChanged, ResourcePinned,
+    ResourceUnpinned, Restored, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel, TextDelta,
+    ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted, UserMessage,
 };
 use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::mcp::{ServerState, ServerStatus};
@@ -331,8 +330,9 @@ impl Rows {
                 .to_owned(),
             );
         }
-        if event.kind == Evicted::KIND {
-            return Some("older turns left the model's context; they stay in the log".to_owned());
+        // What left the context is told by the status that comes with it.
+        if let Some(Restored { .. }) = event.read() {
+            return Some("a turn that had left the model's context is in it again".to_owned());
         }
         if let Some(ResyncRequired { reason }) = event.read() {
             return Some(format!(

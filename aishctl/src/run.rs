@@ -176,6 +176,7 @@ impl Program {
             | Command::Audit(_)
             | Command::Result(_)
             | Command::Resource { .. }
+            | Command::Context { .. }
             | Command::Prompt { .. }
             | Command::Cancel { .. }
             | Command::Search(_)

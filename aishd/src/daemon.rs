@@ -42,6 +42,7 @@ use crate::conversation::allowances::ClientAllowances;
 use crate::conversation::directory::Directory;
 use crate::conversation::pending::Pending;
 use crate::conversation::routes::Routes;
+use crate::conversation::tokens::Tokens;
 use crate::logging::{Logging, Redactor, Ring};
 use crate::mcp::hub::Hub;
 use crate::rpc::{About, Parts, Server, listen};
@@ -220,19 +221,14 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             pending: Pending::new(),
             allowances: ClientAllowances::default(),
             routes: Routes::new(&store),
+            tokens: Tokens::new(&store),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),
             stopping: stops.stopping.clone(),
         },
         stops.closing.clone(),
     );
-    let resumed = server.directory.resume().unwrap_or_else(|error| {
-        tracing::error!(%error, "look for unfinished turns");
-        0
-    });
-    tracing::info!(resumed, pid = std::process::id(), "ready");
-    pulse.set_ready();
-    say_ready();
+    begin(&server, &pulse);
     let mut chores = chores(&server.directory, &store, watchdog, &around);
     let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), children.clone());
     chores.spawn(notifier.run());
@@ -252,6 +248,17 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let _panicked = tokio::task::spawn_blocking(move || store.close()).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Goes on with what was unfinished, and says that it is there.
+fn begin(server: &Server, pulse: &Pulse) {
+    let resumed = server.directory.resume().unwrap_or_else(|error| {
+        tracing::error!(%error, "look for unfinished turns");
+        0
+    });
+    tracing::info!(resumed, pid = std::process::id(), "ready");
+    pulse.set_ready();
+    say_ready();
 }
 
 /// Until the children are gone, but not for ever.

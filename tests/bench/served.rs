@@ -53,6 +53,13 @@ impl Home {
         Ok(Self { folder })
     }
 
+    /// Adds to its configuration.
+    pub(crate) fn configure(&self, more: &str) -> anyhow::Result<()> {
+        let config = self.folder.join("config.toml");
+        let mut config = File::options().append(true).open(config)?;
+        Ok(writeln!(config, "{more}")?)
+    }
+
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.join("run/aish/aishd.sock")
     }

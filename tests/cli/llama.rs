@@ -173,6 +173,47 @@ fn a_real_model_calls_a_real_tool_when_a_person_at_another_terminal_says_yes() {
     assert!(!folder.join("ok").exists());
 }
 
+/// CTX-1, CTX-4: a talk that is longer than what the model may be shown, and the model itself sums up what leaves. What a
+/// token is comes from the server.
+#[test]
+fn a_talk_with_a_real_server_goes_on_over_many_evictions() {
+    let world = World::new();
+    let Some(llama) = Llama::start(&world) else {
+        return;
+    };
+    world.write_config(&format!(
+        "[context]\nmax_tokens = 900\nreserve_tokens = 200\nsummarize_on_evict = true\nsummarizer_model = \"local\"\n\n[models.local]\nendpoint = \"{}\"\nmodel = \"scripted\"\n",
+        llama.endpoint
+    ));
+    drop(world.ctl(&["conv", "new", "proj"]).run().ok());
+    let run = |words: &[&str]| {
+        let words: Vec<&str> = ["-C", "proj"].iter().chain(words).copied().collect();
+        world.ctl(&words).run().ok()
+    };
+    for number in 0..30 {
+        let text = format!("hello number {number}: {}", "one two three four ".repeat(5));
+        let said = run(&["ask", "--no-stdin", &text]);
+        assert_eq!(format!("{SENTENCE}\n"), said.out());
+    }
+    let preview = run(&["context", "preview", "and now", "--json"]).json();
+    let tokens = &preview["tokens"];
+    let ratio = tokens["bytesPerToken"].as_f64().unwrap();
+    assert!(
+        (1.0..16.0).contains(&ratio) && (ratio - 3.0).abs() > 0.001,
+        "{tokens}"
+    );
+    assert!(tokens["total"].as_u64().unwrap() <= 700, "{tokens}");
+    let archive = || run(&["context", "archive", "--json"]).json();
+    assert!(archive()["total"].as_u64().unwrap() > 10, "{}", archive());
+    until_true("a summary by the model", || {
+        archive()["summary"]
+            .as_str()
+            .is_some_and(|it| it.contains("scripted local model"))
+    });
+    let log = run(&["search", "hello number 0:"]);
+    assert!(log.out().contains("archived"), "{}", log.report());
+}
+
 /// What the model says to the result of a tool.
 const READ_RESULT: &str = "The tool answered and I read its result!";
 

@@ -17,6 +17,7 @@ mod autostart;
 mod commands;
 mod config;
 mod confirm;
+mod context;
 mod doctor;
 mod exit_codes;
 mod forms;

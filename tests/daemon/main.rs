@@ -18,6 +18,8 @@ mod consent;
 mod consent_changed;
 mod consent_crash;
 mod constraints;
+mod context;
+mod context_summary;
 mod crash;
 mod disk;
 mod fallback;

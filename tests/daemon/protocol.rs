@@ -6,11 +6,13 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 7] = [
+const SHOWN_IF_THEY_COME: [&str; 9] = [
     "configReloaded",
     "evicted",
+    "restored",
     "resultKept",
     "status",
+    "summaryUpdated",
     "toolCall",
     "toolProgress",
     "toolResult",
@@ -21,9 +23,10 @@ fn the_document_tells_what_happens() {
     let upstream = Upstream::start();
     let world = World::new();
     let config = format!(
-        "{}\n{}\n[tools]\nbuiltin = true\n[routing]\nfallback_model = \"deep\"\n",
+        "{}\n{}\n{}\n[tools]\nbuiltin = true\n[routing]\nfallback_model = \"deep\"\n",
         upstream.config("fast"),
-        upstream.preset("deep", "")
+        upstream.preset("deep", ""),
+        upstream.preset("plain", "tools = false")
     );
     world.write_config(&config);
     let mut daemon = world.daemon().spawn();

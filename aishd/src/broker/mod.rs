@@ -246,6 +246,7 @@ fn presentable(failure: Failure, secrets: &Secrets) -> Failure {
         Failure::Config(why) => Failure::Config(clean(why)),
         Failure::Key(why) => Failure::Key(clean(why)),
         Failure::TooLarge(what) => Failure::TooLarge(clean(what)),
+        Failure::TooLong(why) => Failure::TooLong(clean(why)),
         Failure::Unreadable(why) => Failure::Unreadable(clean(why)),
         Failure::Refused
         | Failure::Unresolved

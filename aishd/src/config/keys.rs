@@ -24,6 +24,13 @@ servers = [
   "http://127.0.0.1:12434/v1",
 ]
 
+[context]
+max_turns = 40
+reserve_tokens = 2048
+summarize_on_evict = false
+summarizer_model = "fast"
+max_summary_chars = 2000
+
 [routing]
 auto = false
 fallback = false
@@ -93,6 +100,8 @@ tables! {
         models: BTreeMap<String, Model>,
         /// Looking for a model server on this machine while no preset answers by default.
         discovery: Discovery,
+        /// How much of a conversation a model is shown.
+        context: Context,
         /// Which preset answers what, and which one when a server is down. Nothing of it is on by itself.
         routing: Routing,
         /// Servers of the Model Context Protocol, whose tools models can be offered.
@@ -133,7 +142,7 @@ tables! {
         temperature: Leaf<Temperature>,
         /// The longest answer, in tokens; not sent when it is not set.
         max_tokens: Leaf<Whole<1, 1_000_000_000>>,
-        /// How much the model can take in, in tokens.
+        /// How much the model can take in, in tokens: its requests are kept below it (`context`).
         context_tokens: Leaf<Whole<1, 1_000_000_000>>,
         /// Whether results of tools go back with the role "tool"; false for servers whose template rejects it.
         use_tool_role: Leaf<bool>,
@@ -157,6 +166,24 @@ tables! {
         idle: Leaf<Time>,
         /// The longest time without content, whatever else comes; 300s when it is not said.
         content_idle: Leaf<Time>,
+    }
+
+    /// How much of a conversation a model is shown. What is too much leaves from the front, in whole exchanges, until 70 %
+    /// of the budget are left; it stays in the log, and can be found and put back (`aishctl context archive`).
+    Context {
+        /// Exchanges, which are questions with all that followed on them.
+        max_turns: Leaf<Whole<1, 100_000>>,
+        /// Tokens of a request and its answer; a preset's `context_tokens` when it is not said, and no limit where neither
+        /// is. They are estimated, by what the preset's server has counted so far.
+        max_tokens: Leaf<Whole<256, 1_000_000_000>>,
+        /// Tokens kept free for the answer; where a preset has `max_tokens`, those are. Never more than half.
+        reserve_tokens: Leaf<Whole<0, 1_000_000>>,
+        /// Whether a model sums up what leaves. The summary is in each request after that.
+        summarize_on_evict: Leaf<bool>,
+        /// The preset that does it. What left is sent to its server.
+        summarizer_model: Leaf<String>,
+        /// A summary is no longer.
+        max_summary_chars: Leaf<Whole<200, 20_000>>,
     }
 
     /// Which preset answers what.

@@ -12,8 +12,10 @@ use super::filter;
 use super::keys::File;
 use super::layers::Stack;
 use super::preset::Check;
+use super::source::Origin;
 use super::table::{Entry, Leaf, join, nearest};
 use super::value::{Keymap, LogFormat, NotifyMethod, NotifyWhen, Time, When, Whole};
+use crate::core::budget::Rules;
 use crate::core::mcp::settings::Mcp;
 use crate::core::policy::Policy;
 use crate::core::preset::Models;
@@ -287,10 +289,40 @@ pub(super) fn models(stack: &Stack, is_set: IsSet<'_>, faults: &mut Vec<Fault>) 
     }
     Models {
         default: default_model(stack, faults),
+        context: context(stack, faults),
         routing: super::routing::routing(stack, faults),
         presets,
         local_servers: said(&file.discovery.servers).unwrap_or_default(),
         projects: BTreeMap::new(),
+    }
+}
+
+/// How much models are shown of a conversation.
+fn context(stack: &Stack, faults: &mut Vec<Fault>) -> Rules {
+    let context = &stack.file.context;
+    let usual = Rules::default();
+    let summarizes = said(&context.summarize_on_evict).unwrap_or(false);
+    let models = &stack.file.models;
+    if let (Some(on), Some(named)) = (&context.summarize_on_evict, &context.summarizer_model)
+        && on.value
+        && !models.contains_key(&named.value)
+        && named.value != DEMO
+    {
+        let message = format!(
+            "`context.summarizer_model`: there is no [models.{}], so nothing is summed up",
+            join("", &named.value)
+        );
+        let is_default = named.place.source.origin == Origin::Default;
+        let place = if is_default { &on.place } else { &named.place };
+        let fault = Fault::warning(place, message);
+        faults.push(fault.help("say which preset sums up what leaves the context"));
+    }
+    Rules {
+        max_turns: whole(&context.max_turns),
+        max_tokens: said(&context.max_tokens).map(|it| it.0),
+        reserve_tokens: said(&context.reserve_tokens).map_or(usual.reserve_tokens, |it| it.0),
+        summarizer: said(&context.summarizer_model).filter(|_| summarizes),
+        max_summary_chars: whole(&context.max_summary_chars),
     }
 }
 

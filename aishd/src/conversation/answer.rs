@@ -15,6 +15,7 @@ use crate::core::catalog::Offer;
 use crate::core::confirm::{Confirm, ConfirmKind, Decision, Fate, OnConfirm, Person, Resolution};
 use crate::core::event::{At, Event, Record, Stop};
 use crate::core::gate::{Attended, Gate, Go, Judged, spelled};
+use crate::core::preset::Preset;
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
 use crate::core::tool_name::{Alias, ToolName};
@@ -155,9 +156,18 @@ impl Conversation {
 
     /// What the next request offers: all that neither policy nor the conversation's constraints deny, and of the daemon's own what serves here.
     pub(super) fn offer(&self) -> Offer {
-        let policy = self.around.policy.borrow().clone();
         let preset = self.turn.as_ref().and_then(|it| it.preset.as_deref());
-        let is_demo = preset.is_some_and(crate::core::preset::Preset::is_demo);
+        self.offer_of(preset)
+    }
+
+    /// What a turn of this preset would be offered.
+    pub(super) fn offer_to(&self, preset: &Preset) -> Offer {
+        self.offer_of(Some(preset))
+    }
+
+    fn offer_of(&self, preset: Option<&Preset>) -> Offer {
+        let policy = self.around.policy.borrow().clone();
+        let is_demo = preset.is_some_and(Preset::is_demo);
         let runs_list = self.turn.as_ref().is_some_and(|it| it.machine.runs_list());
         let keeps_results = self
             .transcript

@@ -10,7 +10,6 @@ use super::choose::{Chosen, gone};
 use super::commit::{Fact, RETRY_LONGEST};
 use super::handle::{Accepted, Again, Ask, AskAgain, Mode, Place, RequestError};
 use super::live::Live;
-use super::perform::Body;
 use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Discovery;
@@ -343,7 +342,7 @@ impl Conversation {
         self.load_transcript()
             .await
             .map_err(RequestError::Storage)?;
-        let commit = self.number(&facts);
+        let mut commit = self.number(&facts);
         let terms = self.terms(turn, &facts);
         let (machine, step) = Turn::start(terms.max_depth(&self.around.policy.borrow()));
         let token = self.around.stopping.child_token();
@@ -364,22 +363,37 @@ impl Conversation {
             active.offer = Some(offer.clone());
         }
         self.stopper.set(Some((turn, token.clone())));
-        let live = Arc::new(Live::new(turn, 0, commit.state.last_seq));
-        let transcript = self.transcript.take().map(|mut transcript| {
-            for record in &commit.records {
-                transcript.apply(record);
-            }
-            transcript
-        });
+        let mut transcript = self.transcript.take().unwrap_or_default();
+        commit.records.iter().for_each(|it| transcript.apply(it));
+        let applied = commit.records.len();
         self.around.tools.freshen();
         let tools = self.tools();
-        for effect in step.effects {
-            if let (Effect::OpenStream(stream), Some(transcript)) = (effect, &transcript) {
-                let pinned = &self.state.pinned;
-                let body = Body::new(preset.clone(), transcript, &offer, pinned, &tools);
+        let mut fitted = self.fit(&preset, &transcript, &offer);
+        let leaving = fitted.as_mut().map(|it| std::mem::take(&mut it.leaving));
+        let leaving = leaving.unwrap_or_default();
+        if !leaving.is_empty() {
+            facts.extend(self.eviction_facts(turn, &transcript, leaving.len()));
+            commit = self.number(&facts);
+        }
+        let live = Arc::new(Live::new(turn, 0, commit.state.last_seq));
+        let opened = step.effects.iter().find_map(|it| match it {
+            Effect::OpenStream(stream) => Some(*stream),
+            Effect::OpenFallback(_)
+            | Effect::Wait(..)
+            | Effect::Judge { .. }
+            | Effect::CallTool { .. }
+            | Effect::Abandon => None,
+        });
+        match (opened, fitted) {
+            (Some(stream), Ok(fit)) => {
+                let body = self.body_of(fit, &preset, &transcript, &offer, tools);
                 self.spawn_stream(stream, preset.clone(), body, live.clone());
             }
+            (Some(stream), Err(error)) => self.refuse_stream(stream, &error),
+            (None, _) => {}
         }
+        let later = commit.records.iter().skip(applied);
+        later.for_each(|it| transcript.apply(it));
         if let Err(error) = self.around.store.commit(commit.clone()).await {
             // Not asked, then: the stream goes, and the transcript is read again when it is needed.
             token.cancel();
@@ -387,7 +401,8 @@ impl Conversation {
             return Err(error.into());
         }
         self.publish(commit.records, commit.state, LiveChange::End);
-        self.transcript = transcript;
+        self.transcript = Some(transcript);
+        self.sum_up(leaving);
         self.publisher.begin_live(live);
         Ok(())
     }

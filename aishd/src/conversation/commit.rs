@@ -57,6 +57,15 @@ impl Pending {
         }
     }
 
+    /// What has to be written down before a stream may be opened.
+    pub(super) fn before_stream(facts: Vec<Fact>, opens: Effect) -> Self {
+        Self {
+            facts,
+            effects: vec![opens],
+            ends: false,
+        }
+    }
+
     /// The end of a turn that nobody works on any more.
     pub(super) fn leftovers(facts: Vec<Fact>) -> Self {
         Self {
@@ -213,11 +222,13 @@ impl Conversation {
     }
 
     pub(super) fn publish(&mut self, records: Vec<Record>, state: State, live: LiveChange) {
+        let leaving = self.leaving(&records);
         if let Some(transcript) = &mut self.transcript {
             for record in &records {
                 transcript.apply(record);
             }
         }
+        self.sum_up(leaving);
         self.unborn = None;
         self.around.routes.count(&records);
         let ended = ends_running(&self.state, &records);
@@ -259,6 +270,9 @@ fn pass_before(facts: &[Fact]) {
         }
         if let Event::ResourceChanged(_) = fact.event {
             failpoint::pass("resource.before_store");
+        }
+        if let Event::SummaryUpdated(_) = fact.event {
+            failpoint::pass("summary.before_store");
         }
     }
 }
@@ -310,7 +324,9 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         | Event::ResourceUnpinned(_)
         | Event::ResourceChanged(_)
         | Event::ConstraintsChanged { .. }
-        | Event::Evicted { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }

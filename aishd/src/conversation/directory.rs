@@ -12,10 +12,12 @@ use tracing::Instrument as _;
 
 use super::allowances::ClientAllowances;
 use super::attendance::Attendance;
+use super::context::PinnedBytes;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::pending::{Pending, Question};
 use super::routes::Routes;
+use super::summarize::Summing;
 use super::view::{Loading, Publisher, Recent, View};
 use super::{Conversation, Start, Surroundings};
 use crate::broker::Broker;
@@ -360,6 +362,8 @@ impl Directory {
             forms: Forms::default(),
             expiry_at: None,
             own: None,
+            summing: Summing::default(),
+            pinned_bytes: PinnedBytes::default(),
             unknown_told: BTreeSet::new(),
             registration: Registration {
                 id,

@@ -86,7 +86,10 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
     records.retain(|it| {
         !matches!(
             it.event,
-            Event::Evicted { .. }
+            // To the copy nothing has left yet.
+            Event::Evicted(_)
+                | Event::Restored(_)
+                | Event::SummaryUpdated(_)
                 | Event::Renamed { .. }
                 | Event::ArchivedChanged { .. }
                 | Event::TurnQueued { .. }
@@ -179,7 +182,9 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::ResourceUnpinned(_)
         | Event::ResourceChanged(_)
         | Event::ConstraintsChanged { .. }
-        | Event::Evicted { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::attendance::{Attendance, Attending};
+use super::context::{Previewed, Previewing};
 use super::follow::Follower;
 use super::kept::{KeptPart, kept};
 use super::record::{Progress, TurnReport, first_result, report};
@@ -207,6 +208,12 @@ pub enum RequestError {
     UnknownModel(String),
     #[error("no turn {0} waits or ran here")]
     UnknownTurn(TurnId),
+    #[error("turn {0} has not left the context, or nothing is known of its exchange")]
+    NotArchived(TurnId),
+    #[error("the exchange of turn {0} is in the context")]
+    InContext(TurnId),
+    #[error("there is no room in the context for it: {0}")]
+    NoRoom(String),
     #[error("no turn has finished here yet")]
     NothingToRepeat,
     #[error("every call of that list has begun, and none is started twice by itself")]
@@ -261,6 +268,9 @@ pub(super) enum Request {
     Change(Change, Person, Reply<Seq>),
     Resource(Box<ResourceChange>, Person, Reply<ResourceDone>),
     Queue(QueueChange, Person, Reply<()>),
+    /// Put an exchange that left back into the context.
+    Restore(TurnId, Person, Reply<Seq>),
+    Preview(Box<Previewing>, Reply<Previewed>),
     WantLevel(Box<Wanted>, Reply<Raising>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
     Delete(Person, Reply<()>),
@@ -376,6 +386,18 @@ impl Handle {
         limit: usize,
     ) -> Result<Vec<(ResourceName, Head)>, ReadError> {
         self.store.resources(self.id, after, limit)
+    }
+
+    /// Returns once an exchange that had left the context is back.
+    pub async fn restore(&self, turn: TurnId, by: Person) -> Result<Seq, RequestError> {
+        self.request(|reply| Request::Restore(turn, by, reply))
+            .await
+    }
+
+    /// The request that would be sent.
+    pub async fn preview(&self, previewing: Previewing) -> Result<Previewed, RequestError> {
+        self.request(|reply| Request::Preview(Box::new(previewing), reply))
+            .await
     }
 
     pub async fn change_queue(&self, change: QueueChange, by: Person) -> Result<(), RequestError> {

@@ -5,6 +5,7 @@
 
 pub mod allowances;
 mod answer;
+pub mod archive;
 mod ask;
 pub mod attendance;
 pub mod audit;
@@ -12,6 +13,7 @@ mod call;
 mod change;
 mod choose;
 mod commit;
+pub mod context;
 pub mod directory;
 pub mod doing;
 mod elicit;
@@ -35,7 +37,9 @@ mod sample;
 pub mod search;
 mod sessions;
 mod stop;
+mod summarize;
 mod terms;
+pub mod tokens;
 pub mod view;
 
 use std::collections::BTreeSet;
@@ -55,6 +59,7 @@ use tracing::Instrument as _;
 use self::allowances::ClientAllowances;
 use self::attendance::Attendance;
 use self::commit::Unstored;
+use self::context::PinnedBytes;
 use self::directory::{NewConversation, Registration};
 use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
@@ -64,6 +69,8 @@ use self::pending::Pending;
 use self::perform::Body;
 use self::routes::Routes;
 use self::sessions::Own;
+use self::summarize::{Summed, Summing};
+use self::tokens::Tokens;
 use self::view::{Loading, Publisher};
 use crate::broker::{Broker, Discovery};
 use crate::core::catalog::Offer;
@@ -90,6 +97,8 @@ pub struct Surroundings {
     pub pending: Pending,
     /// What attached clients let run unasked.
     pub allowances: ClientAllowances,
+    /// What servers count as a token.
+    pub tokens: Tokens,
     /// What is switched of routing and fallback.
     pub routes: Routes,
     /// Turns that may wait in one conversation.
@@ -129,6 +138,9 @@ struct Conversation {
     expiry_at: Option<Instant>,
     /// Its own sessions with servers, while it has constraints.
     own: Option<Own>,
+    /// What left the context and is being summed up.
+    summing: Summing,
+    pinned_bytes: PinnedBytes,
     /// Presets that classes name and that are not there, as far as somebody was told.
     unknown_told: BTreeSet<String>,
 }
@@ -169,6 +181,8 @@ enum Done {
     Found(TurnId, StreamId, Box<Discovery>),
     /// A waiting turn that the store would not let start.
     StartAgain(TurnId),
+    /// What left the context was summed up, or not.
+    Summed(Box<Summed>),
 }
 
 /// What can wake the actor.
@@ -248,7 +262,10 @@ impl Conversation {
     }
 
     fn is_idle(&self) -> bool {
-        let works = self.turn.is_some() || self.resolving.is_some() || self.unstored.is_some();
+        let works = self.turn.is_some()
+            || self.resolving.is_some()
+            || self.unstored.is_some()
+            || !self.summing.is_idle();
         // Silence has to be counted while a person is asked.
         !works && self.state.raises.is_empty()
     }
@@ -304,6 +321,14 @@ impl Conversation {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
+            Request::Restore(turn, by, reply) => {
+                let result = self.restore(turn, by).await;
+                let _client_left = reply.send(result);
+            }
+            Request::Preview(previewing, reply) => {
+                let result = Box::pin(self.preview(*previewing)).await;
+                let _client_left = reply.send(result);
+            }
             Request::Delete(by, reply) => {
                 let result = self.delete(by).await;
                 let deleted = result.is_ok();
@@ -322,7 +347,7 @@ impl Conversation {
             Done::Turn(turn, input) => {
                 let input = match *input {
                     Input::ReplyFailed(stream, broken, _) => {
-                        let evictable = self.transcript.as_ref().and_then(Transcript::evictable);
+                        let evictable = self.evictable(&broken.failure);
                         Input::ReplyFailed(stream, broken, evictable)
                     }
                     Input::ReplyFinished(stream, reply) => {
@@ -368,6 +393,7 @@ impl Conversation {
                     self.resolved(turn, *discovery).await;
                 }
             }
+            Done::Summed(summed) => self.summed(*summed).await,
             Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
             Done::StartAgain(turn) => {
                 if self.resolving == Some(turn) {
@@ -383,7 +409,7 @@ impl Conversation {
         let (turn, token) = (active.id, active.token.clone());
         match effect {
             Effect::OpenStream(stream) => match self.load_transcript().await {
-                Ok(()) => self.open_stream_of(stream),
+                Ok(()) => self.open_stream_of(stream).await,
                 Err(error) => {
                     self.spawn(turn, stream, async move {
                         failed(stream, Failure::Unreadable(error))
@@ -391,7 +417,7 @@ impl Conversation {
                 }
             },
             Effect::OpenFallback(stream) => match self.load_transcript().await {
-                Ok(()) => self.open_fallback(stream),
+                Ok(()) => self.open_fallback(stream).await,
                 Err(error) => {
                     self.spawn(turn, stream, async move {
                         failed(stream, Failure::Unreadable(error))
@@ -434,50 +460,6 @@ impl Conversation {
         }
     }
 
-    /// Sends the transcript to the model; the text shows after the log as it stands.
-    fn open_stream(&mut self, stream: StreamId) {
-        let offer = Arc::new(self.offer());
-        self.around.tools.freshen();
-        let Some(active) = &mut self.turn else {
-            return;
-        };
-        active.offer = Some(offer.clone());
-        if let Some(preset) = active.preset.clone() {
-            self.ask_model(stream, preset, &offer);
-        }
-    }
-
-    /// Sends the same to the preset that the turn falls back to.
-    fn open_fallback(&mut self, stream: StreamId) {
-        let active = self.turn.as_ref();
-        let offer = active.and_then(|it| it.offer.clone());
-        let offer = offer.unwrap_or_else(|| Arc::new(self.offer()));
-        if let Some(preset) = active.and_then(|it| it.second.clone()) {
-            self.ask_model(stream, preset, &offer);
-        }
-    }
-
-    fn ask_model(&mut self, stream: StreamId, preset: Arc<Preset>, offer: &Arc<Offer>) {
-        let tools = self.tools();
-        let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
-            return;
-        };
-        let live = Arc::new(Live::new(
-            active.id,
-            active.machine.item(),
-            self.state.last_seq,
-        ));
-        let body = Body::new(
-            preset.clone(),
-            transcript,
-            offer,
-            &self.state.pinned,
-            &tools,
-        );
-        self.spawn_stream(stream, preset, body, live.clone());
-        self.publisher.begin_live(live);
-    }
-
     fn spawn_stream(&mut self, stream: StreamId, preset: Arc<Preset>, body: Body, live: Arc<Live>) {
         let Some(active) = &self.turn else { return };
         let turn = active.id;
@@ -490,6 +472,7 @@ impl Conversation {
             sender: self.publisher.live_sender(),
             broker: self.around.broker.clone(),
             store: self.around.store.clone(),
+            tokens: self.around.tokens.clone(),
             token: active.token.clone(),
         };
         self.spawn(turn, stream, Box::pin(perform::stream(request)));
@@ -549,7 +532,10 @@ impl Request {
         match self {
             Self::Send(_, reply) | Self::Again(_, reply) => drop(reply.send(Err(error))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
-            Self::Change(_, _, reply) => drop(reply.send(Err(error))),
+            Self::Change(_, _, reply) | Self::Restore(_, _, reply) => {
+                drop(reply.send(Err(error)));
+            }
+            Self::Preview(_, reply) => drop(reply.send(Err(error))),
             Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
             Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),

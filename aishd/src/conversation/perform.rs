@@ -3,6 +3,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aish_proto::id::ConversationId;
@@ -10,9 +11,12 @@ use futures_util::FutureExt as _;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use super::context::PinnedBytes;
 use super::live::{Channel, Live};
+use super::tokens::Tokens;
 use super::view::LiveSender;
 use crate::broker::Broker;
+use crate::core::budget::Mode;
 use crate::core::catalog::Offer;
 use crate::core::pinned::Pinned;
 use crate::core::preset::Preset;
@@ -38,6 +42,8 @@ pub(super) struct Request {
     pub(super) sender: LiveSender,
     pub(super) broker: Broker,
     pub(super) store: Store,
+    /// Learn from what the server counts.
+    pub(super) tokens: Tokens,
     pub(super) token: CancellationToken,
 }
 
@@ -52,39 +58,34 @@ pub(super) enum Body {
 /// What such a request is made of.
 #[derive(Debug)]
 pub(super) struct Unread {
-    preset: Arc<Preset>,
-    transcript: Transcript,
-    offer: Arc<Offer>,
-    pinned: Vec<Pinned>,
-    tools: Tools,
+    pub(super) preset: Arc<Preset>,
+    pub(super) transcript: Transcript,
+    pub(super) offer: Arc<Offer>,
+    pub(super) pinned: Vec<Pinned>,
+    pub(super) tools: Tools,
+    /// Learns what they take.
+    pub(super) bytes: PinnedBytes,
+    pub(super) mode: Mode,
 }
 
 impl Body {
-    pub(super) fn new(
-        preset: Arc<Preset>,
-        transcript: &Transcript,
-        offer: &Arc<Offer>,
-        pinned: &[Pinned],
-        tools: &Tools,
-    ) -> Self {
-        if pinned.is_empty() {
-            return Self::Ready(request::body(&preset, transcript, offer, &[]));
-        }
-        Self::Pinned(Box::new(Unread {
-            preset,
-            transcript: transcript.clone(),
-            offer: offer.clone(),
-            pinned: pinned.to_vec(),
-            tools: tools.clone(),
-        }))
-    }
-
-    async fn text(self) -> String {
+    pub(super) async fn text(self) -> String {
         match self {
             Self::Ready(text) => text,
             Self::Pinned(unread) => {
-                let held = unread.tools.held(&unread.pinned).await;
-                request::body(&unread.preset, &unread.transcript, &unread.offer, &held)
+                let Unread {
+                    preset,
+                    transcript,
+                    offer,
+                    pinned,
+                    tools,
+                    bytes,
+                    mode,
+                } = *unread;
+                let held = tools.held(&pinned).await;
+                let takes = held.iter().map(|it| it.block().len() + 2).sum::<usize>();
+                bytes.store(takes as u64, Ordering::Relaxed);
+                request::body(&preset, &transcript, &offer, &held, mode)
             }
         }
     }
@@ -102,6 +103,7 @@ pub(super) async fn stream(request: Request) -> Input {
         sender,
         broker,
         store,
+        tokens,
         token,
     } = request;
     let mut arrived = Reply::default();
@@ -114,7 +116,15 @@ pub(super) async fn stream(request: Request) -> Input {
         sender.push(&live, delta);
         failpoint::pass("stream.mid");
     };
-    let answer = async { broker.stream(&preset, body.text().await, sink).await };
+    let answer = async {
+        let body = body.text().await;
+        let bytes = body.len();
+        let answer = broker.stream(&preset, body, sink).await;
+        if let Ok(reply) = &answer {
+            tokens.learn(&preset, bytes, reply.usage.and_then(|it| it.input));
+        }
+        answer
+    };
     let answer = AssertUnwindSafe(answer).catch_unwind();
     let ended = tokio::select! {
         biased;

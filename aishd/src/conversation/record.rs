@@ -115,7 +115,9 @@ pub(super) fn report(
                 | Event::ResourceUnpinned(_)
                 | Event::ResourceChanged(_)
                 | Event::ConstraintsChanged { .. }
-                | Event::Evicted { .. }
+                | Event::Evicted(_)
+                | Event::Restored(_)
+                | Event::SummaryUpdated(_)
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
                 | Event::ArchivedChanged { .. }

@@ -1,5 +1,8 @@
 //! Coming back: reading a conversation from the store, and ending what the last daemon left open (LOOP-3).
 
+use aish_proto::id::Seq;
+
+use super::archive;
 use super::commit::{Fact, Pending};
 use super::directory::{NewConversation, place};
 use super::view::{LiveChange, Loading};
@@ -91,13 +94,17 @@ impl Conversation {
         }
         let (store, id, state) = (self.around.store.clone(), self.id, self.state.clone());
         let read = tokio::task::spawn_blocking(move || {
-            // Questions that wait may stand before what was evicted.
-            let questions = state.queue.iter().map(|it| it.message_seq);
-            let running = state.running.iter().map(|it| it.message_seq);
-            let first = questions.chain(running).map(|it| it.0 - 1).min();
-            let mut cursor = state.evicted_through;
-            cursor.0 = cursor.0.min(first.unwrap_or(cursor.0));
             let mut transcript = Transcript::default();
+            for left in &state.restored {
+                if let Some(exchange) = archive::read(&store, id, *left)? {
+                    transcript.shelve(exchange);
+                }
+            }
+            let mut cursor = state.context_begins();
+            if state.summary_seq > Seq(0) && state.summary_seq <= cursor {
+                let record = store.record(id, state.summary_seq)?;
+                record.iter().for_each(|it| transcript.apply(it));
+            }
             while cursor < state.last_seq {
                 let page = store.records_after(id, cursor, PAGE_BYTES)?;
                 let Some(last) = page.last() else { break };
@@ -106,6 +113,7 @@ impl Conversation {
                     transcript.apply(record);
                 }
             }
+            transcript.clear_shelf();
             Ok(transcript)
         });
         let read: Result<Transcript, crate::store::ReadError> =

@@ -125,11 +125,11 @@ impl Conversation {
     }
 
     /// Opens a stream, with the preset that the turn began with.
-    pub(super) fn open_stream_of(&mut self, stream: StreamId) {
+    pub(super) async fn open_stream_of(&mut self, stream: StreamId) {
         let models = self.models();
         let Some(active) = &mut self.turn else { return };
         if active.preset.is_some() {
-            return self.open_stream(stream);
+            return self.open_stream(stream).await;
         }
         let (turn, (name, source)) = (active.id, active.model.clone());
         let preset = match source {
@@ -158,7 +158,7 @@ impl Conversation {
             Some(preset) => {
                 active.preset = Some(preset);
                 self.find_way();
-                self.open_stream(stream);
+                self.open_stream(stream).await;
             }
             None => {
                 let gone = format!("no model preset is called {name:?} any more");
@@ -191,6 +191,6 @@ impl Conversation {
         }
         active.preset = Some(discovery.preset);
         self.find_way();
-        self.open_stream(stream);
+        self.open_stream(stream).await;
     }
 }

@@ -5,13 +5,16 @@ use aish_proto::id::{ConversationId, Seq};
 use super::directory::Directory;
 use super::handle::RequestError;
 use crate::core::event::{Event, Record};
+use crate::core::needle::Needle;
 use crate::core::state::State;
 use crate::store::{ReadError, Store};
 
-/// How much of a log is read in one go.
-const PAGE_BYTES: usize = 1 << 20;
+/// How much of a log is gone through while the index is held, and before it is looked whether that is enough.
+const PAGE_BYTES: usize = 256 << 10;
 /// Characters of text around a hit.
 const EXCERPT_CHARS: usize = 120;
+/// Nobody looks for more than this.
+pub const MAX_QUERY_CHARS: usize = 1_000;
 
 /// Where a text was found.
 #[derive(Clone, Debug)]
@@ -22,37 +25,41 @@ pub struct Hit {
     /// What kind of message holds it, in the words of the wire.
     pub kind: &'static str,
     pub excerpt: String,
+    /// Whether it left the context and is not back.
+    pub left: bool,
 }
 
 impl Directory {
-    /// Messages that contain `query`, ignoring case; one more than `limit` says that there are more.
+    /// Messages that contain `query`, ignoring case, those that left the context too; one more than `limit` says that
+    /// there are more.
     pub async fn search(
         &self,
         query: String,
         among: Vec<(ConversationId, State)>,
         limit: usize,
     ) -> Result<Vec<Hit>, RequestError> {
-        let found = self.blocking(move |store| search(store, &query.to_lowercase(), among, limit));
+        let found = self.blocking(move |store| search(store, &Needle::new(&query), among, limit));
         Ok(found.await??)
     }
 }
 
 fn search(
     store: &Store,
-    query: &str,
+    needle: &Needle,
     among: Vec<(ConversationId, State)>,
     limit: usize,
 ) -> Result<Vec<Hit>, ReadError> {
     let mut hits = vec![];
     for (conversation, state) in among {
-        let mut cursor = Seq(0);
-        loop {
-            let page = store.records_after(conversation, cursor, PAGE_BYTES)?;
-            let Some(last) = page.last() else { break };
-            cursor = last.seq;
-            for record in page {
+        let mut cursor = Some(Seq(0));
+        while let Some(after) = cursor {
+            let looked = store.records_where(conversation, after, PAGE_BYTES, |stored| {
+                needle.may_be_in(stored)
+            })?;
+            cursor = looked.through;
+            for record in looked.records {
                 let found = text_of(&record.event)
-                    .and_then(|(kind, text)| Some((kind, excerpt(text, query)?)));
+                    .and_then(|(kind, text)| Some((kind, excerpt(text, needle.query())?)));
                 let Some((kind, excerpt)) = found else {
                     continue;
                 };
@@ -60,6 +67,7 @@ fn search(
                     kind,
                     conversation,
                     title: state.title().to_owned(),
+                    left: state.has_left(&record),
                     record,
                     excerpt,
                 });
@@ -93,7 +101,9 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         | Event::ResourceUnpinned(_)
         | Event::ResourceChanged(_)
         | Event::ConstraintsChanged { .. }
-        | Event::Evicted { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }

@@ -3,6 +3,7 @@
 use aish_proto::id::TurnId;
 
 use super::handle::RequestError;
+use super::summarize::Summing;
 use super::{Active, Conversation};
 use crate::core::confirm::Person;
 use crate::core::event::Stop;
@@ -73,6 +74,7 @@ impl Conversation {
     pub(super) async fn abandon(&mut self) {
         self.turn = None;
         self.resolving = None;
+        self.summing = Summing::default();
         self.stopper.set(None);
         self.io.shutdown().await;
     }

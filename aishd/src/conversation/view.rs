@@ -229,13 +229,15 @@ fn weight(record: &Record) -> usize {
         Event::ToolStarted { arguments, .. } => arguments.len(),
         Event::ResourceChanged(changed) => usize::try_from(changed.bytes()).unwrap_or(usize::MAX),
         Event::ResultKept { text, .. } => text.len(),
+        Event::Evicted(eviction) => 64 * eviction.exchanges.len(),
+        Event::SummaryUpdated(summary) => summary.text.len(),
         Event::TurnFinished { text, .. } | Event::Status { text, .. } => text.len(),
         Event::FellBack { cause, .. } => cause.len(),
         Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::RouteDecided(_)
         | Event::TurnStarted { .. }
-        | Event::Evicted { .. }
+        | Event::Restored(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ConfirmResolved(_)

@@ -13,12 +13,14 @@ use super::block::KeptBlock;
 use super::call_list::CallList;
 use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
+use super::exchange::{Eviction, Left};
 use super::pinned::Pinned;
 use super::raise::Raise;
 use super::reply::{FailureClass, ToolCall, Usage};
 use super::resource::ResourceChanged;
 use super::routing::Routed;
 use super::structured::Structured;
+use super::summary::Summary;
 use super::tool::{Sha, Subject};
 use super::tool_name::Alias;
 
@@ -276,12 +278,15 @@ pub enum Event {
         #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
         by: Option<Person>,
     },
-    /// Everything up to and including `through` left the context; it stays in the log.
+    /// Whole exchanges left the context; they stay in the log (CTX-3).
     #[serde(rename = "evicted")]
-    Evicted {
-        #[serde(rename = "through")]
-        through: Seq,
-    },
+    Evicted(Box<Eviction>),
+    /// One of them is in the context again.
+    #[serde(rename = "restored")]
+    Restored(Left),
+    /// A model has summed up what left the context (CTX-5).
+    #[serde(rename = "summary_updated")]
+    SummaryUpdated(Box<Summary>),
     #[serde(rename = "model_changed")]
     ModelChanged {
         #[serde(rename = "model", default)]

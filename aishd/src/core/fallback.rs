@@ -89,6 +89,7 @@ pub fn down(failure: &Failure) -> Option<String> {
         | Failure::Config(_)
         | Failure::Key(_)
         | Failure::TooLarge(_)
+        | Failure::TooLong(_)
         | Failure::Unreadable(_) => return None,
     })
 }

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::budget::Rules;
 use super::event::Source;
 use super::routing::Routing;
 
@@ -144,6 +145,8 @@ pub struct Models {
     pub default: Option<String>,
     /// Base URLs of the usual local servers, tried in this order when nothing is configured (spec 80, 7).
     pub local_servers: Vec<String>,
+    /// How much of a conversation they are shown.
+    pub context: Rules,
     /// Which of them answers what, and which when one does not.
     pub routing: Routing,
     /// What holds below the roots of trusted projects instead.

@@ -268,7 +268,9 @@ pub fn ended_by(event: &Event, state: &State, now: At) -> Vec<Resolution> {
         | Event::ResourceUnpinned(_)
         | Event::ResourceChanged(_)
         | Event::ConstraintsChanged { .. }
-        | Event::Evicted { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::Status { .. }

@@ -137,6 +137,8 @@ pub enum Failure {
     Key(String),
     /// A cap of R13 was reached; the rest was not read.
     TooLarge(String),
+    /// What the model is to be shown does not fit its context, whatever leaves (CTX-2); nothing was sent.
+    TooLong(String),
     /// What the model is to be shown cannot be read from the store.
     Unreadable(String),
 }
@@ -174,7 +176,7 @@ impl fmt::Display for Failure {
             Self::Cut => f.write_str("transport: the stream was cut before its end"),
             Self::Api { message, .. } => write!(f, "api: {message}"),
             Self::TooLarge(what) => write!(f, "api: {what}"),
-            Self::Config(why) | Self::Key(why) => write!(f, "broker: {why}"),
+            Self::Config(why) | Self::Key(why) | Self::TooLong(why) => write!(f, "broker: {why}"),
             Self::Unreadable(why) => write!(f, "the log cannot be read: {why}"),
         }
     }
@@ -229,6 +231,7 @@ impl Failure {
             | Self::Config(_)
             | Self::Key(_)
             | Self::TooLarge(_)
+            | Self::TooLong(_)
             | Self::Unreadable(_) => None,
         }
     }
@@ -240,7 +243,8 @@ impl Failure {
                 detail: HttpDetail::ContextOverflow,
                 ..
             }
-            | Self::Api { overflow: true, .. } => FailureClass::ContextOverflow,
+            | Self::Api { overflow: true, .. }
+            | Self::TooLong(_) => FailureClass::ContextOverflow,
             Self::Http {
                 status: 401 | 403, ..
             }

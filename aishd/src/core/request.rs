@@ -5,6 +5,7 @@ use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::budget::Mode;
 use super::catalog::Offer;
 use super::pinned::Held;
 use super::preset::Preset;
@@ -14,6 +15,7 @@ use super::tool_name::on_the_wire;
 use super::transcript::{Message, Transcript};
 
 pub mod completion;
+pub mod fit;
 
 /// What the system message always begins with.
 const BASE_PROMPT: &str = "You are aish, an assistant in a terminal. Answer exactly and briefly, in Markdown. \
@@ -36,13 +38,15 @@ const NO_RESULT: &str = "[aish] no result";
 
 /// The request body as it goes out, byte for byte.
 #[must_use]
-pub fn body(preset: &Preset, transcript: &Transcript, offer: &Offer, pinned: &[Held]) -> String {
+pub fn body(
+    preset: &Preset,
+    transcript: &Transcript,
+    offer: &Offer,
+    pinned: &[Held],
+    mode: Mode,
+) -> String {
     let offers = preset.tools && !offer.is_empty();
-    let system = if offers {
-        format!("{BASE_PROMPT}{TOOLS_PROMPT}")
-    } else {
-        BASE_PROMPT.to_owned()
-    };
+    let system = system(transcript, offers, mode);
     let mut messages = if preset.use_tool_role {
         with_tool_role(&system, transcript, preset)
     } else {
@@ -55,6 +59,43 @@ pub fn body(preset: &Preset, transcript: &Transcript, offer: &Offer, pinned: &[H
         offer: offers.then_some(offer),
     };
     serde_json::to_string(&body).unwrap_or_default()
+}
+
+/// The one system message (MSG-3). Its bytes change only with the tools and with what left the context.
+fn system(transcript: &Transcript, offers: bool, mode: Mode) -> String {
+    let mut system = BASE_PROMPT.to_owned();
+    if offers {
+        system.push_str(TOOLS_PROMPT);
+    }
+    match (mode, transcript.summary()) {
+        (Mode::Talk, Some(summary)) => system.push_str(&summary.block()),
+        (Mode::Talk, None) | (Mode::Norris, _) => {}
+    }
+    system
+}
+
+/// What of a request is neither question nor answer, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// The system message without the summary.
+    pub system: usize,
+    pub summary: usize,
+    pub tools: usize,
+}
+
+#[must_use]
+pub fn parts(preset: &Preset, transcript: &Transcript, offer: &Offer, mode: Mode) -> Parts {
+    let offers = preset.tools && !offer.is_empty();
+    let summary = match mode {
+        Mode::Talk => transcript.summary().map_or(0, |it| it.block().len()),
+        Mode::Norris => 0,
+    };
+    let tools = serde_json::to_string(&Tools(offer)).map_or(0, |it| it.len());
+    Parts {
+        system: system(transcript, offers, mode).len() - summary,
+        summary,
+        tools: if offers { tools } else { 0 },
+    }
 }
 
 /// Resources stand before the newest question: what comes before it stays byte for byte what it was, and a local server

@@ -13,6 +13,7 @@ use super::block::KeptBlock;
 use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
 use super::event::{At, Event, Origin, Record, Source, Stop};
+use super::exchange::{Eviction, Left};
 use super::pinned::Pinned;
 use super::policy::Grants;
 use super::raise::{OpenRaise, Raise};
@@ -57,9 +58,28 @@ pub struct State {
     /// The last turn that ended after it had started.
     #[serde(rename = "last_turn", default)]
     pub last_turn: Option<TurnId>,
-    /// Events up to here left the context.
+    /// Events up to here left the context, those of `restored` excepted.
     #[serde(rename = "evicted_through", default)]
     pub evicted_through: Seq,
+    /// Reading what the context holds begins with this record. `None`: behind `evicted_through`.
+    #[serde(
+        rename = "context_from",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub context_from: Option<Seq>,
+    /// The last eviction that lists what left; 0: there was none.
+    #[serde(rename = "last_eviction", default, skip_serializing_if = "is_first")]
+    pub last_eviction: Seq,
+    /// Exchanges that left and are not back.
+    #[serde(rename = "left", default, skip_serializing_if = "is_none")]
+    pub left: u64,
+    /// Exchanges that left and are back.
+    #[serde(rename = "restored", default, skip_serializing_if = "Vec::is_empty")]
+    pub restored: Vec<Left>,
+    /// Where the summary of what left stands; 0: there is none.
+    #[serde(rename = "summary_seq", default, skip_serializing_if = "is_first")]
+    pub summary_seq: Seq,
     /// What people granted here.
     #[serde(rename = "grants", default)]
     pub grants: Grants,
@@ -101,6 +121,14 @@ pub struct State {
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+fn is_first(seq: &Seq) -> bool {
+    *seq == Seq(0)
 }
 
 /// Which model a turn asks, and why that one.
@@ -223,6 +251,26 @@ impl State {
         self.running.is_some() || !self.queue.is_empty() || !self.raises.is_empty()
     }
 
+    /// Reading what the context holds begins behind this record: questions that wait may stand before what left.
+    #[must_use]
+    pub fn context_begins(&self) -> Seq {
+        let questions = self.queue.iter().map(|it| it.message_seq);
+        let running = self.running.iter().map(|it| it.message_seq);
+        let first = questions.chain(running).map(|it| Seq(it.0 - 1)).min();
+        let begin = self.context_from.map(|it| Seq(it.0.saturating_sub(1)));
+        let begin = begin.unwrap_or(self.evicted_through);
+        first.map_or(begin, |it| it.min(begin))
+    }
+
+    /// Whether a message left the context and is not back.
+    #[must_use]
+    pub fn has_left(&self, record: &Record) -> bool {
+        let back = |it: &Left| {
+            record.turn == Some(it.turn) || (it.first <= record.seq && record.seq <= it.last)
+        };
+        record.seq <= self.evicted_through && !self.restored.iter().any(back)
+    }
+
     /// Takes the next event in. Records come in the order of their `seq`, each once.
     pub fn apply(&mut self, record: &Record) {
         self.last_seq = record.seq;
@@ -247,19 +295,7 @@ impl State {
                 self.model_asked(record);
             }
             Event::AssistantMessage { usage, calls, .. } => {
-                if let Some(running) = &mut self.running {
-                    running.items += 1;
-                    running.usage = running.usage.plus(usage.unwrap_or_default());
-                    let open = |call: &super::reply::ToolCall| OpenCall {
-                        id: call.id.clone(),
-                        name: call.name.clone(),
-                        started: false,
-                        subject: None,
-                    };
-                    running.answer_seq = record.seq;
-                    running.rounds += u32::from(!calls.is_empty());
-                    running.open_calls = calls.iter().map(open).collect();
-                }
+                self.said(record.seq, usage.unwrap_or_default(), calls);
                 self.usage = self.usage.plus(usage.unwrap_or_default());
             }
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
@@ -285,7 +321,12 @@ impl State {
             }
             Event::ResourceUnpinned(pinned) => self.pinned.retain(|it| it != pinned),
             Event::ResourceChanged(changed) => self.resource_changed(changed),
-            Event::Evicted { through } => self.evicted_through = *through,
+            Event::Evicted(eviction) => self.evicted(record.seq, eviction),
+            Event::Restored(left) => {
+                self.left = self.left.saturating_sub(1);
+                self.restored.push(*left);
+            }
+            Event::SummaryUpdated(_) => self.summary_seq = record.seq,
             Event::ModelChanged { model } => self.model.clone_from(model),
             Event::Renamed { title } => self.title = Some(title.clone()),
             Event::ArchivedChanged { archived } => self.archived = *archived,
@@ -362,6 +403,44 @@ impl State {
             rounds: 0,
             usage: Usage::default(),
         });
+    }
+
+    /// The model has finished an answer.
+    fn said(&mut self, at: Seq, usage: Usage, calls: &[super::reply::ToolCall]) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        let open = |call: &super::reply::ToolCall| OpenCall {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            started: false,
+            subject: None,
+        };
+        running.items += 1;
+        running.usage = running.usage.plus(usage);
+        running.answer_seq = at;
+        running.rounds += u32::from(!calls.is_empty());
+        running.open_calls = calls.iter().map(open).collect();
+    }
+
+    fn evicted(&mut self, at: Seq, eviction: &Eviction) {
+        let Eviction {
+            through,
+            before: _,
+            begin,
+            count: _,
+            exchanges,
+            previous: _,
+        } = eviction;
+        self.context_from = *begin;
+        let back = self.restored.len();
+        self.restored.retain(|it| it.last > *through);
+        let again = back - self.restored.len();
+        self.left += (exchanges.len() + again) as u64;
+        self.evicted_through = self.evicted_through.max(*through);
+        if !exchanges.is_empty() {
+            self.last_eviction = at;
+        }
     }
 
     fn call_started(&mut self, call: &str, name: &str, digest: Sha) {

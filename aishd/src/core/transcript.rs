@@ -7,7 +7,10 @@ use serde_json::{Map, Value};
 
 use super::block::Form;
 use super::event::{Attachment, Event, Origin, Record, Source};
+use super::exchange::{Entry, Eviction, Exchange};
 use super::reply::ToolCall;
+use super::state::State;
+use super::summary::Summary;
 
 /// What a continued turn says to a model that has already written something.
 const CONTINUE: &str = "[aish] Your last answer was interrupted. Continue exactly where it ended.";
@@ -33,25 +36,24 @@ pub enum Message {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Entry {
-    /// The record that put it here; eviction goes by this position.
-    at: Seq,
-    turn: Option<TurnId>,
-    message: Message,
-}
-
-#[derive(Clone, Debug, PartialEq)]
 struct Waiting {
     text: String,
     origin: Origin,
+    at: Seq,
 }
 
 /// The messages that are in the context, and the questions that wait for their turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
-    entries: VecDeque<Entry>,
+    /// In the order of their first records.
+    exchanges: VecDeque<Exchange>,
+    /// Exchanges that had left, at hand for when the log says that they are back.
+    shelf: HashMap<TurnId, Exchange>,
+    summary: Option<Box<Summary>>,
     waiting: HashMap<TurnId, Waiting>,
     model_id: String,
+    /// Where the last turn started.
+    started: Seq,
     /// The model that writes the next message, where it is not the turn's own.
     falls_back_to: Option<String>,
     /// A result is in it that is not whole.
@@ -71,26 +73,19 @@ impl Transcript {
                 calls,
                 ..
             } => {
-                if let Some(turn) = record.turn {
-                    let text = with_attachments(text, attachments);
-                    let origin = match origin {
-                        // The rest of a list has its own question: no answer of a model goes on.
-                        Origin::Continue(_) if calls.is_some() => Origin::Asked,
-                        Origin::Asked | Origin::Retry(_) | Origin::Continue(_) => *origin,
-                    };
-                    self.waiting.insert(turn, Waiting { text, origin });
-                }
+                let text = with_attachments(text, attachments);
+                let origin = match origin {
+                    // The rest of a list has its own question: no answer of a model goes on.
+                    Origin::Continue(_) if calls.is_some() => Origin::Asked,
+                    Origin::Asked | Origin::Retry(_) | Origin::Continue(_) => *origin,
+                };
+                let at = record.seq;
+                let waiting = record.turn.map(|turn| (turn, Waiting { text, origin, at }));
+                self.waiting.extend(waiting);
             }
             Event::TurnStarted {
                 model_id, source, ..
-            } => {
-                self.model_id.clone_from(model_id);
-                self.falls_back_to = None;
-                if *source == Source::None {
-                    self.listed = record.turn.map(|it| (it, record.seq));
-                }
-                self.place(record, record.turn);
-            }
+            } => self.started(record, model_id, *source),
             Event::FellBack { model_id, .. } => self.falls_back_to = Some(model_id.clone()),
             Event::AssistantMessage {
                 text, calls, extra, ..
@@ -117,7 +112,9 @@ impl Transcript {
                 let call = self.id(record, call);
                 self.reply(record, &call, name, content);
             }
-            Event::Evicted { through } => self.entries.retain(|it| it.at > *through),
+            Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
+            Event::Restored(left) => self.put_back(left.turn),
+            Event::SummaryUpdated(summary) => self.summary = Some(summary.clone()),
             Event::TurnFinished { merged_into, .. } => {
                 if merged_into.is_some() {
                     self.place(record, record.turn);
@@ -146,8 +143,61 @@ impl Transcript {
         }
     }
 
-    pub fn messages(&self) -> impl ExactSizeIterator<Item = &Message> {
-        self.entries.iter().map(|it| &it.message)
+    fn started(&mut self, record: &Record, model_id: &str, source: Source) {
+        model_id.clone_into(&mut self.model_id);
+        self.started = record.seq;
+        self.falls_back_to = None;
+        if source == Source::None {
+            self.listed = record.turn.map(|it| (it, record.seq));
+        }
+        self.place(record, record.turn);
+    }
+
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        self.exchanges.iter().flat_map(Exchange::messages)
+    }
+
+    /// The oldest first.
+    pub fn exchanges(&self) -> impl ExactSizeIterator<Item = &Exchange> + DoubleEndedIterator {
+        self.exchanges.iter()
+    }
+
+    /// What was said before the first exchange, as a model has summed it up.
+    #[must_use]
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.as_deref()
+    }
+
+    /// Takes the oldest exchange out; never the last.
+    pub fn take_oldest(&mut self) -> Option<Exchange> {
+        if self.exchanges.len() > 1 {
+            self.exchanges.pop_front()
+        } else {
+            None
+        }
+    }
+
+    /// The exchange that begins with the question of this turn.
+    pub fn take(&mut self, turn: TurnId) -> Option<Exchange> {
+        let place = self.exchanges.iter().position(|it| it.turn() == Some(turn));
+        self.exchanges.remove(place?)
+    }
+
+    /// Has an exchange at hand that left, until its [`Event::Restored`] puts it back.
+    pub fn shelve(&mut self, exchange: Exchange) {
+        if let Some(turn) = exchange.turn() {
+            self.shelf.insert(turn, exchange);
+        }
+    }
+
+    /// Nothing is to be put back any more.
+    pub fn clear_shelf(&mut self) {
+        self.shelf.clear();
+    }
+
+    /// The last exchange, whose results may be shown shortened.
+    pub(super) fn newest_mut(&mut self) -> Option<&mut Exchange> {
+        self.exchanges.back_mut()
     }
 
     /// Whether there is more to read of a result than it shows.
@@ -156,15 +206,27 @@ impl Transcript {
         self.keeps_results
     }
 
-    /// The position up to which the older half of the exchanges can leave, the last exchange never (CTX-2).
+    /// What is written down where the oldest `count` exchanges leave; the last exchange never does (CTX-2). `state` is
+    /// that of the log so far. `None`: nothing leaves.
     #[must_use]
-    pub fn evictable(&self) -> Option<Seq> {
-        let starts: Vec<usize> = (0..self.entries.len())
-            .filter(|&index| matches!(self.entries[index].message, Message::User { .. }))
-            .collect();
-        let keep_from = *starts.get(starts.len().div_ceil(2).max(1))?;
-        // Replies stand in the order of their calls, which need not be that of the log.
-        self.entries.range(..keep_from).map(|it| it.at).max()
+    pub fn eviction(&self, count: usize, state: &State) -> Option<Eviction> {
+        let count = count.min(self.exchanges.len().saturating_sub(1));
+        let stay = self.exchanges.iter().skip(count);
+        let mut eviction = Eviction {
+            previous: state.last_eviction,
+            before: stay.clone().next().map(Exchange::first),
+            begin: stay.map(Exchange::begin).min(),
+            count: count as u64,
+            ..Eviction::default()
+        };
+        for exchange in self.exchanges.iter().take(count) {
+            eviction.through = eviction.through.max(exchange.last());
+            // One that was back is listed where it left first.
+            let was_back = exchange.last() <= state.evicted_through;
+            let left = exchange.left().filter(|_| !was_back);
+            eviction.exchanges.extend(left);
+        }
+        (count > 0).then_some(eviction)
     }
 
     /// What a model's server is told a call is called: people name the calls of each list alike, and no two of a
@@ -185,8 +247,19 @@ impl Transcript {
 
     /// A reply takes its place among those to the same message, in the order of the calls (MCP-13).
     fn reply(&mut self, record: &Record, call: &str, name: &str, content: &str) {
-        let mut place = self.entries.len();
-        let asked = self.entries.iter().rev().find_map(|it| match &it.message {
+        let entry = Entry {
+            at: record.seq,
+            turn: record.turn,
+            message: Message::Tool {
+                call: call.to_owned(),
+                name: name.to_owned(),
+                content: content.to_owned(),
+            },
+        };
+        let exchange = self.newest();
+        let entries = exchange.entries();
+        let mut place = entries.len();
+        let asked = entries.iter().rev().find_map(|it| match &it.message {
             Message::Assistant { calls, .. } => Some(calls),
             Message::User { .. } | Message::Tool { .. } => None,
         });
@@ -197,50 +270,77 @@ impl Transcript {
                 Message::Tool { call, .. } => own.is_some() && rank(call) > own,
                 Message::User { .. } | Message::Assistant { .. } => false,
             };
-            while place > 0 && self.entries.get(place - 1).is_some_and(later) {
+            while place > 0 && entries.get(place - 1).is_some_and(later) {
                 place -= 1;
             }
         }
-        let message = Message::Tool {
-            call: call.to_owned(),
-            name: name.to_owned(),
-            content: content.to_owned(),
-        };
-        self.entries.insert(
-            place,
-            Entry {
-                at: record.seq,
-                turn: record.turn,
-                message,
-            },
-        );
+        exchange.insert(place, entry);
     }
 
     fn push(&mut self, record: &Record, message: Message) {
-        self.entries.push_back(Entry {
+        self.newest().push(Entry {
             at: record.seq,
             turn: record.turn,
             message,
         });
     }
 
+    /// The exchange that goes on; one without a question where there is none.
+    fn newest(&mut self) -> &mut Exchange {
+        if self.exchanges.is_empty() {
+            self.exchanges.push_back(Exchange::new(None, self.started));
+        }
+        let last = self.exchanges.len() - 1;
+        &mut self.exchanges[last]
+    }
+
     fn place(&mut self, record: &Record, turn: Option<TurnId>) {
         let Some(waiting) = turn.and_then(|it| self.waiting.remove(&it)) else {
             return;
         };
-        let text = match waiting.origin {
-            Origin::Asked => waiting.text,
+        let exchange = Exchange::new(turn, waiting.at.min(self.started));
+        match waiting.origin {
+            Origin::Asked => self.exchanges.push_back(exchange),
             Origin::Retry(old) => {
-                self.entries.retain(|it| it.turn != Some(old));
-                waiting.text
+                self.keep(|it| it.turn != Some(old));
+                self.exchanges.push_back(exchange);
             }
-            Origin::Continue(_) => match self.entries.back().map(|it| &it.message) {
-                // Nothing was written yet, or results wait: the same request says it all.
-                Some(Message::User { .. } | Message::Tool { .. }) => return,
-                Some(Message::Assistant { .. }) | None => CONTINUE.to_owned(),
-            },
+            Origin::Continue(_) => {
+                let last = self.exchanges.back();
+                match last.and_then(|it| it.messages().next_back()) {
+                    // Nothing was written yet, or results wait: the same request says it all.
+                    Some(Message::User { .. } | Message::Tool { .. }) => return,
+                    // It goes on in the exchange whose answer it continues.
+                    Some(Message::Assistant { .. }) => {}
+                    None => self.exchanges.push_back(exchange),
+                }
+            }
+        }
+        let text = match waiting.origin {
+            Origin::Asked | Origin::Retry(_) => waiting.text,
+            Origin::Continue(_) => CONTINUE.to_owned(),
         };
         self.push(record, Message::User { text });
+    }
+
+    /// Keeps only such messages, and exchanges that have any.
+    fn keep(&mut self, keep: impl Fn(&Entry) -> bool) {
+        for exchange in &mut self.exchanges {
+            if !exchange.entries().iter().all(&keep) {
+                exchange.retain(&keep);
+            }
+        }
+        self.exchanges.retain(|it| !it.entries().is_empty());
+    }
+
+    fn put_back(&mut self, turn: TurnId) {
+        // It stays at hand: read from far back, a log may say so more than once.
+        let Some(exchange) = self.shelf.get(&turn).cloned() else {
+            return;
+        };
+        let first = exchange.first();
+        let place = self.exchanges.partition_point(|it| it.first() < first);
+        self.exchanges.insert(place, exchange);
     }
 }
 

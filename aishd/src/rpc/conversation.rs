@@ -19,6 +19,7 @@ use super::refusal::Refusal;
 use super::{Call, Server, notices, register};
 use crate::conversation::directory::NewConversation;
 use crate::conversation::handle::Change;
+use crate::conversation::search::MAX_QUERY_CHARS;
 use crate::core::constraints::{Constraints, MAX_ROOTS, Root};
 use crate::core::state::State;
 
@@ -259,6 +260,10 @@ async fn search(call: Call<Search>) -> Result<SearchResult, Refusal> {
     if params.query.trim().is_empty() {
         return Err(Refusal::params("the query is empty"));
     }
+    if params.query.chars().nth(MAX_QUERY_CHARS).is_some() {
+        let rule = format!("a query has at most {MAX_QUERY_CHARS} characters");
+        return Err(Refusal::params(&rule));
+    }
     let limit = params.limit.unwrap_or(SEARCH_DEFAULT).clamp(1, SEARCH_MOST) as usize;
     let mut among = call.server.directory.states().await?;
     among.retain(|(id, state)| match params.id {
@@ -283,6 +288,7 @@ async fn search(call: Call<Search>) -> Result<SearchResult, Refusal> {
         turn: it.record.turn,
         kind: it.kind.to_owned(),
         excerpt: it.excerpt,
+        left_context: it.left,
     });
     Ok(SearchResult {
         hits: hits.collect(),

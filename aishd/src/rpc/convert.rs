@@ -327,7 +327,21 @@ impl Log {
                 constraints: constraints_of(&constraints),
                 by: by.map(confirms::answerer),
             }),
-            Event::Evicted { through } => out!(wire::Evicted { through }),
+            Event::Evicted(eviction) => out!(wire::Evicted {
+                through: eviction.through,
+                turns: eviction.count,
+            }),
+            Event::Restored(left) => out!(wire::Restored {
+                exchange: left.turn,
+                from: left.first,
+                through: left.last,
+            }),
+            Event::SummaryUpdated(summary) => out!(wire::SummaryUpdated {
+                text: summary.text,
+                through: summary.through,
+                by: summary.by,
+                cut: summary.cut,
+            }),
             Event::ModelChanged { model } => out!(wire::ModelChanged { model }),
             Event::Renamed { title } => out!(wire::Renamed { title }),
             Event::ArchivedChanged { archived } => out!(wire::ArchivedChanged { archived }),

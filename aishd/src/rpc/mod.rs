@@ -8,6 +8,7 @@ mod blob;
 mod config;
 mod confirm;
 mod connection;
+mod context;
 mod conversation;
 mod convert;
 mod daemon;
@@ -217,6 +218,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     conversation::register_all(&mut module);
     attach::register_all(&mut module);
     turn::register_all(&mut module);
+    context::register_all(&mut module);
     kept::register_all(&mut module);
     tool::register_all(&mut module);
     toolset::register_all(&mut module);

@@ -134,6 +134,11 @@ impl From<RequestError> for Refusal {
             RequestError::UnknownTurn(_) | RequestError::NothingToRepeat => {
                 Self::new(ErrorKind::NotFound, message)
             }
+            RequestError::NotArchived(_) => Self::new(ErrorKind::NotFound, message)
+                .hint("aishctl context archive lists what can be restored"),
+            RequestError::InContext(_) => Self::params(&message),
+            RequestError::NoRoom(_) => Self::new(ErrorKind::BudgetExceeded, message)
+                .hint("it stays readable: aishctl log, aishctl search; or raise context.max_turns or context.max_tokens"),
             RequestError::NothingLeft => Self::new(ErrorKind::NotFound, message)
                 .hint("turn/retry (aishctl retry) runs all of them again"),
             RequestError::Exists => Self::params(&format!(

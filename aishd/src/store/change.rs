@@ -180,7 +180,9 @@ impl<'a> Changes<'a> {
             | Event::ResourcePinned(_)
             | Event::ResourceUnpinned(_)
             | Event::ConstraintsChanged { .. }
-            | Event::Evicted { .. }
+            | Event::Evicted(_)
+            | Event::Restored(_)
+            | Event::SummaryUpdated(_)
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
             | Event::ArchivedChanged { .. }

@@ -285,7 +285,12 @@ pub(super) fn records_after(
 }
 
 /// Puts one more part behind the others. Returns how many are still to come.
-fn collect_part(key: &[u8], bytes: &IVec, value: &mut Vec<u8>, missing: u16) -> Result<u16, Fault> {
+pub(super) fn collect_part(
+    key: &[u8],
+    bytes: &IVec,
+    value: &mut Vec<u8>,
+    missing: u16,
+) -> Result<u16, Fault> {
     if values::part_in(key) == Some(0) {
         let (parts, head) = values::head(bytes).ok_or(GetError::PartMissing)?;
         value.clear();

@@ -13,6 +13,7 @@ mod requests;
 mod reserve;
 mod resources;
 mod scan;
+mod search;
 mod segment;
 mod shared;
 mod trail;

@@ -26,6 +26,7 @@ pub(crate) fn asked(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     };
     bench.note("conversations of 10 to 10,000 turns");
     let home = bench.home("history")?;
+    home.configure("[context]\nmax_turns = 100000")?;
     let ids = seed::conversations(&home.store(), turns)?;
     let served = home.start(&bench.programs)?;
     let mut bodies = vec![];

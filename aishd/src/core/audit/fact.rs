@@ -32,7 +32,9 @@ pub fn tells(event: &Event) -> bool {
         Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
         | Event::ResultKept { .. }
-        | Event::Evicted { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }
@@ -106,7 +108,9 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         | Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
         | Event::ResultKept { .. }
-        | Event::Evicted { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }

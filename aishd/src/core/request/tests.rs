@@ -2,10 +2,15 @@ use aish_proto::id::{Seq, TurnId};
 use proptest::prelude::*;
 use serde_json::Map;
 
+use super::fit::{Wanted, fit};
 use super::*;
+use crate::core::budget::{BytesPerToken, Limit, TokenLimit};
 use crate::core::event::{At, Event, Origin, Record, Source, Stop};
+use crate::core::exchange::{Exchange, Left};
 use crate::core::pinned::Pinned;
 use crate::core::preset::{Backend, Endpoint, KeySource, Timeouts};
+use crate::core::state::State;
+use crate::core::summary::Summary;
 
 fn preset(use_tool_role: bool) -> Preset {
     Preset {
@@ -32,13 +37,26 @@ fn preset(use_tool_role: bool) -> Preset {
 enum Happening {
     Ask,
     Start,
-    Say { text: bool, calls: u8 },
+    Say {
+        text: bool,
+        calls: u8,
+    },
     Result,
     Finish,
     Merge,
     Retry,
     Continue,
+    /// The server said that it was too much.
     Evict,
+    /// The next request has to fit this budget.
+    Fit {
+        turns: u8,
+        tokens: u16,
+    },
+    /// One of what left comes back.
+    Restore {
+        which: u8,
+    },
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -52,6 +70,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => Just(Happening::Retry),
         1 => Just(Happening::Continue),
         1 => Just(Happening::Evict),
+        2 => (1..6_u8, 50..900_u16).prop_map(|(turns, tokens)| Happening::Fit { turns, tokens }),
+        1 => any::<u8>().prop_map(|which| Happening::Restore { which }),
     ]
 }
 
@@ -65,18 +85,54 @@ struct World {
     running: Option<TurnId>,
     finished: Vec<TurnId>,
     open: Vec<String>,
+    records: Vec<Record>,
+    state: State,
+    gone: Vec<Left>,
 }
 
 impl World {
     fn put(&mut self, turn: TurnId, event: Event) {
         self.seq += 1;
-        self.transcript.apply(&Record {
+        let record = Record {
             seq: Seq(self.seq),
             at: At(0),
             turn: Some(turn),
             client: None,
             event,
-        });
+        };
+        self.transcript.apply(&record);
+        self.state.apply(&record);
+        self.records.push(record);
+    }
+
+    fn evict(&mut self, count: usize) {
+        let eviction = self.transcript.eviction(count, &self.state);
+        let (Some(turn), Some(eviction)) = (self.running, eviction) else {
+            return;
+        };
+        let leaving = self.transcript.exchanges().take(count);
+        self.gone.extend(leaving.filter_map(Exchange::left));
+        self.put(turn, Event::Evicted(Box::new(eviction)));
+    }
+
+    /// An exchange that left, out of the log.
+    fn read(&self, left: Left) -> Option<Exchange> {
+        let records = self.records.iter();
+        let part = records.filter(|it| left.begin <= it.seq && it.seq <= left.last);
+        Exchange::read(left, part)
+    }
+
+    /// As a daemon reads it that was not there.
+    fn reloaded(&self) -> Transcript {
+        let mut transcript = Transcript::default();
+        for left in &self.state.restored {
+            transcript.shelve(self.read(*left).unwrap());
+        }
+        let begin = self.state.context_begins();
+        let rest = self.records.iter().filter(|it| it.seq > begin);
+        rest.for_each(|it| transcript.apply(it));
+        transcript.clear_shelf();
+        transcript
     }
 
     fn ask(&mut self, origin: Origin) {
@@ -104,7 +160,13 @@ impl World {
         self.put(
             turn,
             Event::TurnFinished {
-                stop: Stop::End,
+                // It may have failed, or was aborted.
+                stop: [
+                    Stop::End,
+                    Stop::Upstream,
+                    Stop::Cancelled,
+                    Stop::Interrupted,
+                ][usize::from(self.turns % 4)],
                 text: String::new(),
                 usage: None,
                 error: None,
@@ -180,9 +242,47 @@ impl World {
                 }
             }
             Happening::Evict => {
-                if let (Some(turn), Some(through)) = (self.running, self.transcript.evictable()) {
-                    self.put(turn, Event::Evicted { through });
-                }
+                let count = self.transcript.exchanges().len();
+                self.evict(count / 2);
+            }
+            Happening::Fit { turns, tokens } => self.fit(*turns, *tokens),
+            Happening::Restore { which } => self.restore(*which),
+        }
+    }
+
+    fn fit(&mut self, turns: u8, tokens: u16) {
+        let fitted = fit(Wanted {
+            preset: &preset(true),
+            transcript: &self.transcript,
+            offer: &Offer::default(),
+            pinned_bytes: 0,
+            limit: Limit {
+                turns: usize::from(turns),
+                tokens: Some(TokenLimit {
+                    whole: u64::from(tokens),
+                    reserve: 0,
+                }),
+            },
+            ratio: BytesPerToken::default(),
+            mode: Mode::Talk,
+        });
+        if let Ok(fit) = fitted {
+            checked(&fit.body);
+            assert!(fit.tokens <= u64::from(tokens));
+            self.evict(fit.leaving.len());
+            let left = self.transcript.exchanges().len();
+            assert!(self.running.is_none() || left <= usize::from(turns));
+        }
+    }
+
+    fn restore(&mut self, which: u8) {
+        if !self.gone.is_empty() {
+            let which = usize::from(which) % self.gone.len();
+            let left = self.gone.remove(which);
+            if let Some(exchange) = self.read(left) {
+                self.transcript.shelve(exchange);
+                self.put(left.turn, Event::Restored(left));
+                self.transcript.clear_shelf();
             }
         }
     }
@@ -264,11 +364,15 @@ proptest! {
         for what in &happenings {
             world.happen(what);
         }
-        checked(&body(&preset(true), &world.transcript, &Offer::default(), &[]));
-        let roles = checked(&body(&preset(false), &world.transcript, &Offer::default(), &[]));
+        checked(&body(&preset(true), &world.transcript, &Offer::default(), &[], Mode::Talk));
+        let roles = checked(&body(&preset(false), &world.transcript, &Offer::default(), &[], Mode::Talk));
         prop_assert!(!roles.contains(&"tool".to_owned()), "BRK-12");
         let strict = roles.windows(2).all(|it| it[0] != it[1]);
         prop_assert!(strict, "BRK-12: {:?}", roles);
+        // And what another daemon reads of the log says the same.
+        let again = world.reloaded();
+        let said = |it: &Transcript| body(&preset(true), it, &Offer::default(), &[], Mode::Talk);
+        prop_assert_eq!(said(&world.transcript), said(&again));
     }
 }
 
@@ -291,6 +395,7 @@ fn the_body_is_what_the_spec_says() {
         &world.transcript,
         &Offer::default(),
         &[],
+        Mode::Talk,
     ))
     .unwrap();
     let expected = serde_json::json!({
@@ -317,6 +422,7 @@ fn the_body_is_what_the_spec_says() {
         &world.transcript,
         &Offer::default(),
         &[],
+        Mode::Talk,
     ))
     .unwrap();
     let expected = serde_json::json!([
@@ -326,6 +432,37 @@ fn the_body_is_what_the_spec_says() {
         {"role": "user", "content": "[tool: t__x]\nok"}
     ]);
     assert_eq!(expected, without["messages"]);
+}
+
+/// MSG-3, CTX-5, CTX-7: the summary is a block of the one system message, and of none in Norris mode.
+#[test]
+fn the_summary_stands_in_the_system_message() {
+    let mut world = World::default();
+    world.happen(&Happening::Ask);
+    world.happen(&Happening::Start);
+    let system = |world: &World, mode| -> String {
+        let sent = body(
+            &preset(true),
+            &world.transcript,
+            &Offer::default(),
+            &[],
+            mode,
+        );
+        let sent: Value = serde_json::from_str(&sent).unwrap();
+        sent["messages"][0]["content"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(BASE_PROMPT, system(&world, Mode::Talk));
+    for text in ["They met.", "They met.\nThey parted."] {
+        let summary = Summary {
+            text: text.to_owned(),
+            ..Summary::default()
+        };
+        let block = summary.block();
+        let turn = world.running.unwrap();
+        world.put(turn, Event::SummaryUpdated(Box::new(summary)));
+        assert_eq!(format!("{BASE_PROMPT}{block}"), system(&world, Mode::Talk));
+        assert_eq!(BASE_PROMPT, system(&world, Mode::Norris));
+    }
 }
 
 /// MCP-14: what a conversation has pinned stands before its newest question, and nothing else changes.
@@ -351,7 +488,13 @@ fn pinned_resources_stand_before_the_newest_question() {
     };
     let held = [Held::new(&pinned, "buy milk".to_owned())];
     let said = |held: &[Held]| -> Value {
-        let body = body(&preset(true), &world.transcript, &Offer::default(), held);
+        let body = body(
+            &preset(true),
+            &world.transcript,
+            &Offer::default(),
+            held,
+            Mode::Talk,
+        );
         serde_json::from_str(&body).unwrap()
     };
     let (plain, mut with) = (said(&[]), said(&held));

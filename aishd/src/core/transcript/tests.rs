@@ -1,4 +1,5 @@
 use super::super::event::{At, Source, Stop};
+use super::super::exchange::Eviction;
 use super::*;
 
 /// Plays a log, one word line per record, and renders what the model is shown.
@@ -95,9 +96,10 @@ fn record(seq: u64, line: &str) -> Record {
         },
         ["end"] => finished(Stop::End, None),
         ["merged", into] => finished(Stop::End, Some(turn(into))),
-        ["evicted", through] => Event::Evicted {
+        ["evicted", through] => Event::Evicted(Box::new(Eviction {
             through: Seq(through.parse().unwrap()),
-        },
+            ..Eviction::default()
+        })),
         _ => panic!("bad log line: {line}"),
     };
     Record {
@@ -221,6 +223,14 @@ fn a_continued_turn_asks_on_only_after_something_was_said() {
     );
 }
 
+/// Where the last of the exchanges ends that would leave.
+fn half(log: &[&str]) -> Option<Seq> {
+    let transcript = play(log);
+    let count = transcript.exchanges().len() / 2;
+    let eviction = transcript.eviction(count, &State::default());
+    eviction.map(|it| it.through)
+}
+
 #[test]
 fn eviction_takes_whole_exchanges_and_never_the_last() {
     let two = [
@@ -231,12 +241,63 @@ fn eviction_takes_whole_exchanges_and_never_the_last() {
         "b ask two",
         "b start",
     ];
-    assert_eq!(Some(Seq(3)), play(&two).evictable());
+    assert_eq!(Some(Seq(3)), half(&two));
     let mut evicted = two.to_vec();
     evicted.push("b evicted 3");
     check(&evicted, "user two");
-    assert_eq!(None, play(&evicted).evictable());
-    assert_eq!(None, play(&["a ask one", "a start"]).evictable());
+    assert_eq!(None, half(&evicted));
+    assert_eq!(None, half(&["a ask one", "a start"]));
+}
+
+/// What goes on with an answer stays with it.
+#[test]
+fn a_continued_answer_is_one_exchange() {
+    let log = [
+        "a ask one",
+        "a start",
+        "a say half",
+        "a end",
+        "b continue a",
+        "b start",
+        "b say rest",
+        "b end",
+        "c ask two",
+        "c start",
+    ];
+    assert_eq!(2, play(&log).exchanges().len());
+    assert_eq!(Some(Seq(7)), half(&log));
+}
+
+#[test]
+fn an_exchange_that_is_restored_stands_where_it_stood() {
+    let log = [
+        "a ask one",
+        "a start",
+        "a say 1",
+        "a end",
+        "b ask two",
+        "b start",
+        "b say 2",
+        "b end",
+        "c ask three",
+        "c start",
+    ];
+    let mut transcript = play(&log);
+    let gone: Vec<Exchange> = std::iter::from_fn(|| transcript.take_oldest()).collect();
+    assert_eq!(2, gone.len());
+    for exchange in gone.iter().rev() {
+        transcript.shelve(exchange.clone());
+        let left = exchange.left().unwrap();
+        transcript.apply(&Record {
+            seq: Seq(11),
+            at: At(0),
+            turn: None,
+            client: None,
+            event: Event::Restored(left),
+        });
+    }
+    transcript.clear_shelf();
+    assert_eq!(play(&log), transcript);
 }
 
 #[test]

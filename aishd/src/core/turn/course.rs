@@ -151,7 +151,9 @@ impl Course {
             | Event::ResourceUnpinned(_)
             | Event::ResourceChanged(_)
             | Event::ConstraintsChanged { .. }
-            | Event::Evicted { .. }
+            | Event::Evicted(_)
+            | Event::Restored(_)
+            | Event::SummaryUpdated(_)
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
             | Event::ArchivedChanged { .. }

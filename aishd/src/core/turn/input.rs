@@ -1,11 +1,12 @@
 //! Everything that can happen to a turn.
 
-use aish_proto::id::{ResultId, Seq};
+use aish_proto::id::ResultId;
 
 use crate::core::access::Access;
 use crate::core::block::KeptBlock;
 use crate::core::confirm::Resolution;
 use crate::core::event::{Event, Stop};
+use crate::core::exchange::Eviction;
 use crate::core::gate::Judged;
 use crate::core::reply::{Broken, Reply};
 use crate::core::resource::{ResourceChange, ResourceChanged};
@@ -19,8 +20,8 @@ pub struct StreamId(pub u32);
 #[derive(Debug)]
 pub enum Input {
     ReplyFinished(StreamId, Reply),
-    /// With the position up to which the context could be evicted, if there is anything to evict.
-    ReplyFailed(StreamId, Box<Broken>, Option<Seq>),
+    /// With what could leave the context, if anything can.
+    ReplyFailed(StreamId, Box<Broken>, Option<Box<Eviction>>),
     /// The stream was dropped on [`super::Effect::Abandon`]; this is what had arrived.
     ReplyAbandoned(StreamId, Reply),
     WaitElapsed(StreamId),

@@ -23,6 +23,7 @@ use self::course::Ready;
 use self::round::{Denials, Progress, Round, refused, reply};
 use super::confirm::Confirm;
 use super::event::{Event, Level, Stop, TurnError};
+use super::exchange::Eviction;
 use super::fallback::{Sent, Way};
 use super::reply::{Broken, Failure, Finish, Reply, ToolCall, Usage};
 
@@ -375,7 +376,7 @@ impl Turn {
         &mut self,
         stream: StreamId,
         broken: Broken,
-        evictable: Option<aish_proto::id::Seq>,
+        evictable: Option<Box<Eviction>>,
         step: &mut Step,
     ) {
         let Broken { failure, partial } = broken;
@@ -394,12 +395,12 @@ impl Turn {
                 self.phase = Phase::Waiting(next);
                 return;
             }
-            if let (super::reply::FailureClass::ContextOverflow, Some(through), false) =
+            if let (super::reply::FailureClass::ContextOverflow, Some(eviction), false) =
                 (failure.class(), evictable, self.evicted)
             {
                 self.evicted = true;
                 let text = "the context is full; the older half of the conversation left it and stays in the log";
-                step.events.push(Event::Evicted { through });
+                step.events.push(Event::Evicted(eviction));
                 step.events.push(status(Level::Warning, text.to_owned()));
                 self.open(next, step);
                 return;

@@ -210,7 +210,11 @@ fn parse(line: &str) -> Input {
     let failed = |id, text, failure| {
         let partial = said(text);
         let broken = Box::new(Broken { failure, partial });
-        Input::ReplyFailed(stream(id), broken, Some(Seq(7)))
+        let eviction = Eviction {
+            through: Seq(7),
+            ..Eviction::default()
+        };
+        Input::ReplyFailed(stream(id), broken, Some(Box::new(eviction)))
     };
     match words[..] {
         ["done", id, text, ref calls @ ..] => {
@@ -275,7 +279,7 @@ fn render(step: &Step) -> Vec<String> {
         }
         Event::ToolResult { call, content, .. } => format!("= result {call} {content:?}"),
         Event::Status { text, .. } => format!("= status {text}"),
-        Event::Evicted { through } => format!("= evicted {through}"),
+        Event::Evicted(eviction) => format!("= evicted {}", eviction.through),
         Event::TurnFinished {
             stop, text, error, ..
         } => match error {
@@ -306,6 +310,8 @@ fn render(step: &Step) -> Vec<String> {
             )
         }
         other @ (Event::ResultKept { .. }
+        | Event::Restored(_)
+        | Event::SummaryUpdated(_)
         | Event::RaiseRequested(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)

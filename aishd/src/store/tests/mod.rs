@@ -228,7 +228,9 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 | Event::ResourceChanged(_)
                 | Event::ConstraintsChanged { .. }
                 | Event::ToolResult { .. }
-                | Event::Evicted { .. }
+                | Event::Evicted(_)
+                | Event::Restored(_)
+                | Event::SummaryUpdated(_)
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
                 | Event::ArchivedChanged { .. }

@@ -356,7 +356,9 @@ proptest! {
                 | Event::TurnStarted { .. }
                 | Event::RouteDecided(_)
                 | Event::FellBack { .. }
-                | Event::Evicted { .. }
+                | Event::Evicted(_)
+                | Event::Restored(_)
+                | Event::SummaryUpdated(_)
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
                 | Event::ArchivedChanged { .. }

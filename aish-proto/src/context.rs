@@ -1,0 +1,134 @@
+//! `context/*`: what the model is shown of a conversation, and what has left that (CTX-1 to CTX-8).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::conversation::SeqResult;
+use crate::id::{ConversationId, Seq, TurnId};
+use crate::method::methods;
+
+methods! {
+    /// The request that would be sent, byte for byte, by the builder of the real one; nothing is sent and nothing leaves.
+    Preview: "context/preview", Observer, Unordered, PreviewParams => PreviewResult;
+    /// Exchanges that left the context, the newest first.
+    Archive: "context/archive", Observer, Unordered, ArchiveParams => ArchiveResult;
+    /// Puts an exchange that left back in its place, if there is room for it.
+    Restore: "context/restore", Driver, Conversation, RestoreParams => SeqResult;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PreviewParams {
+    pub conversation: ConversationId,
+    /// A question as if it were asked now; absent: with the conversation as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// A preset by name; absent: the one that would answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreviewResult {
+    /// The preset.
+    pub model: String,
+    /// The body of the request, as text; its middle is cut, visibly, where it is longer than a line can be. Empty where it
+    /// could not be sent.
+    pub body: String,
+    pub bytes: u64,
+    pub tokens: TokenCount,
+    /// Exchanges in it.
+    pub turns: u64,
+    /// `context.max_turns`.
+    pub max_turns: u64,
+    /// Exchanges that would leave the context for this request, the oldest first.
+    pub evicts: Vec<ContextTurn>,
+    /// Exchanges that would leave next, as far as can be said now.
+    pub next: Vec<ContextTurn>,
+    /// Results that are shown shortened, so that the last question fits.
+    pub shortened: u64,
+    /// Why there would be no request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub too_long: Option<String>,
+}
+
+/// Estimates, by what the preset's server has counted so far.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenCount {
+    pub total: u64,
+    /// The system message, without the summary.
+    pub system: u64,
+    pub summary: u64,
+    /// What tools are offered.
+    pub tools: u64,
+    pub pinned: u64,
+    /// Questions, answers and results.
+    pub messages: u64,
+    /// What the model takes in; null: nobody said.
+    pub limit: Option<u64>,
+    /// Of that, what is kept for the answer.
+    pub reserve: u64,
+    pub bytes_per_token: f64,
+}
+
+/// An exchange: a question and what followed on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextTurn {
+    /// The turn of its question; null: its question is not here.
+    pub turn: Option<TurnId>,
+    /// The beginning of its question.
+    pub text: String,
+    /// An estimate.
+    pub tokens: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ArchiveParams {
+    pub conversation: ConversationId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// At most 500; 100 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ArchiveResult {
+    pub exchanges: Vec<ArchivedTurn>,
+    /// Exchanges that left and are not back, in all.
+    pub total: u64,
+    /// The summary of what left, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ArchivedTurn {
+    /// The turn of its question; `context/restore` takes it.
+    pub turn: TurnId,
+    /// Where the question stands in the log.
+    pub seq: Seq,
+    pub asked_at: String,
+    /// The beginning of the question.
+    pub text: String,
+    /// An estimate.
+    pub tokens: u64,
+    /// Whether it is back.
+    pub restored: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RestoreParams {
+    pub conversation: ConversationId,
+    /// The turn of its question.
+    pub turn: TurnId,
+}

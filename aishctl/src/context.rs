@@ -1,0 +1,241 @@
+//! `context`: what the model is shown of a conversation, what has left that, and what is to come back (CTX-1 to CTX-8).
+
+use aish_proto::context::{
+    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextTurn, Preview, PreviewParams,
+    PreviewResult, Restore, RestoreParams,
+};
+use aish_proto::id::{ConversationId, TurnId};
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, Printed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{resolve, safe, table};
+
+const PAGE: u32 = 500;
+const TEXT_COLUMNS: usize = 60;
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Context {
+    /// The next request: what it holds, what would leave for it, and what would leave next
+    Preview {
+        /// A question, as if it were asked now
+        text: Vec<String>,
+        /// The request itself, byte for byte
+        #[arg(long)]
+        body: bool,
+    },
+    /// Turns that left the context, the newest first
+    #[command(alias = "archived")]
+    Archive {
+        /// At most this many
+        #[arg(short = 'n', long)]
+        limit: Option<usize>,
+    },
+    /// Put a turn that left back into the context
+    Restore {
+        /// Its event in `context archive` and `search`, or its id
+        turn: String,
+    },
+}
+
+pub async fn run(desk: &Desk, command: Option<&Context>) -> Result<Printed, Failure> {
+    let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
+    match command {
+        None => preview(desk, meant.id, &[], false).await,
+        Some(Context::Preview { text, body }) => preview(desk, meant.id, text, *body).await,
+        Some(Context::Archive { limit }) => {
+            let archive = archived(desk, meant.id, limit.unwrap_or(usize::MAX)).await?;
+            desk.print(&archive, || list(&archive))
+        }
+        Some(Context::Restore { turn }) => restore(desk, meant.id, turn).await,
+    }
+}
+
+async fn preview(
+    desk: &Desk,
+    conversation: ConversationId,
+    text: &[String],
+    body: bool,
+) -> Result<Printed, Failure> {
+    let text = text.join(" ");
+    let params = PreviewParams {
+        conversation,
+        text: (!text.is_empty()).then_some(text),
+        model: desk.global.model.clone(),
+    };
+    let found = desk.caller.call::<Preview>(params).await?;
+    if let Some(why) = found.too_long.as_ref().filter(|_| body) {
+        return Err(Failure::new(
+            Exit::FAILED,
+            format!("there would be no request: {why}"),
+        ));
+    }
+    if body {
+        return Ok(Printed {
+            json: true,
+            ..Printed::text(format!("{}\n", found.body))
+        });
+    }
+    desk.print(&found, || overview(&found))
+}
+
+fn overview(found: &PreviewResult) -> String {
+    let tokens = found.tokens;
+    let room = tokens.limit.map_or_else(
+        || "no limit of tokens is known".to_owned(),
+        |limit| {
+            let answer = tokens.reserve;
+            format!(
+                "of {} ({limit} less {answer} for the answer)",
+                limit - answer.min(limit)
+            )
+        },
+    );
+    let mut text = format!(
+        "{} · about {} tokens, {room} · {} of {} turns\n",
+        safe::one_line(&found.model),
+        tokens.total,
+        found.turns,
+        found.max_turns
+    );
+    let parts = [
+        ("system", tokens.system),
+        ("summary", tokens.summary),
+        ("tools", tokens.tools),
+        ("pinned", tokens.pinned),
+        ("messages", tokens.messages),
+    ];
+    for (name, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
+        text.push_str(&format!("  {name:<9} {count:>9}\n"));
+    }
+    if let Some(why) = &found.too_long {
+        text.push_str(&format!(
+            "there would be no request: {}\n",
+            safe::one_line(why)
+        ));
+    }
+    if found.shortened > 0 {
+        let count = found.shortened;
+        text.push_str(&format!(
+            "{count} results are shown shortened, so that the last question fits\n"
+        ));
+    }
+    for (head, turns) in [
+        ("leaves for it", &found.evicts),
+        ("would leave next", &found.next),
+    ] {
+        if !turns.is_empty() {
+            text.push_str(&format!("{head}:\n"));
+            turns.iter().for_each(|it| text.push_str(&line(it)));
+        }
+    }
+    text
+}
+
+fn line(turn: &ContextTurn) -> String {
+    let text = table::cut(&safe::one_line(&turn.text), TEXT_COLUMNS);
+    format!("  {:>7}  {text}\n", turn.tokens)
+}
+
+async fn archived(
+    desk: &Desk,
+    conversation: ConversationId,
+    limit: usize,
+) -> Result<ArchiveResult, Failure> {
+    let mut all: Option<ArchiveResult> = None;
+    loop {
+        let had = all.as_ref().map_or(0, |it| it.exchanges.len());
+        let rest = u32::try_from(limit - had.min(limit)).unwrap_or(PAGE);
+        let params = ArchiveParams {
+            conversation,
+            cursor: all.as_mut().and_then(|it| it.next_cursor.take()),
+            limit: Some(rest.clamp(1, PAGE)),
+        };
+        let page = desk.caller.call::<Archive>(params).await?;
+        let next = page.next_cursor.clone();
+        match &mut all {
+            None => all = Some(page),
+            Some(all) => {
+                all.exchanges.extend(page.exchanges);
+                all.next_cursor = page.next_cursor;
+            }
+        }
+        let found = all.as_ref().map_or(0, |it| it.exchanges.len());
+        if next.is_none() || found >= limit {
+            break;
+        }
+    }
+    all.ok_or_else(|| Failure::new(Exit::FAILED, "there is no archive"))
+}
+
+fn list(archive: &ArchiveResult) -> String {
+    if archive.exchanges.is_empty() {
+        return "nothing has left the context\n".to_owned();
+    }
+    let row = |it: &ArchivedTurn| {
+        vec![
+            it.seq.to_string(),
+            it.asked_at
+                .get(..16)
+                .unwrap_or(&it.asked_at)
+                .replace('T', " "),
+            it.tokens.to_string(),
+            if it.restored { "back" } else { "" }.to_owned(),
+            table::cut(&safe::one_line(&it.text), TEXT_COLUMNS),
+        ]
+    };
+    let rows: Vec<Vec<String>> = archive.exchanges.iter().map(row).collect();
+    let mut text = table::columns(&["event", "asked", "tokens", "", "question"], &rows);
+    if archive.next_cursor.is_some() {
+        text.push_str(&format!("… {} in all\n", archive.total));
+    }
+    if let Some(summary) = &archive.summary {
+        text.push_str("summary:\n");
+        for line in summary.lines() {
+            text.push_str(&format!("  {}\n", safe::one_line(line)));
+        }
+    }
+    text
+}
+
+async fn restore(
+    desk: &Desk,
+    conversation: ConversationId,
+    named: &str,
+) -> Result<Printed, Failure> {
+    let turn = match (named.parse::<TurnId>(), named.parse::<u64>()) {
+        (Ok(turn), _) => turn,
+        (Err(_), Ok(event)) => turn_of(desk, conversation, event).await?,
+        (Err(_), Err(_)) => {
+            let message = format!("{} is neither an event nor a turn", safe::one_line(named));
+            return Err(Failure::new(Exit::USAGE, message).hint("aishctl context archive"));
+        }
+    };
+    let params = RestoreParams { conversation, turn };
+    let done = desk.caller.call::<Restore>(params).await?;
+    let said: Value = json!({"seq": done.seq, "turn": turn});
+    desk.print(&said, || {
+        "it is in the context again, until there is no room for it\n".to_owned()
+    })
+}
+
+/// The turn that an event belongs to.
+async fn turn_of(desk: &Desk, conversation: ConversationId, event: u64) -> Result<TurnId, Failure> {
+    let params = aish_proto::conversation::HistoryParams {
+        id: conversation,
+        before_seq: Some(aish_proto::id::Seq(event.saturating_add(1))),
+        limit: 1,
+    };
+    let page = desk
+        .caller
+        .call::<aish_proto::conversation::History>(params)
+        .await?;
+    let found = page.events.first();
+    let found = found.filter(|it| it.seq.is_some_and(|it| it.0 == event));
+    found.and_then(|it| it.turn).ok_or_else(|| {
+        let message = format!("event {event} belongs to no turn");
+        Failure::new(Exit::FAILED, message).hint("aishctl context archive")
+    })
+}

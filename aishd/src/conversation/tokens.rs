@@ -1,0 +1,94 @@
+//! What the servers of presets count as a token, learned from each answer that says it (CTX-1). It is kept beside the
+//! conversations, so that a daemon that was started anew does not let exchanges leave that fit.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::core::budget::BytesPerToken;
+use crate::core::preset::Preset;
+use crate::store::{Note, Store};
+
+/// A change by less is not written down.
+const WORTH_A_NOTE: f64 = 0.05;
+
+/// Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Tokens {
+    store: Store,
+    known: Arc<Mutex<HashMap<String, Known>>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// `None`: its server has not counted yet.
+    ratio: Option<BytesPerToken>,
+    noted: Option<BytesPerToken>,
+}
+
+impl Tokens {
+    #[must_use]
+    pub fn new(store: &Store) -> Self {
+        Self {
+            store: store.clone(),
+            known: Arc::default(),
+        }
+    }
+
+    /// By what requests of this preset are measured now.
+    #[must_use]
+    pub fn ratio(&self, preset: &Preset) -> BytesPerToken {
+        self.known(&key(preset)).ratio.unwrap_or_default()
+    }
+
+    /// A server has counted so many tokens in a request of so many bytes.
+    pub fn learn(&self, preset: &Preset, bytes: usize, tokens: Option<u64>) {
+        let Some(tokens) = tokens.filter(|it| *it > 0) else {
+            return;
+        };
+        let key = key(preset);
+        let before = self.known(&key);
+        let ratio = BytesPerToken::learned(before.ratio, bytes as u64, tokens);
+        let far = |it: BytesPerToken| (it.get() / ratio.get() - 1.0).abs() > WORTH_A_NOTE;
+        let mut noted = before.noted;
+        if noted.is_none_or(far) {
+            let text = ratio.get().to_string();
+            let note = Note {
+                key: key.clone(),
+                text,
+            };
+            if self.store.keep_note(note) {
+                noted = Some(ratio);
+            }
+        }
+        let ratio = Some(ratio);
+        self.lock().insert(key, Known { ratio, noted });
+    }
+
+    fn known(&self, key: &str) -> Known {
+        if let Some(known) = self.lock().get(key) {
+            return *known;
+        }
+        let note = match self.store.note(key) {
+            Ok(note) => note.and_then(|it| serde_json::from_str::<BytesPerToken>(&it).ok()),
+            Err(error) => {
+                tracing::debug!(%error, "what a token is cannot be read");
+                None
+            }
+        };
+        let ratio = note.map(BytesPerToken::checked);
+        let known = Known {
+            ratio,
+            noted: ratio,
+        };
+        *self.lock().entry(key.to_owned()).or_insert(known)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The model counts, and the preset's name tells servers apart.
+fn key(preset: &Preset) -> String {
+    format!("bytes_per_token\n{}\n{}", preset.name, preset.model)
+}

@@ -1,0 +1,238 @@
+//! How much a conversation may say in one request (CTX-1), in exchanges and in tokens. Nobody here can count tokens: they
+//! are estimated from bytes, by what the preset's server has counted so far.
+
+use serde::{Deserialize, Serialize};
+
+use super::preset::Preset;
+
+/// Eviction goes down to this part of the budget at once, so that a local server's prompt cache holds in between.
+const GOAL_PERCENT: u64 = 70;
+/// What is assumed of a server that has not counted yet: fewer than there are in most texts.
+const USUAL: f64 = 3.0;
+/// A server that counts beyond these counts something else.
+const LEAST: f64 = 1.0;
+const MOST: f64 = 16.0;
+/// The part of a new measurement in what is believed.
+const SHARE: f64 = 0.5;
+
+/// What is configured about contexts (`context.*`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Exchanges that a request may hold.
+    pub max_turns: usize,
+    /// Tokens of a request and its answer; `None`: as many as the preset says that its model takes in.
+    pub max_tokens: Option<u64>,
+    /// Tokens that are kept free for the answer.
+    pub reserve_tokens: u64,
+    /// The preset that sums up what leaves; `None`: nobody does.
+    pub summarizer: Option<String>,
+    pub max_summary_chars: usize,
+}
+
+/// What the loop is that a request belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// People ask and a model answers.
+    Talk,
+    /// A plan runs by itself: what leaves does so in silence, and no summary is made or shown (CTX-7).
+    Norris,
+}
+
+impl Rules {
+    /// Who sums up what leaves.
+    #[must_use]
+    pub fn summarizer(&self, mode: Mode) -> Option<&str> {
+        match mode {
+            Mode::Talk => self.summarizer.as_deref(),
+            Mode::Norris => None,
+        }
+    }
+}
+
+impl Default for Rules {
+    /// As without a configuration.
+    fn default() -> Self {
+        Self {
+            max_turns: 40,
+            max_tokens: None,
+            reserve_tokens: 2048,
+            summarizer: None,
+            max_summary_chars: 2000,
+        }
+    }
+}
+
+/// The budget of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    pub turns: usize,
+    /// `None`: nobody said how much the model takes in.
+    pub tokens: Option<TokenLimit>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenLimit {
+    pub whole: u64,
+    /// Kept free for the answer.
+    pub reserve: u64,
+}
+
+impl Limit {
+    #[must_use]
+    pub fn of(rules: &Rules, preset: &Preset) -> Self {
+        let whole = rules.max_tokens.or(preset.context_tokens);
+        // No answer is longer than the preset lets it be; and half of it is for what is said.
+        let reserve = preset.max_tokens.unwrap_or(rules.reserve_tokens);
+        Self {
+            turns: rules.max_turns.max(1),
+            tokens: whole.map(|whole| TokenLimit {
+                whole,
+                reserve: reserve.min(whole / 2),
+            }),
+        }
+    }
+
+    /// Exchanges that stay where there are more than may be.
+    #[must_use]
+    pub fn goal_turns(&self) -> usize {
+        (self.turns * 7 / 10).max(1)
+    }
+
+    #[must_use]
+    pub fn holds(&self, tokens: u64) -> bool {
+        self.tokens.is_none_or(|it| tokens <= it.available())
+    }
+
+    /// Whether it is little enough where it has been too much.
+    #[must_use]
+    pub fn is_reached(&self, tokens: u64) -> bool {
+        self.tokens
+            .is_none_or(|it| tokens <= it.available() * GOAL_PERCENT / 100)
+    }
+}
+
+impl TokenLimit {
+    /// Tokens that a request may have.
+    #[must_use]
+    pub fn available(self) -> u64 {
+        self.whole - self.reserve
+    }
+}
+
+/// Bytes of a request for each token, by what a preset's server counts (CTX-1).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BytesPerToken(f64);
+
+impl Default for BytesPerToken {
+    fn default() -> Self {
+        Self(USUAL)
+    }
+}
+
+impl BytesPerToken {
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+
+    /// What is believed after a server has counted `tokens` in so many bytes; `before`: what it has counted so far.
+    #[must_use]
+    pub fn learned(before: Option<Self>, bytes: u64, tokens: u64) -> Self {
+        let measured = as_float(bytes) / as_float(tokens.max(1));
+        let measured = measured.clamp(LEAST, MOST);
+        Self(match before {
+            Some(before) => before.checked().0 * (1.0 - SHARE) + measured * SHARE,
+            None => measured,
+        })
+    }
+
+    /// One that was stored.
+    #[must_use]
+    pub fn checked(self) -> Self {
+        if self.0.is_finite() {
+            Self(self.0.clamp(LEAST, MOST))
+        } else {
+            Self::default()
+        }
+    }
+
+    #[must_use]
+    pub fn tokens(self, bytes: u64) -> u64 {
+        to_whole((as_float(bytes) / self.0).ceil())
+    }
+
+    #[must_use]
+    pub fn bytes(self, tokens: u64) -> u64 {
+        to_whole((as_float(tokens) * self.0).floor())
+    }
+}
+
+fn as_float(whole: u64) -> f64 {
+    whole as f64
+}
+
+fn to_whole(float: f64) -> u64 {
+    float as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(context: Option<u64>, answer: Option<u64>, rules: &Rules, expected: Option<u64>) {
+        let preset = Preset {
+            context_tokens: context,
+            max_tokens: answer,
+            ..Preset::demo()
+        };
+        let tokens = Limit::of(rules, &preset).tokens;
+        assert_eq!(expected, tokens.map(TokenLimit::available));
+    }
+
+    #[test]
+    fn an_answer_needs_room_too() {
+        let rules = Rules::default();
+        check(None, None, &rules, None);
+        check(Some(32_768), None, &rules, Some(30_720));
+        check(Some(32_768), Some(500), &rules, Some(32_268));
+        // Of a small context half is for what is said.
+        check(Some(2_048), None, &rules, Some(1_024));
+        let configured = Rules {
+            max_tokens: Some(8_000),
+            ..rules
+        };
+        check(None, None, &configured, Some(5_952));
+        check(Some(32_768), None, &configured, Some(5_952));
+    }
+
+    #[test]
+    fn a_server_that_counts_is_believed_within_reason() {
+        let usual = BytesPerToken::default();
+        assert_eq!((100, 300), (usual.tokens(300), usual.bytes(100)));
+        let learn = |before, bytes, tokens| BytesPerToken::learned(before, bytes, tokens);
+        assert_eq!(BytesPerToken(4.5), learn(None, 900, 200));
+        assert_eq!(
+            BytesPerToken(4.0),
+            learn(Some(BytesPerToken(3.5)), 900, 200)
+        );
+        assert_eq!(BytesPerToken(MOST), learn(None, 1_000_000, 0));
+        assert_eq!(BytesPerToken(LEAST), learn(None, 10, u64::MAX));
+        for stored in ["null", "-3.0", "0", "1e300"] {
+            let read = serde_json::from_str::<BytesPerToken>(stored).unwrap_or_default();
+            let ratio = read.checked().get();
+            assert!((LEAST..=MOST).contains(&ratio), "{stored}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn norris_sums_nothing_up() {
+        let rules = Rules {
+            summarizer: Some("fast".to_owned()),
+            ..Rules::default()
+        };
+        assert_eq!(Some("fast"), rules.summarizer(Mode::Talk));
+        assert_eq!(None, rules.summarizer(Mode::Norris));
+    }
+}

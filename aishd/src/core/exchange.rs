@@ -1,0 +1,233 @@
+//! Exchanges: a question and all that followed on it, up to the next one. They leave the context and come back whole
+//! (CTX-2), so that no result is ever without its call.
+
+use aish_proto::id::{Seq, TurnId};
+use serde::{Deserialize, Serialize};
+
+use super::event::Record;
+use super::transcript::{Message, Transcript};
+
+/// What stands around the text of a message in a request.
+const AROUND_MESSAGE_BYTES: u64 = 40;
+/// What stands around a call.
+const AROUND_CALL_BYTES: u64 = 80;
+
+/// A message in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    /// The record that put it here; eviction goes by this position.
+    pub(super) at: Seq,
+    pub(super) turn: Option<TurnId>,
+    pub(super) message: Message,
+}
+
+/// Messages that belong together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exchange {
+    turn: Option<TurnId>,
+    begin: Seq,
+    entries: Vec<Entry>,
+    /// About what its messages take in a request.
+    bytes: u64,
+}
+
+/// An exchange that left the context, so that it is found again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    /// The turn of its question.
+    #[serde(rename = "turn")]
+    pub turn: TurnId,
+    /// Reading it begins with this record: its question, or what started its turn.
+    #[serde(rename = "begin")]
+    pub begin: Seq,
+    /// The records of its first and last message.
+    #[serde(rename = "first")]
+    pub first: Seq,
+    #[serde(rename = "last")]
+    pub last: Seq,
+    /// About what it took in a request.
+    #[serde(rename = "bytes", default)]
+    pub bytes: u64,
+}
+
+/// Exchanges that left the context together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Eviction {
+    /// The last message that left.
+    #[serde(rename = "through")]
+    pub through: Seq,
+    /// The first message that stays: whatever a reader finds before it is none. `None`: it is behind `through`.
+    #[serde(rename = "before", default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Seq>,
+    /// Reading what stays begins with this record. `None`: behind `through`.
+    #[serde(rename = "begin", default, skip_serializing_if = "Option::is_none")]
+    pub begin: Option<Seq>,
+    /// Exchanges that left with it.
+    #[serde(rename = "count", default)]
+    pub count: u64,
+    /// Those of them that had not left before, the oldest first.
+    #[serde(rename = "exchanges", default, skip_serializing_if = "Vec::is_empty")]
+    pub exchanges: Vec<Left>,
+    /// The eviction before it that has such a list; 0: there is none. So the archive is found without the log.
+    #[serde(rename = "previous", default)]
+    pub previous: Seq,
+}
+
+impl Eviction {
+    /// Whether a message that came with this record stays.
+    #[must_use]
+    pub fn spares(&self, at: Seq) -> bool {
+        match self.before {
+            Some(before) => at >= before,
+            None => at > self.through,
+        }
+    }
+}
+
+impl Exchange {
+    pub(super) fn new(turn: Option<TurnId>, begin: Seq) -> Self {
+        Self {
+            turn,
+            begin,
+            ..Self::default()
+        }
+    }
+
+    /// One that left, as the log has it: `records` are those from its beginning to its last message.
+    #[must_use]
+    pub fn read<'a>(left: Left, records: impl IntoIterator<Item = &'a Record>) -> Option<Self> {
+        let mut transcript = Transcript::default();
+        records.into_iter().for_each(|it| transcript.apply(it));
+        transcript.take(left.turn)
+    }
+
+    /// The turn of its question; `None` for messages whose question is not here.
+    #[must_use]
+    pub fn turn(&self) -> Option<TurnId> {
+        self.turn
+    }
+
+    /// The first record that has to be read for it.
+    #[must_use]
+    pub fn begin(&self) -> Seq {
+        self.begin
+    }
+
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        self.entries.iter().map(|it| &it.message)
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.insert(self.entries.len(), entry);
+    }
+
+    pub(super) fn insert(&mut self, place: usize, entry: Entry) {
+        self.bytes += weight(&entry.message);
+        self.entries.insert(place, entry);
+    }
+
+    pub(super) fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
+        self.entries.retain(|it| keep(it));
+        self.bytes = self.messages().map(weight).sum();
+    }
+
+    /// The record that its first message comes from.
+    #[must_use]
+    pub fn first(&self) -> Seq {
+        self.entries.iter().map(|it| it.at).min().unwrap_or(Seq(0))
+    }
+
+    /// The last record of it. Results stand in the order of their calls, which need not be that of the log.
+    #[must_use]
+    pub fn last(&self) -> Seq {
+        self.entries.iter().map(|it| it.at).max().unwrap_or(Seq(0))
+    }
+
+    /// What is kept of it where it leaves.
+    #[must_use]
+    pub fn left(&self) -> Option<Left> {
+        Some(Left {
+            turn: self.turn?,
+            begin: self.begin,
+            first: self.first(),
+            last: self.last(),
+            bytes: self.bytes,
+        })
+    }
+
+    /// Puts a shorter text in place of a result.
+    pub(super) fn replace_result(&mut self, place: usize, text: String) {
+        if let Some(entry) = self.entries.get_mut(place)
+            && let Message::Tool { content, .. } = &mut entry.message
+        {
+            *content = text;
+        }
+        self.bytes = self.messages().map(weight).sum();
+    }
+}
+
+/// About what a message takes in a request. Its text is counted as JSON spells it.
+pub(super) fn weight(message: &Message) -> u64 {
+    let bytes = match message {
+        Message::User { text } => json_bytes(text),
+        Message::Assistant {
+            text, calls, extra, ..
+        } => {
+            let calls = calls.iter().map(|it| {
+                let told = json_bytes(&it.arguments) + json_bytes(&it.id) + json_bytes(&it.name);
+                told + AROUND_CALL_BYTES
+            });
+            let extra = extra
+                .iter()
+                .map(|(name, it)| json_bytes(name) + it.to_string().len() as u64);
+            json_bytes(text) + calls.sum::<u64>() + extra.sum::<u64>()
+        }
+        Message::Tool { call, content, .. } => json_bytes(content) + json_bytes(call),
+    };
+    bytes + AROUND_MESSAGE_BYTES
+}
+
+/// Bytes of a text as `serde_json` writes it, without its quotes.
+pub(super) fn json_bytes(text: &str) -> u64 {
+    let longer = text.bytes().map(|it| match it {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 1,
+        0..0x20 => 5,
+        0x20.. => 0,
+    });
+    text.len() as u64 + longer.sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bytes_are_those_of_the_encoder(text in "\\PC{0,40}[\u{0}-\u{1f}\"\\\\é漢🙂]{0,40}") {
+            let spelled = serde_json::to_string(&text).unwrap();
+            prop_assert_eq!(spelled.len() as u64 - 2, json_bytes(&text));
+        }
+    }
+
+    /// Records of evictions from before there were lists of what left (STO-4).
+    #[test]
+    fn an_old_eviction_loads() {
+        let old: Eviction = serde_json::from_str(r#"{"through":7,"later":1}"#).unwrap();
+        let expected = Eviction {
+            through: Seq(7),
+            ..Eviction::default()
+        };
+        assert_eq!(expected, old);
+    }
+}

@@ -1,0 +1,254 @@
+//! What a request says so that it fits its budget (CTX-1, CTX-2): whole exchanges leave from the front, the last one
+//! never. Where that one alone is too long its largest results are shortened, and where that is not enough there is no
+//! request. The real call, and every preview of it, come from here.
+
+use std::fmt;
+
+use super::Message;
+use crate::core::budget::{BytesPerToken, Limit, Mode, TokenLimit};
+use crate::core::catalog::Offer;
+use crate::core::exchange::{Exchange, json_bytes};
+use crate::core::preset::Preset;
+use crate::core::shorten::without_middle;
+use crate::core::transcript::Transcript;
+
+/// No result is shortened to less, in bytes.
+const LEAST_RESULT_BYTES: usize = 512;
+
+/// What a request is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    pub preset: &'a Preset,
+    pub transcript: &'a Transcript,
+    pub offer: &'a Offer,
+    /// What pinned resources took in the last request; they are read when it is sent.
+    pub pinned_bytes: u64,
+    pub limit: Limit,
+    pub ratio: BytesPerToken,
+    pub mode: Mode,
+}
+
+/// A request that fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// Without pinned resources.
+    pub body: String,
+    /// An estimate, with pinned resources.
+    pub tokens: u64,
+    /// Exchanges that leave the context for it, the oldest first.
+    pub leaving: Vec<Exchange>,
+    /// What it shows; `None`: the transcript as it is.
+    pub shown: Option<Transcript>,
+    /// Results that it shows shortened.
+    pub shortened: usize,
+}
+
+/// The last exchange alone is more than the budget, whatever is shortened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooLong {
+    pub preset: String,
+    /// Estimates.
+    pub tokens: u64,
+    pub question: u64,
+    pub results: u64,
+    pub limit: TokenLimit,
+}
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            preset,
+            tokens,
+            question,
+            results,
+            limit,
+        } = self;
+        let rest = tokens.saturating_sub(question + results);
+        write!(
+            f,
+            "the last question and what belongs to it take about {tokens} tokens, and {preset} has room for {} \
+({} without the {} that are kept for the answer): about {question} are the question, {results} the results of tools, \
+{rest} the rest; ask with less at once, offer fewer tools, or raise context_tokens of [models.{preset}] or \
+context.max_tokens",
+            limit.available(),
+            limit.whole,
+            limit.reserve,
+        )
+    }
+}
+
+/// Makes the request fit. Reads nothing but what it is given.
+pub fn fit(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
+    let Wanted {
+        transcript, limit, ..
+    } = wanted;
+    let body = wanted.body(transcript);
+    let tokens = wanted.tokens(&body);
+    let turns = transcript.exchanges().len();
+    if turns <= limit.turns && limit.holds(tokens) {
+        return Ok(Fit {
+            body,
+            tokens,
+            leaving: vec![],
+            shown: None,
+            shortened: 0,
+        });
+    }
+    let mut shown = transcript.clone();
+    let mut leaving = vec![];
+    for _ in 0..wanted.how_many_leave(tokens) {
+        leaving.extend(shown.take_oldest());
+    }
+    let mut body = wanted.body(&shown);
+    while !limit.holds(wanted.tokens(&body)) {
+        // What an exchange takes was an estimate.
+        let Some(oldest) = shown.take_oldest() else {
+            break;
+        };
+        leaving.push(oldest);
+        body = wanted.body(&shown);
+    }
+    let mut shortened = 0;
+    if let Some(tokens) = limit.tokens
+        && !limit.holds(wanted.tokens(&body))
+    {
+        shortened = wanted.shorten(&mut shown, body.len(), tokens.available());
+        body = wanted.body(&shown);
+        if !limit.holds(wanted.tokens(&body)) {
+            return Err(wanted.too_long(&shown, wanted.tokens(&body), tokens));
+        }
+    }
+    Ok(Fit {
+        tokens: wanted.tokens(&body),
+        body,
+        leaving,
+        shown: Some(shown),
+        shortened,
+    })
+}
+
+/// The exchanges that would leave next, were there one more than fits.
+#[must_use]
+pub fn next_to_leave(wanted: Wanted<'_>, tokens: u64) -> usize {
+    let turns = wanted.transcript.exchanges().len();
+    let by_turns = turns - wanted.limit.goal_turns().min(turns);
+    let by_tokens = wanted.how_many_for_tokens(tokens);
+    by_turns.max(by_tokens).min(turns.saturating_sub(1))
+}
+
+impl Wanted<'_> {
+    fn body(&self, transcript: &Transcript) -> String {
+        super::body(self.preset, transcript, self.offer, &[], self.mode)
+    }
+
+    fn tokens(&self, body: &str) -> u64 {
+        self.ratio.tokens(body.len() as u64 + self.pinned_bytes)
+    }
+
+    fn how_many_leave(&self, tokens: u64) -> usize {
+        let turns = self.transcript.exchanges().len();
+        let by_turns = if turns > self.limit.turns {
+            turns - self.limit.goal_turns()
+        } else {
+            0
+        };
+        let by_tokens = if self.limit.holds(tokens) {
+            0
+        } else {
+            self.how_many_for_tokens(tokens)
+        };
+        by_turns.max(by_tokens)
+    }
+
+    /// Down to the goal, by what each exchange takes.
+    fn how_many_for_tokens(&self, tokens: u64) -> usize {
+        let mut rest = tokens;
+        let mut leave = 0;
+        for exchange in self.transcript.exchanges() {
+            if self.limit.is_reached(rest) {
+                break;
+            }
+            rest = rest.saturating_sub(self.ratio.tokens(exchange.bytes()));
+            leave += 1;
+        }
+        leave
+    }
+
+    /// Takes from the largest results of the last exchange what a body of so many bytes has too much, and says how many
+    /// of them are shorter.
+    fn shorten(&self, shown: &mut Transcript, body_bytes: usize, available: u64) -> usize {
+        let most = self.ratio.bytes(available);
+        let mut excess = (body_bytes as u64 + self.pinned_bytes).saturating_sub(most);
+        let Some(exchange) = shown.newest_mut() else {
+            return 0;
+        };
+        let texts: Vec<(usize, String)> = (0..)
+            .zip(exchange.messages())
+            .filter_map(|(place, it)| match it {
+                Message::Tool { content, .. } => Some((place, content.clone())),
+                Message::User { .. } | Message::Assistant { .. } => None,
+            })
+            .collect();
+        // How long each may be, and what it takes then.
+        let mut sizes: Vec<(usize, u64)> = texts
+            .iter()
+            .map(|(_, it)| (it.len(), json_bytes(it)))
+            .collect();
+        while excess > 0 {
+            let largest = sizes.iter().enumerate().max_by_key(|(_, it)| it.1);
+            let Some((at, (length, takes))) = largest.map(|(at, it)| (at, *it)) else {
+                break;
+            };
+            // With its mark, one that is hardly longer would not be shorter.
+            if length <= 2 * LEAST_RESULT_BYTES {
+                break;
+            }
+            let shorter = (length / 2).max(LEAST_RESULT_BYTES);
+            let takes_then = json_bytes(&without_some(&texts[at].1, shorter));
+            excess = excess.saturating_sub(takes.saturating_sub(takes_then));
+            sizes[at] = (shorter, takes_then);
+        }
+        let mut shortened = 0;
+        for ((place, text), (length, _)) in texts.iter().zip(&sizes) {
+            if *length < text.len() {
+                exchange.replace_result(*place, without_some(text, *length));
+                shortened += 1;
+            }
+        }
+        shortened
+    }
+
+    fn too_long(&self, shown: &Transcript, tokens: u64, limit: TokenLimit) -> TooLong {
+        let last = shown.exchanges().next_back();
+        let (mut question, mut results) = (0, 0);
+        for message in last.iter().flat_map(|it| it.messages()) {
+            match message {
+                Message::User { text } => question += json_bytes(text),
+                Message::Tool { content, .. } => results += json_bytes(content),
+                Message::Assistant { .. } => {}
+            }
+        }
+        TooLong {
+            preset: self.preset.name.clone(),
+            tokens,
+            question: self.ratio.tokens(question),
+            results: self.ratio.tokens(results),
+            limit,
+        }
+    }
+}
+
+/// A result of about so many bytes, with a mark where its middle was.
+fn without_some(text: &str, bytes: usize) -> String {
+    let cut = without_middle(text, bytes, bytes, |left_out| {
+        format!(
+            "[aish] {} of {} bytes are left out here, so that the question fits the context",
+            left_out.to - left_out.from,
+            left_out.whole
+        )
+    });
+    cut.unwrap_or_else(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! `context/*`: what the model is shown, what has left that, and what comes back (CTX-1 to CTX-8).
+
+use std::sync::Arc;
+
+use aish_proto::context::{
+    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextTurn, Preview, PreviewParams,
+    PreviewResult, Restore, TokenCount,
+};
+use aish_proto::conversation::SeqResult;
+use aish_proto::limits::INPUT_BYTES;
+use jsonrpsee::RpcModule;
+
+use super::refusal::Refusal;
+use super::{Call, Server, fit, register};
+use crate::clock;
+use crate::conversation::archive::{Archived, Place};
+use crate::conversation::context::{self as conversation, Previewed, Previewing};
+use crate::core::budget::BytesPerToken;
+use crate::core::exchange::Exchange;
+use crate::core::preset::Preset;
+use crate::core::request::fit::TooLong;
+use crate::core::transcript::Message;
+
+/// Characters of a question that are shown.
+const SHOWN_CHARS: usize = 200;
+const ARCHIVE_DEFAULT: u32 = 100;
+const ARCHIVE_MOST: u32 = 500;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Preview, _, _>(module, preview);
+    register::<Archive, _, _>(module, archive);
+    register::<Restore, _, _>(module, restore);
+}
+
+async fn preview(call: Call<Preview>) -> Result<PreviewResult, Refusal> {
+    let PreviewParams {
+        conversation,
+        text,
+        model,
+    } = call.params;
+    if text.as_ref().is_some_and(|it| it.len() > INPUT_BYTES) {
+        let rule = format!("a question has at most {INPUT_BYTES} bytes");
+        return Err(Refusal::params(&rule));
+    }
+    if text.as_ref().is_some_and(|it| it.trim().is_empty()) {
+        return Err(Refusal::params("the question is empty"));
+    }
+    let directory = &call.server.directory;
+    let mut previewing = Previewing {
+        text,
+        model,
+        found: None,
+    };
+    let mut previewed = looked_at(&call.server, conversation, &previewing).await?;
+    if matches!(previewed, Previewed::Look) {
+        let handle = directory.open(conversation).await?;
+        let cwd = handle.view().borrow().state.cwd.clone();
+        let models = directory.models();
+        let found = directory.broker().discover(models.within(&cwd)).await;
+        previewing.found = Some(found.preset);
+        previewed = looked_at(&call.server, conversation, &previewing).await?;
+    }
+    match previewed {
+        Previewed::Look => Err(Refusal::internal("the conversation has no preset")),
+        Previewed::Fits(preview) => Ok(fit::record(fits(*preview).await)),
+        Previewed::TooLong(preset, error) => {
+            let max_turns = directory.models().context.max_turns as u64;
+            Ok(too_long(&preset, &error, max_turns))
+        }
+    }
+}
+
+async fn looked_at(
+    server: &Server,
+    conversation: aish_proto::id::ConversationId,
+    previewing: &Previewing,
+) -> Result<Previewed, Refusal> {
+    let looked = server.directory.with(conversation, |handle| {
+        let previewing = previewing.clone();
+        async move { handle.preview(previewing).await }
+    });
+    Ok(looked.await?)
+}
+
+async fn fits(preview: conversation::Preview) -> PreviewResult {
+    let ratio = preview.ratio;
+    let limit = preview.limit;
+    let tokens = |bytes: usize| ratio.tokens(bytes as u64);
+    let parts = preview.parts;
+    let messages = ratio.tokens(preview.messages);
+    let evicts = preview.leaving.iter().map(|it| turn(it, ratio)).collect();
+    let next = preview.next.iter().map(|it| turn(it, ratio)).collect();
+    let (model, turns) = (preview.preset.name.clone(), preview.turns as u64);
+    let (shortened, bytes) = (preview.shortened as u64, preview.bytes);
+    let body = preview.body().await;
+    PreviewResult {
+        model,
+        bytes: body.len() as u64,
+        tokens: TokenCount {
+            total: tokens(body.len()),
+            system: tokens(parts.system),
+            summary: tokens(parts.summary),
+            tools: tokens(parts.tools),
+            pinned: tokens(body.len().saturating_sub(bytes)),
+            messages,
+            limit: limit.tokens.map(|it| it.whole),
+            reserve: limit.tokens.map_or(0, |it| it.reserve),
+            bytes_per_token: ratio.get(),
+        },
+        turns,
+        max_turns: limit.turns as u64,
+        evicts,
+        next,
+        shortened,
+        too_long: None,
+        body,
+    }
+}
+
+fn too_long(preset: &Arc<Preset>, error: &TooLong, max_turns: u64) -> PreviewResult {
+    PreviewResult {
+        model: preset.name.clone(),
+        body: String::new(),
+        bytes: 0,
+        tokens: TokenCount {
+            total: error.tokens,
+            system: 0,
+            summary: 0,
+            tools: 0,
+            pinned: 0,
+            messages: error.question + error.results,
+            limit: Some(error.limit.whole),
+            reserve: error.limit.reserve,
+            bytes_per_token: BytesPerToken::default().get(),
+        },
+        turns: 1,
+        max_turns,
+        evicts: vec![],
+        next: vec![],
+        shortened: 0,
+        too_long: Some(error.to_string()),
+    }
+}
+
+fn turn(exchange: &Exchange, ratio: BytesPerToken) -> ContextTurn {
+    let question = exchange.messages().find_map(|it| match it {
+        Message::User { text } => Some(beginning(text)),
+        Message::Assistant { .. } | Message::Tool { .. } => None,
+    });
+    ContextTurn {
+        turn: exchange.turn(),
+        text: question.unwrap_or_default(),
+        tokens: ratio.tokens(exchange.bytes()),
+    }
+}
+
+fn beginning(text: &str) -> String {
+    text.chars().take(SHOWN_CHARS).collect()
+}
+
+async fn archive(call: Call<Archive>) -> Result<ArchiveResult, Refusal> {
+    let ArchiveParams {
+        conversation,
+        cursor,
+        limit,
+    } = call.params;
+    let limit = limit.unwrap_or(ARCHIVE_DEFAULT).clamp(1, ARCHIVE_MOST) as usize;
+    let from = cursor.map(|it| place(&it)).transpose()?;
+    let handle = call.server.directory.open(conversation).await?;
+    let state = handle.view().borrow().state.clone();
+    let found = handle.archive(&state, from, limit)?;
+    Ok(ArchiveResult {
+        exchanges: found.exchanges.into_iter().map(archived).collect(),
+        total: state.left,
+        summary: found.summary,
+        next_cursor: found.next.map(|it| format!("{}-{}", it.eviction, it.told)),
+    })
+}
+
+fn place(cursor: &str) -> Result<Place, Refusal> {
+    let parts = cursor.split_once('-');
+    parts
+        .and_then(|(eviction, told)| {
+            Some(Place {
+                eviction: aish_proto::id::Seq(eviction.parse().ok()?),
+                told: told.parse().ok()?,
+            })
+        })
+        .ok_or_else(|| Refusal::params("cursor is not one that context/archive gave"))
+}
+
+fn archived(archived: Archived) -> ArchivedTurn {
+    let Archived {
+        left,
+        question,
+        asked_at,
+        text,
+        restored,
+    } = archived;
+    ArchivedTurn {
+        turn: left.turn,
+        seq: question,
+        asked_at: clock::rfc3339(asked_at),
+        text: beginning(&text),
+        tokens: BytesPerToken::default().tokens(left.bytes),
+        restored,
+    }
+}
+
+async fn restore(call: Call<Restore>) -> Result<SeqResult, Refusal> {
+    let turn = call.params.turn;
+    let by = call.connection.person();
+    let restored = call.server.directory.with(call.params.conversation, |it| {
+        let by = by.clone();
+        async move { it.restore(turn, by).await }
+    });
+    Ok(SeqResult {
+        seq: restored.await?,
+    })
+}

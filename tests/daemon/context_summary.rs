@@ -1,0 +1,256 @@
+//! What left the context is summed up beside the conversation, and whatever the summarizer does, no question waits for it
+//! or fails with it (CTX-4 to CTX-6).
+
+use std::time::{Duration, Instant};
+
+use aish_proto::attach::Since;
+use aish_proto::event::{Status, SummaryUpdated};
+use aish_proto::id::ConversationId;
+use aish_testkit::upstream::Request;
+use aish_testkit::{Answer, Client, Daemon, Follow, Upstream, World};
+
+use crate::context::{asked, log, preview, statuses};
+
+struct Scene {
+    /// Who is talked to, and who sums up.
+    talker: Upstream,
+    summarizer: Upstream,
+    world: World,
+    daemon: Option<Daemon>,
+}
+
+impl Scene {
+    fn new(more: &str) -> Self {
+        let (talker, summarizer, world) = (Upstream::start(), Upstream::start(), World::new());
+        world.write_config(&format!(
+            "default_model = \"talk\"\n{}\n{}\n[context]\nmax_turns = 3\nsummarize_on_evict = true\n{more}\n",
+            talker.preset("talk", ""),
+            summarizer.preset("fast", ""),
+        ));
+        let daemon = Some(world.daemon().spawn());
+        Self {
+            talker,
+            summarizer,
+            world,
+            daemon,
+        }
+    }
+
+    /// A conversation whose first two exchanges have just left.
+    fn left(&self, client: &Client) -> ConversationId {
+        let conversation = client.create();
+        for text in ["one apple", "two apples", "three apples", "four apples"] {
+            asked(client, conversation, text);
+        }
+        conversation
+    }
+
+    /// The system message of the last request.
+    fn system(&self) -> String {
+        self.talker.requests().pop().unwrap().messages()[0]
+            .1
+            .clone()
+    }
+}
+
+fn told(follow: &mut Follow, what: &str) -> String {
+    let event = follow.until(|it| it.read::<Status>().is_some_and(|it| it.text.contains(what)));
+    event.read::<Status>().unwrap().text
+}
+
+/// What the summarizer was asked.
+fn task(request: &Request) -> String {
+    let body = request.json();
+    assert_eq!(300, body["max_tokens"], "{body}");
+    assert!(body.get("tools").is_none());
+    request.question()
+}
+
+const HEAD: &str = "\n\n[earlier conversation summary]\n";
+
+#[test]
+fn what_left_is_summed_up_and_told_to_the_model() {
+    let scene = Scene::new("");
+    let client = scene.world.client();
+    scene
+        .summarizer
+        .answer(Answer::text("They counted \u{1b}[1mapples."));
+    scene
+        .summarizer
+        .answer(Answer::text("They counted apples and pears."));
+    let conversation = scene.left(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    assert_eq!(
+        "2 old turns summarised by fast (23 chars); originals archived — :context archive",
+        told(&mut follow, "summarised")
+    );
+    let first = task(&scene.summarizer.requests()[0]);
+    assert!(
+        first.contains("user: one apple\nassistant: Hello from the model.\nuser: two apples"),
+        "{first}"
+    );
+    assert!(!first.contains("three apples"));
+    asked(&client, conversation, "five pears");
+    let system = scene.system();
+    assert!(system.ends_with("\n> They counted [1mapples."), "{system}");
+    assert!(system.contains(HEAD));
+    // The bytes of the system message do not change until something leaves again.
+    asked(&client, conversation, "six pears");
+    told(&mut follow, "summarised by fast (30 chars)");
+    let second = task(&scene.summarizer.requests()[1]);
+    assert!(
+        second.contains("<summary>\nThey counted [1mapples.\n</summary>")
+            && second.contains("user: three apples"),
+        "{second}"
+    );
+    let before = preview(&client, conversation, Some("seven"));
+    assert!(before.body.contains("> They counted apples and pears."));
+    assert!(before.tokens.summary > 10);
+    // It is in the log, so another daemon says the same.
+    let mut scene = scene;
+    scene.daemon.take().unwrap().kill9();
+    scene.daemon = Some(scene.world.daemon().spawn());
+    let client = scene.world.client();
+    assert_eq!(
+        before.body,
+        preview(&client, conversation, Some("seven")).body
+    );
+    scene.talker.finish();
+    scene.summarizer.finish();
+}
+
+/// CTX-6: an empty answer, a page for people, an error, a cut stream, a reset, calls of tools that nobody offered.
+#[test]
+fn a_summarizer_that_fails_or_talks_nonsense_hurts_nobody() {
+    let scene = Scene::new("");
+    let client = scene.world.client();
+    let nonsense = [
+        Answer::text(" \n\u{7}…"),
+        Answer::html(),
+        Answer::status(500, "{\"error\":{\"message\":\"out of memory\"}}"),
+        Answer::text("half a sum").then_cut(),
+        Answer::reset(),
+        Answer::garbage(),
+        Answer::stream().then_call(0, "c1", "fs__delete", "{}"),
+    ];
+    for answer in nonsense {
+        scene.summarizer.answer(answer);
+        let conversation = scene.left(&client);
+        let mut follow = client.attach(conversation, Since::Start);
+        let text = told(&mut follow, "without a summary");
+        assert!(
+            text.starts_with("2 old turns left the context without a summary (fast: "),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("originals archived — :context archive"),
+            "{text}"
+        );
+        asked(&client, conversation, "five");
+        assert!(!scene.system().contains(HEAD));
+        let log = log(&client, conversation);
+        assert_eq!(1, statuses(&log).len(), "{:?}", statuses(&log));
+        assert!(!log.iter().any(|it| it.kind == "summaryUpdated"));
+    }
+    scene.talker.finish();
+}
+
+#[test]
+fn nobody_waits_for_a_summarizer_that_hangs() {
+    let scene = Scene::new("");
+    let client = scene.world.client();
+    scene
+        .summarizer
+        .answer_with(|_| Answer::text("They").then_stall());
+    let begun = Instant::now();
+    let conversation = scene.left(&client);
+    scene.summarizer.wait_requests(1);
+    for number in 5..12 {
+        asked(&client, conversation, &format!("question {number}"));
+    }
+    assert!(
+        begun.elapsed() < Duration::from_secs(25),
+        "{:?}",
+        begun.elapsed()
+    );
+    // The others wait for it; they do not pile up at the server.
+    assert_eq!(1, scene.summarizer.requests().len());
+    assert!(
+        log(&client, conversation)
+            .iter()
+            .filter(|it| it.kind == "evicted")
+            .count()
+            > 2
+    );
+    let mut scene = scene;
+    assert_eq!(0, scene.daemon.take().unwrap().terminate());
+    scene.talker.finish();
+}
+
+/// CTX-5: compressed once, then cut at a sentence, which it says.
+#[test]
+fn a_summary_that_is_too_long_is_compressed_and_then_cut() {
+    let scene = Scene::new("max_summary_chars = 200");
+    let client = scene.world.client();
+    let long = "A sentence about apples. ".repeat(40);
+    scene.summarizer.answer(Answer::text(&long));
+    scene.summarizer.answer(Answer::text("Short again."));
+    let conversation = scene.left(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    told(&mut follow, "summarised by fast (12 chars)");
+    let compress = task(&scene.summarizer.requests()[1]);
+    assert!(compress.contains("at most 200 characters"), "{compress}");
+    scene.summarizer.answer(Answer::text(&long));
+    scene.summarizer.answer(Answer::status(500, "{}"));
+    asked(&client, conversation, "five");
+    asked(&client, conversation, "six");
+    let event = follow.until(|it| it.read::<SummaryUpdated>().is_some_and(|it| it.cut));
+    let summary = event.read::<SummaryUpdated>().unwrap();
+    assert!(summary.text.chars().count() <= 200, "{}", summary.text);
+    assert!(
+        summary
+            .text
+            .ends_with("apples. [aish] the rest of this summary was cut"),
+        "{}",
+        summary.text
+    );
+    scene.talker.finish();
+}
+
+/// A crash in the middle leaves what was there: the old summary, or the new one.
+#[test]
+fn a_crash_while_a_summary_is_stored_leaves_the_old_one() {
+    let mut scene = Scene::new("");
+    scene.daemon.take().unwrap().kill9();
+    let daemon = scene.world.daemon();
+    let mut daemon = daemon.failpoint("summary.before_store=kill@2").spawn();
+    let client = scene.world.client();
+    scene.summarizer.answer(Answer::text("The old one."));
+    let conversation = scene.left(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    told(&mut follow, "summarised");
+    asked(&client, conversation, "five");
+    scene.summarizer.answer(Answer::text("The new one."));
+    let _turn =
+        client.call::<aish_proto::turn::Send>(aish_testkit::client::question(conversation, "six"));
+    assert_eq!(137, daemon.wait_exit());
+    scene.daemon = Some(scene.world.daemon().spawn());
+    let client = scene.world.client();
+    let after = preview(&client, conversation, None);
+    assert!(after.body.contains("> The old one."), "{}", after.body);
+    assert!(!after.body.contains("The new one."));
+    asked(&client, conversation, "seven");
+    scene.talker.finish();
+}
+
+#[test]
+fn a_preset_that_is_not_there_is_said() {
+    let scene = Scene::new("summarizer_model = \"nobody\"");
+    let client = scene.world.client();
+    let conversation = scene.left(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    let text = told(&mut follow, "without a summary");
+    assert!(text.contains("(nobody: there is no such preset)"), "{text}");
+    assert_eq!(0, scene.summarizer.requests().len());
+    scene.talker.finish();
+}
