@@ -173,6 +173,7 @@ impl Program {
             | Command::Tools { .. }
             | Command::Confirm { .. }
             | Command::Perm { .. }
+            | Command::Usage(_)
             | Command::Audit(_)
             | Command::Result(_)
             | Command::Resource { .. }

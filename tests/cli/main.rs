@@ -44,4 +44,5 @@ mod terminal_keys;
 mod tmux;
 mod tools;
 mod unasked;
+mod usage;
 mod witness;

@@ -42,6 +42,7 @@ impl Directory {
             forked_from: Some((id, cut)),
             // As they are now: a copy of an older part is no way around them.
             constraints: source.constraints.clone(),
+            budget: source.budget,
         };
         let mut batch = vec![place(&mut state, None, created)];
         let mut turns = HashMap::new();
@@ -89,6 +90,9 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
             // To the copy nothing has left yet.
             Event::Evicted(_)
                 | Event::Restored(_)
+                | Event::ModelUsed(_)
+                | Event::BudgetChanged(_)
+                | Event::BudgetReached(_)
                 | Event::SummaryUpdated(_)
                 | Event::Renamed { .. }
                 | Event::ArchivedChanged { .. }
@@ -165,12 +169,33 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             error,
             merged_into: merged_into.map(renamed),
         },
+        // The original has paid for it.
+        Event::AssistantMessage {
+            item,
+            text,
+            reasoning,
+            calls,
+            extra,
+            complete,
+            served_by,
+            usage: _,
+            payee: _,
+        } => Event::AssistantMessage {
+            item,
+            text,
+            reasoning,
+            calls,
+            extra,
+            complete,
+            served_by,
+            usage: None,
+            payee: None,
+        },
         other @ (Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::RouteDecided(_)
         | Event::FellBack { .. }
         | Event::TurnStarted { .. }
-        | Event::AssistantMessage { .. }
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }
         | Event::ToolResult { .. }
@@ -184,6 +209,9 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::ConstraintsChanged { .. }
         | Event::Evicted(_)
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
