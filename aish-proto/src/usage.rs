@@ -120,6 +120,8 @@ pub enum Purpose {
     Answer,
     /// Summing up what left the context.
     Summary,
+    /// Proposing what is worth remembering of a conversation.
+    Memory,
     /// A server of MCP wanted it.
     Sampling,
 }

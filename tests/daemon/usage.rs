@@ -5,7 +5,7 @@ use std::fs;
 
 use aish_proto::attach::Since;
 use aish_proto::conversation::{
-    ConversationParams, Delete, DeleteParams, Fork, ForkParams, List, ListParams, Rename,
+    Archive, ConversationParams, Delete, DeleteParams, Fork, ForkParams, List, ListParams, Rename,
     RenameParams, StatusOf,
 };
 use aish_proto::daemon::Reload;
@@ -349,6 +349,28 @@ fn a_summary_is_paid_by_its_conversation_at_the_price_of_its_own_preset() {
         vec!["fast 300+20 800000 1x 0", "talk 28+20 0 4x 0"],
         rows(&client, By::Model)
     );
+}
+
+#[test]
+fn what_is_proposed_to_be_remembered_is_paid_by_the_conversation_that_was_put_away() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    world.write_config(&format!(
+        "default_model = \"fast\"\n{}[memory]\nsummarize_on_close = true\n",
+        upstream.preset("fast", PRICE)
+    ));
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let id = client.create();
+    client.wait_turn(client.ask(id, "hello"));
+    let mut follow = client.attach(id, Since::Now);
+    client.done::<Archive>(ConversationParams { id });
+    let used: ModelUsed = follow.until_kind("modelUsed").read().unwrap();
+    assert_eq!(
+        (Purpose::Memory, "7+5 64000 1x 0"),
+        (used.purpose, &*said(&used.usage))
+    );
+    assert_eq!("14+10 128000 2x 0", of(&client, id));
 }
 
 #[test]

@@ -349,12 +349,7 @@ impl Conversation {
             event,
         }));
         facts.extend(self.steering(turn));
-        self.load_transcript()
-            .await
-            .map_err(RequestError::Storage)?;
-        let known = self.transcript.as_ref();
-        let admitted = known.map(|it| self.admit(&preset, it)).transpose();
-        let ticket = admitted.map_err(|it| RequestError::Budget(self.id, it))?;
+        let ticket = self.first_ticket(&preset).await?;
         let mut commit = self.number(&facts);
         let terms = self.terms(turn, &facts);
         let (machine, step) = Turn::start(terms.max_depth(&self.around.policy.borrow()));
@@ -398,12 +393,12 @@ impl Conversation {
             | Effect::CallTool { .. }
             | Effect::Abandon => None,
         });
-        match (opened.zip(ticket), fitted) {
-            (Some((stream, ticket)), Ok(fit)) => {
+        match (opened, fitted) {
+            (Some(stream), Ok(fit)) => {
                 let body = self.body_of(fit, &preset, &transcript, &offer, tools);
                 self.spawn_stream(stream, (preset.clone(), ticket), body, live.clone());
             }
-            (Some((stream, _)), Err(error)) => self.refuse_stream(stream, &error),
+            (Some(stream), Err(error)) => self.refuse_stream(stream, &error),
             (None, _) => {}
         }
         let later = commit.records.iter().skip(applied);

@@ -40,6 +40,7 @@ impl Conversation {
                 Event::BudgetChanged(Box::new(BudgetChanged { budget, by }))
             }
         };
+        let put_away = matches!(event, Event::ArchivedChanged { archived: true });
         let fact = Fact {
             turn: None,
             by: Some(by),
@@ -48,6 +49,9 @@ impl Conversation {
         // Ends of questions that it settles may come after it.
         let seq = self.state.last_seq.next();
         self.commit(&[fact], LiveChange::Keep).await?;
+        if put_away {
+            self.propose_memories().await;
+        }
         Ok(seq)
     }
 

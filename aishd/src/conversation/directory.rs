@@ -15,6 +15,7 @@ use super::attendance::Attendance;
 use super::context::PinnedBytes;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
+use super::memories::Book;
 use super::pending::{Pending, Question};
 use super::purse::{Ledger, Purse};
 use super::routes::Routes;
@@ -201,6 +202,12 @@ impl Directory {
         &self.around.routes
     }
 
+    /// What people keep for all conversations.
+    #[must_use]
+    pub fn book(&self) -> &Book {
+        &self.around.book
+    }
+
     #[must_use]
     pub fn broker(&self) -> &Broker {
         &self.around.broker
@@ -379,6 +386,7 @@ impl Directory {
             expiry_at: None,
             own: None,
             summing: Summing::default(),
+            proposing: false,
             pinned_bytes: PinnedBytes::default(),
             unknown_told: BTreeSet::new(),
             purse: Purse::new(

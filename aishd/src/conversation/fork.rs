@@ -50,7 +50,11 @@ impl Directory {
             let turn = record
                 .turn
                 .map(|old| *turns.entry(old).or_insert_with(|| TurnId(clock::ulid())));
-            batch.push(place(&mut state, turn, copied(record.event, &turns)));
+            batch.push(place(
+                &mut state,
+                turn,
+                copied(unpaid(record.event), &turns),
+            ));
         }
         // One commit, so that nobody ever sees half a copy.
         let seq = state.last_seq;
@@ -129,6 +133,15 @@ fn as_they_are(records: &mut Vec<Record>) {
     });
 }
 
+/// The original has paid for it.
+fn unpaid(mut event: Event) -> Event {
+    if let Event::AssistantMessage { usage, payee, .. } = &mut event {
+        *usage = None;
+        *payee = None;
+    }
+    event
+}
+
 /// The event as it stands in a copy: keys belong to the original, and turns have new names.
 fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
     let renamed = |old: TurnId| turns.get(&old).copied().unwrap_or(old);
@@ -169,33 +182,12 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             error,
             merged_into: merged_into.map(renamed),
         },
-        // The original has paid for it.
-        Event::AssistantMessage {
-            item,
-            text,
-            reasoning,
-            calls,
-            extra,
-            complete,
-            served_by,
-            usage: _,
-            payee: _,
-        } => Event::AssistantMessage {
-            item,
-            text,
-            reasoning,
-            calls,
-            extra,
-            complete,
-            served_by,
-            usage: None,
-            payee: None,
-        },
         other @ (Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::RouteDecided(_)
         | Event::FellBack { .. }
         | Event::TurnStarted { .. }
+        | Event::AssistantMessage { .. }
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }
         | Event::ToolResult { .. }

@@ -3,6 +3,7 @@
 use aish_proto::id::TurnId;
 
 use super::commit::Fact;
+use super::handle::RequestError;
 use super::purse::{Ticket, bytes_of};
 use super::view::LiveChange;
 use super::{Conversation, finished};
@@ -17,6 +18,16 @@ use crate::core::turn::{Input, Step, StreamId};
 use crate::store::Partial;
 
 impl Conversation {
+    /// Reads the transcript, and lets the first request of a turn through.
+    pub(super) async fn first_ticket(&mut self, preset: &Preset) -> Result<Ticket, RequestError> {
+        let read = self.load_transcript().await;
+        read.map_err(RequestError::Storage)?;
+        let nothing = Transcript::default();
+        let transcript = self.transcript.as_ref().unwrap_or(&nothing);
+        let admitted = self.admit(preset, transcript);
+        admitted.map_err(|it| RequestError::Budget(self.id, it))
+    }
+
     /// A request of about what the transcript holds. What leaves to make it fit does not matter to an expectation.
     pub(super) fn admit(
         &self,

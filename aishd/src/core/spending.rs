@@ -31,7 +31,7 @@ impl Nano {
         let nanos = (usd * NANOS).round();
         // Beyond this a float has no room for single nanos.
         let fits = nanos.is_finite() && (0.0..=9e15).contains(&nanos);
-        fits.then(|| Self(nanos as u64))
+        fits.then_some(Self(nanos as u64))
     }
 
     #[must_use]
@@ -101,6 +101,9 @@ pub enum Purpose {
     /// Summing up what left the context.
     #[serde(rename = "summary")]
     Summary,
+    /// Proposing what is worth remembering of a conversation.
+    #[serde(rename = "memory")]
+    Memory,
     /// An MCP server wanted it.
     #[serde(rename = "sampling")]
     Sampling,

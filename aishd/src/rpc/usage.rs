@@ -178,6 +178,7 @@ pub(super) fn model_used(paid: Paid) -> wire::ModelUsed {
         purpose: match purpose {
             Purpose::Answer => shown::Purpose::Answer,
             Purpose::Summary => shown::Purpose::Summary,
+            Purpose::Memory => shown::Purpose::Memory,
             Purpose::Sampling => shown::Purpose::Sampling,
         },
         usage: usage_of(usage),
