@@ -30,4 +30,5 @@ pub mod sampling;
 pub mod schema;
 pub mod tool;
 pub mod turn;
+pub mod usage;
 pub mod version;

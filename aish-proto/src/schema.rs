@@ -9,7 +9,7 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, memory, model, permission, prompt, resource, route, tool, turn, version,
+    log, mcp, memory, model, permission, prompt, resource, route, tool, turn, usage, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -54,6 +54,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         conversation::Search,
         conversation::SetModel,
         conversation::SetConstraints,
+        conversation::SetBudget,
         attach::Attach,
         attach::Detach,
         turn::Send,
@@ -117,6 +118,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         route::Classes,
         route::FallbackGet,
         route::FallbackSet,
+        usage::Get,
         mcp::List,
         mcp::Tools,
         mcp::Tool,

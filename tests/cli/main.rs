@@ -45,4 +45,5 @@ mod terminal_keys;
 mod tmux;
 mod tools;
 mod unasked;
+mod usage;
 mod witness;

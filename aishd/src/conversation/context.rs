@@ -198,6 +198,10 @@ impl Conversation {
             Ok(fit) => fit,
             Err(error) => return self.refuse_stream(stream, &error),
         };
+        let ticket = match self.admit(&preset, transcript) {
+            Ok(ticket) => ticket,
+            Err(reached) => return self.end_for_budget(stream, reached).await,
+        };
         let facts = self.eviction_facts(turn, transcript, fit.leaving.len());
         if !facts.is_empty()
             && let Err(error) = self.commit(&facts, LiveChange::Keep).await
@@ -213,7 +217,7 @@ impl Conversation {
             self.state.last_seq,
         ));
         let body = self.body_of(fit, &preset, transcript, offer, tools);
-        self.spawn_stream(stream, preset, body, live.clone());
+        self.spawn_stream(stream, (preset, ticket), body, live.clone());
         self.publisher.begin_live(live);
     }
 

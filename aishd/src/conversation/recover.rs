@@ -5,12 +5,14 @@ use aish_proto::id::Seq;
 use super::archive;
 use super::commit::{Fact, Pending};
 use super::directory::{NewConversation, place};
+use super::spend::note;
 use super::view::{LiveChange, Loading};
 use super::{Conversation, finished};
 use crate::core::confirm::{Fate, Resolution};
 use crate::core::event::{Event, Refused, Stop};
 use crate::core::reply::ToolCall;
 use crate::core::server_request::UNKNOWN_WHILE_ASKING;
+use crate::core::spending::Paid;
 use crate::core::state::{OpenConfirm, State};
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Step, called, refuse_calls, unknown_effect};
@@ -32,11 +34,13 @@ impl Conversation {
             Err(panic) => return self.cannot(Loading::Failed(panic.to_string())),
         };
         self.state = state;
+        self.purse.begin(&self.state);
         let waits = self.resume();
         let facts = if waits {
             vec![]
         } else {
-            leftovers(&self.state, partial, &self.unannounced())
+            let paid = self.interrupted_request(partial.as_ref()).await;
+            leftovers(&self.state, partial, &self.unannounced(), paid)
         };
         self.make_known(waits);
         if !facts.is_empty() {
@@ -57,6 +61,7 @@ impl Conversation {
             Ok(None) => {
                 let created = place(&mut self.state, None, new.created());
                 self.unborn = Some(created);
+                self.purse.begin(&self.state);
                 self.transcript = Some(Transcript::default());
                 true
             }
@@ -130,7 +135,12 @@ impl Conversation {
 /// What has to be said of a turn that was running when the daemon ended: the text that is left of it, a
 /// reply for each call that has none, those of a list among them that no message has yet, and its end. Nothing is sent
 /// or run again by itself.
-fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) -> Vec<Fact> {
+fn leftovers(
+    state: &State,
+    partial: Option<Partial>,
+    unannounced: &[ToolCall],
+    paid: Option<Paid>,
+) -> Vec<Fact> {
     let Some(running) = &state.running else {
         return vec![];
     };
@@ -148,7 +158,11 @@ fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) 
             complete: false,
             served_by: None,
             usage: None,
+            payee: None,
         });
+    }
+    if let Some(paid) = paid {
+        note(paid, &mut events);
     }
     for confirm in &state.confirms {
         let end = Resolution::unanswered(confirm.id, Fate::Cancelled, None);

@@ -41,6 +41,7 @@ mod saved_prompt;
 mod tool;
 mod toolset;
 mod turn;
+mod usage;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -233,6 +234,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     audit::register_all(&mut module);
     model::register_all(&mut module);
     route::register_all(&mut module);
+    usage::register_all(&mut module);
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);
     saved_prompt::register_all(&mut module);
