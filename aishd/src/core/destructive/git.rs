@@ -131,11 +131,7 @@ impl Judge<'_> {
                     it.starts_with('+')
                         || (it.contains(':') && !it.contains("://") && !it.starts_with("git@"))
                 };
-                if command == "fetch"
-                    && operands
-                        .iter()
-                        .any(|it| !it.fixed().is_some_and(|it| !forced(it)))
-                {
+                if command == "fetch" && operands.iter().any(|it| it.fixed().is_none_or(forced)) {
                     self.add(Danger::RewritesHistory);
                 }
             }
@@ -144,6 +140,7 @@ impl Judge<'_> {
         true
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each subcommand")]
     fn git_command(&mut self, command: &str, args: &[Word]) {
         let fixed: Vec<&str> = args.iter().filter_map(Word::fixed).collect();
         let first = fixed
@@ -313,7 +310,7 @@ impl Judge<'_> {
 
     /// A name may be of a branch or of a file, whose changes would be gone.
     fn git_checkout(&mut self, args: &[Word], fixed: &[&str]) {
-        if fixed.iter().any(|it| *it == "--") {
+        if fixed.contains(&"--") {
             self.add(Danger::DiscardsChanges);
             return;
         }
