@@ -28,5 +28,6 @@ pub mod route;
 pub mod sampling;
 pub mod schema;
 pub mod tool;
+pub mod transfer;
 pub mod turn;
 pub mod version;

@@ -9,7 +9,7 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, model, permission, prompt, resource, route, tool, turn, version,
+    log, mcp, model, permission, prompt, resource, route, tool, transfer, turn, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -52,6 +52,8 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         conversation::Delete,
         conversation::History,
         conversation::Search,
+        transfer::Export,
+        transfer::Import,
         conversation::SetModel,
         conversation::SetConstraints,
         attach::Attach,

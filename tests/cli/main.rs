@@ -43,5 +43,6 @@ mod terminal_asked;
 mod terminal_keys;
 mod tmux;
 mod tools;
+mod transfer;
 mod unasked;
 mod witness;

@@ -56,6 +56,7 @@ mod sampling;
 mod stop;
 mod too_large;
 mod tools;
+mod transfer;
 mod trust;
 mod turns;
 mod used;

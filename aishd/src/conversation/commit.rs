@@ -329,6 +329,7 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ArchivedChanged { .. }
         | Event::Status { .. } => None,
     }

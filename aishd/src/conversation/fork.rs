@@ -42,6 +42,7 @@ impl Directory {
             forked_from: Some((id, cut)),
             // As they are now: a copy of an older part is no way around them.
             constraints: source.constraints.clone(),
+            importing: false,
         };
         let mut batch = vec![place(&mut state, None, created)];
         let mut turns = HashMap::new();
@@ -91,6 +92,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
                 | Event::Restored(_)
                 | Event::SummaryUpdated(_)
                 | Event::Renamed { .. }
+                | Event::Imported(_)
                 | Event::ArchivedChanged { .. }
                 | Event::TurnQueued { .. }
                 // Consent was given for the original.
@@ -143,7 +145,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             attachments,
             model,
             origin: match origin {
-                Origin::Asked => origin,
+                Origin::Asked | Origin::Imported => origin,
                 Origin::Retry(old) => Origin::Retry(renamed(old)),
                 Origin::Continue(old) => Origin::Continue(renamed(old)),
             },
@@ -187,6 +189,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ArchivedChanged { .. }
         | Event::Status { .. }) => other,
     }

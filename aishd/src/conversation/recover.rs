@@ -31,6 +31,9 @@ impl Conversation {
             Ok(Err(error)) => return self.cannot(Loading::Failed(error.to_string())),
             Err(panic) => return self.cannot(Loading::Failed(panic.to_string())),
         };
+        if state.importing {
+            return self.cannot(Loading::Missing);
+        }
         self.state = state;
         let waits = self.resume();
         let facts = if waits {
@@ -155,6 +158,7 @@ fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) 
             Box::new(Refused {
                 subject: None,
                 because: "interrupted by a restart".to_owned(),
+                imported: false,
             })
         });
         let asked = |it: &OpenConfirm| it.call.as_ref() == Some(&call.id);

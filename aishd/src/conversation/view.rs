@@ -240,6 +240,7 @@ fn weight(record: &Record) -> usize {
         | Event::Restored(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ConfirmResolved(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)

@@ -173,6 +173,7 @@ impl Log {
                 cwd,
                 forked_from,
                 constraints: _,
+                importing: _,
             } => out!(wire::Created {
                 title: title.unwrap_or_default(),
                 model,
@@ -200,11 +201,11 @@ impl Log {
                     .collect(),
                 retry_of: match origin {
                     Origin::Retry(turn) => Some(turn),
-                    Origin::Asked | Origin::Continue(_) => None,
+                    Origin::Asked | Origin::Continue(_) | Origin::Imported => None,
                 },
                 continues: match origin {
                     Origin::Continue(turn) => Some(turn),
-                    Origin::Asked | Origin::Retry(_) => None,
+                    Origin::Asked | Origin::Retry(_) | Origin::Imported => None,
                 },
                 calls: calls.iter().flat_map(CallList::calls).map(listed).collect(),
             }),
@@ -273,6 +274,7 @@ impl Log {
             Event::ResultKept { result, text } => out!(wire::ResultKept {
                 result,
                 bytes: text.len() as u64,
+                text: None,
             }),
             Event::ToolResult {
                 call,
@@ -344,6 +346,12 @@ impl Log {
             }),
             Event::ModelChanged { model } => out!(wire::ModelChanged { model }),
             Event::Renamed { title } => out!(wire::Renamed { title }),
+            Event::Imported(it) => out!(wire::Imported {
+                exchanges: it.exchanges,
+                messages: it.messages,
+                left_out: it.left_out,
+                unanswered: it.unanswered,
+            }),
             Event::ArchivedChanged { archived } => out!(wire::ArchivedChanged { archived }),
             Event::Status { level, text } => out!(wire::Status {
                 level: match level {
@@ -402,6 +410,7 @@ pub(super) fn source_of(source: Source) -> ModelSource {
         Source::Discovered => ModelSource::Discovered,
         Source::Demo => ModelSource::Demo,
         Source::None => ModelSource::None,
+        Source::Imported => ModelSource::Imported,
     }
 }
 

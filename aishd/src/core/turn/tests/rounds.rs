@@ -361,6 +361,7 @@ proptest! {
                 | Event::SummaryUpdated(_)
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
+                | Event::Imported(_)
                 | Event::ArchivedChanged { .. }
                 | Event::Status { .. } => {}
             }
