@@ -190,19 +190,26 @@ fn opened(file: &Path) -> io::Result<Box<dyn Read + Send>> {
 
 fn reported(global: &Global, done: &ImportDone) -> Result<(Printed, Vec<String>), Failure> {
     let printed = desk::print(global, done, || format!("{}\n", done.conversation))?;
+    let counted = |count: u64, what: &str| match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    };
+    let (messages, exchanges) = (
+        counted(done.messages, "message"),
+        counted(done.exchanges, "exchange"),
+    );
     let mut notes = vec![format!(
-        "imported {} messages in {} exchanges; none of it was asked, called or allowed here",
-        done.messages, done.exchanges
+        "imported {messages} in {exchanges}; none of it was asked, called or allowed here"
     )];
     if done.left_out > 0 {
-        let left_out = done.left_out;
-        notes.push(format!(
-            "{left_out} system messages left out: aish has its own"
-        ));
+        let left_out = counted(done.left_out, "system message");
+        notes.push(format!("{left_out} left out: aish has its own"));
     }
     if done.unanswered > 0 {
-        let unanswered = done.unanswered;
-        notes.push(format!("{unanswered} calls had no result, and say so"));
+        let unanswered = counted(done.unanswered, "call");
+        notes.push(format!(
+            "{unanswered} without a result; each has one that says so"
+        ));
     }
     Ok((printed, notes))
 }

@@ -99,7 +99,7 @@ fn a_file_is_written_whole_and_belongs_to_nobody_else() {
         nowhere.report()
     );
     let nobody = shell(&world, "aishctl export nobody").run();
-    nobody.code(8);
+    assert!(nobody.code(8).err().contains("unknown conversation"));
     upstream.finish();
 }
 
@@ -181,9 +181,7 @@ fn an_endless_line_is_refused_in_bounded_memory() {
 #[test]
 fn a_reader_that_goes_away_ends_an_export_in_silence() {
     let (upstream, world, _daemon) = world();
-    let text: String = (0..200)
-        .map(|it| example(it, &"x".repeat(50_000)))
-        .collect();
+    let text: String = (0..60).map(|it| example(it, &"x".repeat(50_000))).collect();
     fs::write(world.path("work/long.jsonl"), text).unwrap();
     runs(&world, "aishctl import long.jsonl --title long");
     for format in ["md", "jsonl", "json", "cast"] {
@@ -196,7 +194,7 @@ fn a_reader_that_goes_away_ends_an_export_in_silence() {
             &format!("aishctl export long --format {format} | wc -c"),
         );
         assert!(
-            counted.trim().parse::<u64>().unwrap() > 10_000_000,
+            counted.trim().parse::<u64>().unwrap() > 2_900_000,
             "{format}: {counted}"
         );
     }
@@ -226,7 +224,7 @@ fn a_daemon_that_ends_is_waited_for() {
     daemon.kill9();
     let _daemon = world.daemon().spawn();
     running.close_stdin();
-    running.wait().ok();
+    assert_eq!("done\n", running.wait().ok().out());
     let values = |text: &str| -> Vec<Value> {
         text.lines()
             .map(|it| serde_json::from_str(it).unwrap())
@@ -295,7 +293,7 @@ fn no_escape_reaches_a_terminal_or_a_pipe() {
     }
     let paged = shell_on_terminal(
         &world,
-        "AISH_PAGER='tr a-z A-Z' aishctl export hostile; echo ended $?",
+        "TERM=xterm AISH_PAGER='tr a-z A-Z' aishctl export hostile; echo ended $?",
     );
     paged.wait_for("ended 0");
     assert!(paged.seen().contains("# HOSTILE"), "{}", paged.seen());

@@ -27,7 +27,10 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 /// For people: `2026-11-22 14:02:11 UTC`.
 pub(super) fn shown(time: &str) -> String {
     let parts = time.get(..10).zip(time.get(11..19));
-    parts.map_or_else(|| time.to_owned(), |(date, of_day)| format!("{date} {of_day} UTC"))
+    parts.map_or_else(
+        || time.to_owned(),
+        |(date, of_day)| format!("{date} {of_day} UTC"),
+    )
 }
 
 #[cfg(test)]
