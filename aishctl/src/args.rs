@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::export::ExportArgs;
 use crate::import::ImportArgs;
 use crate::kept::Kept;
+use crate::memory::{Memory, Remember};
 use crate::permission::Perm;
 use crate::resource::Resource;
 use crate::route::{Fallback, Route};
@@ -170,6 +171,18 @@ pub enum Command {
     Context {
         #[command(subcommand)]
         command: Option<Context>,
+    },
+    /// What you keep for all conversations, and what models propose
+    Memory {
+        #[command(subcommand)]
+        command: Option<Memory>,
+    },
+    /// Keep a fact for all conversations
+    Remember(Remember),
+    /// Forget facts, by their ids in `memory`
+    Forget {
+        #[arg(required = true)]
+        ids: Vec<String>,
     },
     /// Copy a conversation up to a position
     Fork(ForkArgs),

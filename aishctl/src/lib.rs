@@ -31,6 +31,7 @@ pub mod kept;
 pub mod log;
 pub mod markdown;
 pub mod mcp;
+pub mod memory;
 pub mod mention;
 pub mod model;
 pub mod notice;

@@ -26,8 +26,10 @@ pub mod import;
 mod kept;
 mod listed;
 pub mod live;
+pub mod memories;
 pub mod pending;
 mod perform;
+mod propose;
 mod quota;
 mod raise;
 pub mod record;
@@ -67,8 +69,10 @@ use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
 pub use self::kept::KeptPart;
 use self::live::Live;
+use self::memories::Book;
 use self::pending::Pending;
 use self::perform::Body;
+use self::propose::Proposed;
 use self::routes::Routes;
 use self::sessions::Own;
 use self::summarize::{Summed, Summing};
@@ -103,6 +107,8 @@ pub struct Surroundings {
     pub tokens: Tokens,
     /// What is switched of routing and fallback.
     pub routes: Routes,
+    /// What people keep for all conversations.
+    pub book: Book,
     /// Turns that may wait in one conversation.
     pub max_queue: usize,
     /// No new turns from here on.
@@ -142,6 +148,8 @@ struct Conversation {
     own: Option<Own>,
     /// What left the context and is being summed up.
     summing: Summing,
+    /// A model is looking for what is worth remembering.
+    proposing: bool,
     pinned_bytes: PinnedBytes,
     /// Presets that classes name and that are not there, as far as somebody was told.
     unknown_told: BTreeSet<String>,
@@ -185,6 +193,8 @@ enum Done {
     StartAgain(TurnId),
     /// What left the context was summed up, or not.
     Summed(Box<Summed>),
+    /// What this preset proposes to be remembered, or not.
+    Proposed(String, Proposed),
 }
 
 /// What can wake the actor.
@@ -267,6 +277,7 @@ impl Conversation {
         let works = self.turn.is_some()
             || self.resolving.is_some()
             || self.unstored.is_some()
+            || self.proposing
             || !self.summing.is_idle();
         // Silence has to be counted while a person is asked.
         !works && self.state.raises.is_empty()
@@ -396,6 +407,7 @@ impl Conversation {
                 }
             }
             Done::Summed(summed) => self.summed(*summed).await,
+            Done::Proposed(by, outcome) => self.proposed(&by, outcome).await,
             Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
             Done::StartAgain(turn) => {
                 if self.resolving == Some(turn) {

@@ -22,6 +22,7 @@ pub mod import;
 pub mod intent;
 pub mod lifecycle;
 pub mod mcp;
+pub mod memory;
 pub mod needle;
 pub mod pinned;
 pub mod policy;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::budget::Rules;
 use super::event::Source;
+use super::memory;
 use super::routing::Routing;
 
 /// The built-in responder can always be asked by name.
@@ -147,6 +148,8 @@ pub struct Models {
     pub local_servers: Vec<String>,
     /// How much of a conversation they are shown.
     pub context: Rules,
+    /// What they are told of what people keep.
+    pub memory: memory::Rules,
     /// Which of them answers what, and which when one does not.
     pub routing: Routing,
     /// What holds below the roots of trusted projects instead.

@@ -34,6 +34,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
         | What::PermissionChanged { .. }
         | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
@@ -69,6 +70,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
         | What::CallEnded { .. }
         | What::PermissionChanged { .. }
         | What::AutoApproveSet { .. }
@@ -137,6 +139,7 @@ fn kind(told: &What) -> AuditKind {
         What::QuestionRouted(_) => AuditKind::QuestionRouted,
         What::FellBack { .. } => AuditKind::FellBack,
         What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
+        What::MemoryChanged { .. } => AuditKind::MemoryChanged,
         What::ConfirmRequested { .. } | What::RaiseRequested { .. } => AuditKind::ConfirmRequested,
         What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
         What::CallStarted { .. } => AuditKind::CallStarted,
@@ -262,6 +265,7 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
@@ -339,6 +343,7 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         What::ConversationImported { messages } => {
             record.because = Some(format!("{messages} messages"));
         }
+        What::MemoryChanged { what } => record.because = Some(what),
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
             let unnamed = (change.unnamed > 0).then_some(change.unnamed);
