@@ -384,7 +384,7 @@ fn a_killed_import_is_whole_or_gone() {
             let (upstream, world) = world();
             let mut daemon = world.daemon().failpoint(point).spawn();
             let client = world.client();
-            let text: String = (0..40).map(|it| example(it, 60_000)).collect();
+            let text: String = (0..80).map(|it| example(it, 60_000)).collect();
             let id = ConversationId(Ulid::new());
             let mut offset = 0;
             let mut rest = text.as_str();
@@ -400,7 +400,7 @@ fn a_killed_import_is_whole_or_gone() {
             let _daemon = world.daemon().spawn();
             let client = world.client();
             let there = all(&client);
-            let whole = there.iter().filter(|it| it.turns == 40).count();
+            let whole = there.iter().filter(|it| it.turns == 80).count();
             assert_eq!(there.len(), whole, "{point}: half of it is there");
             assert_eq!(is_there, !there.is_empty(), "{point}");
             if there.is_empty() {
