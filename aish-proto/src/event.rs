@@ -272,7 +272,13 @@ events! {
     }
     /// A part of a result that is too long for the model's context, or of a block of it that is no text; `result/read`
     /// has it. The bytes are those of the log.
-    ResultKept: "resultKept", true, { result: ResultId, bytes: u64 }
+    ResultKept: "resultKept", true, {
+        result: ResultId,
+        bytes: u64,
+        /// The part itself; only in an export.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    }
     ToolResult: "toolResult", true, {
         call: String,
         name: String,
@@ -353,6 +359,15 @@ events! {
     ModelChanged: "modelChanged", true, { model: Option<String> }
     Renamed: "renamed", true, { title: String }
     ArchivedChanged: "archivedChanged", true, { archived: bool }
+    /// Everything before it was imported; nothing of that was asked, called or allowed here.
+    Imported: "imported", true, {
+        exchanges: u64,
+        messages: u64,
+        /// System messages, which were left out.
+        left_out: u64,
+        /// Calls without a result.
+        unanswered: u64,
+    }
     /// A line for people, shown with the prefix `[aish]`.
     Status: "status", true, { level: StatusLevel, text: String }
     TurnFinished: "turnFinished", true, {

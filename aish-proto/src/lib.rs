@@ -30,6 +30,7 @@ pub mod route;
 pub mod sampling;
 pub mod schema;
 pub mod tool;
+pub mod transfer;
 pub mod turn;
 pub mod usage;
 pub mod version;

@@ -9,7 +9,8 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, memory, model, permission, prompt, resource, route, tool, turn, usage, version,
+    log, mcp, memory, model, permission, prompt, resource, route, tool, transfer, turn, usage,
+    version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -52,6 +53,8 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         conversation::Delete,
         conversation::History,
         conversation::Search,
+        transfer::Export,
+        transfer::Import,
         conversation::SetModel,
         conversation::SetConstraints,
         conversation::SetBudget,

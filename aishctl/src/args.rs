@@ -11,6 +11,8 @@ use crate::audit::Audit;
 use crate::config::Config;
 use crate::confirm::Confirm;
 use crate::context::Context;
+use crate::export::ExportArgs;
+use crate::import::ImportArgs;
 use crate::kept::Kept;
 use crate::memory::{Memory, Remember};
 use crate::permission::Perm;
@@ -170,6 +172,10 @@ pub enum Command {
     Cancel { conversation: Option<String> },
     /// The transcript on stdout
     Log(LogArgs),
+    /// A conversation as Markdown, JSON lines, JSON or asciicast
+    Export(ExportArgs),
+    /// A conversation from JSON lines of messages
+    Import(ImportArgs),
     /// Messages that contain a text, those that left the context too
     Search(SearchArgs),
     /// What the model is shown of a conversation, what has left that, and what is to come back
@@ -513,6 +519,12 @@ mod tests {
         check("rpc --schema", true);
         check("rpc", false);
         check("help exit-codes", true);
+        check("export proj --format cast -o x.cast --force", true);
+        check("export --archive --jsonl", true);
+        check("export --force", false);
+        check("export --format pdf", false);
+        check("import - --title old", true);
+        check("import", false);
         check("cancel -C proj", true);
         check("context", true);
         check("context preview why not --body", true);

@@ -32,7 +32,7 @@ on a terminal: \\ at the end or an open ``` goes on in the next row; Tab complet
 Ctrl-C stops the answer and keeps the line, else clears it; twice leaves; Ctrl-Z suspends";
 
 /// Commands that take a file, where `-` is stdin.
-const READS_FILES: [&str; 5] = ["memory", "prompt", "resource", "tool", "tools"];
+const READS_FILES: [&str; 6] = ["import", "memory", "prompt", "resource", "tool", "tools"];
 
 /// Reads a line; commands mean this conversation unless they name another.
 #[must_use]

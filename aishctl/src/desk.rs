@@ -8,8 +8,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 use crate::{
-    audit, confirm, context, conversations, kept, log, mcp, memory, model, permission, queue,
-    resource, route, rpc, run, safe, saved_prompt, status, tools, usage,
+    audit, confirm, context, conversations, export, import, kept, log, mcp, memory, model,
+    permission, queue, resource, route, rpc, run, safe, saved_prompt, status, tools, usage,
 };
 
 /// What such a command works with.
@@ -100,6 +100,8 @@ impl Desk {
             Command::Tools { command } => tools::look(self, command).await,
             Command::Rpc(args) => rpc::run(self, args).await,
             Command::Log(args) => log::page(self, args).await,
+            Command::Export(args) => export::to_file(self, args).await,
+            Command::Import(args) => import::at_desk(self, args).await,
             Command::Help { topic } => run::help(topic).map(Printed::text),
             Command::Ask(_)
             | Command::Propose(_)

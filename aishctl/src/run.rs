@@ -20,8 +20,10 @@ use crate::confirm::{Confirm, watch};
 use crate::desk::{self, Desk, Printed};
 use crate::doctor;
 use crate::exit::{self, Exit};
+use crate::export::{ExportArgs, Sink};
 use crate::failure::Failure;
 use crate::hello::{Reach, Start, Wait};
+use crate::import::ImportArgs;
 use crate::markdown::Painter;
 use crate::mcp::Mcp;
 use crate::output::Form;
@@ -35,7 +37,7 @@ use crate::signals::Signals;
 use crate::stdout::Stdout;
 use crate::surroundings::Surroundings;
 use crate::tools::{self, Tools};
-use crate::{ask, config, gateway, log, mcp, pager, queue, rpc};
+use crate::{ask, config, export, gateway, import, log, mcp, pager, queue, rpc};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +152,8 @@ impl Program {
             Command::Continue(args) => self.again(queue::Again::Continue, &args).await,
             Command::Attach(args) => self.window(args).await,
             Command::Log(args) => self.log(&args, self.form()).await,
+            Command::Export(args) => self.within(self.export(&args)).await,
+            Command::Import(args) => self.within(self.import(&args)).await,
             Command::Doctor => {
                 self.by_itself(doctor::run(&self.observing(), &self.global))
                     .await
@@ -341,6 +345,35 @@ impl Program {
             Err(failure) if failure.exit == Exit::BROKEN_PIPE => Ok(Exit::DONE),
             done => waited.map_err(|it| Failure::output(&it)).and(done),
         }
+    }
+
+    /// A conversation in another form, through a pager where a person reads it.
+    async fn export(&self, args: &ExportArgs) -> Result<Exit, Failure> {
+        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
+        let terminal = self.around.stdout_terminal;
+        let sink = args.sink(|| match (!args.no_pager).then(|| self.pager()).flatten() {
+            Some((pager, to)) => Sink::Pager(pager, to),
+            None => Sink::Out {
+                to: Stdout::ours(),
+                terminal,
+            },
+        })?;
+        let is_paged = matches!(sink, Sink::Pager(..));
+        match export::run(&reach, &self.global, args, sink).await {
+            // The person has read enough.
+            Err(failure) if is_paged && failure.exit == Exit::BROKEN_PIPE => Ok(Exit::DONE),
+            done => done,
+        }
+    }
+
+    async fn import(&self, args: &ImportArgs) -> Result<Exit, Failure> {
+        let reach = self.reach(Start::Allowed, ClientKind::Ctl, Role::Driver);
+        let (printed, notes) = import::run(&reach, &self.global, args).await?;
+        let mut notices = self.parts(Form::Text).notices;
+        for note in notes {
+            notices.say(&note);
+        }
+        print(&printed.shown(self.around.stdout_terminal))
     }
 
     async fn again(

@@ -124,8 +124,8 @@ impl Answer {
         } else if let Some(finished) = event.read::<TurnFinished>() {
             self.finish_turn(finished, steps);
         } else if let Some(started) = event.read::<TurnStarted>() {
-            // A list of calls asks no model.
-            if started.source == ModelSource::None {
+            // A list of calls asks no model, and an import none that is known here.
+            if matches!(started.source, ModelSource::None | ModelSource::Imported) {
                 return;
             }
             steps.push(Step::Notice(

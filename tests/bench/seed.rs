@@ -34,6 +34,7 @@ async fn conversation(store: &Store, turns: usize) -> anyhow::Result<Conversatio
         model: None,
         cwd: "/".to_owned(),
         forked_from: None,
+        importing: false,
         constraints: Constraints::default(),
         budget: Budget::default(),
     };

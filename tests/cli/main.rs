@@ -45,6 +45,7 @@ mod terminal_asked;
 mod terminal_keys;
 mod tmux;
 mod tools;
+mod transfer;
 mod unasked;
 mod usage;
 mod witness;

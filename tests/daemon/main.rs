@@ -58,6 +58,7 @@ mod sampling;
 mod stop;
 mod too_large;
 mod tools;
+mod transfer;
 mod trust;
 mod turns;
 mod usage;

@@ -6,10 +6,11 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 10] = [
+const SHOWN_IF_THEY_COME: [&str; 11] = [
     "configReloaded",
     "evicted",
     "modelUsed",
+    "imported",
     "restored",
     "resultKept",
     "status",

@@ -1,5 +1,7 @@
 //! What left the context: listed by the chain of evictions, without the log, and put back (CTX-3).
 
+use std::collections::HashSet;
+
 use aish_proto::id::{ConversationId, Seq, TurnId};
 
 use super::Conversation;
@@ -132,6 +134,24 @@ fn eviction_at(
         Some(Event::Evicted(eviction)) => Some(*eviction),
         Some(_) | None => None,
     })
+}
+
+/// The turns of all exchanges that left with this eviction or one before it, those that are back too.
+pub(super) fn turns(
+    store: &Store,
+    conversation: ConversationId,
+    last_eviction: Seq,
+) -> Result<HashSet<TurnId>, ReadError> {
+    let mut turns = HashSet::new();
+    let mut at = last_eviction;
+    while let Some(eviction) = eviction_at(store, conversation, at)? {
+        turns.extend(eviction.exchanges.iter().map(|it| it.turn));
+        if eviction.previous >= at {
+            break;
+        }
+        at = eviction.previous;
+    }
+    Ok(turns)
 }
 
 /// The exchange that left with the question of this turn, if one did.

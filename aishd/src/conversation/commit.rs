@@ -346,6 +346,7 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ArchivedChanged { .. }
         | Event::Status { .. } => None,
     }

@@ -43,6 +43,7 @@ impl Directory {
             // As they are now: a copy of an older part is no way around them.
             constraints: source.constraints.clone(),
             budget: source.budget,
+            importing: false,
         };
         let mut batch = vec![place(&mut state, None, created)];
         let mut turns = HashMap::new();
@@ -99,6 +100,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
                 | Event::BudgetReached(_)
                 | Event::SummaryUpdated(_)
                 | Event::Renamed { .. }
+                | Event::Imported(_)
                 | Event::ArchivedChanged { .. }
                 | Event::TurnQueued { .. }
                 // Consent was given for the original.
@@ -160,7 +162,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             attachments,
             model,
             origin: match origin {
-                Origin::Asked => origin,
+                Origin::Asked | Origin::Imported => origin,
                 Origin::Retry(old) => Origin::Retry(renamed(old)),
                 Origin::Continue(old) => Origin::Continue(renamed(old)),
             },
@@ -207,6 +209,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ArchivedChanged { .. }
         | Event::Status { .. }) => other,
     }

@@ -33,6 +33,9 @@ impl Conversation {
             Ok(Err(error)) => return self.cannot(Loading::Failed(error.to_string())),
             Err(panic) => return self.cannot(Loading::Failed(panic.to_string())),
         };
+        if state.importing {
+            return self.cannot(Loading::Missing);
+        }
         self.state = state;
         self.purse.begin(&self.state);
         let waits = self.resume();
@@ -173,6 +176,7 @@ fn leftovers(
             Box::new(Refused {
                 subject: None,
                 because: "interrupted by a restart".to_owned(),
+                imported: false,
             })
         });
         let asked = |it: &OpenConfirm| it.call.as_ref() == Some(&call.id);

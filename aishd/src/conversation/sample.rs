@@ -212,7 +212,7 @@ impl Conversation {
         match source {
             Source::Configured => self.models().presets.get(name).cloned(),
             Source::Demo => Some(Arc::new(Preset::demo())),
-            Source::Discovered | Source::None => None,
+            Source::Discovered | Source::None | Source::Imported => None,
         }
     }
 }

@@ -109,6 +109,7 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ArchivedChanged { .. }
         | Event::Status { .. }
         | Event::TurnFinished { .. } => None,

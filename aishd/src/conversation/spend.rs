@@ -107,7 +107,7 @@ impl Conversation {
         };
         let name = began.fell_back.unwrap_or(began.model);
         let preset = match source {
-            Source::Demo | Source::None => return None,
+            Source::Demo | Source::None | Source::Imported => return None,
             Source::Configured => self.models().presets.get(&name).cloned(),
             Source::Discovered => None,
         };

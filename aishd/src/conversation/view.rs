@@ -243,6 +243,7 @@ fn weight(record: &Record) -> usize {
         | Event::BudgetReached(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ConfirmResolved(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)

@@ -73,6 +73,13 @@ pub enum Event {
         constraints: Constraints,
         #[serde(rename = "budget", default, skip_serializing_if = "Budget::is_none")]
         budget: Budget,
+        /// What is imported follows; until its end is in the log, nobody sees the conversation.
+        #[serde(
+            rename = "importing",
+            default,
+            skip_serializing_if = "std::ops::Not::not"
+        )]
+        importing: bool,
     },
     /// A question was accepted. It joins the transcript when its turn starts or is merged.
     #[serde(rename = "user_message")]
@@ -319,6 +326,9 @@ pub enum Event {
         #[serde(rename = "archived")]
         archived: bool,
     },
+    /// All that was imported stands before it. None of it was asked, called or allowed here.
+    #[serde(rename = "imported")]
+    Imported(Imported),
     #[serde(rename = "status")]
     Status {
         #[serde(rename = "level")]
@@ -364,6 +374,25 @@ pub struct Key {
     pub body: String,
 }
 
+/// What came with an import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// Of the text, so that an import whose reply was lost is known again.
+    #[serde(rename = "bytes")]
+    pub bytes: u64,
+    /// Questions, each with what followed on it.
+    #[serde(rename = "exchanges")]
+    pub exchanges: u64,
+    #[serde(rename = "messages")]
+    pub messages: u64,
+    /// System messages, which were left out.
+    #[serde(rename = "left_out", default)]
+    pub left_out: u64,
+    /// Calls without a result.
+    #[serde(rename = "unanswered", default)]
+    pub unanswered: u64,
+}
+
 /// A call that never began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
@@ -373,6 +402,13 @@ pub struct Refused {
     /// The rule, or why; never with a word of the model or of a person.
     #[serde(rename = "because")]
     pub because: String,
+    /// It was asked for elsewhere, and came with an import.
+    #[serde(
+        rename = "imported",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub imported: bool,
 }
 
 /// A result that is kept whole.
@@ -396,6 +432,9 @@ pub enum Origin {
     /// Go on from where that turn stopped.
     #[serde(rename = "continue")]
     Continue(TurnId),
+    /// It was asked elsewhere.
+    #[serde(rename = "imported")]
+    Imported,
 }
 
 /// Where a turn's preset came from.
@@ -410,6 +449,20 @@ pub enum Source {
     /// There is none: the turn runs a list of calls.
     #[serde(rename = "none")]
     None,
+    /// None was asked here.
+    #[serde(rename = "imported")]
+    Imported,
+}
+
+impl Source {
+    /// Whether a model is asked.
+    #[must_use]
+    pub fn is_a_model(self) -> bool {
+        match self {
+            Self::Configured | Self::Discovered | Self::Demo => true,
+            Self::None | Self::Imported => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

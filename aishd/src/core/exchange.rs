@@ -113,6 +113,11 @@ impl Exchange {
         self.begin
     }
 
+    /// It needs this record too.
+    pub(super) fn reach_back(&mut self, to: Seq) {
+        self.begin = self.begin.min(to);
+    }
+
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -276,6 +276,7 @@ pub fn ended_by(event: &Event, state: &State, now: At) -> Vec<Resolution> {
         | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::Status { .. }
         | Event::TurnFinished { .. } => false,
     };

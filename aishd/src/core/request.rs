@@ -34,7 +34,7 @@ const DESCRIPTION_BYTES: usize = 4096;
 const TEMPERATURE: f64 = 0.2;
 
 /// Stands in for a reply that is missing, so that strict templates never see an orphaned call (MSG-1).
-const NO_RESULT: &str = "[aish] no result";
+pub(super) const NO_RESULT: &str = "[aish] no result";
 
 /// The request body as it goes out, byte for byte.
 #[must_use]

@@ -12,7 +12,7 @@ use super::access::Access;
 use super::block::KeptBlock;
 use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
-use super::event::{At, Event, Origin, Record, Source, Stop};
+use super::event::{At, Event, Origin, Record, Stop};
 use super::exchange::{Eviction, Left};
 use super::pinned::Pinned;
 use super::policy::Grants;
@@ -121,6 +121,16 @@ pub struct State {
     /// Resources of the shared context; what they are is looked up in the store.
     #[serde(rename = "resources", default, skip_serializing_if = "is_zero")]
     pub resources: u32,
+    /// It is half an import: nobody sees it, and the next daemon takes it out.
+    #[serde(
+        rename = "importing",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub importing: bool,
+    /// Where its import ended; 0: it was not imported.
+    #[serde(rename = "imported", default, skip_serializing_if = "is_first")]
+    pub imported: Seq,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -249,10 +259,11 @@ impl State {
         !self.confirms.is_empty()
     }
 
-    /// Work is under way or waits, or a person is asked: such a conversation is looked at after a restart.
+    /// Work is under way or waits, a person is asked, or it is not whole: such a conversation is looked at after a restart.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
-        self.running.is_some() || !self.queue.is_empty() || !self.raises.is_empty()
+        let works = self.running.is_some() || !self.queue.is_empty() || !self.raises.is_empty();
+        works || self.importing
     }
 
     /// Reading what the context holds begins behind this record: questions that wait may stand before what left.
@@ -286,8 +297,10 @@ impl State {
                 cwd,
                 constraints,
                 budget,
+                importing,
                 forked_from: _,
             } => {
+                self.importing = *importing;
                 self.created_at = record.at;
                 self.budget = *budget;
                 self.title.clone_from(title);
@@ -337,6 +350,7 @@ impl State {
             Event::SummaryUpdated(_) => self.summary_seq = record.seq,
             Event::ModelChanged { model } => self.model.clone_from(model),
             Event::Renamed { title } => self.title = Some(title.clone()),
+            Event::Imported(_) => (self.importing, self.imported) = (false, record.seq),
             Event::ArchivedChanged { archived } => self.archived = *archived,
             Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
             Event::TurnFinished { stop, .. } => self.finished(record.turn, *stop),
@@ -347,7 +361,7 @@ impl State {
     fn asked(&mut self, record: &Record, text: &str, origin: Origin) {
         let Some(turn) = record.turn else { return };
         self.turns += 1;
-        if self.title.is_none() && matches!(origin, Origin::Asked) {
+        if self.title.is_none() && matches!(origin, Origin::Asked | Origin::Imported) {
             self.title = title_from(text);
         }
         self.queue.push(Queued {
@@ -370,7 +384,7 @@ impl State {
     /// A turn that asks a model, and what becomes of that.
     fn model_asked(&mut self, record: &Record) {
         if let Event::TurnStarted { model, source, .. } = &record.event {
-            if let (Some(turn), true) = (record.turn, *source != Source::None) {
+            if let (Some(turn), true) = (record.turn, source.is_a_model()) {
                 self.began = Some(Began::with(turn, model));
             }
             self.started(record);

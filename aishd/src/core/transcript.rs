@@ -80,7 +80,9 @@ impl Transcript {
                 let origin = match origin {
                     // The rest of a list has its own question: no answer of a model goes on.
                     Origin::Continue(_) if calls.is_some() => Origin::Asked,
-                    Origin::Asked | Origin::Retry(_) | Origin::Continue(_) => *origin,
+                    Origin::Asked | Origin::Retry(_) | Origin::Continue(_) | Origin::Imported => {
+                        *origin
+                    }
                 };
                 let at = record.seq;
                 let waiting = record.turn.map(|turn| (turn, Waiting { text, origin, at }));
@@ -131,6 +133,7 @@ impl Transcript {
             | Event::RouteDecided(_)
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
+            | Event::Imported(_)
             | Event::ArchivedChanged { .. }
             | Event::ConfirmRequested(_)
             | Event::RaiseRequested(_)
@@ -191,6 +194,17 @@ impl Transcript {
         } else {
             None
         }
+    }
+
+    /// Reading what is here, and what waits, begins with this record. `None`: nothing is here.
+    pub(super) fn begins(&self) -> Option<Seq> {
+        let here = self.exchanges.iter().map(Exchange::begin);
+        here.chain(self.waiting.values().map(|it| it.at)).min()
+    }
+
+    /// All that is here, the oldest first.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Exchange> {
+        self.exchanges.drain(..)
     }
 
     /// The exchange that begins with the question of this turn.
@@ -316,7 +330,7 @@ impl Transcript {
         };
         let exchange = Exchange::new(turn, waiting.at.min(self.started));
         match waiting.origin {
-            Origin::Asked => self.exchanges.push_back(exchange),
+            Origin::Asked | Origin::Imported => self.exchanges.push_back(exchange),
             Origin::Retry(old) => {
                 self.keep(|it| it.turn != Some(old));
                 self.exchanges.push_back(exchange);
@@ -326,14 +340,14 @@ impl Transcript {
                 match last.and_then(|it| it.messages().next_back()) {
                     // Nothing was written yet, or results wait: the same request says it all.
                     Some(Message::User { .. } | Message::Tool { .. }) => return,
-                    // It goes on in the exchange whose answer it continues.
-                    Some(Message::Assistant { .. }) => {}
+                    // It goes on in the exchange whose answer it continues, and may have been asked before that.
+                    Some(Message::Assistant { .. }) => self.newest().reach_back(waiting.at),
                     None => self.exchanges.push_back(exchange),
                 }
             }
         }
         let text = match waiting.origin {
-            Origin::Asked | Origin::Retry(_) => waiting.text,
+            Origin::Asked | Origin::Retry(_) | Origin::Imported => waiting.text,
             Origin::Continue(_) => CONTINUE.to_owned(),
         };
         self.push(record, Message::User { text });

@@ -175,6 +175,7 @@ impl Log {
                 forked_from,
                 constraints: _,
                 budget: _,
+                importing: _,
             } => out!(wire::Created {
                 title: title.unwrap_or_default(),
                 model,
@@ -202,11 +203,11 @@ impl Log {
                     .collect(),
                 retry_of: match origin {
                     Origin::Retry(turn) => Some(turn),
-                    Origin::Asked | Origin::Continue(_) => None,
+                    Origin::Asked | Origin::Continue(_) | Origin::Imported => None,
                 },
                 continues: match origin {
                     Origin::Continue(turn) => Some(turn),
-                    Origin::Asked | Origin::Retry(_) => None,
+                    Origin::Asked | Origin::Retry(_) | Origin::Imported => None,
                 },
                 calls: calls.iter().flat_map(CallList::calls).map(listed).collect(),
             }),
@@ -279,6 +280,7 @@ impl Log {
             Event::ResultKept { result, text } => out!(wire::ResultKept {
                 result,
                 bytes: text.len() as u64,
+                text: None,
             }),
             Event::ToolResult {
                 call,
@@ -350,6 +352,12 @@ impl Log {
             }),
             Event::ModelChanged { model } => out!(wire::ModelChanged { model }),
             Event::Renamed { title } => out!(wire::Renamed { title }),
+            Event::Imported(it) => out!(wire::Imported {
+                exchanges: it.exchanges,
+                messages: it.messages,
+                left_out: it.left_out,
+                unanswered: it.unanswered,
+            }),
             Event::ArchivedChanged { archived } => out!(wire::ArchivedChanged { archived }),
             Event::Status { level, text } => out!(wire::Status {
                 level: match level {
@@ -408,6 +416,7 @@ pub(super) fn source_of(source: Source) -> ModelSource {
         Source::Discovered => ModelSource::Discovered,
         Source::Demo => ModelSource::Demo,
         Source::None => ModelSource::None,
+        Source::Imported => ModelSource::Imported,
     }
 }
 

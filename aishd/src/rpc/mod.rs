@@ -40,6 +40,7 @@ mod route;
 mod saved_prompt;
 mod tool;
 mod toolset;
+mod transfer;
 mod turn;
 mod usage;
 
@@ -218,6 +219,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     doctor::register_all(&mut module);
     log::register_all(&mut module);
     conversation::register_all(&mut module);
+    transfer::register_all(&mut module);
     attach::register_all(&mut module);
     turn::register_all(&mut module);
     context::register_all(&mut module);

@@ -193,6 +193,7 @@ impl<'a> Changes<'a> {
             | Event::SummaryUpdated(_)
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
+            | Event::Imported(_)
             | Event::ArchivedChanged { .. }
             | Event::Status { .. }
             | Event::TurnFinished { .. } => {}

@@ -292,6 +292,14 @@ impl Store {
             .await
     }
 
+    /// As [`Store::delete`] for what nobody knows of; never waits. Returns whether the writer took it.
+    #[must_use]
+    pub fn discard(&self, conversation: ConversationId) -> bool {
+        let deletion = Box::new(Deletion::new(conversation, vec![]));
+        let request = Request::Delete(deletion, None);
+        self.requests.try_send(request).is_ok()
+    }
+
     /// Adds to the audit trail what concerns no conversation's log. Returns once it is durable.
     pub async fn tell(&self, audit: Vec<Draft>) -> Result<(), CommitError> {
         self.request(|ack| Request::Audit(Trail::new(audit), Some(ack)))

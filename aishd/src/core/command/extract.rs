@@ -21,6 +21,7 @@ impl<'a> Finished<'a> {
             | Stop::Cancelled
             | Stop::Upstream
             | Stop::Interrupted
+            | Stop::Budget
             | Stop::Denied => None,
         }
     }

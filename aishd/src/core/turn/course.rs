@@ -159,6 +159,7 @@ impl Course {
             | Event::SummaryUpdated(_)
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
+            | Event::Imported(_)
             | Event::ArchivedChanged { .. }
             | Event::Status { .. }
             | Event::TurnFinished { .. } => {}

@@ -421,6 +421,7 @@ pub(super) fn refused(asked: Option<&Confirm>, because: &str) -> Box<Refused> {
     Box::new(Refused {
         subject: asked.map(Confirm::subject),
         because: because.to_owned(),
+        imported: false,
     })
 }
 

@@ -328,6 +328,7 @@ fn render(step: &Step) -> Vec<String> {
         | Event::RouteDecided(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ArchivedChanged { .. }) => panic!("a turn does not say {other:?}"),
     };
     let effect = |effect: &Effect| match effect {

@@ -237,6 +237,7 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 | Event::SummaryUpdated(_)
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
+                | Event::Imported(_)
                 | Event::ArchivedChanged { .. }
                 | Event::Status { .. } => return Err(format!("{number}: {:?}", record.event)),
             };

@@ -364,6 +364,7 @@ proptest! {
                 | Event::SummaryUpdated(_)
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
+                | Event::Imported(_)
                 | Event::ArchivedChanged { .. }
                 | Event::Status { .. } => {}
             }
