@@ -9,7 +9,7 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, model, permission, prompt, resource, route, tool, turn, usage, version,
+    log, mcp, memory, model, permission, prompt, resource, route, tool, turn, usage, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -79,6 +79,11 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         context::Preview,
         context::Archive,
         context::Restore,
+        memory::Add,
+        memory::List,
+        memory::Pin,
+        memory::Keep,
+        memory::Remove,
         confirm::List,
         confirm::Get,
         confirm::Watch,

@@ -19,6 +19,7 @@ use crate::route::{Fallback, Route};
 use crate::saved_prompt::Prompt;
 use crate::screen::Looks;
 use crate::service::{self, Service};
+use crate::shell::{Propose, Shell};
 use crate::usage::{BudgetArgs, UsageArgs};
 use crate::{mcp, span, tools};
 
@@ -106,6 +107,13 @@ pub enum Command {
     Ask(AskArgs),
     /// Be a window on a conversation
     Attach(AttachArgs),
+    /// One command for what stdin asks for: printed, never run
+    Propose(Propose),
+    /// What joins your shell with aish: eval "$(aishctl init bash)"
+    Init {
+        #[arg(value_enum)]
+        shell: Shell,
+    },
     /// Conversations: list, make, name, put away
     #[command(alias = "conversation")]
     Conv {

@@ -98,7 +98,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             Form::Json | Form::Events => {
                 serde_json::json!({"v": 1, "conversation": conversation, "turn": turn, "position": sent.position}).to_string()
             }
-            Form::Text | Form::Code | Form::Commands | Form::Results => turn.to_string(),
+            Form::Text | Form::Code | Form::Commands | Form::Line | Form::Results => turn.to_string(),
         };
         self.output
             .json_line(&line)
@@ -211,20 +211,19 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                 self.print(&report).await.map(|()| true)
             }
             Form::Events => Ok(true),
-            Form::Code | Form::Commands => self.output.extracted(answer.text()).await,
+            Form::Code | Form::Commands | Form::Line => self.output.extracted(answer.text()).await,
         };
         match written {
             Ok(false) if done.is_ok() => {
-                let (what, flag) = if self.output.form == Form::Code {
-                    ("code block", "--code")
-                } else {
-                    ("CMD: line", "--cmd")
+                let (problem, flag) = match self.output.form {
+                    Form::Code => ("the answer has no code block", "; ask again without --code"),
+                    Form::Line => ("the answer is not one plain line of code", ""),
+                    Form::Commands | Form::Text | Form::Json | Form::Events | Form::Results => {
+                        ("the answer has no CMD: line", "; ask again without --cmd")
+                    }
                 };
-                Err(
-                    Failure::new(Exit::FAILED, format!("the answer has no {what}")).hint(format!(
-                        "aishctl log {conversation} shows it; ask again without {flag}"
-                    )),
-                )
+                let hint = format!("aishctl log {conversation} shows it{flag}");
+                Err(Failure::new(Exit::FAILED, problem).hint(hint))
             }
             Ok(_) => done,
             Err(error) => Err(Failure::output(&error)),

@@ -102,6 +102,8 @@ impl Desk {
             Command::Log(args) => log::page(self, args).await,
             Command::Help { topic } => run::help(topic).map(Printed::text),
             Command::Ask(_)
+            | Command::Propose(_)
+            | Command::Init { .. }
             | Command::Attach(_)
             | Command::Retry(_)
             | Command::Continue(_)

@@ -57,6 +57,7 @@ pub mod sampling;
 pub mod saved_prompt;
 pub mod screen;
 pub mod service;
+pub mod shell;
 pub mod signals;
 pub mod since;
 pub mod span;

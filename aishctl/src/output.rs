@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::args::{AskArgs, Global};
-use crate::{extract, safe, surroundings};
+use crate::{extract, safe, shell, surroundings};
 
 /// What the output is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub enum Form {
     Code,
     /// The commands of `CMD:` lines at the end.
     Commands,
+    /// The one line of fenced code at the end.
+    Line,
     /// What the calls of a list gave, at the end.
     Results,
 }
@@ -218,6 +220,7 @@ impl<O: AsyncWrite + Unpin> Output<O> {
         let part = match self.form {
             Form::Code => extract::code(text),
             Form::Commands => extract::commands(text),
+            Form::Line => shell::line(text).unwrap_or_default(),
             Form::Text | Form::Json | Form::Events | Form::Results => return Ok(true),
         };
         let part = if self.terminal {

@@ -30,11 +30,12 @@ use crate::parse::parse;
 use crate::program::{self, Program};
 use crate::prompted::{self, Prompted};
 use crate::service::{self, Service};
+use crate::shell::Propose;
 use crate::signals::Signals;
 use crate::stdout::Stdout;
 use crate::surroundings::Surroundings;
 use crate::tools::{self, Tools};
-use crate::{config, gateway, log, mcp, pager, queue, rpc};
+use crate::{ask, config, gateway, log, mcp, pager, queue, rpc};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,7 @@ impl Program {
     fn run(&self, command: Option<Command>) -> Result<Exit, Failure> {
         let command = match command {
             Some(Command::Help { topic }) => return print(&help(&topic)?),
+            Some(Command::Init { shell }) => return print(shell.script()),
             Some(Command::Rpc(args)) if args.schema => {
                 return print(&rpc::schema(self.around.stdout_terminal));
             }
@@ -123,6 +125,7 @@ impl Program {
         }
         match command {
             Command::Ask(args) => self.ask(&args).await,
+            Command::Propose(args) => self.propose(&args).await,
             Command::Mcp {
                 command: Some(Mcp::Serve(args)),
             } => self.gateway(&args).await,
@@ -188,6 +191,7 @@ impl Program {
             | Command::Mcp { .. }
             | Command::Reload
             | Command::Metrics
+            | Command::Init { .. }
             | Command::Rpc(_)
             | Command::Help { .. }) => self.within(self.at_desk(command)).await,
         }
@@ -204,6 +208,14 @@ impl Program {
                 .await
                 .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
         }
+    }
+
+    /// Asks for one command, and prints nothing but that.
+    async fn propose(&self, args: &Propose) -> Result<Exit, Failure> {
+        let asked = args.asked(&mut io::stdin().lock())?;
+        let mut parts = self.parts(Form::Line);
+        let reach = self.reach(Start::Allowed, ClientKind::Script, Role::Driver);
+        ask::run(parts.asker(&reach, self), &asked, &mut io::empty()).await
     }
 
     async fn window(&self, args: AttachArgs) -> Result<Exit, Failure> {

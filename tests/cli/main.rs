@@ -25,6 +25,7 @@ mod gateway;
 mod gateway_client;
 mod gateway_offers;
 mod gateway_strangers;
+mod init;
 mod input;
 mod interleave;
 mod llama;

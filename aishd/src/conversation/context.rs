@@ -75,8 +75,8 @@ impl Preview {
 }
 
 impl Conversation {
-    /// What people keep for all conversations stands in the next request as it is now.
-    fn tell_background(&mut self) {
+    /// What people keep for all conversations stands in the next turn's requests as it is now.
+    pub(super) fn tell_background(&mut self) {
         let most = self.models().memory.max_chars;
         if let Some(transcript) = &mut self.transcript {
             transcript.set_background(self.around.book.background(most));
@@ -190,7 +190,6 @@ impl Conversation {
         offer: &Arc<Offer>,
     ) {
         let tools = self.tools();
-        self.tell_background();
         let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
             return;
         };
@@ -284,7 +283,6 @@ impl Conversation {
         };
         let offer = Arc::new(self.offer_to(&preset));
         let tools = self.tools();
-        self.tell_background();
         let Some(transcript) = &self.transcript else {
             return Ok(Previewed::Look);
         };

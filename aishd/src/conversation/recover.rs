@@ -92,11 +92,16 @@ impl Conversation {
         false
     }
 
-    /// Reads what the model is to be shown, if that has not been read yet.
+    /// Reads what the model is to be shown, if that has not been read yet, and what people keep beside it.
     pub(super) async fn load_transcript(&mut self) -> Result<(), String> {
-        if self.transcript.is_some() {
-            return Ok(());
+        if self.transcript.is_none() {
+            self.transcript = Some(self.read_transcript().await?);
         }
+        self.tell_background();
+        Ok(())
+    }
+
+    async fn read_transcript(&self) -> Result<Transcript, String> {
         let (store, id, state) = (self.around.store.clone(), self.id, self.state.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut transcript = Transcript::default();
@@ -123,8 +128,7 @@ impl Conversation {
         });
         let read: Result<Transcript, crate::store::ReadError> =
             read.await.map_err(|panic| panic.to_string())?;
-        self.transcript = Some(read.map_err(|error| error.to_string())?);
-        Ok(())
+        read.map_err(|error| error.to_string())
     }
 }
 
