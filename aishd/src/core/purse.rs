@@ -56,6 +56,7 @@ pub enum Which {
     #[serde(rename = "conversation_usd")]
     ConversationUsd,
     /// `limits.daily_spend_usd`.
+    #[serde(rename = "day_usd")]
     DayUsd,
 }
 
