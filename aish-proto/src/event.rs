@@ -23,6 +23,7 @@ use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::route::RouteClass;
 use crate::sampling::Sampling;
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
+use crate::usage::{Budget, BudgetKind, Purpose, Usd};
 
 /// The notification method that carries every event.
 pub const NOTIFICATION: &str = "event";
@@ -168,6 +169,38 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         served_by: Option<String>,
         usage: Option<Usage>,
+    }
+    /// A model was asked, and no message came of it. What an answer took is in its `assistantMessage`.
+    ModelUsed: "modelUsed", true, {
+        /// The preset by name.
+        model: String,
+        /// What its server was asked for.
+        model_id: String,
+        purpose: Purpose,
+        usage: Usage,
+    }
+    /// The conversation may take another amount than before; null: as much as it likes.
+    BudgetChanged: "budgetChanged", true, { budget: Option<Budget>, by: Option<Answerer> }
+    /// A request was not sent, because a budget is used up. Of the amounts there are those in tokens or those in money.
+    BudgetReached: "budgetReached", true, {
+        budget: BudgetKind,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit_tokens: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent_tokens: Option<u64>,
+        /// What requests under way are expected to take.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        under_way_tokens: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit_usd: Option<Usd>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent_usd: Option<Usd>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        under_way_usd: Option<Usd>,
+        /// The same in words.
+        text: String,
+        /// What to do for more, in words.
+        hint: String,
     }
     /// A person is asked. The turn waits, over a restart of the daemon too; for a permission no turn waits.
     ConfirmRequested: "confirmRequested", true, {

@@ -31,4 +31,5 @@ pub mod schema;
 pub mod tool;
 pub mod transfer;
 pub mod turn;
+pub mod usage;
 pub mod version;

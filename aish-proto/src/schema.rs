@@ -9,7 +9,8 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, model, permission, prompt, resource, route, tool, transfer, turn, version,
+    log, mcp, memory, model, permission, prompt, resource, route, tool, transfer, turn, usage,
+    version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -56,6 +57,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         transfer::Import,
         conversation::SetModel,
         conversation::SetConstraints,
+        conversation::SetBudget,
         attach::Attach,
         attach::Detach,
         turn::Send,
@@ -80,6 +82,11 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         context::Preview,
         context::Archive,
         context::Restore,
+        memory::Add,
+        memory::List,
+        memory::Pin,
+        memory::Keep,
+        memory::Remove,
         confirm::List,
         confirm::Get,
         confirm::Watch,
@@ -114,6 +121,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         route::Classes,
         route::FallbackGet,
         route::FallbackSet,
+        usage::Get,
         mcp::List,
         mcp::Tools,
         mcp::Tool,

@@ -21,6 +21,7 @@ use crate::route::{Fallback, Route};
 use crate::saved_prompt::Prompt;
 use crate::screen::Looks;
 use crate::service::{self, Service};
+use crate::usage::{BudgetArgs, UsageArgs};
 use crate::{mcp, span, tools};
 
 /// Ask models through a daemon that keeps the conversations.
@@ -146,6 +147,8 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<Perm>,
     },
+    /// What models took: tokens and money
+    Usage(UsageArgs),
     /// What was decided about every effect, by whom, and what became of it
     Audit(Audit),
     /// Turns that wait
@@ -336,6 +339,8 @@ pub enum Conversation {
     Switch {
         conversation: String,
     },
+    /// What it may take of models: show, set, or take away
+    Budget(BudgetArgs),
     Rename {
         conversation: String,
         title: String,

@@ -8,7 +8,8 @@ use std::io::Read;
 use aish_proto::attach::Cursor;
 use aish_proto::event::CalledTool;
 use aish_proto::id::{ConversationId, Seq};
-use aish_proto::turn::{SendResult, StopReason, TurnError};
+use aish_proto::turn::{SendResult, StopReason, TurnError, Usage};
+use aish_proto::usage::Usd;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
@@ -181,7 +182,11 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         let done = match (stopped, ended) {
             (Some(exit), _) => stopped_by(exit),
             (None, Some(ended)) => outcome(conversation, ended.stop_reason, error, answer.text())
-                .map(|exit| with_denials(exit, answer.denied)),
+                .map(|exit| with_denials(exit, answer.denied))
+                .map_err(|failure| match &answer.budget_hint {
+                    Some(hint) if failure.exit == Exit::BUDGET => failure.hint(hint),
+                    Some(_) | None => failure,
+                }),
             (None, None) => Err(Failure::new(Exit::FAILED, "the answer did not end")),
         };
         let written = match self.output.form {
@@ -196,6 +201,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                     tool_calls: &answer.tool_calls,
                     denied: answer.denied,
                     usage: ended.and_then(|it| it.usage).map(Into::into),
+                    cost_usd: ended.and_then(|it| it.usage).and_then(cost_usd),
                     stop_reason: ended.map(|it| it.stop_reason),
                     error: error
                         .map(reported)
@@ -266,6 +272,12 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     }
 }
 
+/// Of all requests of a turn, or nothing: a part of it would be taken for the whole.
+fn cost_usd(usage: Usage) -> Option<f64> {
+    let cost = usage.cost_usd.filter(|_| usage.unpriced == 0);
+    cost.map(Usd::dollars)
+}
+
 /// A complete answer in whose making something was not permitted has a code of its own.
 fn with_denials(exit: Exit, denied: u32) -> Exit {
     if exit == Exit::DONE && denied > 0 {
@@ -315,7 +327,12 @@ fn outcome(
             "an action needed approval and nobody was there to give it",
             String::new(),
         ),
-        StopReason::Budget => ("the budget is used up", String::new()),
+        StopReason::Budget => (
+            "the budget is used up",
+            format!(
+                "aishctl conv budget {conversation}   and   aishctl usage   show what was spent"
+            ),
+        ),
         StopReason::Upstream => ("the model's server failed", upstream_hint(exit, &again)),
         StopReason::Interrupted => (
             "the answer was interrupted: aishd ended while it was being written",

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 use crate::{
     audit, confirm, context, conversations, export, import, kept, log, mcp, memory, model,
-    permission, queue, resource, route, rpc, run, safe, saved_prompt, status, tools,
+    permission, queue, resource, route, rpc, run, safe, saved_prompt, status, tools, usage,
 };
 
 /// What such a command works with.
@@ -85,6 +85,7 @@ impl Desk {
             Command::Fallback { command } => route::fallback(self, command.as_ref()).await,
             Command::Confirm { command } => confirm::run(self, command.as_ref()).await,
             Command::Perm { command } => permission::run(self, command.as_ref()).await,
+            Command::Usage(args) => usage::run(self, args).await,
             Command::Audit(args) => audit::run(self, args).await,
             Command::Result(args) => kept::run(self, args).await,
             Command::Prompt { command } => saved_prompt::run(self, command.as_ref()).await,

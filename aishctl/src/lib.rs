@@ -72,6 +72,7 @@ pub mod table;
 pub mod tools;
 pub mod unasked;
 pub mod upgrade;
+pub mod usage;
 
 pub use alone::main as alone;
 pub use run::main;

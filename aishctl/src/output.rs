@@ -91,6 +91,8 @@ pub struct ReportedUsage {
     output_tokens: Option<u64>,
     cached_input_tokens: Option<u64>,
     reasoning_tokens: Option<u64>,
+    /// Some of it was counted by no server.
+    estimated: bool,
 }
 
 impl From<Usage> for ReportedUsage {
@@ -100,6 +102,7 @@ impl From<Usage> for ReportedUsage {
             output_tokens: usage.output_tokens,
             cached_input_tokens: usage.cached_input_tokens,
             reasoning_tokens: usage.reasoning_tokens,
+            estimated: usage.estimated,
         }
     }
 }

@@ -177,6 +177,7 @@ impl Program {
             | Command::Tools { .. }
             | Command::Confirm { .. }
             | Command::Perm { .. }
+            | Command::Usage(_)
             | Command::Audit(_)
             | Command::Result(_)
             | Command::Resource { .. }
@@ -192,12 +193,20 @@ impl Program {
             | Command::Reload
             | Command::Metrics
             | Command::Rpc(_)
-            | Command::Help { .. }) => match self.global.timeout {
-                None => self.at_desk(command).await,
-                Some(limit) => tokio::time::timeout(limit, self.at_desk(command))
-                    .await
-                    .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
-            },
+            | Command::Help { .. }) => self.within(self.at_desk(command)).await,
+        }
+    }
+
+    /// Not longer than `--timeout`.
+    async fn within(
+        &self,
+        work: impl Future<Output = Result<Exit, Failure>>,
+    ) -> Result<Exit, Failure> {
+        match self.global.timeout {
+            None => work.await,
+            Some(limit) => tokio::time::timeout(limit, work)
+                .await
+                .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
         }
     }
 
@@ -237,12 +246,7 @@ impl Program {
         let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Approver);
         let mut notices = self.parts(Form::Text).notices;
         let watching = watch::run(&reach, &self.global, &mut notices, form);
-        match self.global.timeout {
-            None => watching.await,
-            Some(limit) => tokio::time::timeout(limit, watching)
-                .await
-                .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
-        }
+        self.within(watching).await
     }
 
     fn observing(&self) -> Reach {

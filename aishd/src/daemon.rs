@@ -42,6 +42,7 @@ use crate::conversation::allowances::ClientAllowances;
 use crate::conversation::directory::Directory;
 use crate::conversation::memories::Book;
 use crate::conversation::pending::Pending;
+use crate::conversation::purse::Ledger;
 use crate::conversation::routes::Routes;
 use crate::conversation::tokens::Tokens;
 use crate::logging::{Logging, Redactor, Ring};
@@ -222,6 +223,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             pending: Pending::new(),
             allowances: ClientAllowances::default(),
             routes: Routes::new(&store),
+            ledger: Ledger::new(&store),
             book: Book::new(&store),
             tokens: Tokens::new(&store),
             max_queue: settings.max_queue,

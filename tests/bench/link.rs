@@ -74,6 +74,7 @@ impl Link {
                 model,
                 cwd,
                 constraints: None,
+                budget: None,
             })?
             .id)
     }

@@ -46,4 +46,5 @@ mod tmux;
 mod tools;
 mod transfer;
 mod unasked;
+mod usage;
 mod witness;

@@ -195,6 +195,7 @@ impl Client {
             model: None,
             cwd: "/".to_owned(),
             constraints: None,
+            budget: None,
         };
         self.done::<Create>(params).id
     }

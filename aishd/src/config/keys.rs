@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use super::joined::Joined;
 use super::table::{Leaf, Part as _, tables};
 use super::value::{
-    Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature, Time, When, Whole,
+    Dollars, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature, Time,
+    When, Whole,
 };
 
 /// What holds when nobody says otherwise: the lowest layer.
@@ -68,6 +69,7 @@ max_clients = 64
 max_queue_per_conversation = 16
 max_conversations_in_memory = 32
 client_stall = "30s"
+daily_spend_usd = 0.0
 
 [shutdown]
 grace = "5s"
@@ -158,8 +160,20 @@ tables! {
         include_usage: Leaf<bool>,
         /// Sent along with each request. Their values are never shown.
         headers: BTreeMap<String, Leaf<Secret>>,
+        /// What its server takes, in US dollars for a million tokens. Without it nobody knows what a request cost.
+        price: Price,
         /// Limits of one stream; the whole has none.
         timeouts: Timeouts,
+    }
+
+    /// What a preset's server takes, in US dollars for a million tokens.
+    Price {
+        /// Of a request.
+        input: Leaf<Dollars>,
+        /// Of an answer.
+        output: Leaf<Dollars>,
+        /// Of a request, as far as the server had it still; as other input when it is not said.
+        cached_input: Leaf<Dollars>,
     }
 
     /// Limits of one stream.
@@ -332,6 +346,9 @@ tables! {
         max_conversations_in_memory: Leaf<Whole<0, 10_000>>,
         /// A client that reads nothing for so long, with data pending, is cut off.
         client_stall: Leaf<Time>,
+        /// What may be spent on a day (UTC) by all conversations together, in US dollars; 0 is as much as they like. Only
+        /// presets with a `price` can be counted. A change counts at once.
+        daily_spend_usd: Leaf<Dollars>,
     }
 
     /// The daemon itself.

@@ -25,6 +25,7 @@ pub mod settings;
 pub mod shelf;
 pub mod show;
 pub mod source;
+mod spending;
 pub mod table;
 pub mod trust;
 pub mod value;

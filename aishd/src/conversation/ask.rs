@@ -256,9 +256,8 @@ impl Conversation {
                 }
             }
             Chosen::Ready(preset, routed) => {
-                if let Err(error) = self.begin(turn, preset, routed, vec![]).await {
-                    self.start_later(turn, &error);
-                }
+                let begun = self.begin(turn, preset, routed, vec![]).await;
+                self.unless_begun(turn, begun).await;
             }
             Chosen::Look => self.look_for_preset(turn),
             Chosen::Gone(name) => match self.commit(&[gone(turn, &name)], LiveChange::Keep).await {
@@ -312,9 +311,20 @@ impl Conversation {
                 text,
             },
         });
-        let begun = self.begin(turn, discovery.preset, vec![], notices.collect());
-        if let Err(error) = begun.await {
-            self.start_later(turn, &error);
+        let begun = self
+            .begin(turn, discovery.preset, vec![], notices.collect())
+            .await;
+        self.unless_begun(turn, begun).await;
+    }
+
+    /// A waiting turn that cannot start ends where that will not change by itself, and else is tried again.
+    async fn unless_begun(&mut self, turn: TurnId, begun: Result<(), RequestError>) {
+        match begun {
+            Ok(()) => {}
+            Err(RequestError::Budget(_, reached)) if self.end_unasked(turn, reached).await => {
+                Box::pin(self.start_next()).await;
+            }
+            Err(error) => self.start_later(turn, &error),
         }
     }
 
@@ -339,9 +349,7 @@ impl Conversation {
             event,
         }));
         facts.extend(self.steering(turn));
-        self.load_transcript()
-            .await
-            .map_err(RequestError::Storage)?;
+        let ticket = self.first_ticket(&preset).await?;
         let mut commit = self.number(&facts);
         let terms = self.terms(turn, &facts);
         let (machine, step) = Turn::start(terms.max_depth(&self.around.policy.borrow()));
@@ -352,6 +360,7 @@ impl Conversation {
             preset: Some(preset.clone()),
             second: None,
             model: (preset.name.clone(), preset.source),
+            asking: None,
             offer: None,
             on_confirm: terms.on_confirm,
             token: token.clone(),
@@ -387,7 +396,7 @@ impl Conversation {
         match (opened, fitted) {
             (Some(stream), Ok(fit)) => {
                 let body = self.body_of(fit, &preset, &transcript, &offer, tools);
-                self.spawn_stream(stream, preset.clone(), body, live.clone());
+                self.spawn_stream(stream, (preset.clone(), ticket), body, live.clone());
             }
             (Some(stream), Err(error)) => self.refuse_stream(stream, &error),
             (None, _) => {}

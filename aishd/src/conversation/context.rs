@@ -75,8 +75,8 @@ impl Preview {
 }
 
 impl Conversation {
-    /// What people keep for all conversations stands in the next request as it is now.
-    fn tell_background(&mut self) {
+    /// What people keep for all conversations stands in the next turn's requests as it is now.
+    pub(super) fn tell_background(&mut self) {
         let most = self.models().memory.max_chars;
         if let Some(transcript) = &mut self.transcript {
             transcript.set_background(self.around.book.background(most));
@@ -190,7 +190,6 @@ impl Conversation {
         offer: &Arc<Offer>,
     ) {
         let tools = self.tools();
-        self.tell_background();
         let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
             return;
         };
@@ -198,6 +197,10 @@ impl Conversation {
         let fit = match self.fit(&preset, transcript, offer) {
             Ok(fit) => fit,
             Err(error) => return self.refuse_stream(stream, &error),
+        };
+        let ticket = match self.admit(&preset, transcript) {
+            Ok(ticket) => ticket,
+            Err(reached) => return self.end_for_budget(stream, reached).await,
         };
         let facts = self.eviction_facts(turn, transcript, fit.leaving.len());
         if !facts.is_empty()
@@ -214,7 +217,7 @@ impl Conversation {
             self.state.last_seq,
         ));
         let body = self.body_of(fit, &preset, transcript, offer, tools);
-        self.spawn_stream(stream, preset, body, live.clone());
+        self.spawn_stream(stream, (preset, ticket), body, live.clone());
         self.publisher.begin_live(live);
     }
 
@@ -280,7 +283,6 @@ impl Conversation {
         };
         let offer = Arc::new(self.offer_to(&preset));
         let tools = self.tools();
-        self.tell_background();
         let Some(transcript) = &self.transcript else {
             return Ok(Previewed::Look);
         };

@@ -17,6 +17,7 @@ use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::memories::Book;
 use super::pending::{Pending, Question};
+use super::purse::{Ledger, Purse};
 use super::routes::Routes;
 use super::summarize::Summing;
 use super::view::{Loading, Publisher, Recent, View};
@@ -31,6 +32,8 @@ use crate::core::constraints::Constraints;
 use crate::core::event::{Event, Record};
 use crate::core::policy::Policy;
 use crate::core::preset::Models;
+use crate::core::purse::Budget;
+use crate::core::spending::{Day, Spent};
 use crate::core::state::State;
 use crate::store::{Commit, Health, ReadError, Store};
 use crate::tools::Tools;
@@ -87,6 +90,7 @@ pub struct NewConversation {
     pub model: Option<String>,
     pub cwd: String,
     pub constraints: Constraints,
+    pub budget: Budget,
 }
 
 impl NewConversation {
@@ -98,6 +102,7 @@ impl NewConversation {
             forked_from: None,
             constraints: self.constraints,
             importing: false,
+            budget: self.budget,
         }
     }
 }
@@ -183,6 +188,17 @@ impl Directory {
     #[must_use]
     pub fn models(&self) -> Arc<Models> {
         self.around.models.borrow().clone()
+    }
+
+    /// What is spent on a day, by everybody.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.around.ledger
+    }
+
+    /// What was taken of models from this day on, oldest first.
+    pub async fn spent_since(&self, day: Day) -> Result<Vec<Spent>, RequestError> {
+        Ok(self.blocking(move |store| store.spent_since(day)).await??)
     }
 
     /// What is switched of routing and fallback.
@@ -383,6 +399,11 @@ impl Directory {
             proposing: false,
             pinned_bytes: PinnedBytes::default(),
             unknown_told: BTreeSet::new(),
+            purse: Purse::new(
+                self.around.ledger.clone(),
+                self.around.models.clone(),
+                self.around.tokens.clone(),
+            ),
             registration: Registration {
                 id,
                 number,

@@ -43,6 +43,7 @@ impl Directory {
             // As they are now: a copy of an older part is no way around them.
             constraints: source.constraints.clone(),
             importing: false,
+            budget: source.budget,
         };
         let mut batch = vec![place(&mut state, None, created)];
         let mut turns = HashMap::new();
@@ -50,7 +51,11 @@ impl Directory {
             let turn = record
                 .turn
                 .map(|old| *turns.entry(old).or_insert_with(|| TurnId(clock::ulid())));
-            batch.push(place(&mut state, turn, copied(record.event, &turns)));
+            batch.push(place(
+                &mut state,
+                turn,
+                copied(unpaid(record.event), &turns),
+            ));
         }
         // One commit, so that nobody ever sees half a copy.
         let seq = state.last_seq;
@@ -90,6 +95,9 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
             // To the copy nothing has left yet.
             Event::Evicted(_)
                 | Event::Restored(_)
+                | Event::ModelUsed(_)
+                | Event::BudgetChanged(_)
+                | Event::BudgetReached(_)
                 | Event::SummaryUpdated(_)
                 | Event::Renamed { .. }
                 | Event::Imported(_)
@@ -125,6 +133,15 @@ fn as_they_are(records: &mut Vec<Record>) {
         changed.created.get_or_insert(made);
         changed.data.is_some() && last.get(&changed.name) == Some(&record.seq)
     });
+}
+
+/// The original has paid for it.
+fn unpaid(mut event: Event) -> Event {
+    if let Event::AssistantMessage { usage, payee, .. } = &mut event {
+        *usage = None;
+        *payee = None;
+    }
+    event
 }
 
 /// The event as it stands in a copy: keys belong to the original, and turns have new names.
@@ -186,6 +203,9 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::ConstraintsChanged { .. }
         | Event::Evicted(_)
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }

@@ -21,6 +21,7 @@ use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
 use crate::core::pinned::Pinned;
+use crate::core::purse::{Budget, Reached};
 use crate::core::raise::{MOST, Upgrade, Wanted};
 use crate::core::resource::{
     ChangeError, Data, Head, ResourceChange, ResourceChanged, ResourceName,
@@ -166,6 +167,7 @@ pub enum Change {
     Pinned(Pinned),
     Unpinned(Pinned),
     Constraints(Constraints),
+    Budget(Budget),
 }
 
 /// What a person does to a provider's level.
@@ -214,6 +216,8 @@ pub enum RequestError {
     InContext(TurnId),
     #[error("there is no room in the context for it: {0}")]
     NoRoom(String),
+    #[error("{1}")]
+    Budget(ConversationId, Reached),
     #[error("no turn has finished here yet")]
     NothingToRepeat,
     #[error("every call of that list has begun, and none is started twice by itself")]

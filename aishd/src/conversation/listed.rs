@@ -45,6 +45,7 @@ impl Conversation {
             machine,
             preset: None,
             second: None,
+            asking: None,
             model: (String::new(), Source::None),
             offer: None,
             on_confirm,

@@ -30,6 +30,7 @@ pub mod memories;
 pub mod pending;
 mod perform;
 mod propose;
+pub mod purse;
 mod quota;
 mod raise;
 pub mod record;
@@ -40,6 +41,7 @@ pub mod routes;
 mod sample;
 pub mod search;
 mod sessions;
+mod spend;
 mod stop;
 mod summarize;
 mod terms;
@@ -73,6 +75,7 @@ use self::memories::Book;
 use self::pending::Pending;
 use self::perform::Body;
 use self::propose::Proposed;
+use self::purse::{Ledger, Purse, Ticket};
 use self::routes::Routes;
 use self::sessions::Own;
 use self::summarize::{Summed, Summing};
@@ -109,6 +112,8 @@ pub struct Surroundings {
     pub routes: Routes,
     /// What people keep for all conversations.
     pub book: Book,
+    /// What is spent on a day.
+    pub ledger: Ledger,
     /// Turns that may wait in one conversation.
     pub max_queue: usize,
     /// No new turns from here on.
@@ -153,6 +158,7 @@ struct Conversation {
     pinned_bytes: PinnedBytes,
     /// Presets that classes name and that are not there, as far as somebody was told.
     unknown_told: BTreeSet<String>,
+    purse: Purse,
 }
 
 /// What an actor begins with.
@@ -174,6 +180,8 @@ struct Active {
     /// Whom a request goes to whose server looks down.
     second: Option<Arc<Preset>>,
     model: (String, Source),
+    /// The request that is under way.
+    asking: Option<(StreamId, Ticket)>,
     /// What the last request offered. `None`: that was another daemon's.
     offer: Option<Arc<Offer>>,
     on_confirm: OnConfirm,
@@ -357,7 +365,9 @@ impl Conversation {
 
     async fn apply_done(&mut self, done: Done) {
         match done {
-            Done::Turn(turn, input) => {
+            Done::Turn(turn, mut input) => {
+                let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
+                let paid = is_ours.then(|| self.charge(&mut input)).flatten();
                 let input = match *input {
                     Input::ReplyFailed(stream, broken, _) => {
                         let evictable = self.evictable(&broken.failure);
@@ -398,6 +408,9 @@ impl Conversation {
                     step.append(active.machine.handle(Input::Stopped(stop)));
                 }
                 step.append(active.machine.handle(input));
+                if let Some(paid) = paid {
+                    spend::note(paid, &mut step.events);
+                }
                 self.take_step(step).await;
             }
             Done::Resolved(turn, discovery) => {
@@ -465,6 +478,7 @@ impl Conversation {
                     token,
                     doing: self.publisher.teller(),
                     forms: self.forms.sender(),
+                    purse: self.purse.clone(),
                     turn,
                 };
                 self.io
@@ -474,9 +488,19 @@ impl Conversation {
         }
     }
 
-    fn spawn_stream(&mut self, stream: StreamId, preset: Arc<Preset>, body: Body, live: Arc<Live>) {
-        let Some(active) = &self.turn else { return };
+    fn spawn_stream(
+        &mut self,
+        stream: StreamId,
+        (preset, ticket): (Arc<Preset>, Ticket),
+        body: Body,
+        live: Arc<Live>,
+    ) {
+        let Some(active) = &mut self.turn else {
+            return;
+        };
         let turn = active.id;
+        let meter = ticket.meter();
+        active.asking = Some((stream, ticket));
         let request = perform::Request {
             conversation: self.id,
             stream,
@@ -487,6 +511,7 @@ impl Conversation {
             broker: self.around.broker.clone(),
             store: self.around.store.clone(),
             tokens: self.around.tokens.clone(),
+            meter,
             token: active.token.clone(),
         };
         self.spawn(turn, stream, Box::pin(perform::stream(request)));

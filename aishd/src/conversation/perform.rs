@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::PinnedBytes;
 use super::live::{Channel, Live};
+use super::purse::Meter;
 use super::tokens::Tokens;
 use super::view::LiveSender;
 use crate::broker::Broker;
@@ -44,6 +45,8 @@ pub(super) struct Request {
     pub(super) store: Store,
     /// Learn from what the server counts.
     pub(super) tokens: Tokens,
+    /// Learns what goes out and comes in.
+    pub(super) meter: Meter,
     pub(super) token: CancellationToken,
 }
 
@@ -104,10 +107,13 @@ pub(super) async fn stream(request: Request) -> Input {
         broker,
         store,
         tokens,
+        meter,
         token,
     } = request;
     let mut arrived = Reply::default();
+    let incoming = meter.clone();
     let sink = |delta: Delta<'_>| {
+        incoming.receives(delta.text().len());
         match delta {
             Delta::Text(text) => arrived.text.push_str(text),
             Delta::Reasoning(text) => arrived.reasoning.push_str(text),
@@ -119,6 +125,7 @@ pub(super) async fn stream(request: Request) -> Input {
     let answer = async {
         let body = body.text().await;
         let bytes = body.len();
+        meter.sends(bytes);
         let answer = broker.stream(&preset, body, sink).await;
         if let Ok(reply) = &answer {
             tokens.learn(&preset, bytes, reply.usage.and_then(|it| it.input));

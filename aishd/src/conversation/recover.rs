@@ -5,12 +5,14 @@ use aish_proto::id::Seq;
 use super::archive;
 use super::commit::{Fact, Pending};
 use super::directory::{NewConversation, place};
+use super::spend::note;
 use super::view::{LiveChange, Loading};
 use super::{Conversation, finished};
 use crate::core::confirm::{Fate, Resolution};
 use crate::core::event::{Event, Refused, Stop};
 use crate::core::reply::ToolCall;
 use crate::core::server_request::UNKNOWN_WHILE_ASKING;
+use crate::core::spending::Paid;
 use crate::core::state::{OpenConfirm, State};
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Step, called, refuse_calls, unknown_effect};
@@ -35,11 +37,13 @@ impl Conversation {
             return self.cannot(Loading::Missing);
         }
         self.state = state;
+        self.purse.begin(&self.state);
         let waits = self.resume();
         let facts = if waits {
             vec![]
         } else {
-            leftovers(&self.state, partial, &self.unannounced())
+            let paid = self.interrupted_request(partial.as_ref()).await;
+            leftovers(&self.state, partial, &self.unannounced(), paid)
         };
         self.make_known(waits);
         if !facts.is_empty() {
@@ -60,6 +64,7 @@ impl Conversation {
             Ok(None) => {
                 let created = place(&mut self.state, None, new.created());
                 self.unborn = Some(created);
+                self.purse.begin(&self.state);
                 self.transcript = Some(Transcript::default());
                 true
             }
@@ -90,11 +95,16 @@ impl Conversation {
         false
     }
 
-    /// Reads what the model is to be shown, if that has not been read yet.
+    /// Reads what the model is to be shown, if that has not been read yet, and what people keep beside it.
     pub(super) async fn load_transcript(&mut self) -> Result<(), String> {
-        if self.transcript.is_some() {
-            return Ok(());
+        if self.transcript.is_none() {
+            self.transcript = Some(self.read_transcript().await?);
         }
+        self.tell_background();
+        Ok(())
+    }
+
+    async fn read_transcript(&self) -> Result<Transcript, String> {
         let (store, id, state) = (self.around.store.clone(), self.id, self.state.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut transcript = Transcript::default();
@@ -121,15 +131,19 @@ impl Conversation {
         });
         let read: Result<Transcript, crate::store::ReadError> =
             read.await.map_err(|panic| panic.to_string())?;
-        self.transcript = Some(read.map_err(|error| error.to_string())?);
-        Ok(())
+        read.map_err(|error| error.to_string())
     }
 }
 
 /// What has to be said of a turn that was running when the daemon ended: the text that is left of it, a
 /// reply for each call that has none, those of a list among them that no message has yet, and its end. Nothing is sent
 /// or run again by itself.
-fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) -> Vec<Fact> {
+fn leftovers(
+    state: &State,
+    partial: Option<Partial>,
+    unannounced: &[ToolCall],
+    paid: Option<Paid>,
+) -> Vec<Fact> {
     let Some(running) = &state.running else {
         return vec![];
     };
@@ -147,7 +161,11 @@ fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) 
             complete: false,
             served_by: None,
             usage: None,
+            payee: None,
         });
+    }
+    if let Some(paid) = paid {
+        note(paid, &mut events);
     }
     for confirm in &state.confirms {
         let end = Resolution::unanswered(confirm.id, Fate::Cancelled, None);

@@ -61,6 +61,7 @@ impl Conversation {
             ),
             preset: None,
             second: None,
+            asking: None,
             model: waiting.model,
             offer: None,
             on_confirm: waiting.terms.on_confirm,

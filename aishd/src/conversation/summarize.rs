@@ -12,6 +12,7 @@ use tracing::Instrument as _;
 
 use super::commit::Fact;
 use super::context::{MODE, old_turns};
+use super::purse::Purse;
 use super::tokens::Tokens;
 use super::view::LiveChange;
 use super::{Conversation, Done};
@@ -19,6 +20,7 @@ use crate::broker::Broker;
 use crate::core::event::{Event, Level, Record};
 use crate::core::exchange::Exchange;
 use crate::core::preset::Preset;
+use crate::core::spending::Purpose;
 use crate::core::summary::{Summary, Wanted, body, cleaned, cut, is_too_long, rendered};
 
 /// One request to the summarizer (CTX-4).
@@ -56,6 +58,7 @@ pub(super) struct Summed {
 struct Job {
     broker: Broker,
     tokens: Tokens,
+    purse: Purse,
     preset: Arc<Preset>,
     prior: Option<String>,
     evicted: Vec<Exchange>,
@@ -111,6 +114,7 @@ impl Conversation {
         let job = preset.map(|preset| Job {
             broker: self.around.broker.clone(),
             tokens: self.around.tokens.clone(),
+            purse: self.purse.clone(),
             preset,
             prior: prior.map(|it| it.text.clone()),
             evicted,
@@ -154,15 +158,12 @@ impl Conversation {
             }
         };
         let status = Event::Status { level, text };
-        let facts: Vec<Fact> = events
-            .into_iter()
-            .chain([status])
-            .map(|event| Fact {
-                turn: None,
-                by: None,
-                event,
-            })
-            .collect();
+        let mut facts = self.owed(None);
+        facts.extend(events.into_iter().chain([status]).map(|event| Fact {
+            turn: None,
+            by: None,
+            event,
+        }));
         if let Err(error) = self.commit(&facts, LiveChange::Keep).await {
             tracing::warn!(%error, "a summary could not be stored; the one before it stays");
         }
@@ -209,14 +210,22 @@ async fn summarize(job: Job) -> Result<Summary, String> {
 async fn ask(job: &Job, wanted: Wanted<'_>) -> Result<String, String> {
     let body = body(&job.preset, wanted);
     let bytes = body.len();
+    let (purse, preset) = (&job.purse, &job.preset);
+    let admitted = purse.admit_aside(preset, bytes as u64, Purpose::Summary);
+    let ticket = admitted.map_err(|reached| reached.to_string())?;
+    ticket.meter().sends(bytes);
     let answer = job.broker.stream(&job.preset, body, |_delta| {});
     match timeout(WITHIN, answer).await {
         Ok(Ok(reply)) => {
+            ticket.charge_aside(Some(&reply), None);
             let counted = reply.usage.and_then(|it| it.input);
             job.tokens.learn(&job.preset, bytes, counted);
             cleaned(&reply.text).ok_or_else(|| "it said nothing".to_owned())
         }
-        Ok(Err(broken)) => Err(broken.failure.to_string()),
+        Ok(Err(broken)) => {
+            ticket.charge_aside(Some(&broken.partial), Some(&broken.failure));
+            Err(broken.failure.to_string())
+        }
         Err(_elapsed) => Err(format!("no answer within {} s", WITHIN.as_secs())),
     }
 }

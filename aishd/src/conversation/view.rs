@@ -238,6 +238,9 @@ fn weight(record: &Record) -> usize {
         | Event::RouteDecided(_)
         | Event::TurnStarted { .. }
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::Imported(_)

@@ -15,10 +15,12 @@ use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
 use super::exchange::{Eviction, Left};
 use super::pinned::Pinned;
+use super::purse::{Budget, BudgetChanged, Reached};
 use super::raise::Raise;
 use super::reply::{FailureClass, ToolCall, Usage};
 use super::resource::ResourceChanged;
 use super::routing::Routed;
+use super::spending::{Paid, Payee};
 use super::structured::Structured;
 use super::summary::Summary;
 use super::tool::{Sha, Subject};
@@ -76,6 +78,8 @@ pub enum Event {
             skip_serializing_if = "std::ops::Not::not"
         )]
         importing: bool,
+        #[serde(rename = "budget", default, skip_serializing_if = "Budget::is_none")]
+        budget: Budget,
     },
     /// A question was accepted. It joins the transcript when its turn starts or is merged.
     #[serde(rename = "user_message")]
@@ -180,7 +184,20 @@ pub enum Event {
         served_by: Option<String>,
         #[serde(rename = "usage", default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
+        /// Who was asked for it; absent: nobody who could take money for it.
+        #[serde(rename = "payee", default, skip_serializing_if = "Option::is_none")]
+        payee: Option<Box<Payee>>,
     },
+    /// A model was asked, and no message came of it: a summary, a server's request, an answer that was stopped before its
+    /// first word.
+    #[serde(rename = "model_used")]
+    ModelUsed(Box<Paid>),
+    /// The conversation may take another amount than before.
+    #[serde(rename = "budget_changed")]
+    BudgetChanged(Box<BudgetChanged>),
+    /// A request was not sent, because a budget is used up.
+    #[serde(rename = "budget_reached")]
+    BudgetReached(Reached),
     /// A person is asked. The turn waits, over a restart too.
     #[serde(rename = "confirm_requested")]
     ConfirmRequested(Box<Confirm>),
@@ -478,6 +495,9 @@ pub enum Stop {
     /// A person denied a call and ended the turn with it.
     #[serde(rename = "denied")]
     Denied,
+    /// A budget is used up, and the next request was not sent.
+    #[serde(rename = "budget")]
+    Budget,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

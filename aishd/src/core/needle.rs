@@ -98,6 +98,7 @@ mod tests {
             complete: true,
             served_by: None,
             usage: None,
+            payee: None,
         })
     }
 

@@ -16,6 +16,7 @@ use super::event::{At, Event, Origin, Record, Stop};
 use super::exchange::{Eviction, Left};
 use super::pinned::Pinned;
 use super::policy::Grants;
+use super::purse::Budget;
 use super::raise::{OpenRaise, Raise};
 use super::reply::Usage;
 use super::resource::{Change, ResourceChanged};
@@ -48,6 +49,9 @@ pub struct State {
     pub turns: u64,
     #[serde(rename = "usage", default)]
     pub usage: Usage,
+    /// What it may take.
+    #[serde(rename = "budget", default, skip_serializing_if = "Budget::is_none")]
+    pub budget: Budget,
     #[serde(rename = "running", default)]
     pub running: Option<Running>,
     #[serde(rename = "queue", default)]
@@ -293,10 +297,12 @@ impl State {
                 cwd,
                 constraints,
                 importing,
+                budget,
                 forked_from: _,
             } => {
                 self.importing = *importing;
                 self.created_at = record.at;
+                self.budget = *budget;
                 self.title.clone_from(title);
                 self.model.clone_from(model);
                 self.cwd.clone_from(cwd);
@@ -308,9 +314,11 @@ impl State {
                 self.model_asked(record);
             }
             Event::AssistantMessage { usage, calls, .. } => {
-                self.said(record.seq, usage.unwrap_or_default(), calls);
-                self.usage = self.usage.plus(usage.unwrap_or_default());
+                self.said(record.seq, calls);
+                self.used(record.turn, usage.unwrap_or_default());
             }
+            Event::ModelUsed(paid) => self.used(record.turn, paid.usage),
+            Event::BudgetChanged(changed) => self.budget = changed.budget,
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
             Event::RaiseRequested(raise) => self.wanted_raised(record, raise),
             Event::ConfirmResolved(resolution) => self.answered(resolution),
@@ -344,7 +352,7 @@ impl State {
             Event::Renamed { title } => self.title = Some(title.clone()),
             Event::Imported(_) => (self.importing, self.imported) = (false, record.seq),
             Event::ArchivedChanged { archived } => self.archived = *archived,
-            Event::Status { .. } | Event::ResultKept { .. } => {}
+            Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
             Event::TurnFinished { stop, .. } => self.finished(record.turn, *stop),
         }
     }
@@ -420,7 +428,7 @@ impl State {
     }
 
     /// The model has finished an answer.
-    fn said(&mut self, at: Seq, usage: Usage, calls: &[super::reply::ToolCall]) {
+    fn said(&mut self, at: Seq, calls: &[super::reply::ToolCall]) {
         let Some(running) = &mut self.running else {
             return;
         };
@@ -431,10 +439,18 @@ impl State {
             subject: None,
         };
         running.items += 1;
-        running.usage = running.usage.plus(usage);
         running.answer_seq = at;
         running.rounds += u32::from(!calls.is_empty());
         running.open_calls = calls.iter().map(open).collect();
+    }
+
+    /// A request was answered, or charged for without that.
+    fn used(&mut self, turn: Option<TurnId>, usage: Usage) {
+        self.usage = self.usage.plus(usage);
+        let running = self.running.iter_mut();
+        for running in running.filter(|it| Some(it.turn) == turn) {
+            running.usage = running.usage.plus(usage);
+        }
     }
 
     fn evicted(&mut self, at: Seq, eviction: &Eviction) {

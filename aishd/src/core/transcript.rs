@@ -145,6 +145,9 @@ impl Transcript {
             | Event::ResourceUnpinned(_)
             | Event::ResourceChanged(_)
             | Event::ConstraintsChanged { .. }
+            | Event::ModelUsed(_)
+            | Event::BudgetChanged(_)
+            | Event::BudgetReached(_)
             | Event::Status { .. } => {}
         }
     }

@@ -3,7 +3,7 @@
 use aish_proto::conversation::{
     Archive, ConversationStatus, Create, CreateParams, CreateResult, Delete, Fork, History,
     HistoryResult, Limits, List, ListParams, ListResult, ListState, Rename, Search, SearchHit,
-    SearchResult, SeqResult, SetConstraints, SetModel, StatusOf, Unarchive,
+    SearchResult, SeqResult, SetBudget, SetConstraints, SetModel, StatusOf, Unarchive,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::event::Envelope;
@@ -16,7 +16,7 @@ use super::connection::Connection;
 use super::convert::{self, Log};
 use super::fit::FITTING_BYTES;
 use super::refusal::Refusal;
-use super::{Call, Server, notices, register};
+use super::{Call, Server, notices, register, usage};
 use crate::conversation::directory::NewConversation;
 use crate::conversation::handle::Change;
 use crate::conversation::search::MAX_QUERY_CHARS;
@@ -38,6 +38,10 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
         let constraints = kept_from(params.constraints)?;
         let change_to = Change::Constraints(constraints);
         change(&call.server, &call.connection, params.id, change_to).await
+    });
+    register::<SetBudget, _, _>(module, |call: Call<SetBudget>| async move {
+        let change_to = Change::Budget(usage::asked(call.params.budget));
+        change(&call.server, &call.connection, call.params.id, change_to).await
     });
     register::<List, _, _>(module, list);
     register::<StatusOf, _, _>(module, status);
@@ -88,6 +92,7 @@ pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> 
         model,
         cwd,
         constraints,
+        budget,
     } = params;
     if let Some(title) = &title {
         check_title(title)?;
@@ -101,6 +106,7 @@ pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> 
         model,
         cwd,
         constraints: kept_from(constraints)?,
+        budget: usage::asked(budget),
     })
 }
 

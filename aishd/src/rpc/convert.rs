@@ -10,6 +10,7 @@ use aish_proto::version::EVENT_SCHEMA;
 use serde::Serialize;
 
 use super::confirm as confirms;
+use super::usage::{self, usage_of};
 use super::{fit, route};
 use crate::clock::rfc3339;
 use crate::conversation::doing::Word;
@@ -20,7 +21,7 @@ use crate::core::confirm::Denial;
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnError};
 use crate::core::gate::spelled;
-use crate::core::reply::{FailureClass, ToolCall, Usage};
+use crate::core::reply::{FailureClass, ToolCall};
 use crate::core::state::{Began, State};
 use crate::core::structured::Structured;
 use crate::core::tool_name::Alias;
@@ -174,6 +175,7 @@ impl Log {
                 forked_from,
                 constraints: _,
                 importing: _,
+                budget: _,
             } => out!(wire::Created {
                 title: title.unwrap_or_default(),
                 model,
@@ -244,6 +246,7 @@ impl Log {
                 served_by,
                 usage,
                 extra: _,
+                payee: _,
             } => out!(wire::AssistantMessage {
                 item,
                 text,
@@ -253,6 +256,9 @@ impl Log {
                 served_by,
                 usage: usage.map(usage_of),
             }),
+            Event::ModelUsed(paid) => out!(usage::model_used(*paid)),
+            Event::BudgetChanged(changed) => out!(usage::budget_changed(*changed)),
+            Event::BudgetReached(reached) => out!(usage::reached(reached, self.conversation)),
             Event::ConfirmRequested(asked) => out!(confirms::requested(*asked)),
             Event::RaiseRequested(raise) => out!(confirms::raise_requested(*raise)),
             Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
@@ -424,15 +430,7 @@ fn stop_reason(stop: Stop) -> turn::StopReason {
         Stop::Upstream => turn::StopReason::Upstream,
         Stop::Interrupted => turn::StopReason::Interrupted,
         Stop::Denied => turn::StopReason::Denied,
-    }
-}
-
-fn usage_of(usage: Usage) -> turn::Usage {
-    turn::Usage {
-        input_tokens: usage.input,
-        output_tokens: usage.output,
-        cached_input_tokens: usage.cached_input,
-        reasoning_tokens: usage.reasoning,
+        Stop::Budget => turn::StopReason::Budget,
     }
 }
 
@@ -500,6 +498,7 @@ pub(super) fn status(id: ConversationId, state: &State, attached: u32) -> Conver
         last_turn: state.began.clone().map(last_turn),
         attached,
         usage: usage_of(state.usage),
+        budget: usage::budget(state.budget),
         created_at: rfc3339(state.created_at),
         updated_at: rfc3339(state.updated_at),
     }

@@ -42,6 +42,7 @@ mod tool;
 mod toolset;
 mod transfer;
 mod turn;
+mod usage;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -235,6 +236,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     audit::register_all(&mut module);
     model::register_all(&mut module);
     route::register_all(&mut module);
+    usage::register_all(&mut module);
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);
     saved_prompt::register_all(&mut module);

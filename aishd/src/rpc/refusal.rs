@@ -139,6 +139,10 @@ impl From<RequestError> for Refusal {
             RequestError::InContext(_) => Self::params(&message),
             RequestError::NoRoom(_) => Self::new(ErrorKind::BudgetExceeded, message)
                 .hint("it stays readable: aishctl log, aishctl search; or raise context.max_turns or context.max_tokens"),
+            RequestError::Budget(conversation, reached) => {
+                let remedy = reached.remedy(&conversation.to_string());
+                Self::new(ErrorKind::BudgetExceeded, message).hint(remedy)
+            }
             RequestError::NothingLeft => Self::new(ErrorKind::NotFound, message)
                 .hint("turn/retry (aishctl retry) runs all of them again"),
             RequestError::Exists => Self::params(&format!(

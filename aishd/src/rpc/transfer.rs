@@ -220,6 +220,7 @@ fn made_with(new: ImportedAs) -> Result<crate::conversation::directory::NewConve
         model,
         cwd,
         constraints: None,
+        budget: None,
     })
 }
 

@@ -19,6 +19,7 @@ use super::line::{
 use super::{Note, Partial, segment};
 use crate::clock;
 use crate::core::audit::chain::Head;
+use crate::core::spending::Spent;
 
 pub(super) const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
 
@@ -50,6 +51,7 @@ pub(super) enum Entry<'a> {
     Partial(&'a Partial),
     Delete {
         conversation: ConversationId,
+        spent: &'a [Spent],
         last: bool,
     },
     Note(&'a Note),
@@ -306,9 +308,14 @@ impl<'a> Entry<'a> {
                 hash: head.hash,
                 entry,
             }),
-            Self::Delete { conversation, .. } => Rec::Delete(DeleteRec {
+            Self::Delete {
+                conversation,
+                spent,
+                ..
+            } => Rec::Delete(DeleteRec {
                 place,
                 conversation: *conversation,
+                spent: spent.to_vec(),
             }),
             Self::Note(note) => Rec::Note(NoteRec {
                 place,

@@ -146,6 +146,7 @@ fn answer(item: u32, text: String, calls: Vec<ToolCall>) -> Event {
         complete: true,
         served_by: None,
         usage: None,
+        payee: None,
     }
 }
 

@@ -29,6 +29,7 @@ fn preset(use_tool_role: bool) -> Preset {
         use_tool_role,
         tools: true,
         include_usage: true,
+        price: None,
     }
 }
 
@@ -316,6 +317,7 @@ impl World {
                 complete: true,
                 served_by: None,
                 usage: None,
+                payee: None,
             },
         );
     }

@@ -81,6 +81,7 @@ fn record(seq: u64, line: &str) -> Record {
             complete: true,
             served_by: None,
             usage: None,
+            payee: None,
         },
         ["result", call, content] => Event::ToolResult {
             call: call.to_owned(),

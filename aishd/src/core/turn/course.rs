@@ -153,6 +153,9 @@ impl Course {
             | Event::ConstraintsChanged { .. }
             | Event::Evicted(_)
             | Event::Restored(_)
+            | Event::ModelUsed(_)
+            | Event::BudgetChanged(_)
+            | Event::BudgetReached(_)
             | Event::SummaryUpdated(_)
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }

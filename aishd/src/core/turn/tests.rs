@@ -311,6 +311,9 @@ fn render(step: &Step) -> Vec<String> {
         }
         other @ (Event::ResultKept { .. }
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
         | Event::RaiseRequested(_)
         | Event::PermissionChanged { .. }

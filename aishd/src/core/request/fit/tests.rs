@@ -51,6 +51,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
             complete: true,
             served_by: None,
             usage: None,
+            payee: None,
         });
         for (place, length) in results.iter().enumerate() {
             put(Event::ToolResult {
