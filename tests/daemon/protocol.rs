@@ -9,8 +9,8 @@ use aish_testkit::{Upstream, World, repository, surroundings};
 const SHOWN_IF_THEY_COME: [&str; 11] = [
     "configReloaded",
     "evicted",
-    "modelUsed",
     "imported",
+    "modelUsed",
     "restored",
     "resultKept",
     "status",

@@ -101,8 +101,8 @@ impl NewConversation {
             cwd: self.cwd,
             forked_from: None,
             constraints: self.constraints,
-            budget: self.budget,
             importing: false,
+            budget: self.budget,
         }
     }
 }

@@ -42,8 +42,8 @@ impl Directory {
             forked_from: Some((id, cut)),
             // As they are now: a copy of an older part is no way around them.
             constraints: source.constraints.clone(),
-            budget: source.budget,
             importing: false,
+            budget: source.budget,
         };
         let mut batch = vec![place(&mut state, None, created)];
         let mut turns = HashMap::new();

@@ -71,8 +71,6 @@ pub enum Event {
             skip_serializing_if = "Constraints::is_empty"
         )]
         constraints: Constraints,
-        #[serde(rename = "budget", default, skip_serializing_if = "Budget::is_none")]
-        budget: Budget,
         /// What is imported follows; until its end is in the log, nobody sees the conversation.
         #[serde(
             rename = "importing",
@@ -80,6 +78,8 @@ pub enum Event {
             skip_serializing_if = "std::ops::Not::not"
         )]
         importing: bool,
+        #[serde(rename = "budget", default, skip_serializing_if = "Budget::is_none")]
+        budget: Budget,
     },
     /// A question was accepted. It joins the transcript when its turn starts or is merged.
     #[serde(rename = "user_message")]

@@ -200,7 +200,7 @@ impl Preset {
     #[must_use]
     pub fn is_free(&self) -> bool {
         match self.source {
-            Source::Demo | Source::Discovered | Source::Imported | Source::None => true,
+            Source::Demo | Source::Discovered | Source::None | Source::Imported => true,
             Source::Configured => self.price.is_some_and(|it| it.is_nothing()),
         }
     }

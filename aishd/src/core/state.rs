@@ -296,8 +296,8 @@ impl State {
                 model,
                 cwd,
                 constraints,
-                budget,
                 importing,
+                budget,
                 forked_from: _,
             } => {
                 self.importing = *importing;

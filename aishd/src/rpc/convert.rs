@@ -174,8 +174,8 @@ impl Log {
                 cwd,
                 forked_from,
                 constraints: _,
-                budget: _,
                 importing: _,
+                budget: _,
             } => out!(wire::Created {
                 title: title.unwrap_or_default(),
                 model,

@@ -296,8 +296,9 @@ impl Store {
     #[must_use]
     pub fn discard(&self, conversation: ConversationId) -> bool {
         let deletion = Box::new(Deletion::new(conversation, vec![]));
-        let request = Request::Delete(deletion, None);
-        self.requests.try_send(request).is_ok()
+        self.requests
+            .try_send(Request::Delete(deletion, None))
+            .is_ok()
     }
 
     /// Adds to the audit trail what concerns no conversation's log. Returns once it is durable.

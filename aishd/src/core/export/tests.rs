@@ -203,6 +203,7 @@ impl Scene {
             complete: true,
             served_by: None,
             usage: None,
+            payee: None,
         };
         self.put(turn, event);
     }

@@ -216,6 +216,7 @@ fn what_was_imported_leaves_nothing_open_and_grants_nothing() {
         forked_from: None,
         constraints: crate::core::constraints::Constraints::default(),
         importing: true,
+        budget: crate::core::purse::Budget::default(),
     };
     let facts = facts.into_iter().map(|(turn, event)| (Some(turn), event));
     let all = std::iter::once((None, created)).chain(facts);
