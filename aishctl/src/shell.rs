@@ -90,7 +90,11 @@ pub fn line(answer: &str) -> Option<String> {
     let (Some(only), None) = (lines.next(), lines.next()) else {
         return None;
     };
-    let only = only.strip_prefix("$ ").unwrap_or(only).trim_start();
+    // A prompt before it is no part of it; nothing behind one is no command.
+    let only = match only.strip_prefix('$') {
+        Some(rest) if rest.is_empty() || rest.starts_with(' ') => rest.trim_start(),
+        Some(_) | None => only,
+    };
     let plain = !only.is_empty() && only.len() <= LINE_BYTES && safe::visible(only) == only;
     plain.then(|| format!("{only}\n"))
 }
