@@ -52,7 +52,10 @@ pub(super) enum Entry<'a> {
         conversation: ConversationId,
         last: bool,
     },
-    Note(&'a Note),
+    Note {
+        note: &'a Note,
+        last: bool,
+    },
     Audit {
         head: Head,
         entry: &'a RawValue,
@@ -274,10 +277,11 @@ impl Journal {
 impl<'a> Entry<'a> {
     fn is_last(&self) -> bool {
         match self {
-            Self::Event { last, .. } | Self::Delete { last, .. } | Self::Audit { last, .. } => {
-                *last
-            }
-            Self::Partial(_) | Self::Note(_) => true,
+            Self::Event { last, .. }
+            | Self::Delete { last, .. }
+            | Self::Note { last, .. }
+            | Self::Audit { last, .. } => *last,
+            Self::Partial(_) => true,
         }
     }
 
@@ -310,7 +314,7 @@ impl<'a> Entry<'a> {
                 place,
                 conversation: *conversation,
             }),
-            Self::Note(note) => Rec::Note(NoteRec {
+            Self::Note { note, .. } => Rec::Note(NoteRec {
                 place,
                 key: note.key.clone(),
                 text: note.text.clone(),

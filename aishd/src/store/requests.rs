@@ -31,7 +31,8 @@ pub(super) enum Request {
     Commit(Box<Prepared>, Option<Ack>),
     Partial(Partial),
     Delete(ConversationId, Trail, Option<Ack>),
-    Note(Note),
+    /// Something kept beside the conversations, and what is told of it.
+    Note(Note, Trail, Option<Ack>),
     /// What is told beside the conversations.
     Audit(Trail, Option<Ack>),
 }
@@ -156,7 +157,7 @@ impl Request {
             Self::Commit(commit, _) => commit.bytes(),
             Self::Partial(partial) => partial.text.len(),
             Self::Delete(_, trail, _) | Self::Audit(trail, _) => trail.bytes(),
-            Self::Note(note) => note.text.len(),
+            Self::Note(note, trail, _) => note.text.len() + trail.bytes(),
         }
     }
 
@@ -164,30 +165,36 @@ impl Request {
         match self {
             Self::Commit(_, Some(ack))
             | Self::Delete(_, _, Some(ack))
+            | Self::Note(_, _, Some(ack))
             | Self::Audit(_, Some(ack)) => {
                 answer(ack, Err(error.clone()));
             }
             Self::Commit(_, None)
             | Self::Delete(_, _, None)
+            | Self::Note(_, _, None)
             | Self::Audit(_, None)
-            | Self::Partial(_)
-            | Self::Note(_) => {}
+            | Self::Partial(_) => {}
         }
     }
 
     /// Whom it is to be answered to; asked once.
     pub(super) fn take_ack(&mut self) -> Option<Ack> {
         match self {
-            Self::Commit(_, ack) | Self::Delete(_, _, ack) | Self::Audit(_, ack) => ack.take(),
-            Self::Partial(_) | Self::Note(_) => None,
+            Self::Commit(_, ack)
+            | Self::Delete(_, _, ack)
+            | Self::Note(_, _, ack)
+            | Self::Audit(_, ack) => ack.take(),
+            Self::Partial(_) => None,
         }
     }
 
     fn trail(&mut self) -> Option<&mut Trail> {
         match self {
             Self::Commit(commit, _) => Some(&mut commit.trail),
-            Self::Delete(_, trail, _) | Self::Audit(trail, _) => Some(trail),
-            Self::Partial(_) | Self::Note(_) => None,
+            Self::Delete(_, trail, _) | Self::Note(_, trail, _) | Self::Audit(trail, _) => {
+                Some(trail)
+            }
+            Self::Partial(_) => None,
         }
     }
 }
@@ -216,7 +223,7 @@ pub(super) fn in_order(
     let mut waiting = group.into_iter();
     while let Some(request) = waiting.next() {
         match &request {
-            Request::Partial(_) | Request::Note(_) | Request::Audit(..) => {}
+            Request::Partial(_) | Request::Note(..) | Request::Audit(..) => {}
             Request::Delete(conversation, ..) => {
                 last_seqs.insert(*conversation, Seq(0));
             }
@@ -259,7 +266,11 @@ pub(super) fn entries(group: &[Request]) -> Vec<Entry<'_>> {
                 entries.extend(trail.entries());
             }
             Request::Audit(trail, _) => entries.extend(trail.entries()),
-            Request::Note(note) => entries.push(Entry::Note(note)),
+            Request::Note(note, trail, _) => {
+                let last = trail.sealed.is_empty();
+                entries.push(Entry::Note { note, last });
+                entries.extend(trail.entries());
+            }
             Request::Commit(commit, _) => {
                 let untold = commit.trail.sealed.is_empty();
                 let count = commit.records.len();
@@ -308,10 +319,11 @@ pub(super) fn apply(
                 trail.apply(&mut changes, &mut locations)?;
             }
             Request::Audit(trail, _) => trail.apply(&mut changes, &mut locations)?,
-            Request::Note(note) => {
+            Request::Note(note, trail, _) => {
                 for at in locations.by_ref().take(1) {
                     changes.note(note, at)?;
                 }
+                trail.apply(&mut changes, &mut locations)?;
             }
         }
     }
