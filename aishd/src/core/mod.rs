@@ -17,6 +17,7 @@ pub mod event;
 pub mod exchange;
 pub mod fallback;
 pub mod gate;
+pub mod hidden;
 pub mod intent;
 pub mod lifecycle;
 pub mod mcp;
