@@ -12,7 +12,6 @@ use tracing::Instrument as _;
 
 use super::allowances::ClientAllowances;
 use super::attendance::Attendance;
-use super::context::PinnedBytes;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::pending::{Pending, Question};
@@ -363,7 +362,6 @@ impl Directory {
             expiry_at: None,
             own: None,
             summing: Summing::default(),
-            pinned_bytes: PinnedBytes::default(),
             unknown_told: BTreeSet::new(),
             registration: Registration {
                 id,

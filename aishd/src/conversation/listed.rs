@@ -47,6 +47,8 @@ impl Conversation {
             second: None,
             model: (String::new(), Source::None),
             offer: None,
+            held: vec![],
+            rules: self.models().context.clone(),
             on_confirm,
             token: token.clone(),
             stopped_by: None,

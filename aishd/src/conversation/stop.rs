@@ -75,6 +75,7 @@ impl Conversation {
         self.turn = None;
         self.resolving = None;
         self.summing = Summing::default();
+        self.around.caught_up.forget(self.id);
         self.stopper.set(None);
         self.io.shutdown().await;
     }
