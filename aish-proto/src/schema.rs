@@ -78,6 +78,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         context::Preview,
         context::Archive,
         context::Restore,
+        context::Forget,
         confirm::List,
         confirm::Get,
         confirm::Watch,

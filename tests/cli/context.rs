@@ -82,7 +82,7 @@ fn turns_that_left_are_listed_found_and_put_back() {
         "{}",
         refused.report()
     );
-    let nothing = run("context restore 4000").code(1);
+    let nothing = run("context restore 4000").code(8);
     assert!(
         nothing
             .err()
@@ -92,11 +92,16 @@ fn turns_that_left_are_listed_found_and_put_back() {
     );
     assert!(
         run("context forget")
-            .code(1)
+            .code(8)
             .err()
             .contains("nothing that left the context is summed up")
     );
-    run("context archive -n 0").code(2);
+    let none = run("context archive -n 0").code(2);
+    assert!(
+        none.err().contains("invalid value '0'"),
+        "{}",
+        none.report()
+    );
     let nonsense = run("context restore pomelo").code(2);
     assert!(
         nonsense.err().contains("neither an event nor a turn"),
