@@ -14,11 +14,15 @@ use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Discovery;
 use crate::clock;
+use crate::core::catalog::Offer;
 use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Key, Level, Origin, Stop};
+use crate::core::exchange::Exchange;
 use crate::core::policy::Patterns;
 use crate::core::preset::{Models, Preset};
-use crate::core::turn::{Effect, Turn};
+use crate::core::request::fit::Fit;
+use crate::core::transcript::Transcript;
+use crate::core::turn::{Effect, Step, StreamId, Turn};
 use crate::failpoint;
 
 impl Conversation {
@@ -396,26 +400,16 @@ impl Conversation {
         commit.records.iter().for_each(|it| transcript.apply(it));
         let applied = commit.records.len();
         self.around.tools.freshen();
-        let opened = step.effects.iter().find_map(|it| match it {
-            Effect::OpenStream(stream) => Some(*stream),
-            Effect::OpenFallback(_)
-            | Effect::Wait(..)
-            | Effect::Judge { .. }
-            | Effect::CallTool { .. }
-            | Effect::Abandon => None,
-        });
+        let opened = opened_by(&step);
         // What is pinned has to be read before anybody can say what fits.
         let waits = opened.filter(|_| !self.state.pinned.is_empty());
-        let fitted = match waits {
-            Some(_) => None,
-            None => Some(self.fit(&preset, &transcript, &offer, &[])),
-        };
-        let mut leaving = match &fitted {
-            Some(Ok(fit)) => fit.leaving.clone(),
+        let fitted = waits
+            .is_none()
+            .then(|| self.fit(&preset, &transcript, &offer, &[]));
+        let leaving = match &fitted {
+            Some(Ok(fit)) => self.leaving_for(&preset, &transcript, &offer, fit),
             Some(Err(_)) | None => vec![],
         };
-        let for_good = self.leave_for_good(&preset, &transcript, &offer, &[], leaving.len());
-        leaving.truncate(for_good);
         if !leaving.is_empty() {
             facts.extend(self.eviction_facts(turn, &transcript, leaving.len()));
             commit = self.number(&facts);
@@ -443,10 +437,20 @@ impl Conversation {
         self.transcript = Some(transcript);
         self.sum_up(leaving);
         self.publisher.begin_live(live);
-        if let Some(stream) = waits {
-            self.read_pinned(stream);
-        }
+        waits.into_iter().for_each(|it| self.read_pinned(it));
         Ok(())
+    }
+
+    /// What leaves the conversation for a first request that pins nothing.
+    fn leaving_for(
+        &self,
+        preset: &Preset,
+        transcript: &Transcript,
+        offer: &Offer,
+        fit: &Fit,
+    ) -> Vec<Exchange> {
+        let count = self.leave_for_good(preset, transcript, offer, &[], fit.leaving.len());
+        fit.leaving.iter().take(count).cloned().collect()
     }
 
     /// Questions that wait to join the running turn, as facts that let them.
@@ -475,4 +479,16 @@ fn fact(turn: TurnId, by: Person, event: Event) -> Fact {
         by: Some(by),
         event,
     }
+}
+
+/// The stream that a turn begins with.
+fn opened_by(step: &Step) -> Option<StreamId> {
+    step.effects.iter().find_map(|it| match it {
+        Effect::OpenStream(stream) => Some(*stream),
+        Effect::OpenFallback(_)
+        | Effect::Wait(..)
+        | Effect::Judge { .. }
+        | Effect::CallTool { .. }
+        | Effect::Abandon => None,
+    })
 }
