@@ -256,6 +256,9 @@ pub struct SearchParams {
     pub id: Option<ConversationId>,
     #[serde(default)]
     pub include_archived: bool,
+    /// `nextCursor` of a search for the same: what comes behind that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
     /// At most 200; 50 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
@@ -283,6 +286,8 @@ pub struct SearchResult {
     pub hits: Vec<SearchHit>,
     /// Whether the limit cut the list.
     pub more: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

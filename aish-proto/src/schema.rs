@@ -87,6 +87,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         memory::Pin,
         memory::Keep,
         memory::Remove,
+        context::Forget,
         confirm::List,
         confirm::Get,
         confirm::Watch,

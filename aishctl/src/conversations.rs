@@ -262,18 +262,37 @@ pub async fn fork(desk: &Desk, args: &ForkArgs) -> Result<Printed, Failure> {
     desk.print(&made, || format!("{}\n", made.id))
 }
 
+/// Hits that are shown where nobody says how many.
+const SEARCH_PAGE: u32 = 50;
+
 pub async fn search(desk: &Desk, args: &SearchArgs) -> Result<Printed, Failure> {
     let id = match desk.global.conversation.as_deref() {
         Some(name) => Some(resolve::named(&desk.caller, name).await?.id),
         None => None,
     };
-    let params = SearchParams {
+    let wanted = args.limit.unwrap_or(SEARCH_PAGE);
+    let mut params = SearchParams {
         query: args.query.join(" "),
         id,
         include_archived: args.archived,
-        limit: args.limit,
+        cursor: None,
+        limit: Some(wanted),
     };
-    let result = desk.caller.call::<Search>(params).await?;
+    let mut result = desk.caller.call::<Search>(params.clone()).await?;
+    while let (Some(cursor), Some(rest)) = (
+        result.next_cursor.clone(),
+        u32::try_from(result.hits.len())
+            .ok()
+            .and_then(|it| wanted.checked_sub(it))
+            .filter(|it| *it > 0),
+    ) {
+        params.cursor = Some(cursor);
+        params.limit = Some(rest);
+        let page = desk.caller.call::<Search>(params.clone()).await?;
+        result.hits.extend(page.hits);
+        result.more = page.more;
+        result.next_cursor = page.next_cursor;
+    }
     desk.print(&result, || {
         let rows: Vec<Vec<String>> = result
             .hits

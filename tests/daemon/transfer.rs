@@ -274,6 +274,7 @@ fn what_is_imported_is_history_and_no_consent() {
         id: None,
         include_archived: false,
         limit: None,
+        cursor: None,
     };
     assert_eq!(1, client.done::<Search>(search).hits.len());
     upstream.finish();

@@ -12,7 +12,6 @@ use tracing::Instrument as _;
 
 use super::allowances::ClientAllowances;
 use super::attendance::Attendance;
-use super::context::PinnedBytes;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::memories::Book;
@@ -397,7 +396,6 @@ impl Directory {
             own: None,
             summing: Summing::default(),
             proposing: false,
-            pinned_bytes: PinnedBytes::default(),
             unknown_told: BTreeSet::new(),
             purse: Purse::new(
                 self.around.ledger.clone(),

@@ -11,6 +11,8 @@ use crate::core::confirm::Person;
 use crate::core::event::{Event, Origin, Record};
 use crate::core::resource::Change;
 use crate::core::state::State;
+use crate::core::summary::Summary;
+use crate::core::transcript::Transcript;
 use crate::store::ReadError;
 
 /// How much of the log is read in one go.
@@ -29,7 +31,7 @@ impl Directory {
         }
         let handle = self.open(id).await?;
         let source = handle.view().borrow().state.clone();
-        let records = self
+        let (records, gone) = self
             .blocking(move |_| settled_records(&handle, at))
             .await??;
         let copy = ConversationId(clock::ulid());
@@ -47,6 +49,7 @@ impl Directory {
         };
         let mut batch = vec![place(&mut state, None, created)];
         let mut turns = HashMap::new();
+        let mut through = Seq(0);
         for record in records {
             let turn = record
                 .turn
@@ -56,7 +59,12 @@ impl Directory {
                 turn,
                 copied(unpaid(record.event), &turns),
             ));
+            if record.seq <= gone.through {
+                through = state.last_seq;
+            }
         }
+        let left = left(&batch, through, gone.summary, &state);
+        batch.extend(left.map(|event| place(&mut state, None, event)));
         // One commit, so that nobody ever sees half a copy.
         let seq = state.last_seq;
         self.commit(copy, batch, state, by).await?;
@@ -64,8 +72,33 @@ impl Directory {
     }
 }
 
-/// Records of finished turns up to `at`, without the first and without what only concerned waiting.
-fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, ReadError> {
+/// What had left the context of the original.
+#[derive(Default)]
+struct Gone {
+    through: Seq,
+    summary: Option<Box<Summary>>,
+}
+
+/// What has left the copy's context with its first record: what had left the original's, and how that is summed up.
+fn left(
+    batch: &[Record],
+    through: Seq,
+    summary: Option<Box<Summary>>,
+    state: &State,
+) -> impl Iterator<Item = Event> + use<> {
+    let mut transcript = Transcript::default();
+    batch.iter().for_each(|it| transcript.apply(it));
+    let left = transcript.exchanges().take_while(|it| it.last() <= through);
+    let eviction = transcript.eviction(left.count(), state);
+    let summary = summary.filter(|_| eviction.is_some());
+    let summary = summary.map(|it| Event::SummaryUpdated(Box::new(Summary { through, ..*it })));
+    let eviction = eviction.map(|it| Event::Evicted(Box::new(it)));
+    eviction.into_iter().chain(summary)
+}
+
+/// Records of finished turns up to `at`, without the first and without what only concerned waiting; and what had left by
+/// then.
+fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<(Vec<Record>, Gone), ReadError> {
     let last = at.unwrap_or(Seq(u64::MAX));
     let mut records = vec![];
     let mut cursor = Seq(1);
@@ -87,12 +120,21 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
         .filter(|it| matches!(it.event, Event::TurnFinished { .. }))
         .filter_map(|it| it.turn)
         .collect();
+    let mut gone = Gone::default();
+    for record in &records {
+        if let Event::Evicted(eviction) = &record.event {
+            gone.through = gone.through.max(eviction.through);
+        }
+        if let Event::SummaryUpdated(summary) = &record.event {
+            gone.summary = Some(summary.clone());
+        }
+    }
     as_they_are(&mut records);
     records.retain(|it| it.turn.is_none_or(|turn| finished.contains(&turn)));
     records.retain(|it| {
         !matches!(
             it.event,
-            // To the copy nothing has left yet.
+            // The copy has one of its own.
             Event::Evicted(_)
                 | Event::Restored(_)
                 | Event::ModelUsed(_)
@@ -111,7 +153,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
                 | Event::ConstraintsChanged { .. }
         )
     });
-    Ok(records)
+    Ok((records, gone))
 }
 
 /// A copy has each resource once, as it was in the end, also those of turns that it does not have.

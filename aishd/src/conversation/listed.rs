@@ -48,6 +48,8 @@ impl Conversation {
             asking: None,
             model: (String::new(), Source::None),
             offer: None,
+            held: vec![],
+            rules: self.models().context.clone(),
             on_confirm,
             token: token.clone(),
             stopped_by: None,

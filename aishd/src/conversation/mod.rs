@@ -65,7 +65,6 @@ use tracing::Instrument as _;
 use self::allowances::ClientAllowances;
 use self::attendance::Attendance;
 use self::commit::Unstored;
-use self::context::PinnedBytes;
 use self::directory::{NewConversation, Registration};
 use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
@@ -73,18 +72,20 @@ pub use self::kept::KeptPart;
 use self::live::Live;
 use self::memories::Book;
 use self::pending::Pending;
-use self::perform::Body;
 use self::propose::Proposed;
 use self::purse::{Ledger, Purse, Ticket};
 use self::routes::Routes;
 use self::sessions::Own;
-use self::summarize::{Summed, Summing};
+pub use self::summarize::CaughtUp;
+use self::summarize::{Left, Summed, Summing};
 use self::tokens::Tokens;
 use self::view::{Loading, Publisher};
 use crate::broker::{Broker, Discovery};
+use crate::core::budget::Rules;
 use crate::core::catalog::Offer;
 use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Record, Source, Stop};
+use crate::core::pinned::Held;
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::{Broken, Failure, Reply};
@@ -108,6 +109,8 @@ pub struct Surroundings {
     pub allowances: ClientAllowances,
     /// What servers count as a token.
     pub tokens: Tokens,
+    /// Whose lost summaries have been seen to.
+    pub caught_up: CaughtUp,
     /// What is switched of routing and fallback.
     pub routes: Routes,
     /// What people keep for all conversations.
@@ -155,7 +158,6 @@ struct Conversation {
     summing: Summing,
     /// A model is looking for what is worth remembering.
     proposing: bool,
-    pinned_bytes: PinnedBytes,
     /// Presets that classes name and that are not there, as far as somebody was told.
     unknown_told: BTreeSet<String>,
     purse: Purse,
@@ -184,6 +186,10 @@ struct Active {
     asking: Option<(StreamId, Ticket)>,
     /// What the last request offered. `None`: that was another daemon's.
     offer: Option<Arc<Offer>>,
+    /// What pinned resources held when the last request was made.
+    held: Vec<Held>,
+    /// The rules of contexts that it began with: a reload is for the next turn.
+    rules: Rules,
     on_confirm: OnConfirm,
     token: CancellationToken,
     /// Who cancelled it.
@@ -199,10 +205,14 @@ enum Done {
     Found(TurnId, StreamId, Box<Discovery>),
     /// A waiting turn that the store would not let start.
     StartAgain(TurnId),
+    /// What pinned resources hold, for a request that is to be made.
+    Held(TurnId, StreamId, Vec<Held>),
     /// What left the context was summed up, or not.
     Summed(Box<Summed>),
     /// What this preset proposes to be remembered, or not.
     Proposed(String, Proposed),
+    /// What had left before, and nobody has summed up.
+    Left(Box<Left>),
 }
 
 /// What can wake the actor.
@@ -297,7 +307,8 @@ impl Conversation {
 
     /// Breaks when the conversation is no more.
     async fn apply_request(&mut self, request: Request) -> ControlFlow<()> {
-        if self.unstored.is_some() {
+        let looks = matches!(request, Request::Preview(..));
+        if self.unstored.is_some() && !looks {
             let why = "an earlier change still waits for the store";
             request.refuse(RequestError::Storage(why.to_owned()));
             return ControlFlow::Continue(());
@@ -342,8 +353,12 @@ impl Conversation {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
-            Request::Restore(turn, by, reply) => {
-                let result = self.restore(turn, by).await;
+            Request::Restore(gone, by, reply) => {
+                let result = self.restore(gone, by).await;
+                let _client_left = reply.send(result);
+            }
+            Request::Forget(by, reply) => {
+                let result = self.forget(by).await;
                 let _client_left = reply.send(result);
             }
             Request::Preview(previewing, reply) => {
@@ -419,8 +434,10 @@ impl Conversation {
                     self.resolved(turn, *discovery).await;
                 }
             }
+            Done::Held(turn, stream, held) => self.held(turn, stream, held).await,
             Done::Summed(summed) => self.summed(*summed).await,
             Done::Proposed(by, outcome) => self.proposed(&by, outcome).await,
+            Done::Left(left) => self.begin_with(*left),
             Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
             Done::StartAgain(turn) => {
                 if self.resolving == Some(turn) {
@@ -492,7 +509,7 @@ impl Conversation {
         &mut self,
         stream: StreamId,
         (preset, ticket): (Arc<Preset>, Ticket),
-        body: Body,
+        body: String,
         live: Arc<Live>,
     ) {
         let Some(active) = &mut self.turn else {
@@ -571,7 +588,7 @@ impl Request {
         match self {
             Self::Send(_, reply) | Self::Again(_, reply) => drop(reply.send(Err(error))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
-            Self::Change(_, _, reply) | Self::Restore(_, _, reply) => {
+            Self::Change(_, _, reply) | Self::Restore(_, _, reply) | Self::Forget(_, reply) => {
                 drop(reply.send(Err(error)));
             }
             Self::Preview(_, reply) => drop(reply.send(Err(error))),

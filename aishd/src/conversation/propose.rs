@@ -22,7 +22,7 @@ use crate::core::memory::Proposer;
 use crate::core::memory::proposal::{body, proposed};
 use crate::core::preset::Preset;
 use crate::core::spending::Purpose;
-use crate::core::summary::rendered;
+use crate::core::summary::{portions, worth};
 
 const WITHIN: Duration = Duration::from_secs(30);
 
@@ -115,7 +115,9 @@ impl Conversation {
 }
 
 async fn propose(job: Job) -> Proposed {
-    let body = body(&job.preset, &rendered(&job.exchanges, &job.preset));
+    // The newest of it that the model can take in.
+    let newest = portions(&job.exchanges, &job.preset).texts.pop();
+    let body = body(&job.preset, &newest.unwrap_or_default());
     let bytes = body.len();
     let (purse, preset) = (&job.purse, &job.preset);
     let admitted = purse.admit_aside(preset, bytes as u64, Purpose::Memory);
@@ -136,7 +138,7 @@ async fn propose(job: Job) -> Proposed {
     let counted = reply.usage.and_then(|it| it.input);
     job.tokens.learn(&job.preset, bytes, counted);
     let mut new = 0;
-    for draft in proposed(&reply.text, &job.from) {
+    for draft in proposed(&worth(&reply)?.text, &job.from) {
         let (_, is_new) = job
             .book
             .add(draft, None)

@@ -64,6 +64,8 @@ impl Conversation {
             asking: None,
             model: waiting.model,
             offer: None,
+            held: vec![],
+            rules: self.models().context.clone(),
             on_confirm: waiting.terms.on_confirm,
             token: token.clone(),
             stopped_by: None,

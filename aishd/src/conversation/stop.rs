@@ -76,6 +76,7 @@ impl Conversation {
         self.resolving = None;
         self.summing = Summing::default();
         self.proposing = false;
+        self.around.caught_up.forget(self.id);
         self.stopper.set(None);
         self.io.shutdown().await;
     }

@@ -19,6 +19,8 @@ pub(super) struct Entry {
     pub(super) at: Seq,
     pub(super) turn: Option<TurnId>,
     pub(super) message: Message,
+    /// It is a result of which there is more to read than it shows.
+    pub(super) keeps_more: bool,
 }
 
 /// Messages that belong together.
@@ -48,6 +50,14 @@ pub struct Left {
     /// About what it took in a request.
     #[serde(rename = "bytes", default)]
     pub bytes: u64,
+}
+
+impl Left {
+    /// Whether a message of it came with this record.
+    #[must_use]
+    pub fn holds(&self, at: Seq) -> bool {
+        self.first <= at && at <= self.last
+    }
 }
 
 /// Exchanges that left the context together.
@@ -123,6 +133,12 @@ impl Exchange {
         self.bytes
     }
 
+    /// Whether there is more to read of one of its results.
+    #[must_use]
+    pub fn keeps_results(&self) -> bool {
+        self.entries.iter().any(|it| it.keeps_more)
+    }
+
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
         self.entries.iter().map(|it| &it.message)
     }
@@ -143,6 +159,12 @@ impl Exchange {
     pub(super) fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
         self.entries.retain(|it| keep(it));
         self.bytes = self.messages().map(weight).sum();
+    }
+
+    /// Whether it had left with what is up to there, and is back.
+    #[must_use]
+    pub fn is_back(&self, evicted_through: Seq) -> bool {
+        self.last() <= evicted_through
     }
 
     /// The record that its first message comes from.

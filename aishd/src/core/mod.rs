@@ -20,6 +20,7 @@ pub mod exchange;
 pub mod export;
 pub mod fallback;
 pub mod gate;
+pub mod hidden;
 pub mod import;
 pub mod intent;
 pub mod lifecycle;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::budget::Mode;
 use super::catalog::Offer;
+use super::exchange::json_bytes;
 use super::pinned::Held;
 use super::preset::Preset;
 use super::reply::ToolCall;
@@ -87,10 +88,17 @@ pub struct Parts {
     pub system: usize,
     pub summary: usize,
     pub tools: usize,
+    pub pinned: usize,
 }
 
 #[must_use]
-pub fn parts(preset: &Preset, transcript: &Transcript, offer: &Offer, mode: Mode) -> Parts {
+pub fn parts(
+    preset: &Preset,
+    transcript: &Transcript,
+    offer: &Offer,
+    pinned: &[Held],
+    mode: Mode,
+) -> Parts {
     let offers = preset.tools && !offer.is_empty();
     let summary = match mode {
         Mode::Talk => transcript.summary().map_or(0, |it| it.block().len()),
@@ -101,6 +109,7 @@ pub fn parts(preset: &Preset, transcript: &Transcript, offer: &Offer, mode: Mode
         system: system(transcript, offers, mode).len() - summary,
         summary,
         tools: if offers { tools } else { 0 },
+        pinned: usize::try_from(json_bytes(&in_front(pinned))).unwrap_or(usize::MAX),
     }
 }
 
@@ -110,7 +119,7 @@ fn pin(messages: &mut [Out<'_>], pinned: &[Held]) {
     if pinned.is_empty() {
         return;
     }
-    let mut text: String = pinned.iter().map(|it| it.block() + "\n\n").collect();
+    let mut text = in_front(pinned);
     let newest = messages.iter_mut().rev().find_map(|it| match it {
         Out::User(text) => Some(text),
         Out::System(_) | Out::Assistant { .. } | Out::Tool { .. } => None,
@@ -119,6 +128,10 @@ fn pin(messages: &mut [Out<'_>], pinned: &[Held]) {
         text.push_str(question);
         *question = text.into();
     }
+}
+
+fn in_front(pinned: &[Held]) -> String {
+    pinned.iter().map(|it| it.block() + "\n\n").collect()
 }
 
 struct Body<'a> {

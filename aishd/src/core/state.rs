@@ -227,6 +227,9 @@ pub struct Queued {
     pub message_seq: Seq,
     #[serde(rename = "steer", default)]
     pub steer: bool,
+    /// The turn whose answer leaves the context with its start.
+    #[serde(rename = "retry", default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<TurnId>,
 }
 
 impl Began {
@@ -277,13 +280,10 @@ impl State {
         first.map_or(begin, |it| it.min(begin))
     }
 
-    /// Whether a message left the context and is not back.
+    /// Whether a message that came into the context with this record has left it and is not back.
     #[must_use]
-    pub fn has_left(&self, record: &Record) -> bool {
-        let back = |it: &Left| {
-            record.turn == Some(it.turn) || (it.first <= record.seq && record.seq <= it.last)
-        };
-        record.seq <= self.evicted_through && !self.restored.iter().any(back)
+    pub fn has_left(&self, at: Seq) -> bool {
+        at <= self.evicted_through && !self.restored.iter().any(|it| it.holds(at))
     }
 
     /// Takes the next event in. Records come in the order of their `seq`, each once.
@@ -368,6 +368,10 @@ impl State {
             turn,
             message_seq: record.seq,
             steer: false,
+            retry: match origin {
+                Origin::Retry(old) => Some(old),
+                Origin::Asked | Origin::Continue(_) | Origin::Imported => None,
+            },
         });
     }
 
@@ -414,6 +418,9 @@ impl State {
             return;
         };
         let queued = self.queue.remove(at);
+        let back = self.restored.len();
+        self.restored.retain(|it| Some(it.turn) != queued.retry);
+        self.left += (back - self.restored.len()) as u64;
         self.held = false;
         self.running = Some(Running {
             turn: queued.turn,

@@ -59,8 +59,6 @@ pub struct Transcript {
     started: Seq,
     /// The model that writes the next message, where it is not the turn's own.
     falls_back_to: Option<String>,
-    /// A result is in it that is not whole.
-    keeps_results: bool,
     /// The last turn that ran a list of calls, and where it started.
     listed: Option<(TurnId, Seq)>,
 }
@@ -113,9 +111,12 @@ impl Transcript {
                 ..
             } => {
                 let reads = blocks.iter().any(|it| it.form == Form::Text);
-                self.keeps_results |= kept.is_some() || reads;
-                let call = self.id(record, call);
-                self.reply(record, &call, name, content);
+                let message = Message::Tool {
+                    call: self.id(record, call),
+                    name: name.clone(),
+                    content: content.clone(),
+                };
+                self.reply(record, message, kept.is_some() || reads);
             }
             Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
             Event::Restored(left) => self.put_back(left.turn),
@@ -184,7 +185,20 @@ impl Transcript {
 
     #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
-        self.summary.as_deref()
+        self.summary.as_deref().filter(|it| !it.text.is_empty())
+    }
+
+    /// What left up to here has been summed up, or forgotten.
+    #[must_use]
+    pub fn summed_through(&self) -> Seq {
+        self.summary.as_ref().map_or(Seq(0), |it| it.through)
+    }
+
+    /// Takes the summary out; whether there was one.
+    pub(super) fn take_summary(&mut self) -> bool {
+        let had = self.summary().is_some();
+        self.summary = None;
+        had
     }
 
     /// Takes the oldest exchange out; never the last.
@@ -233,7 +247,7 @@ impl Transcript {
     /// Whether there is more to read of a result than it shows.
     #[must_use]
     pub fn keeps_results(&self) -> bool {
-        self.keeps_results
+        self.exchanges.iter().any(Exchange::keeps_results)
     }
 
     /// What is written down where the oldest `count` exchanges leave; the last exchange never does (CTX-2). `state` is
@@ -241,19 +255,20 @@ impl Transcript {
     #[must_use]
     pub fn eviction(&self, count: usize, state: &State) -> Option<Eviction> {
         let count = count.min(self.exchanges.len().saturating_sub(1));
+        let is_back = |it: &Exchange| it.is_back(state.evicted_through);
         let stay = self.exchanges.iter().skip(count);
         let mut eviction = Eviction {
             previous: state.last_eviction,
             before: stay.clone().next().map(Exchange::first),
-            begin: stay.map(Exchange::begin).min(),
+            // What is back is read from its own place.
+            begin: stay.filter(|it| !is_back(it)).map(Exchange::begin).min(),
             count: count as u64,
             ..Eviction::default()
         };
         for exchange in self.exchanges.iter().take(count) {
             eviction.through = eviction.through.max(exchange.last());
             // One that was back is listed where it left first.
-            let was_back = exchange.last() <= state.evicted_through;
-            let left = exchange.left().filter(|_| !was_back);
+            let left = exchange.left().filter(|_| !is_back(exchange));
             eviction.exchanges.extend(left);
         }
         (count > 0).then_some(eviction)
@@ -276,15 +291,16 @@ impl Transcript {
     }
 
     /// A reply takes its place among those to the same message, in the order of the calls (MCP-13).
-    fn reply(&mut self, record: &Record, call: &str, name: &str, content: &str) {
+    fn reply(&mut self, record: &Record, message: Message, keeps_more: bool) {
+        let called = match &message {
+            Message::Tool { call, .. } => call.clone(),
+            Message::User { .. } | Message::Assistant { .. } => return,
+        };
         let entry = Entry {
             at: record.seq,
             turn: record.turn,
-            message: Message::Tool {
-                call: call.to_owned(),
-                name: name.to_owned(),
-                content: content.to_owned(),
-            },
+            message,
+            keeps_more,
         };
         let exchange = self.newest();
         let entries = exchange.entries();
@@ -295,7 +311,7 @@ impl Transcript {
         });
         if let Some(calls) = asked {
             let rank = |id: &str| calls.iter().position(|it| it.id == id);
-            let own = rank(call);
+            let own = rank(&called);
             let later = |it: &Entry| match &it.message {
                 Message::Tool { call, .. } => own.is_some() && rank(call) > own,
                 Message::User { .. } | Message::Assistant { .. } => false,
@@ -312,6 +328,7 @@ impl Transcript {
             at: record.seq,
             turn: record.turn,
             message,
+            keeps_more: false,
         });
     }
 
@@ -332,6 +349,8 @@ impl Transcript {
         match waiting.origin {
             Origin::Asked | Origin::Imported => self.exchanges.push_back(exchange),
             Origin::Retry(old) => {
+                // With what went on after it.
+                self.exchanges.retain(|it| it.turn() != Some(old));
                 self.keep(|it| it.turn != Some(old));
                 self.exchanges.push_back(exchange);
             }

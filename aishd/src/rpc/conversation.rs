@@ -19,7 +19,7 @@ use super::refusal::Refusal;
 use super::{Call, Server, notices, register, usage};
 use crate::conversation::directory::NewConversation;
 use crate::conversation::handle::Change;
-use crate::conversation::search::MAX_QUERY_CHARS;
+use crate::conversation::search::{After, MAX_QUERY_CHARS};
 use crate::core::constraints::{Constraints, MAX_ROOTS, Root};
 use crate::core::state::State;
 
@@ -280,13 +280,16 @@ async fn search(call: Call<Search>) -> Result<SearchResult, Refusal> {
         let message = format!("there is no conversation {only}");
         return Err(Refusal::new(ErrorKind::NotFound, message).hint("aishctl conv list"));
     }
+    let after = params.cursor.as_deref().map(after).transpose()?;
     let mut found = call
         .server
         .directory
-        .search(params.query, among, limit)
+        .search(params.query, among, after, limit)
         .await?;
     let more = found.len() > limit;
     found.truncate(limit);
+    let last = found.last().filter(|_| more);
+    let next_cursor = last.map(|it| format!("{}-{}", it.conversation, it.record.seq));
     let hits = found.into_iter().map(|it| SearchHit {
         conversation: it.conversation,
         title: it.title,
@@ -299,5 +302,18 @@ async fn search(call: Call<Search>) -> Result<SearchResult, Refusal> {
     Ok(SearchResult {
         hits: hits.collect(),
         more,
+        next_cursor,
     })
+}
+
+fn after(cursor: &str) -> Result<After, Refusal> {
+    let parts = cursor.split_once('-');
+    parts
+        .and_then(|(conversation, seq)| {
+            Some(After {
+                conversation: conversation.parse().ok()?,
+                seq: Seq(seq.parse().ok()?),
+            })
+        })
+        .ok_or_else(|| Refusal::params("cursor is not one that conversation/search gave"))
 }

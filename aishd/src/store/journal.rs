@@ -54,7 +54,10 @@ pub(super) enum Entry<'a> {
         spent: &'a [Spent],
         last: bool,
     },
-    Note(&'a Note),
+    Note {
+        note: &'a Note,
+        last: bool,
+    },
     Audit {
         head: Head,
         entry: &'a RawValue,
@@ -276,10 +279,11 @@ impl Journal {
 impl<'a> Entry<'a> {
     fn is_last(&self) -> bool {
         match self {
-            Self::Event { last, .. } | Self::Delete { last, .. } | Self::Audit { last, .. } => {
-                *last
-            }
-            Self::Partial(_) | Self::Note(_) => true,
+            Self::Event { last, .. }
+            | Self::Delete { last, .. }
+            | Self::Note { last, .. }
+            | Self::Audit { last, .. } => *last,
+            Self::Partial(_) => true,
         }
     }
 
@@ -317,7 +321,7 @@ impl<'a> Entry<'a> {
                 conversation: *conversation,
                 spent: spent.to_vec(),
             }),
-            Self::Note(note) => Rec::Note(NoteRec {
+            Self::Note { note, .. } => Rec::Note(NoteRec {
                 place,
                 key: note.key.clone(),
                 text: note.text.clone(),

@@ -273,7 +273,15 @@ impl Store {
     /// only if the disk is full or the daemon is killed before.
     #[must_use]
     pub fn keep_note(&self, note: Note) -> bool {
-        self.requests.try_send(Request::Note(note)).is_ok()
+        let request = Request::Note(note, Trail::default(), None);
+        self.requests.try_send(request).is_ok()
+    }
+
+    /// The same for one that somebody counts on, together with what the audit trail tells of it: both or neither. Returns
+    /// once they are durable.
+    pub async fn keep(&self, note: Note, audit: Vec<Draft>) -> Result<(), CommitError> {
+        self.request(|ack| Request::Note(note, Trail::new(audit), Some(ack)))
+            .await
     }
 
     /// The newest note of a key.

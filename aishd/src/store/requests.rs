@@ -32,7 +32,8 @@ pub(super) enum Request {
     Commit(Box<Prepared>, Option<Ack>),
     Partial(Partial),
     Delete(Box<Deletion>, Option<Ack>),
-    Note(Note),
+    /// Something kept beside the conversations, and what is told of it.
+    Note(Note, Trail, Option<Ack>),
     /// What is told beside the conversations.
     Audit(Trail, Option<Ack>),
 }
@@ -66,7 +67,7 @@ impl Deletion {
             Request::Commit(..)
             | Request::Partial(_)
             | Request::Delete(..)
-            | Request::Note(_)
+            | Request::Note(..)
             | Request::Audit(..) => &[],
         });
         let records = records.map(|(record, _)| record);
@@ -200,28 +201,34 @@ impl Request {
             Self::Partial(partial) => partial.text.len(),
             Self::Delete(deletion, _) => deletion.trail.bytes(),
             Self::Audit(trail, _) => trail.bytes(),
-            Self::Note(note) => note.text.len(),
+            Self::Note(note, trail, _) => note.text.len() + trail.bytes(),
         }
     }
 
     pub(super) fn refuse(self, error: &CommitError) {
         match self {
-            Self::Commit(_, Some(ack)) | Self::Delete(_, Some(ack)) | Self::Audit(_, Some(ack)) => {
+            Self::Commit(_, Some(ack))
+            | Self::Delete(_, Some(ack))
+            | Self::Note(_, _, Some(ack))
+            | Self::Audit(_, Some(ack)) => {
                 answer(ack, Err(error.clone()));
             }
             Self::Commit(_, None)
             | Self::Delete(_, None)
+            | Self::Note(_, _, None)
             | Self::Audit(_, None)
-            | Self::Partial(_)
-            | Self::Note(_) => {}
+            | Self::Partial(_) => {}
         }
     }
 
     /// Whom it is to be answered to; asked once.
     pub(super) fn take_ack(&mut self) -> Option<Ack> {
         match self {
-            Self::Commit(_, ack) | Self::Delete(_, ack) | Self::Audit(_, ack) => ack.take(),
-            Self::Partial(_) | Self::Note(_) => None,
+            Self::Commit(_, ack)
+            | Self::Delete(_, ack)
+            | Self::Note(_, _, ack)
+            | Self::Audit(_, ack) => ack.take(),
+            Self::Partial(_) => None,
         }
     }
 
@@ -229,8 +236,8 @@ impl Request {
         match self {
             Self::Commit(commit, _) => Some(&mut commit.trail),
             Self::Delete(deletion, _) => Some(&mut deletion.trail),
-            Self::Audit(trail, _) => Some(trail),
-            Self::Partial(_) | Self::Note(_) => None,
+            Self::Note(_, trail, _) | Self::Audit(trail, _) => Some(trail),
+            Self::Partial(_) => None,
         }
     }
 }
@@ -259,7 +266,7 @@ pub(super) fn in_order(
     let mut waiting = group.into_iter();
     while let Some(mut request) = waiting.next() {
         match &mut request {
-            Request::Partial(_) | Request::Note(_) | Request::Audit(..) => {}
+            Request::Partial(_) | Request::Note(..) | Request::Audit(..) => {}
             Request::Delete(deletion, _) => {
                 if let Err(fault) = deletion.reckon(db, &taken) {
                     taken.push(request);
@@ -310,7 +317,11 @@ pub(super) fn entries(group: &[Request]) -> Vec<Entry<'_>> {
                 entries.extend(deletion.trail.entries());
             }
             Request::Audit(trail, _) => entries.extend(trail.entries()),
-            Request::Note(note) => entries.push(Entry::Note(note)),
+            Request::Note(note, trail, _) => {
+                let last = trail.sealed.is_empty();
+                entries.push(Entry::Note { note, last });
+                entries.extend(trail.entries());
+            }
             Request::Commit(commit, _) => {
                 let untold = commit.trail.sealed.is_empty();
                 let count = commit.records.len();
@@ -360,10 +371,11 @@ pub(super) fn apply(
                 deletion.trail.apply(&mut changes, &mut locations)?;
             }
             Request::Audit(trail, _) => trail.apply(&mut changes, &mut locations)?,
-            Request::Note(note) => {
+            Request::Note(note, trail, _) => {
                 for at in locations.by_ref().take(1) {
                     changes.note(note, at)?;
                 }
+                trail.apply(&mut changes, &mut locations)?;
             }
         }
     }
