@@ -9,7 +9,7 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, model, permission, prompt, resource, route, tool, turn, version,
+    log, mcp, model, permission, prompt, resource, route, shell, tool, turn, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -75,6 +75,8 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         turn::QueueRemove,
         turn::QueueMove,
         turn::QueueResume,
+        shell::Run,
+        shell::Cancel,
         context::Preview,
         context::Archive,
         context::Restore,

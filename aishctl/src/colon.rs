@@ -11,6 +11,8 @@ use crate::route::Route;
 pub enum Said {
     Nothing,
     Question(String),
+    /// Run a command of this machine.
+    Run(String),
     /// Cancel what runs, then ask.
     Now(String),
     Leave,
@@ -21,7 +23,7 @@ pub enum Said {
     Told(String),
 }
 
-const HELP: &str = "a plain line is a question; in front of a colon:
+const HELP: &str = "a plain line is a question; !COMMAND runs here, and the model sees what it printed; behind a colon:
 :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue   :log
 :now TEXT cancels and asks   :ask TEXT asks what begins with a colon
 :confirm   :confirm allow c1   :confirm deny c1 [REASON]   or at the question: y, n, e, Alt-y, Alt-n
@@ -37,11 +39,11 @@ const READS_FILES: [&str; 4] = ["prompt", "resource", "tool", "tools"];
 #[must_use]
 pub fn read(line: &str, here: ConversationId) -> Said {
     let line = line.trim();
-    if line.starts_with('!') {
-        return Said::Told(
-            "running commands (`!`) is not built yet; :ask !… asks a question that begins so"
-                .to_owned(),
-        );
+    if let Some(command) = line.strip_prefix('!') {
+        return match command.trim() {
+            "" => Said::Told("what? (!COMMAND)".to_owned()),
+            command => Said::Run(command.to_owned()),
+        };
     }
     let Some(command) = line.strip_prefix(':') else {
         return if line.is_empty() {

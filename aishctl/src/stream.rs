@@ -3,7 +3,7 @@
 
 use aish_proto::event::{
     AssistantMessage, CalledTool, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
-    ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, Snapshot, Status, StatusLevel,
+    ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, ShellFinished, Snapshot, Status, StatusLevel,
     TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
@@ -162,6 +162,8 @@ impl Answer {
                 steps.push(Step::Notice(StatusLevel::Warning, text));
             }
             self.results.push(result);
+        } else if let Some(finished) = event.read::<ShellFinished>() {
+            self.denied += u32::from(finished.denied.is_some());
         } else if let Some(Status { level, text }) = event.read() {
             steps.push(Step::Notice(level, text));
         } else if let Some(snapshot) = event.read::<Snapshot>() {

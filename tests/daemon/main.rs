@@ -53,6 +53,8 @@ mod resources;
 mod resources_crash;
 mod routing;
 mod sampling;
+mod shell;
+mod shell_crash;
 mod stop;
 mod too_large;
 mod tools;

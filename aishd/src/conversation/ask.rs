@@ -48,6 +48,7 @@ impl Conversation {
             on_confirm: ask.on_confirm,
             max_tool_depth: ask.max_tool_depth,
             calls: ask.calls,
+            environment: self.said_anew(ask.environment),
         };
         let turn = TurnId(clock::ulid());
         self.take_in(turn, ask.by, event, ask.mode).await
@@ -108,6 +109,7 @@ impl Conversation {
             }),
             max_tool_depth,
             calls,
+            environment: self.said_anew(again.environment),
         };
         // It goes ahead of what waits: the queue was held for exactly this.
         let turn = TurnId(clock::ulid());
@@ -344,7 +346,9 @@ impl Conversation {
             .map_err(RequestError::Storage)?;
         let mut commit = self.number(&facts);
         let terms = self.terms(turn, &facts);
-        let (machine, step) = Turn::start(terms.max_depth(&self.around.policy.borrow()));
+        let policy = self.around.policy.borrow().clone();
+        let (mut machine, step) = Turn::start(terms.max_depth(&policy));
+        machine.set_feed_back(policy.shell.feed_back);
         let token = self.around.stopping.child_token();
         self.turn = Some(Active {
             id: turn,
@@ -382,6 +386,7 @@ impl Conversation {
             | Effect::Wait(..)
             | Effect::Judge { .. }
             | Effect::CallTool { .. }
+            | Effect::RunCommand { .. }
             | Effect::Abandon => None,
         });
         match (opened, fitted) {

@@ -265,7 +265,7 @@ fn pass_before(facts: &[Fact]) {
         if let Event::FellBack { .. } = fact.event {
             failpoint::pass("fallback.before_store");
         }
-        if let Event::ToolStarted { .. } = fact.event {
+        if let Event::ToolStarted { .. } | Event::ShellStarted { .. } = fact.event {
             failpoint::pass("tool.before_start_mark");
         }
         if let Event::ResourceChanged(_) = fact.event {
@@ -288,13 +288,13 @@ fn pass_after(facts: &[Fact]) {
         if let Event::FellBack { .. } = fact.event {
             failpoint::pass("fallback.after_store");
         }
-        if let Event::ToolStarted { .. } = fact.event {
+        if let Event::ToolStarted { .. } | Event::ShellStarted { .. } = fact.event {
             failpoint::pass("tool.after_start_mark");
         }
         if let Event::ResourceChanged(_) = fact.event {
             failpoint::pass("resource.after_store");
         }
-        if let Event::ToolResult { .. } = fact.event {
+        if let Event::ToolResult { .. } | Event::ShellFinished { .. } = fact.event {
             failpoint::pass("tool.after_result");
         }
     }
@@ -305,10 +305,11 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
     match event {
         Event::PermissionChanged { by, .. } => by.clone(),
         // One that ran to its end did so by itself.
-        Event::ToolResult { ms: Some(_), .. } => None,
-        Event::ConfirmResolved(_) | Event::ToolResult { .. } | Event::TurnFinished { .. } => {
-            caused_by.cloned()
-        }
+        Event::ToolResult { ms: Some(_), .. } | Event::ShellFinished { ms: Some(_), .. } => None,
+        Event::ConfirmResolved(_)
+        | Event::ToolResult { .. }
+        | Event::ShellFinished { .. }
+        | Event::TurnFinished { .. } => caused_by.cloned(),
         Event::Created { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }
@@ -327,6 +328,8 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         | Event::Evicted(_)
         | Event::Restored(_)
         | Event::SummaryUpdated(_)
+        | Event::CwdChanged { .. }
+        | Event::ShellStarted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }

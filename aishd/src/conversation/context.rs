@@ -327,6 +327,7 @@ fn question(text: String, model: Option<String>) -> Event {
         on_confirm: None,
         max_tool_depth: None,
         calls: None,
+        environment: None,
     }
 }
 

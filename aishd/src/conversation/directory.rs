@@ -15,6 +15,7 @@ use super::attendance::Attendance;
 use super::context::PinnedBytes;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
+use super::own_command::OwnCommands;
 use super::pending::{Pending, Question};
 use super::routes::Routes;
 use super::summarize::Summing;
@@ -363,6 +364,7 @@ impl Directory {
             expiry_at: None,
             own: None,
             summing: Summing::default(),
+            own_commands: OwnCommands::default(),
             pinned_bytes: PinnedBytes::default(),
             unknown_told: BTreeSet::new(),
             registration: Registration {

@@ -12,6 +12,7 @@ pub mod audit;
 mod call;
 mod change;
 mod choose;
+mod command;
 mod commit;
 pub mod context;
 pub mod directory;
@@ -24,8 +25,10 @@ pub mod handle;
 mod kept;
 mod listed;
 pub mod live;
+pub mod own_command;
 pub mod pending;
 mod perform;
+pub mod printing;
 mod quota;
 mod raise;
 pub mod record;
@@ -41,6 +44,7 @@ mod summarize;
 mod terms;
 pub mod tokens;
 pub mod view;
+pub mod window;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -65,6 +69,7 @@ use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
 pub use self::kept::KeptPart;
 use self::live::Live;
+use self::own_command::OwnCommands;
 use self::pending::Pending;
 use self::perform::Body;
 use self::routes::Routes;
@@ -79,6 +84,7 @@ use crate::core::event::{Event, Record, Source, Stop};
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::{Broken, Failure, Reply};
+use crate::core::shell::ending::Ended;
 use crate::core::state::State;
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Effect, Input, Step, StreamId, Turn};
@@ -140,6 +146,8 @@ struct Conversation {
     own: Option<Own>,
     /// What left the context and is being summed up.
     summing: Summing,
+    /// Commands of people that run.
+    own_commands: OwnCommands,
     pinned_bytes: PinnedBytes,
     /// Presets that classes name and that are not there, as far as somebody was told.
     unknown_told: BTreeSet<String>,
@@ -183,6 +191,8 @@ enum Done {
     StartAgain(TurnId),
     /// What left the context was summed up, or not.
     Summed(Box<Summed>),
+    /// A person's command is over.
+    OwnEnded(String, Box<Ended>),
 }
 
 /// What can wake the actor.
@@ -265,7 +275,8 @@ impl Conversation {
         let works = self.turn.is_some()
             || self.resolving.is_some()
             || self.unstored.is_some()
-            || !self.summing.is_idle();
+            || !self.summing.is_idle()
+            || !self.own_commands.is_empty();
         // Silence has to be counted while a person is asked.
         !works && self.state.raises.is_empty()
     }
@@ -321,6 +332,13 @@ impl Conversation {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
+            Request::RunCommand(wanted, reply) => {
+                let result = self.run_own(*wanted).await;
+                let _client_left = reply.send(result);
+            }
+            Request::CancelCommand(call, reply) => {
+                let _client_left = reply.send(self.cancel_own(&call).await);
+            }
             Request::Restore(turn, by, reply) => {
                 let result = self.restore(turn, by).await;
                 let _client_left = reply.send(result);
@@ -358,7 +376,8 @@ impl Conversation {
                         self.check_changes(&call, &mut returned);
                         Input::ToolReturned { call, returned }
                     }
-                    other @ (Input::ReplyAbandoned(..)
+                    other @ (Input::CommandEnded { .. }
+                    | Input::ReplyAbandoned(..)
                     | Input::WaitElapsed(_)
                     | Input::Judged(_)
                     | Input::Answered(_)
@@ -383,6 +402,7 @@ impl Conversation {
                         Stop::Cancelled
                     };
                     step.append(active.machine.handle(Input::Stopped(stop)));
+                    command::fill(&mut step, &input);
                 }
                 step.append(active.machine.handle(input));
                 self.take_step(step).await;
@@ -394,6 +414,7 @@ impl Conversation {
                 }
             }
             Done::Summed(summed) => self.summed(*summed).await,
+            Done::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
             Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
             Done::StartAgain(turn) => {
                 if self.resolving == Some(turn) {
@@ -427,8 +448,8 @@ impl Conversation {
             Effect::Wait(stream, pause) => {
                 self.spawn(turn, stream, perform::wait(stream, pause, token));
             }
-            Effect::Judge { calls, approved } => {
-                let judged = self.judge(&calls, approved);
+            Effect::Judge { owing, approved } => {
+                let judged = self.judge(&owing, approved);
                 if let Some(active) = &mut self.turn {
                     let step = active.machine.handle(Input::Judged(judged));
                     self.use_up(&step);
@@ -456,6 +477,7 @@ impl Conversation {
                 self.io
                     .spawn(async move { Done::Turn(turn, Box::new(call::run(started).await)) });
             }
+            Effect::RunCommand { call, run } => self.start_command(turn, call, *run, token),
             Effect::Abandon => token.cancel(),
         }
     }
@@ -538,6 +560,8 @@ impl Request {
             Self::Preview(_, reply) => drop(reply.send(Err(error))),
             Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
             Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
+            Self::RunCommand(_, reply) => drop(reply.send(Err(error))),
+            Self::CancelCommand(_, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
                 drop(reply.send(Err(error)));

@@ -86,6 +86,7 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         Event::UserMessage { text, .. } => Some(("userMessage", text)),
         Event::AssistantMessage { text, .. } => Some(("assistantMessage", text)),
         Event::ToolResult { content, .. } => Some(("toolResult", content)),
+        Event::ShellFinished { output, .. } => Some(("shellFinished", output)),
         Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::RouteDecided(_)
@@ -104,6 +105,8 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         | Event::Evicted(_)
         | Event::Restored(_)
         | Event::SummaryUpdated(_)
+        | Event::ShellStarted { .. }
+        | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }

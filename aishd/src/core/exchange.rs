@@ -135,6 +135,21 @@ impl Exchange {
         self.entries.insert(place, entry);
     }
 
+    /// Adds to a question that stands last; false where an answer does.
+    pub(super) fn go_on_with(&mut self, more: &str) -> bool {
+        let Some(Entry {
+            message: Message::User { text },
+            ..
+        }) = self.entries.last_mut()
+        else {
+            return false;
+        };
+        text.push_str("\n\n");
+        text.push_str(more);
+        self.bytes = self.messages().map(weight).sum();
+        true
+    }
+
     pub(super) fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
         self.entries.retain(|it| keep(it));
         self.bytes = self.messages().map(weight).sum();

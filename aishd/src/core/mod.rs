@@ -36,6 +36,7 @@ pub mod saved_prompt;
 pub mod schema;
 pub mod secret_name;
 pub mod server_request;
+pub mod shell;
 pub mod shorten;
 pub mod state;
 pub mod structured;

@@ -94,6 +94,7 @@ mod tests {
             text: text.to_owned(),
             reasoning: String::new(),
             calls: vec![],
+            commands: vec![],
             extra: serde_json::Map::new(),
             complete: true,
             served_by: None,

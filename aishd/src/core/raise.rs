@@ -271,6 +271,9 @@ pub fn ended_by(event: &Event, state: &State, now: At) -> Vec<Resolution> {
         | Event::Evicted(_)
         | Event::Restored(_)
         | Event::SummaryUpdated(_)
+        | Event::ShellStarted { .. }
+        | Event::ShellFinished { .. }
+        | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::Status { .. }

@@ -9,6 +9,7 @@ use super::block::Form;
 use super::event::{Attachment, Event, Origin, Record, Source};
 use super::exchange::{Entry, Eviction, Exchange};
 use super::reply::ToolCall;
+use super::shell::{Given, told};
 use super::state::State;
 use super::summary::Summary;
 
@@ -51,6 +52,9 @@ pub struct Transcript {
     shelf: HashMap<TurnId, Exchange>,
     summary: Option<Box<Summary>>,
     waiting: HashMap<TurnId, Waiting>,
+    /// Outputs of commands that go with the next question, and where the first of them stands (SHL-5).
+    outputs: Vec<String>,
+    outputs_from: Option<Seq>,
     model_id: String,
     /// Where the last turn started.
     started: Seq,
@@ -112,6 +116,7 @@ impl Transcript {
                 let call = self.id(record, call);
                 self.reply(record, &call, name, content);
             }
+            Event::ShellFinished { .. } => self.command_ended(record),
             Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
             Event::Restored(left) => self.put_back(left.turn),
             Event::SummaryUpdated(summary) => self.summary = Some(summary.clone()),
@@ -134,6 +139,8 @@ impl Transcript {
             | Event::ConfirmResolved(_)
             | Event::ToolStarted { .. }
             | Event::ResultKept { .. }
+            | Event::ShellStarted { .. }
+            | Event::CwdChanged { .. }
             | Event::PermissionChanged { .. }
             | Event::ResourcePinned(_)
             | Event::ResourceUnpinned(_)
@@ -296,14 +303,30 @@ impl Transcript {
 
     fn place(&mut self, record: &Record, turn: Option<TurnId>) {
         let Some(waiting) = turn.and_then(|it| self.waiting.remove(&it)) else {
+            // Its question was before what was read, and took them along.
+            self.take_outputs();
             return;
         };
-        let exchange = Exchange::new(turn, waiting.at.min(self.started));
+        let mut begin = waiting.at.min(self.started);
+        let mut text = waiting.text;
         match waiting.origin {
-            Origin::Asked => self.exchanges.push_back(exchange),
+            Origin::Asked => {
+                let (outputs, from) = self.take_outputs();
+                text = told::before(&outputs, &text);
+                begin = from.map_or(begin, |it| it.min(begin));
+                self.exchanges.push_back(Exchange::new(turn, begin));
+            }
             Origin::Retry(old) => {
+                // The same question, with what went with it.
+                let mut exchanges = self.exchanges.iter();
+                if let Some(old) = exchanges.find(|it| it.turn() == Some(old))
+                    && let Some(Message::User { text: asked }) = old.messages().next()
+                {
+                    text.clone_from(asked);
+                    begin = begin.min(old.begin());
+                }
                 self.keep(|it| it.turn != Some(old));
-                self.exchanges.push_back(exchange);
+                self.exchanges.push_back(Exchange::new(turn, begin));
             }
             Origin::Continue(_) => {
                 let last = self.exchanges.back();
@@ -312,15 +335,50 @@ impl Transcript {
                     Some(Message::User { .. } | Message::Tool { .. }) => return,
                     // It goes on in the exchange whose answer it continues.
                     Some(Message::Assistant { .. }) => {}
-                    None => self.exchanges.push_back(exchange),
+                    None => self.exchanges.push_back(Exchange::new(turn, begin)),
                 }
             }
         }
         let text = match waiting.origin {
-            Origin::Asked | Origin::Retry(_) => waiting.text,
+            Origin::Asked | Origin::Retry(_) => text,
             Origin::Continue(_) => CONTINUE.to_owned(),
         };
         self.push(record, Message::User { text });
+    }
+
+    /// What it printed goes with the next question, or stands where the turn goes on with it.
+    fn command_ended(&mut self, record: &Record) {
+        let Event::ShellFinished {
+            command,
+            cwd,
+            ending,
+            output,
+            kept,
+            given,
+            ..
+        } = &record.event
+        else {
+            return;
+        };
+        let own = record.turn.is_none();
+        let text = told::of(command, cwd.as_deref(), *ending, output, own);
+        match given {
+            Given::Never => return,
+            Given::WithNextQuestion => {
+                self.outputs_from.get_or_insert(record.seq);
+                self.outputs.push(text);
+            }
+            Given::AtOnce => {
+                if !self.newest().go_on_with(&text) {
+                    self.push(record, Message::User { text });
+                }
+            }
+        }
+        self.keeps_results |= kept.is_some();
+    }
+
+    fn take_outputs(&mut self) -> (Vec<String>, Option<Seq>) {
+        (std::mem::take(&mut self.outputs), self.outputs_from.take())
     }
 
     /// Keeps only such messages, and exchanges that have any.

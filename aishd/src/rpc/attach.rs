@@ -414,6 +414,11 @@ impl Subscription {
                     self.line(&mut lines, &text);
                 }
             }
+            Page::Printed(parts) => {
+                for (printing, part) in parts {
+                    self.line(&mut lines, &self.log.printed(&printing, clock::now(), part));
+                }
+            }
             Page::Said(words) => {
                 for word in words {
                     self.line(&mut lines, &self.log.said(&word, clock::now()));

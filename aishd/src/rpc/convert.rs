@@ -10,11 +10,13 @@ use aish_proto::version::EVENT_SCHEMA;
 use serde::Serialize;
 
 use super::confirm as confirms;
-use super::{fit, route};
+use super::{fit, route, shell};
 use crate::clock::rfc3339;
 use crate::conversation::doing::Word;
 use crate::conversation::live::{Channel, Unseen};
+use crate::conversation::printing::Printing;
 use crate::conversation::record::{Progress, TurnReport};
+use crate::conversation::window::Part;
 use crate::core::call_list::{CallList, ListedCall};
 use crate::core::confirm::Denial;
 use crate::core::constraints::Constraints;
@@ -115,6 +117,17 @@ impl Log {
         }
     }
 
+    /// What a command prints.
+    pub(super) fn printed(self, printing: &Printing, at: At, part: Part) -> String {
+        let data = wire::ShellOutput {
+            call: printing.call.clone(),
+            offset: part.offset,
+            text: part.text,
+            gap: part.gap,
+        };
+        self.ephemeral(printing.turn, at, &data)
+    }
+
     /// What a running call says.
     pub(super) fn said(self, word: &Word, at: At) -> String {
         let mut data = wire::ToolProgress {
@@ -189,6 +202,7 @@ impl Log {
                 model: _,
                 on_confirm: _,
                 max_tool_depth: _,
+                environment: _,
             } => out!(wire::UserMessage {
                 text,
                 attachments: attachments
@@ -239,6 +253,7 @@ impl Log {
                 text,
                 reasoning,
                 calls,
+                commands,
                 complete,
                 served_by,
                 usage,
@@ -248,6 +263,7 @@ impl Log {
                 text,
                 reasoning,
                 tool_calls: calls.into_iter().map(called).collect(),
+                commands: commands.into_iter().map(shell::proposed).collect(),
                 complete,
                 served_by,
                 usage: usage.map(usage_of),
@@ -299,6 +315,53 @@ impl Log {
                     Structured::Value(value) => wire::Structured::Value(value),
                 }),
             }),
+            Event::ShellStarted {
+                call,
+                command,
+                cwd,
+                shell,
+                digest,
+                rule,
+                confirm,
+                given: _,
+            } => out!(wire::ShellStarted {
+                call,
+                command,
+                cwd,
+                shell,
+                digest: digest.to_string(),
+                rule,
+                confirm,
+            }),
+            Event::ShellFinished {
+                call,
+                command,
+                cwd: _,
+                ending,
+                output,
+                bytes,
+                ms,
+                kept,
+                denial,
+                refused: _,
+                given,
+            } => {
+                let (ending, exit_code, signal) = shell::ending(ending);
+                out!(wire::ShellFinished {
+                    call,
+                    command,
+                    ending,
+                    exit_code,
+                    signal,
+                    output,
+                    bytes,
+                    denied: denial.map(denied),
+                    ms,
+                    kept: kept.map(super::kept::result),
+                    into_context: shell::goes_to_model(given),
+                })
+            }
+            Event::CwdChanged { cwd, from } => out!(wire::CwdChanged { cwd, from }),
             Event::ResourcePinned(pinned) => out!(wire::ResourcePinned {
                 alias: pinned.alias.to_string(),
                 uri: pinned.uri,

@@ -37,6 +37,7 @@ mod resource;
 mod room;
 mod route;
 mod saved_prompt;
+mod shell;
 mod tool;
 mod toolset;
 mod turn;
@@ -218,6 +219,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     conversation::register_all(&mut module);
     attach::register_all(&mut module);
     turn::register_all(&mut module);
+    shell::register_all(&mut module);
     context::register_all(&mut module);
     kept::register_all(&mut module);
     tool::register_all(&mut module);

@@ -183,6 +183,9 @@ impl<'a> Changes<'a> {
             | Event::Evicted(_)
             | Event::Restored(_)
             | Event::SummaryUpdated(_)
+            | Event::ShellStarted { .. }
+            | Event::ShellFinished { .. }
+            | Event::CwdChanged { .. }
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
             | Event::ArchivedChanged { .. }

@@ -151,6 +151,7 @@ impl World {
                 on_confirm: None,
                 max_tool_depth: None,
                 calls: None,
+                environment: None,
             },
         );
         self.waiting.push(turn);
@@ -312,6 +313,7 @@ impl World {
                 },
                 reasoning: String::new(),
                 calls,
+                commands: vec![],
                 extra: Map::new(),
                 complete: true,
                 served_by: None,

@@ -40,6 +40,7 @@ fn record(seq: u64, line: &str) -> Record {
         on_confirm: None,
         max_tool_depth: None,
         calls: None,
+        environment: None,
     };
     let finished = |stop, merged_into| Event::TurnFinished {
         stop,
@@ -77,6 +78,7 @@ fn record(seq: u64, line: &str) -> Record {
             text: text.to_owned(),
             reasoning: String::new(),
             calls: vec![],
+            commands: vec![],
             extra: Map::new(),
             complete: true,
             served_by: None,

@@ -154,6 +154,9 @@ impl Course {
             | Event::Evicted(_)
             | Event::Restored(_)
             | Event::SummaryUpdated(_)
+            | Event::ShellStarted { .. }
+            | Event::ShellFinished { .. }
+            | Event::CwdChanged { .. }
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
             | Event::ArchivedChanged { .. }

@@ -69,6 +69,7 @@ pub(super) fn user_message(text: String, key: Option<Key>) -> Event {
         on_confirm: None,
         max_tool_depth: None,
         calls: None,
+        environment: None,
     }
 }
 
@@ -231,6 +232,9 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 | Event::Evicted(_)
                 | Event::Restored(_)
                 | Event::SummaryUpdated(_)
+                | Event::ShellStarted { .. }
+                | Event::ShellFinished { .. }
+                | Event::CwdChanged { .. }
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
                 | Event::ArchivedChanged { .. }

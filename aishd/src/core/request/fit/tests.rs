@@ -29,6 +29,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
             on_confirm: None,
             max_tool_depth: None,
             calls: None,
+            environment: None,
         });
         put(Event::TurnStarted {
             model: "p".to_owned(),
@@ -47,6 +48,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
             text: "a".to_owned(),
             reasoning: String::new(),
             calls: calls.collect(),
+            commands: vec![],
             extra: serde_json::Map::new(),
             complete: true,
             served_by: None,
