@@ -23,6 +23,7 @@ pub mod model;
 pub mod permission;
 pub mod place;
 pub mod prompt;
+pub mod proposed;
 pub mod resource;
 pub mod route;
 pub mod sampling;
