@@ -5,7 +5,7 @@ use aish_proto::confirm::Decision;
 use aish_proto::event::ConfirmRequested;
 use aish_proto::shell::CommandAsked;
 
-use crate::consent::{Extent, SHOWN_CHARS, level_name};
+use crate::consent::{self, Extent, SHOWN_CHARS, level_name};
 use crate::safe;
 
 /// It can be allowed once at most, and only by the whole word.
@@ -37,7 +37,9 @@ pub fn question(request: &ConfirmRequested, asked: &CommandAsked, extent: Extent
         text.push('\n');
     }
     let of = asked.tty.as_deref().map(safe::visible);
-    let of = of.map_or_else(String::new, |tty| format!(" · with the environment of {tty}"));
+    let of = of.map_or_else(String::new, |tty| {
+        format!(" · with the environment of {tty}")
+    });
     text.push_str(&format!(
         "  in {}{of} · {} · level {} {}\n",
         safe::visible(&request.cwd),
@@ -46,7 +48,7 @@ pub fn question(request: &ConfirmRequested, asked: &CommandAsked, extent: Extent
         level_name(request.level_required),
     ));
     text.push_str(&parts(asked, extent));
-    if is_destructive(asked) {
+    if consent::is_destructive(request) {
         for why in asked.unread.iter().chain(&asked.dangers) {
             text.push_str(&format!("  ! {}\n", safe::visible(why)));
         }
@@ -55,7 +57,11 @@ pub fn question(request: &ConfirmRequested, asked: &CommandAsked, extent: Extent
         text.push_str(&format!("  {}\n", safe::visible(&request.why)));
     }
     if extent == Extent::Whole && !asked.environment.is_empty() {
-        let names: Vec<String> = asked.environment.iter().map(|it| safe::visible(it)).collect();
+        let names: Vec<String> = asked
+            .environment
+            .iter()
+            .map(|it| safe::visible(it))
+            .collect();
         text.push_str(&format!("  its environment has {}\n", names.join(", ")));
     }
     text
@@ -73,20 +79,23 @@ fn parts(asked: &CommandAsked, extent: Extent) -> String {
             text.push_str(&format!("  redirects {}\n", safe::visible(redirect)));
         }
         for substitute in &segment.substitutes {
-            text.push_str(&format!("  puts in what {} prints\n", safe::visible(substitute)));
+            text.push_str(&format!(
+                "  puts in what {} prints\n",
+                safe::visible(substitute)
+            ));
         }
     }
     text
 }
 
 #[must_use]
-pub fn choices(request: &ConfirmRequested, asked: &CommandAsked) -> String {
-    let yes = if is_destructive(asked) {
+pub fn choices(request: &ConfirmRequested) -> String {
+    let yes = if consent::is_destructive(request) {
         "yes"
     } else {
         "[y]es once"
     };
-    let always = if request.options.contains(&Decision::AllowConversation) {
+    let always = if is_always_possible(request) {
         "  [a]lways here"
     } else {
         ""
@@ -96,7 +105,7 @@ pub fn choices(request: &ConfirmRequested, asked: &CommandAsked) -> String {
 
 #[must_use]
 pub fn help(request: &ConfirmRequested) -> String {
-    let always = if request.options.contains(&Decision::AllowConversation) {
+    let always = if is_always_possible(request) {
         "  a, always   exactly this command in this directory, in this conversation\n"
     } else {
         ""
@@ -106,4 +115,10 @@ pub fn help(request: &ConfirmRequested) -> String {
          e, edit     another command, in your editor; it is shown before it runs\n  v, view     all of it\n  \
          abort       it does not run, and the turn ends\n"
     )
+}
+
+/// Nothing that may not be undone is allowed beforehand.
+#[must_use]
+pub fn is_always_possible(request: &ConfirmRequested) -> bool {
+    request.options.contains(&Decision::AllowConversation) && !consent::is_destructive(request)
 }

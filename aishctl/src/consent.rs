@@ -122,8 +122,8 @@ pub fn choices(request: &ConfirmRequested) -> String {
     if request.upgrade.is_some() {
         return upgrade::CHOICES.to_owned();
     }
-    if let Some(asked) = &request.shell {
-        return command::choices(request, asked);
+    if request.shell.is_some() {
+        return command::choices(request);
     }
     let yes = if is_destructive(request) {
         "yes"
@@ -202,7 +202,7 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
     }
     // Nothing is said about later calls by answering a server, and there is nothing to edit.
     let is_servers = request.elicitation.is_some() || request.sampling.is_some();
-    let once = request.shell.is_some() && !request.options.contains(&Decision::AllowConversation);
+    let once = request.shell.is_some() && !command::is_always_possible(request);
     match (first, reason) {
         ("a" | "always", _) if once => Word::Unclear(typed.to_owned()),
         ("A", _) if request.shell.is_some() => Word::Unclear(typed.to_owned()),
@@ -316,8 +316,12 @@ pub fn commands(request: &ConfirmRequested) -> String {
 /// Whether what is asked may not be undone: then a single letter is no yes.
 #[must_use]
 pub fn is_destructive(request: &ConfirmRequested) -> bool {
-    if let Some(asked) = &request.shell {
-        return command::is_destructive(asked);
+    if request
+        .shell
+        .as_deref()
+        .is_some_and(command::is_destructive)
+    {
+        return true;
     }
     let text = format!("{} {}", request.tool, request.arguments).to_lowercase();
     let mut words = text.split(|it: char| !it.is_ascii_alphanumeric());

@@ -245,7 +245,8 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             let written = control.guard(self.output.next_text()).await;
             self.written(control, written).await?;
             self.notices.settle();
-            rows.iter().for_each(|it| self.notices.raw(&format!("{it}\n")));
+            rows.iter()
+                .for_each(|it| self.notices.raw(&format!("{it}\n")));
         }
         let before = self.answer.item();
         let steps = self.answer.take(envelope);

@@ -182,7 +182,9 @@ mod tests {
             "call": "cmd0-0", "command": "ls", "ending": "exited", "exitCode": 0, "output": output,
             "bytes": output.len(), "ms": 6, "intoContext": true
         });
-        data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        data.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         ("shellFinished", data)
     }
 
@@ -211,7 +213,12 @@ mod tests {
             &["  ┌ ls\\u{1b}[2J", "  │ a", "  │ b", "  └ exit 0 · 6 ms"],
         );
         check(
-            &[started(), output(0, "a\n"), output(0, "a\n"), finished("a\nb", json!({}))],
+            &[
+                started(),
+                output(0, "a\n"),
+                output(0, "a\n"),
+                finished("a\nb", json!({})),
+            ],
             &["  ┌ ls\\u{1b}[2J", "  │ a", "  │ b", "  └ exit 0 · 6 ms"],
         );
     }
@@ -220,14 +227,26 @@ mod tests {
     fn the_way_it_ended_is_told() {
         for (more, expected) in [
             (json!({"exitCode": 3}), "  └ exit 3 · 6 ms"),
-            (json!({"ending": "signalled", "signal": 9, "ms": 61_234}), "  └ signal 9 · 61.2 s"),
-            (json!({"ending": "timedOut"}), "  └ ended: its time was over · 6 ms"),
-            (json!({"ending": "cut"}), "  └ ended: it printed too much · 6 ms"),
+            (
+                json!({"ending": "signalled", "signal": 9, "ms": 61_234}),
+                "  └ signal 9 · 61.2 s",
+            ),
+            (
+                json!({"ending": "timedOut"}),
+                "  └ ended: its time was over · 6 ms",
+            ),
+            (
+                json!({"ending": "cut"}),
+                "  └ ended: it printed too much · 6 ms",
+            ),
         ] {
             check(&[finished("", more)], &[expected]);
         }
         check(
-            &[finished("[aish] denied by user", json!({"ending": "refused"}))],
+            &[finished(
+                "[aish] denied by user",
+                json!({"ending": "refused"}),
+            )],
             &["  ✗ ls", "    not run: denied by user"],
         );
     }
@@ -235,7 +254,11 @@ mod tests {
     #[test]
     fn a_progress_bar_is_its_last_word_and_a_flood_is_bounded() {
         check(
-            &[started(), output(0, "10%\r50%\r100%\r\n"), finished("", json!({"bytes": 14}))],
+            &[
+                started(),
+                output(0, "10%\r50%\r100%\r\n"),
+                finished("", json!({"bytes": 14})),
+            ],
             &["  ┌ ls\\u{1b}[2J", "  │ 100%", "  └ exit 0 · 6 ms"],
         );
         let mut frames = Frames::default();

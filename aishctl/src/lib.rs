@@ -7,7 +7,7 @@ pub mod ask;
 pub mod attach;
 pub mod audit;
 pub mod colon;
-mod command;
+pub mod command;
 pub mod config;
 pub mod confirm;
 pub mod connect;

@@ -3,8 +3,9 @@
 
 use aish_proto::event::{
     AssistantMessage, CalledTool, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
-    ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, ShellFinished, Snapshot, Status, StatusLevel,
-    TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
+    ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, ShellFinished, Snapshot, Status,
+    StatusLevel, TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued,
+    TurnStarted,
 };
 use aish_proto::id::TurnId;
 use aish_proto::model::ModelSource;

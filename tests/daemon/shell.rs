@@ -117,20 +117,29 @@ fn ends(events: &[Envelope]) -> Vec<ShellFinished> {
 fn a_line_is_asked_about_runs_as_approved_and_its_output_goes_with_the_next_question() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
-    let (conversation, turn, confirm) =
-        scene.asked(&client, "I look first.\n\nCMD: echo made > file; cat file\n");
+    let (conversation, turn, confirm) = scene.asked(
+        &client,
+        "I look first.\n\nCMD: echo made > file; cat file\n",
+    );
     let request = &confirm.request;
     let asked = request.shell.clone().unwrap();
     assert_eq!(ConfirmKind::Shell, request.kind);
     assert_eq!("echo made > file; cat file", asked.command);
     assert_eq!(
         ("shell__run", 3, scene.world.work().display().to_string()),
-        (request.tool.as_str(), request.level_required, request.cwd.clone())
+        (
+            request.tool.as_str(),
+            request.level_required,
+            request.cwd.clone()
+        )
     );
     assert!(!scene.world.work().join("file").exists(), "nothing ran yet");
     let mut other = with(&confirm, Decision::AllowOnce);
     other.digest = "0".repeat(64);
-    assert_eq!(AnswerOutcome::ArgsChanged, client.done::<Answer>(other).outcome);
+    assert_eq!(
+        AnswerOutcome::ArgsChanged,
+        client.done::<Answer>(other).outcome
+    );
     allow(&client, &confirm);
     let record = client.wait_turn(turn);
     assert_eq!(Some(StopReason::End), record.stop_reason);
@@ -142,7 +151,10 @@ fn a_line_is_asked_about_runs_as_approved_and_its_output_goes_with_the_next_ques
         .map(|it| it.kind.as_str())
         .filter(|it| ["confirmResolved", "shellStarted", "shellFinished"].contains(it))
         .collect();
-    assert_eq!(vec!["confirmResolved", "shellStarted", "shellFinished"], kinds);
+    assert_eq!(
+        vec!["confirmResolved", "shellStarted", "shellFinished"],
+        kinds
+    );
     let end = ends(follow.events_so_far()).remove(0);
     assert_eq!(
         (ShellEnding::Exited, Some(0), "made\n"),
@@ -151,7 +163,9 @@ fn a_line_is_asked_about_runs_as_approved_and_its_output_goes_with_the_next_ques
     client.wait_turn(client.ask(conversation, "and now?"));
     let said = scene.last_question();
     assert!(
-        said.contains("\"echo made > file; cat file\"") && said.contains("made\n```") && said.ends_with("and now?"),
+        said.contains("\"echo made > file; cat file\"")
+            && said.contains("made\n```")
+            && said.ends_with("and now?"),
         "{said}"
     );
     client.wait_turn(client.ask(conversation, "and after that?"));
@@ -168,8 +182,12 @@ fn commands_are_taken_from_nothing_but_answers_that_ended_properly() {
         Said::text("```\nCMD: touch fenced\n```"),
         Said::text("as in CMD: touch inline"),
         Said::stream().then_text("CMD: touch cut\n").then_cut(),
-        Said::stream().then_text("CMD: touch long\n").finish(Some("length")),
-        Said::stream().then_text("CMD: touch filtered\n").finish(Some("content_filter")),
+        Said::stream()
+            .then_text("CMD: touch long\n")
+            .finish(Some("length")),
+        Said::stream()
+            .then_text("CMD: touch filtered\n")
+            .finish(Some("content_filter")),
     ] {
         scene.upstream.answer(answer);
         let conversation = scene.conversation(&client);
@@ -200,10 +218,16 @@ fn each_line_is_a_question_of_its_own_and_a_no_reaches_the_model_with_its_reason
     no.reason = Some("not on a Friday".to_owned());
     assert_eq!(AnswerOutcome::Resolved, client.done::<Answer>(no).outcome);
     let record = client.wait_turn(turn);
-    assert_eq!((Some(StopReason::End), 1), (record.stop_reason, record.denied));
+    assert_eq!(
+        (Some(StopReason::End), 1),
+        (record.stop_reason, record.denied)
+    );
     client.wait_turn(client.ask(conversation, "go on"));
     let said = scene.last_question();
-    assert!(said.contains("not run: denied by user: not on a Friday"), "{said}");
+    assert!(
+        said.contains("not run: denied by user: not on a Friday"),
+        "{said}"
+    );
     assert!(said.contains("one\n```"), "{said}");
 }
 
@@ -212,12 +236,21 @@ fn always_is_this_text_in_this_directory_and_what_destroys_is_never_always() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let (conversation, turn, confirm) = scene.asked(&client, "CMD: echo again");
-    assert!(confirm.request.options.contains(&Decision::AllowConversation));
+    assert!(
+        confirm
+            .request
+            .options
+            .contains(&Decision::AllowConversation)
+    );
     client.done::<Answer>(with(&confirm, Decision::AllowConversation));
     client.wait_turn(turn);
     scene.model_says("CMD: echo again");
     let record = client.wait_turn(client.ask(conversation, "again"));
-    assert_eq!(Some(StopReason::End), record.stop_reason, "nobody was asked");
+    assert_eq!(
+        Some(StopReason::End),
+        record.stop_reason,
+        "nobody was asked"
+    );
     scene.model_says("CMD: echo again ");
     client.wait_turn(client.ask(conversation, "the same text"));
     scene.model_says("CMD: echo again; echo more");
@@ -233,7 +266,12 @@ fn always_is_this_text_in_this_directory_and_what_destroys_is_never_always() {
         asked.unread.is_some() || !asked.dangers.is_empty(),
         "{asked:?}"
     );
-    assert!(!destroys.request.options.contains(&Decision::AllowConversation));
+    assert!(
+        !destroys
+            .request
+            .options
+            .contains(&Decision::AllowConversation)
+    );
     client.refused::<Answer>(with(&destroys, Decision::AllowConversation));
     client.done::<Answer>(with(&destroys, Decision::Deny));
     client.wait_turn(turn);
@@ -253,7 +291,11 @@ fn no_pattern_approves_a_command_and_nobody_means_no() {
             ..OnConfirm::default()
         });
         let refused = client.refused::<Send>(params);
-        assert!(refused.message.contains("exact text"), "{}", refused.message);
+        assert!(
+            refused.message.contains("exact text"),
+            "{}",
+            refused.message
+        );
     }
     let mut params = question(conversation, "do it");
     params.on_confirm = Some(OnConfirm {
@@ -266,7 +308,10 @@ fn no_pattern_approves_a_command_and_nobody_means_no() {
     let mut follow = client.attach(conversation, Since::Start);
     follow.until_kind("replayComplete");
     let end = ends(follow.events_so_far()).remove(0);
-    assert_eq!((ShellEnding::Refused, Some(Denial::NoApprover)), (end.ending, end.denied));
+    assert_eq!(
+        (ShellEnding::Refused, Some(Denial::NoApprover)),
+        (end.ending, end.denied)
+    );
     assert!(!scene.world.work().join("ran").exists());
 }
 
@@ -308,7 +353,10 @@ fn another_command_in_its_place_is_what_runs() {
     assert!(!scene.world.work().join("theirs").exists());
     let mut follow = client.attach(conversation, Since::Start);
     follow.until_kind("replayComplete");
-    let started = follow.events_so_far().iter().find_map(|it| it.read::<ShellStarted>());
+    let started = follow
+        .events_so_far()
+        .iter()
+        .find_map(|it| it.read::<ShellStarted>());
     assert_eq!("touch mine", started.unwrap().command);
 }
 
@@ -326,7 +374,10 @@ fn with_feed_back_the_turn_goes_on_by_itself() {
     assert_eq!(["user", "assistant", "user"], roles[roles.len() - 3..]);
     assert!(messages.last().unwrap().1.contains("fed back\n```"));
     let log = scene.daemon.log_text();
-    assert!(log.contains("shell.confirm"), "it is told at the start: {log}");
+    assert!(
+        log.contains("shell.confirm"),
+        "it is told at the start: {log}"
+    );
     client.wait_turn(client.ask(conversation, "and now?"));
     assert_eq!("and now?", scene.last_question());
     scene.upstream.finish();
@@ -343,7 +394,10 @@ fn what_a_person_runs_runs_at_once_streams_and_waits_for_the_question() {
     let began = client.done::<Run>(own(conversation, "echo out; echo err >&2; cat"));
     for follow in [&mut follow, &mut looks] {
         let end = finished(follow, &began.call);
-        assert_eq!(("out\nerr\n", Some(0)), (end.output.as_str(), end.exit_code));
+        assert_eq!(
+            ("out\nerr\n", Some(0)),
+            (end.output.as_str(), end.exit_code)
+        );
         let events = follow.events_so_far().iter();
         let printed: String = events
             .filter_map(|it| it.read::<ShellOutput>())
@@ -359,17 +413,25 @@ fn what_a_person_runs_runs_at_once_streams_and_waits_for_the_question() {
     scene.upstream.answer(Said::text("I see."));
     client.wait_turn(client.ask(conversation, "what is that?"));
     let said = scene.last_question();
-    assert!(said.contains("out\nerr\n```") && !said.contains("secret"), "{said}");
+    assert!(
+        said.contains("out\nerr\n```") && !said.contains("secret"),
+        "{said}"
+    );
 }
 
 /// R21, SHL-3
 #[test]
 fn a_command_has_the_environment_that_its_asker_may_give_and_no_terminal() {
     let scene = Scene::new("[shell]\nenv_from_client = [\"PATH\", \"LANG\", \"MINE\"]\n");
-    let client = aish_testkit::Client::connect(&scene.world.socket());
+    let client = Client::connect(&scene.world.socket());
     let wanted = client.hello_with(
         "pts/5",
-        &[("LANG", "xx"), ("MINE", "m"), ("AWS_SECRET", "s"), ("SHELL", "/bin/sh")],
+        &[
+            ("LANG", "xx"),
+            ("MINE", "m"),
+            ("AWS_SECRET", "s"),
+            ("SHELL", "/bin/sh"),
+        ],
     );
     assert_eq!(Vec::<String>::new(), wanted.wanted_environment);
     let conversation = scene.conversation(&client);
@@ -406,8 +468,15 @@ fn limits_end_what_does_not_end_and_nothing_is_left() {
         bytes: None,
     });
     assert_eq!((65536, "y\n"), (read.bytes, &read.text[..2]));
-    let slow = run(&client, &mut follow, own(conversation, "echo first; sleep 7001"));
-    assert_eq!((ShellEnding::TimedOut, "first\n"), (slow.ending, slow.output.as_str()));
+    let slow = run(
+        &client,
+        &mut follow,
+        own(conversation, "echo first; sleep 7001"),
+    );
+    assert_eq!(
+        (ShellEnding::TimedOut, "first\n"),
+        (slow.ending, slow.output.as_str())
+    );
     for command in [
         "sleep 7002 & echo started",
         "setsid sleep 7003 & echo started",
@@ -422,15 +491,32 @@ fn limits_end_what_does_not_end_and_nothing_is_left() {
     until_true("no sleep is left", || {
         !scene.world.running("sleep").iter().any(|it| *it > 0)
     });
-    let binary = run(&client, &mut follow, own(conversation, "head -c 3000 /dev/urandom; printf '\\0\\033[2J'"));
-    assert_eq!((ShellEnding::Exited, Some(0)), (binary.ending, binary.exit_code));
+    let binary = run(
+        &client,
+        &mut follow,
+        own(
+            conversation,
+            "head -c 3000 /dev/urandom; printf '\\0\\033[2J'",
+        ),
+    );
+    assert_eq!(
+        (ShellEnding::Exited, Some(0)),
+        (binary.ending, binary.exit_code)
+    );
     for (command, expected) in [
         ("exit 3", (ShellEnding::Exited, Some(3), None)),
         ("kill -9 $$", (ShellEnding::Signalled, None, Some(9))),
-        ("surely-no-such-program", (ShellEnding::Exited, Some(127), None)),
+        (
+            "surely-no-such-program",
+            (ShellEnding::Exited, Some(127), None),
+        ),
     ] {
         let end = run(&client, &mut follow, own(conversation, command));
-        assert_eq!(expected, (end.ending, end.exit_code, end.signal), "{command}");
+        assert_eq!(
+            expected,
+            (end.ending, end.exit_code, end.signal),
+            "{command}"
+        );
     }
     assert!(scene.daemon.rss_kib() < 200 << 10);
 }
@@ -449,11 +535,20 @@ fn a_cancel_ends_a_command_and_keeps_what_it_printed() {
         call: began.call.clone(),
     };
     assert!(client.done::<CancelOwn>(params.clone()).cancelled);
-    assert!(at.elapsed() < Duration::from_millis(500), "{:?}", at.elapsed());
+    assert!(
+        at.elapsed() < Duration::from_millis(500),
+        "{:?}",
+        at.elapsed()
+    );
     let end = finished(&mut follow, &began.call);
-    assert_eq!((ShellEnding::Cancelled, "begun\n"), (end.ending, end.output.as_str()));
+    assert_eq!(
+        (ShellEnding::Cancelled, "begun\n"),
+        (end.ending, end.output.as_str())
+    );
     assert!(!client.done::<CancelOwn>(params).cancelled, "it is over");
-    until_true("the sleep is gone", || scene.world.running("sleep").is_empty());
+    until_true("the sleep is gone", || {
+        scene.world.running("sleep").is_empty()
+    });
 
     let (conversation, turn, confirm) = scene.asked(&client, "CMD: echo begun; sleep 7012");
     let mut follow = client.attach(conversation, Since::Start);
@@ -461,11 +556,20 @@ fn a_cancel_ends_a_command_and_keeps_what_it_printed() {
     follow.until_kind("shellOutput");
     let at = Instant::now();
     client.done::<Cancel>(TurnParams { turn });
-    assert!(at.elapsed() < Duration::from_millis(500), "{:?}", at.elapsed());
+    assert!(
+        at.elapsed() < Duration::from_millis(500),
+        "{:?}",
+        at.elapsed()
+    );
     follow.until_finished(turn);
     let end = ends(follow.events_so_far()).remove(0);
-    assert_eq!((ShellEnding::Cancelled, "begun\n"), (end.ending, end.output.as_str()));
-    until_true("the sleep is gone", || scene.world.running("sleep").is_empty());
+    assert_eq!(
+        (ShellEnding::Cancelled, "begun\n"),
+        (end.ending, end.output.as_str())
+    );
+    until_true("the sleep is gone", || {
+        scene.world.running("sleep").is_empty()
+    });
 }
 
 /// SHL-4
@@ -492,12 +596,19 @@ fn cd_alone_changes_the_directory_of_the_conversation() {
     ] {
         let end = run(&client, &mut follow, own(conversation, command));
         assert_eq!(Some(0), end.exit_code, "{command}: {}", end.output);
-        assert_eq!(expected.display().to_string(), here(&mut follow), "{command}");
+        assert_eq!(
+            expected.display().to_string(),
+            here(&mut follow),
+            "{command}"
+        );
     }
     let absolute = format!("cd {}", work.join("link").display());
     run(&client, &mut follow, own(conversation, &absolute));
     let changed = follow.events_so_far().iter().rev();
-    let changed = changed.filter_map(|it| it.read::<CwdChanged>()).next().unwrap();
+    let changed = changed
+        .filter_map(|it| it.read::<CwdChanged>())
+        .next()
+        .unwrap();
     assert_eq!(work.join("link").display().to_string(), changed.cwd);
     for (command, why) in [
         ("cd nowhere", "no such directory"),
@@ -520,7 +631,11 @@ fn outputs_wait_over_a_restart_and_go_with_a_retry_again() {
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
     let mut follow = client.attach(conversation, Since::Start);
-    run(&client, &mut follow, own(conversation, "echo kept over the restart"));
+    run(
+        &client,
+        &mut follow,
+        own(conversation, "echo kept over the restart"),
+    );
     let Scene {
         upstream,
         world,
@@ -561,10 +676,21 @@ fn answers_come_in_order_before_anything_starts() {
     follow.until_kind("replayComplete");
     let seq = |kind: &str| {
         let events = follow.events_so_far();
-        events.iter().find(|it| it.kind == kind).unwrap().seq.unwrap()
+        events
+            .iter()
+            .find(|it| it.kind == kind)
+            .unwrap()
+            .seq
+            .unwrap()
     };
     assert!(seq("confirmResolved") < seq("shellStarted"));
-    let resolved = follow.events_so_far().iter().find_map(|it| it.read::<ConfirmResolved>());
-    let started = follow.events_so_far().iter().find_map(|it| it.read::<ShellStarted>());
+    let resolved = follow
+        .events_so_far()
+        .iter()
+        .find_map(|it| it.read::<ConfirmResolved>());
+    let started = follow
+        .events_so_far()
+        .iter()
+        .find_map(|it| it.read::<ShellStarted>());
     assert_eq!(Some(resolved.unwrap().confirm), started.unwrap().confirm);
 }

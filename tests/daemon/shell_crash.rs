@@ -52,13 +52,20 @@ fn a_question_waits_over_a_kill_with_the_same_bytes() {
         assert_eq!(0, counter(&scene));
         allow(&client, &after);
         let record = client.wait_turn(turn);
-        assert_eq!((Some(StopReason::End), 1), (record.stop_reason, counter(&scene)));
+        assert_eq!(
+            (Some(StopReason::End), 1),
+            (record.stop_reason, counter(&scene))
+        );
     }
 }
 
 #[test]
 fn what_was_started_is_unknown_and_not_run_again() {
-    for point in ["tool.after_start_mark", "confirm.after_answer_store", "tool.before_start_mark"] {
+    for point in [
+        "tool.after_start_mark",
+        "confirm.after_answer_store",
+        "tool.before_start_mark",
+    ] {
         for _ in 0..kills() {
             let scene = Scene::new("");
             let (upstream, world) = (scene.upstream, scene.world);
@@ -79,10 +86,17 @@ fn what_was_started_is_unknown_and_not_run_again() {
             let client = scene.world.person("pts/5");
             let record = client.wait_turn(turn);
             assert_eq!(Some(StopReason::Interrupted), record.stop_reason, "{point}");
-            assert_eq!(0, counter(&scene), "{point}: it was killed before the start");
+            assert_eq!(
+                0,
+                counter(&scene),
+                "{point}: it was killed before the start"
+            );
             let mut follow = client.attach(conversation, Since::Start);
             follow.until_kind("replayComplete");
-            let ends = follow.events_so_far().iter().filter_map(Envelope::read::<ShellFinished>);
+            let ends = follow
+                .events_so_far()
+                .iter()
+                .filter_map(Envelope::read::<ShellFinished>);
             let endings: Vec<ShellEnding> = ends.map(|it| it.ending).collect();
             let expected = if point == "tool.after_start_mark" {
                 ShellEnding::Unknown
@@ -99,7 +113,8 @@ fn a_kill_while_commands_run_leaves_none_of_them_and_runs_none_again() {
     for _ in 0..kills() {
         let scene = Scene::new("");
         let client = scene.world.person("pts/5");
-        let (conversation, turn, confirm) = scene.asked(&client, "CMD: echo x >> counter; sleep 7021");
+        let (conversation, turn, confirm) =
+            scene.asked(&client, "CMD: echo x >> counter; sleep 7021");
         allow(&client, &confirm);
         client.done::<Run>(RunParams {
             conversation,
@@ -113,10 +128,15 @@ fn a_kill_while_commands_run_leaves_none_of_them_and_runs_none_again() {
         let client = scene.world.person("pts/5");
         let record = client.wait_turn(turn);
         assert_eq!(Some(StopReason::Interrupted), record.stop_reason);
-        until_true("nothing is left", || scene.world.running("sleep").is_empty());
+        until_true("nothing is left", || {
+            scene.world.running("sleep").is_empty()
+        });
         let mut follow = client.attach(conversation, Since::Start);
         follow.until_kind("replayComplete");
-        let ends = follow.events_so_far().iter().filter_map(Envelope::read::<ShellFinished>);
+        let ends = follow
+            .events_so_far()
+            .iter()
+            .filter_map(Envelope::read::<ShellFinished>);
         let endings: Vec<ShellEnding> = ends.map(|it| it.ending).collect();
         assert_eq!(vec![ShellEnding::Unknown; 2], endings);
         assert_eq!(2, counter(&scene));

@@ -48,7 +48,7 @@ impl<U: Ui> Open<U> {
                 if self.has_editor() {
                     self.display.typed(&format!("!{command}"));
                 }
-                self.run(command);
+                self.run_command(command);
             }
             Said::Now(text) => {
                 self.cancel();
@@ -65,7 +65,7 @@ impl<U: Ui> Open<U> {
     }
 
     /// A command of this person, run by the daemon where the conversation is.
-    fn run(&mut self, command: String) {
+    fn run_command(&mut self, command: String) {
         let caller = self.connection.caller();
         let params = RunParams {
             conversation: self.conversation,
@@ -87,9 +87,8 @@ impl<U: Ui> Open<U> {
             call,
         };
         let caller = self.connection.caller();
-        self.calls.spawn(async move {
-            Done::Quiet(caller.call::<CancelOwn>(params).await.map(drop))
-        });
+        self.calls
+            .spawn(async move { Done::Quiet(caller.call::<CancelOwn>(params).await.map(drop)) });
         true
     }
 

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use aish_proto::id::TurnId;
+use tokio_util::sync::CancellationToken;
+
 use super::handle::RequestError;
 use super::printing::Printing;
 use super::view::Printer;
@@ -12,15 +15,13 @@ use crate::core::event::Event;
 use crate::core::gate::{CommandGate, Execution, Judged};
 use crate::core::reply::ToolCall;
 use crate::core::shell::change_directory::{self, From};
-use crate::core::shell::ending::Ended;
+use crate::core::shell::ending::{Ended, Ending};
 use crate::core::shell::setting::{Environment, Setting};
 use crate::core::shell::{MAX_COMMAND_BYTES, Proposed};
 use crate::core::tool::Sha;
 use crate::core::turn::{Input, Step, command_of, finish};
 use crate::tools::Tools;
 use crate::tools::shell::{self, Limits};
-use aish_proto::id::TurnId;
-use tokio_util::sync::CancellationToken;
 
 /// A command on its way, with all that it needs.
 #[derive(Debug)]
@@ -161,7 +162,7 @@ impl Begun {
         match self.moves {
             Some(Ok(target)) => shell::change_directory(self.cwd, target, ran_in).await,
             Some(Err(why)) => Ended {
-                ending: crate::core::shell::ending::Ending::Exited { code: 1 },
+                ending: Ending::Exited { code: 1 },
                 ..Ended::failed(why, &ran_in)
             },
             None => {

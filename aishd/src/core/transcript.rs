@@ -321,6 +321,7 @@ impl Transcript {
                 let mut exchanges = self.exchanges.iter();
                 if let Some(old) = exchanges.find(|it| it.turn() == Some(old))
                     && let Some(Message::User { text: asked }) = old.messages().next()
+                    && asked.ends_with(&text)
                 {
                     text.clone_from(asked);
                     begin = begin.min(old.begin());

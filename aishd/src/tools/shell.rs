@@ -78,9 +78,11 @@ pub async fn change_directory(from: String, target: String, ran_in: String) -> E
 }
 
 fn enter(target: &str) -> Result<(), String> {
-    let found = std::fs::metadata(target).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "no such directory".to_owned(),
-        _ => error.to_string(),
+    let found = std::fs::metadata(target).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            return "no such directory".to_owned();
+        }
+        error.to_string()
     })?;
     if !found.is_dir() {
         return Err("not a directory".to_owned());

@@ -22,6 +22,9 @@ use super::tool::{Network, Reach, Tool};
 pub const TOOL: &str = "shell__run";
 /// No server and no manifest can have this name.
 pub const PROVIDER: &str = "shell";
+/// What people are told where nobody is asked about commands.
+pub const UNASKED: &str =
+    "shell.confirm is false: commands that a model proposes run without a question";
 /// A longer text is no command.
 pub const MAX_COMMAND_BYTES: usize = 64 << 10;
 
