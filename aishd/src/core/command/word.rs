@@ -26,6 +26,8 @@ struct Making {
     /// What is certain so far, up to the first piece that is not.
     text: String,
     pattern: bool,
+    /// What of it stands bare.
+    bare: String,
     open: bool,
     may_split: bool,
 }
@@ -47,9 +49,11 @@ impl Making {
             quotes: _,
             text,
             pattern,
+            bare,
             open,
             may_split,
         } = self;
+        let pattern = pattern || is_pattern(&bare);
         if open {
             Value::Open {
                 before: text,
@@ -102,7 +106,7 @@ impl Making {
                 (Quotes::None, sign) if NEVER_BARE.contains(&sign) => return Err(NotUnderstood),
                 (Quotes::Double, '`') => return Err(NotUnderstood),
                 (Quotes::None, sign) => {
-                    self.pattern |= matches!(sign, '*' | '?' | '[' | '{');
+                    self.bare.push(sign);
                     self.push(sign);
                 }
                 (Quotes::Double, sign) => self.push(sign),
@@ -112,6 +116,21 @@ impl Making {
     }
 }
 
+/// Whether bare text stands for others: wildcards, a set of signs, braces with a list or a range in them.
+fn is_pattern(bare: &str) -> bool {
+    let closes = |open: char, close: char| {
+        let behind = bare.split_once(open).map(|it| it.1);
+        behind.is_some_and(|it| it.contains(close))
+    };
+    bare.contains(['*', '?'])
+        || closes('[', ']')
+        || (closes('{', '}') && (bare.contains(',') || bare.contains("..")))
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not read is not understood, and so is what a newer parser may have"
+)]
 impl Walk {
     /// Reads a word. What runs to make it is put behind `substitutes`.
     pub(super) fn word(
