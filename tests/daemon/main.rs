@@ -55,6 +55,7 @@ mod routing;
 mod sampling;
 mod shell;
 mod shell_crash;
+mod shell_limits;
 mod stop;
 mod too_large;
 mod tools;

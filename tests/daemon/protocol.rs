@@ -6,11 +6,12 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 9] = [
+const SHOWN_IF_THEY_COME: [&str; 10] = [
     "configReloaded",
     "evicted",
     "restored",
     "resultKept",
+    "shellOutput",
     "status",
     "summaryUpdated",
     "toolCall",
