@@ -39,7 +39,10 @@ fn a_proposed_command_is_asked_about_and_stands_in_a_frame() {
     screen.key("and now?\r");
     screen.wait_for("Noted.");
     let asked = upstream.requests().last().unwrap().question();
-    assert!(asked.contains("c\n```") && asked.ends_with("and now?"), "{asked}");
+    assert!(
+        asked.contains("c\n```") && asked.ends_with("and now?"),
+        "{asked}"
+    );
 }
 
 #[test]

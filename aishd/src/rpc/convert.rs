@@ -14,9 +14,7 @@ use super::{fit, route, shell};
 use crate::clock::rfc3339;
 use crate::conversation::doing::Word;
 use crate::conversation::live::{Channel, Unseen};
-use crate::conversation::printing::Printing;
 use crate::conversation::record::{Progress, TurnReport};
-use crate::conversation::window::Part;
 use crate::core::call_list::{CallList, ListedCall};
 use crate::core::confirm::Denial;
 use crate::core::constraints::Constraints;
@@ -115,17 +113,6 @@ impl Log {
                 self.ephemeral(Some(turn), at, &data)
             }
         }
-    }
-
-    /// What a command prints.
-    pub(super) fn printed(self, printing: &Printing, at: At, part: Part) -> String {
-        let data = wire::ShellOutput {
-            call: printing.call.clone(),
-            offset: part.offset,
-            text: part.text,
-            gap: part.gap,
-        };
-        self.ephemeral(printing.turn, at, &data)
     }
 
     /// What a running call says.

@@ -1,14 +1,19 @@
 //! `shell/*`, and commands as events show them (SHL-1 to SHL-5).
 
+use aish_proto::event::ShellOutput;
 use aish_proto::shell::{
     Cancel, CancelResult, CommandAsked, CommandSegment, ProposedCommand, Run, RunResult,
     ShellEnding,
 };
 use jsonrpsee::RpcModule;
 
+use super::convert::Log;
 use super::refusal::Refusal;
 use super::{Call, Server, register};
+use crate::clock;
 use crate::conversation::own_command::OwnCommand;
+use crate::conversation::printing::Printing;
+use crate::conversation::window::Part;
 use crate::core::policy::Patterns;
 use crate::core::shell::ending::Ending;
 use crate::core::shell::{Asked, Given, Proposed, tool};
@@ -110,4 +115,15 @@ pub(super) fn goes_to_model(given: Given) -> bool {
         Given::WithNextQuestion | Given::AtOnce => true,
         Given::Never => false,
     }
+}
+
+/// What a command prints, as an event.
+pub(super) fn printed(log: Log, printing: &Printing, part: Part) -> String {
+    let data = ShellOutput {
+        call: printing.call.clone(),
+        offset: part.offset,
+        text: part.text,
+        gap: part.gap,
+    };
+    log.ephemeral(printing.turn, clock::now(), &data)
 }
