@@ -145,6 +145,8 @@ pub enum AuditKind {
     FellBack,
     /// Somebody switched routing or fallback, or took that back.
     RoutingSwitched,
+    /// Somebody kept or forgot a fact, or a model proposed one; `because` says which.
+    MemoryChanged,
     ConfirmRequested,
     ConfirmResolved,
     CallStarted,
@@ -171,6 +173,8 @@ pub enum AuditKind {
     NoticeGiven,
     /// An action was routed; `digest` is of its words, `tool` what was chosen, `because` how sure that was.
     Routed,
+    /// Messages from elsewhere became a conversation; nothing of them was asked, called or allowed here.
+    ConversationImported,
     ConversationDeleted,
 }
 

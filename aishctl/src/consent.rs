@@ -386,6 +386,7 @@ pub(crate) mod tests {
             why: "every call is asked about".to_owned(),
             elicitation: None,
             sampling: None,
+            shell: None,
             upgrade: None,
             options: vec![],
             expires_at: None,

@@ -126,7 +126,7 @@ impl Frame {
     }
 }
 
-fn ending(finished: &ShellFinished) -> String {
+pub(crate) fn ending(finished: &ShellFinished) -> String {
     let how = match finished.ending {
         ShellEnding::Exited => format!("exit {}", finished.exit_code.unwrap_or_default()),
         ShellEnding::Signalled => format!("signal {}", finished.signal.unwrap_or_default()),

@@ -17,7 +17,7 @@ use crate::consent::{self, Extent};
 use crate::frame::Frames;
 use crate::markdown::{Colours, Style, Writer};
 use crate::stream::{Answer, Step};
-use crate::{failure, progress, resource, safe, unasked};
+use crate::{failure, progress, resource, safe, unasked, usage};
 
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -351,6 +351,9 @@ impl Rows {
         if let Some(changed) = event.read() {
             return crate::notice::tools(&changed);
         }
+        if let Some(budget) = usage::told(event) {
+            return Some(budget);
+        }
         event
             .read()
             .map(|Shutdown { reason, .. }| format!("aishd is going ({reason})"))
@@ -437,7 +440,8 @@ impl Rows {
             return;
         }
         let why = match finished.stop_reason {
-            StopReason::End => return,
+            // Which budget it is was said before.
+            StopReason::End | StopReason::Budget => return,
             StopReason::Cancelled => match event.client {
                 Some(client) => format!("cancelled by {}", self.you(client)),
                 None => "cancelled".to_owned(),
@@ -448,7 +452,6 @@ impl Rows {
             StopReason::Refusal => "the model refused".to_owned(),
             StopReason::Denied => "an action was not permitted".to_owned(),
             StopReason::NoApprover => "an action needed approval and nobody was there".to_owned(),
-            StopReason::Budget => "the budget is used up".to_owned(),
             StopReason::Upstream => "the model's server failed; :retry asks again".to_owned(),
         };
         let detail = finished

@@ -2,10 +2,10 @@
 //! the truth, and whatever a delta did not bring is taken from it.
 
 use aish_proto::event::{
-    AssistantMessage, CalledTool, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
-    ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, ShellFinished, Snapshot, Status,
-    StatusLevel, TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued,
-    TurnStarted,
+    AssistantMessage, BudgetReached, CalledTool, ConfirmRequested, ConfirmResolved, Envelope,
+    EventData as _, ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, ShellFinished,
+    Snapshot, Status, StatusLevel, TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished,
+    TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
 use aish_proto::model::ModelSource;
@@ -28,6 +28,8 @@ pub struct Answer {
     /// Calls that did not run because somebody or something said no, or nobody could say yes.
     pub denied: u32,
     pub ended: Option<Ended>,
+    /// What to do for more, where a budget is used up.
+    pub budget_hint: Option<String>,
     item: Option<u32>,
     /// What has been shown of `item`.
     shown: String,
@@ -75,6 +77,7 @@ impl Answer {
             results: Vec::new(),
             denied: 0,
             ended: None,
+            budget_hint: None,
             item: None,
             shown: String::new(),
             broken: false,
@@ -121,8 +124,8 @@ impl Answer {
         } else if let Some(finished) = event.read::<TurnFinished>() {
             self.finish_turn(finished, steps);
         } else if let Some(started) = event.read::<TurnStarted>() {
-            // A list of calls asks no model.
-            if started.source == ModelSource::None {
+            // A list of calls asks no model, and an import none that is known here.
+            if matches!(started.source, ModelSource::None | ModelSource::Imported) {
                 return;
             }
             steps.push(Step::Notice(
@@ -167,6 +170,9 @@ impl Answer {
             self.denied += u32::from(finished.denied.is_some());
         } else if let Some(Status { level, text }) = event.read() {
             steps.push(Step::Notice(level, text));
+        } else if let Some(reached) = event.read::<BudgetReached>() {
+            steps.push(Step::Notice(StatusLevel::Warning, reached.text));
+            self.budget_hint = Some(reached.hint);
         } else if let Some(snapshot) = event.read::<Snapshot>() {
             self.running = snapshot.running.filter(|it| it.turn == self.turn);
             if let Some(notice) = snapshot.notice {

@@ -76,6 +76,7 @@ impl Link {
                 model,
                 cwd,
                 constraints: None,
+                budget: None,
             })?
             .id)
     }

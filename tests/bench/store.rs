@@ -96,6 +96,7 @@ impl Author {
             complete: true,
             served_by: None,
             usage: None,
+            payee: None,
         };
         let end = Event::TurnFinished {
             stop: Stop::End,

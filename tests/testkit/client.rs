@@ -216,6 +216,7 @@ impl Client {
             model: None,
             cwd: "/".to_owned(),
             constraints: None,
+            budget: None,
         };
         self.done::<Create>(params).id
     }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use super::joined::Joined;
 use super::table::{Leaf, Part as _, tables};
 use super::value::{
-    Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature, Time, When, Whole,
+    Dollars, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature, Time,
+    When, Whole,
 };
 
 /// What holds when nobody says otherwise: the lowest layer.
@@ -30,6 +31,10 @@ reserve_tokens = 2048
 summarize_on_evict = false
 summarizer_model = "fast"
 max_summary_chars = 2000
+
+[memory]
+max_chars = 4000
+summarize_on_close = false
 
 [routing]
 auto = false
@@ -71,6 +76,7 @@ max_clients = 64
 max_queue_per_conversation = 16
 max_conversations_in_memory = 32
 client_stall = "30s"
+daily_spend_usd = 0.0
 
 [shutdown]
 grace = "5s"
@@ -109,6 +115,8 @@ tables! {
         discovery: Discovery,
         /// How much of a conversation a model is shown.
         context: Context,
+        /// What models are told of what you keep for all conversations (`aishctl memory`).
+        memory: Memory,
         /// Which preset answers what, and which one when a server is down. Nothing of it is on by itself.
         routing: Routing,
         /// Servers of the Model Context Protocol, whose tools models can be offered.
@@ -161,8 +169,20 @@ tables! {
         include_usage: Leaf<bool>,
         /// Sent along with each request. Their values are never shown.
         headers: BTreeMap<String, Leaf<Secret>>,
+        /// What its server takes, in US dollars for a million tokens. Without it nobody knows what a request cost.
+        price: Price,
         /// Limits of one stream; the whole has none.
         timeouts: Timeouts,
+    }
+
+    /// What a preset's server takes, in US dollars for a million tokens.
+    Price {
+        /// Of a request.
+        input: Leaf<Dollars>,
+        /// Of an answer.
+        output: Leaf<Dollars>,
+        /// Of a request, as far as the server had it still; as other input when it is not said.
+        cached_input: Leaf<Dollars>,
     }
 
     /// Limits of one stream.
@@ -193,6 +213,16 @@ tables! {
         summarizer_model: Leaf<String>,
         /// A summary is no longer.
         max_summary_chars: Leaf<Whole<200, 20_000>>,
+    }
+
+    /// What models are told of what you keep for all conversations.
+    Memory {
+        /// Characters of the facts in a request: pinned ones first, then the newest; 0: none. They go to whatever server the
+        /// request goes to.
+        max_chars: Leaf<Whole<0, 100_000>>,
+        /// Whether `context.summarizer_model` looks through a conversation that is archived, and proposes facts. Nothing of
+        /// it is kept before you have said so.
+        summarize_on_close: Leaf<bool>,
     }
 
     /// Which preset answers what.
@@ -341,6 +371,9 @@ tables! {
         max_conversations_in_memory: Leaf<Whole<0, 10_000>>,
         /// A client that reads nothing for so long, with data pending, is cut off.
         client_stall: Leaf<Time>,
+        /// What may be spent on a day (UTC) by all conversations together, in US dollars; 0 is as much as they like. Only
+        /// presets with a `price` can be counted. A change counts at once.
+        daily_spend_usd: Leaf<Dollars>,
     }
 
     /// The daemon itself.

@@ -26,6 +26,7 @@ pub mod shelf;
 mod shell;
 pub mod show;
 pub mod source;
+mod spending;
 pub mod table;
 pub mod trust;
 pub mod value;

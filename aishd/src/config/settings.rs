@@ -17,6 +17,7 @@ use super::table::{Entry, Leaf, join, nearest};
 use super::value::{Keymap, LogFormat, NotifyMethod, NotifyWhen, Time, When, Whole};
 use crate::core::budget::Rules;
 use crate::core::mcp::settings::Mcp;
+use crate::core::memory;
 use crate::core::policy::Policy;
 use crate::core::preset::Models;
 
@@ -187,7 +188,8 @@ fn preset_key(key: &str) -> String {
 #[must_use]
 pub fn needs_restart(key: &str) -> bool {
     const KEYS: [&str; 3] = ["logging.format", "logging.redact", "logging.content"];
-    key.starts_with("limits.") || key.starts_with("daemon.") || KEYS.contains(&key)
+    let is_limit = key.starts_with("limits.") && key != "limits.daily_spend_usd";
+    is_limit || key.starts_with("daemon.") || KEYS.contains(&key)
 }
 
 impl Log {
@@ -290,7 +292,9 @@ pub(super) fn models(stack: &Stack, is_set: IsSet<'_>, faults: &mut Vec<Fault>) 
     Models {
         default: default_model(stack, faults),
         context: context(stack, faults),
+        memory: memory(stack, faults),
         routing: super::routing::routing(stack, faults),
+        daily_usd: super::spending::daily(stack, &presets, faults),
         presets,
         local_servers: said(&file.discovery.servers).unwrap_or_default(),
         projects: BTreeMap::new(),
@@ -323,6 +327,21 @@ fn context(stack: &Stack, faults: &mut Vec<Fault>) -> Rules {
         reserve_tokens: said(&context.reserve_tokens).map_or(usual.reserve_tokens, |it| it.0),
         summarizer: said(&context.summarizer_model).filter(|_| summarizes),
         max_summary_chars: whole(&context.max_summary_chars),
+    }
+}
+
+fn memory(stack: &Stack, faults: &mut Vec<Fault>) -> memory::Rules {
+    let memory = &stack.file.memory;
+    let proposes = memory.summarize_on_close.as_ref().filter(|it| it.value);
+    let named = said(&stack.file.context.summarizer_model);
+    let proposer = named.filter(|it| stack.file.models.contains_key(it) || it == DEMO);
+    if let (Some(on), None) = (proposes, &proposer) {
+        let message = "`memory.summarize_on_close`: `context.summarizer_model` names no preset, so nothing is proposed";
+        faults.push(Fault::warning(&on.place, message));
+    }
+    memory::Rules {
+        max_chars: whole(&memory.max_chars),
+        proposer: proposer.filter(|_| proposes.is_some()),
     }
 }
 

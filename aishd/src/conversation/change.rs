@@ -10,6 +10,7 @@ use crate::clock;
 use crate::core::audit::{Draft, Told};
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Stop};
+use crate::core::purse::BudgetChanged;
 use crate::core::state::State;
 
 impl Conversation {
@@ -34,7 +35,12 @@ impl Conversation {
                 let by = Some(by.clone());
                 Event::ConstraintsChanged { constraints, by }
             }
+            Change::Budget(budget) => {
+                let by = Some(by.clone());
+                Event::BudgetChanged(Box::new(BudgetChanged { budget, by }))
+            }
         };
+        let put_away = matches!(event, Event::ArchivedChanged { archived: true });
         let fact = Fact {
             turn: None,
             by: Some(by),
@@ -43,6 +49,9 @@ impl Conversation {
         // Ends of questions that it settles may come after it.
         let seq = self.state.last_seq.next();
         self.commit(&[fact], LiveChange::Keep).await?;
+        if put_away {
+            self.propose_memories().await;
+        }
         Ok(seq)
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::archive::Gone;
 use super::attendance::{Attendance, Attending};
 use super::context::{Previewed, Previewing};
 use super::follow::Follower;
@@ -22,6 +23,7 @@ use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
 use crate::core::pinned::Pinned;
+use crate::core::purse::{Budget, Reached};
 use crate::core::raise::{MOST, Upgrade, Wanted};
 use crate::core::resource::{
     ChangeError, Data, Head, ResourceChange, ResourceChanged, ResourceName,
@@ -171,6 +173,7 @@ pub enum Change {
     Pinned(Pinned),
     Unpinned(Pinned),
     Constraints(Constraints),
+    Budget(Budget),
 }
 
 /// What a person does to a provider's level.
@@ -213,12 +216,18 @@ pub enum RequestError {
     UnknownModel(String),
     #[error("no turn {0} waits or ran here")]
     UnknownTurn(TurnId),
-    #[error("turn {0} has not left the context, or nothing is known of its exchange")]
-    NotArchived(TurnId),
-    #[error("the exchange of turn {0} is in the context")]
-    InContext(TurnId),
+    #[error("{0} has not left the context, or nothing is known of its exchange")]
+    NotArchived(Gone),
+    #[error("the exchange of {0} is in the context")]
+    InContext(Gone),
+    #[error("turn {0} is not the last one, and only that can go on")]
+    NotLast(TurnId),
+    #[error("nothing that left the context is summed up here")]
+    NoSummary,
     #[error("there is no room in the context for it: {0}")]
     NoRoom(String),
+    #[error("{1}")]
+    Budget(ConversationId, Reached),
     #[error("no turn has finished here yet")]
     NothingToRepeat,
     #[error("every call of that list has begun, and none is started twice by itself")]
@@ -276,7 +285,9 @@ pub(super) enum Request {
     Resource(Box<ResourceChange>, Person, Reply<ResourceDone>),
     Queue(QueueChange, Person, Reply<()>),
     /// Put an exchange that left back into the context.
-    Restore(TurnId, Person, Reply<Seq>),
+    Restore(Gone, Person, Reply<Seq>),
+    /// Have the summary of what left out of the context.
+    Forget(Person, Reply<Seq>),
     Preview(Box<Previewing>, Reply<Previewed>),
     WantLevel(Box<Wanted>, Reply<Raising>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
@@ -398,9 +409,14 @@ impl Handle {
     }
 
     /// Returns once an exchange that had left the context is back.
-    pub async fn restore(&self, turn: TurnId, by: Person) -> Result<Seq, RequestError> {
-        self.request(|reply| Request::Restore(turn, by, reply))
+    pub async fn restore(&self, gone: Gone, by: Person) -> Result<Seq, RequestError> {
+        self.request(|reply| Request::Restore(gone, by, reply))
             .await
+    }
+
+    /// Returns once the summary of what left is forgotten.
+    pub async fn forget(&self, by: Person) -> Result<Seq, RequestError> {
+        self.request(|reply| Request::Forget(by, reply)).await
     }
 
     /// The request that would be sent.

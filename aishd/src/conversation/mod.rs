@@ -19,26 +19,33 @@ pub mod directory;
 pub mod doing;
 mod elicit;
 mod expiry;
+pub mod export;
 pub mod follow;
 mod fork;
 pub mod handle;
+pub mod import;
 mod kept;
 mod listed;
 pub mod live;
+pub mod memories;
 pub mod own_command;
 pub mod pending;
 mod perform;
 pub mod printing;
+mod propose;
+pub mod purse;
 mod quota;
 mod raise;
 pub mod record;
 mod recover;
+mod refuse;
 pub mod resource;
 mod resume;
 pub mod routes;
 mod sample;
 pub mod search;
 mod sessions;
+mod spend;
 mod stop;
 mod summarize;
 mod terms;
@@ -63,24 +70,27 @@ use tracing::Instrument as _;
 use self::allowances::ClientAllowances;
 use self::attendance::Attendance;
 use self::commit::Unstored;
-use self::context::PinnedBytes;
 use self::directory::{NewConversation, Registration};
 use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
 pub use self::kept::KeptPart;
-use self::live::Live;
+use self::memories::Book;
 use self::own_command::OwnCommands;
 use self::pending::Pending;
-use self::perform::Body;
+use self::propose::Proposed;
+use self::purse::{Ledger, Purse, Ticket};
 use self::routes::Routes;
 use self::sessions::Own;
-use self::summarize::{Summed, Summing};
+pub use self::summarize::CaughtUp;
+use self::summarize::{Left, Summed, Summing};
 use self::tokens::Tokens;
 use self::view::{Loading, Publisher};
 use crate::broker::{Broker, Discovery};
+use crate::core::budget::Rules;
 use crate::core::catalog::Offer;
 use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Record, Source, Stop};
+use crate::core::pinned::Held;
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::{Broken, Failure, Reply};
@@ -105,8 +115,14 @@ pub struct Surroundings {
     pub allowances: ClientAllowances,
     /// What servers count as a token.
     pub tokens: Tokens,
+    /// Whose lost summaries have been seen to.
+    pub caught_up: CaughtUp,
     /// What is switched of routing and fallback.
     pub routes: Routes,
+    /// What people keep for all conversations.
+    pub book: Book,
+    /// What is spent on a day.
+    pub ledger: Ledger,
     /// Turns that may wait in one conversation.
     pub max_queue: usize,
     /// No new turns from here on.
@@ -148,9 +164,11 @@ struct Conversation {
     summing: Summing,
     /// Commands of people that run.
     own_commands: OwnCommands,
-    pinned_bytes: PinnedBytes,
+    /// A model is looking for what is worth remembering.
+    proposing: bool,
     /// Presets that classes name and that are not there, as far as somebody was told.
     unknown_told: BTreeSet<String>,
+    purse: Purse,
 }
 
 /// What an actor begins with.
@@ -172,8 +190,14 @@ struct Active {
     /// Whom a request goes to whose server looks down.
     second: Option<Arc<Preset>>,
     model: (String, Source),
+    /// The request that is under way.
+    asking: Option<(StreamId, Ticket)>,
     /// What the last request offered. `None`: that was another daemon's.
     offer: Option<Arc<Offer>>,
+    /// What pinned resources held when the last request was made.
+    held: Vec<Held>,
+    /// The rules of contexts that it began with: a reload is for the next turn.
+    rules: Rules,
     on_confirm: OnConfirm,
     token: CancellationToken,
     /// Who cancelled it.
@@ -189,10 +213,16 @@ enum Done {
     Found(TurnId, StreamId, Box<Discovery>),
     /// A waiting turn that the store would not let start.
     StartAgain(TurnId),
+    /// What pinned resources hold, for a request that is to be made.
+    Held(TurnId, StreamId, Vec<Held>),
     /// What left the context was summed up, or not.
     Summed(Box<Summed>),
     /// A person's command is over.
     OwnEnded(String, Box<Ended>),
+    /// What this preset proposes to be remembered, or not.
+    Proposed(String, Proposed),
+    /// What had left before, and nobody has summed up.
+    Left(Box<Left>),
 }
 
 /// What can wake the actor.
@@ -275,6 +305,7 @@ impl Conversation {
         let works = self.turn.is_some()
             || self.resolving.is_some()
             || self.unstored.is_some()
+            || self.proposing
             || !self.summing.is_idle()
             || !self.own_commands.is_empty();
         // Silence has to be counted while a person is asked.
@@ -287,7 +318,8 @@ impl Conversation {
 
     /// Breaks when the conversation is no more.
     async fn apply_request(&mut self, request: Request) -> ControlFlow<()> {
-        if self.unstored.is_some() {
+        let looks = matches!(request, Request::Preview(..));
+        if self.unstored.is_some() && !looks {
             let why = "an earlier change still waits for the store";
             request.refuse(RequestError::Storage(why.to_owned()));
             return ControlFlow::Continue(());
@@ -339,8 +371,12 @@ impl Conversation {
             Request::CancelCommand(call, reply) => {
                 let _client_left = reply.send(self.cancel_own(&call).await);
             }
-            Request::Restore(turn, by, reply) => {
-                let result = self.restore(turn, by).await;
+            Request::Restore(gone, by, reply) => {
+                let result = self.restore(gone, by).await;
+                let _client_left = reply.send(result);
+            }
+            Request::Forget(by, reply) => {
+                let result = self.forget(by).await;
                 let _client_left = reply.send(result);
             }
             Request::Preview(previewing, reply) => {
@@ -362,7 +398,9 @@ impl Conversation {
 
     async fn apply_done(&mut self, done: Done) {
         match done {
-            Done::Turn(turn, input) => {
+            Done::Turn(turn, mut input) => {
+                let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
+                let paid = is_ours.then(|| self.charge(&mut input)).flatten();
                 let input = match *input {
                     Input::ReplyFailed(stream, broken, _) => {
                         let evictable = self.evictable(&broken.failure);
@@ -405,6 +443,9 @@ impl Conversation {
                     command::fill(&mut step, &input);
                 }
                 step.append(active.machine.handle(input));
+                if let Some(paid) = paid {
+                    spend::note(paid, &mut step.events);
+                }
                 self.take_step(step).await;
             }
             Done::Resolved(turn, discovery) => {
@@ -413,8 +454,11 @@ impl Conversation {
                     self.resolved(turn, *discovery).await;
                 }
             }
+            Done::Held(turn, stream, held) => self.held(turn, stream, held).await,
             Done::Summed(summed) => self.summed(*summed).await,
             Done::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
+            Done::Proposed(by, outcome) => self.proposed(&by, outcome).await,
+            Done::Left(left) => self.begin_with(*left),
             Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
             Done::StartAgain(turn) => {
                 if self.resolving == Some(turn) {
@@ -472,6 +516,7 @@ impl Conversation {
                     token,
                     doing: self.publisher.teller(),
                     forms: self.forms.sender(),
+                    purse: self.purse.clone(),
                     turn,
                 };
                 self.io
@@ -480,24 +525,6 @@ impl Conversation {
             Effect::RunCommand { call, run } => self.start_command(turn, call, *run, token),
             Effect::Abandon => token.cancel(),
         }
-    }
-
-    fn spawn_stream(&mut self, stream: StreamId, preset: Arc<Preset>, body: Body, live: Arc<Live>) {
-        let Some(active) = &self.turn else { return };
-        let turn = active.id;
-        let request = perform::Request {
-            conversation: self.id,
-            stream,
-            preset,
-            body,
-            live,
-            sender: self.publisher.live_sender(),
-            broker: self.around.broker.clone(),
-            store: self.around.store.clone(),
-            tokens: self.around.tokens.clone(),
-            token: active.token.clone(),
-        };
-        self.spawn(turn, stream, Box::pin(perform::stream(request)));
     }
 
     /// Starts work of a turn; a panic in it is a failed request and nothing worse.
@@ -546,26 +573,5 @@ fn finished(stop: Stop) -> Event {
         usage: None,
         error: None,
         merged_into: None,
-    }
-}
-
-impl Request {
-    fn refuse(self, error: RequestError) {
-        match self {
-            Self::Send(_, reply) | Self::Again(_, reply) => drop(reply.send(Err(error))),
-            Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
-            Self::Change(_, _, reply) | Self::Restore(_, _, reply) => {
-                drop(reply.send(Err(error)));
-            }
-            Self::Preview(_, reply) => drop(reply.send(Err(error))),
-            Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
-            Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
-            Self::RunCommand(_, reply) => drop(reply.send(Err(error))),
-            Self::CancelCommand(_, reply) => drop(reply.send(Err(error))),
-            Self::Answer(_, reply) => drop(reply.send(Err(error))),
-            Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
-                drop(reply.send(Err(error)));
-            }
-        }
     }
 }

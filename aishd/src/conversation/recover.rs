@@ -5,6 +5,7 @@ use aish_proto::id::Seq;
 use super::archive;
 use super::commit::{Fact, Pending};
 use super::directory::{NewConversation, place};
+use super::spend::note;
 use super::view::{LiveChange, Loading};
 use super::{Conversation, finished};
 use crate::core::confirm::{Fate, Resolution};
@@ -13,6 +14,7 @@ use crate::core::reply::ToolCall;
 use crate::core::server_request::UNKNOWN_WHILE_ASKING;
 use crate::core::shell::Given;
 use crate::core::shell::ending::Ending;
+use crate::core::spending::Paid;
 use crate::core::state::turns::OpenCall;
 use crate::core::state::{OpenConfirm, State};
 use crate::core::transcript::Transcript;
@@ -34,11 +36,17 @@ impl Conversation {
             Ok(Err(error)) => return self.cannot(Loading::Failed(error.to_string())),
             Err(panic) => return self.cannot(Loading::Failed(panic.to_string())),
         };
+        if state.importing {
+            return self.cannot(Loading::Missing);
+        }
         self.state = state;
+        self.purse.begin(&self.state);
         let waits = self.resume();
         let mut facts = self.own_left();
         if !waits {
-            facts.extend(leftovers(&self.state, partial, &self.unannounced()));
+            let paid = self.interrupted_request(partial.as_ref()).await;
+            let left = leftovers(&self.state, partial, &self.unannounced(), paid);
+            facts.extend(left);
         }
         self.make_known(waits);
         if !facts.is_empty() {
@@ -46,6 +54,7 @@ impl Conversation {
             match self.commit(&facts, LiveChange::End).await {
                 Ok(_) => tracing::info!("what was interrupted was ended"),
                 // Reading works all the same, and the end is stored when there is room.
+                Err(error) if waits => self.wait_for_store(Pending::facts(facts), &error),
                 Err(error) => self.wait_for_store(Pending::leftovers(facts), &error),
             }
         }
@@ -59,6 +68,7 @@ impl Conversation {
             Ok(None) => {
                 let created = place(&mut self.state, None, new.created());
                 self.unborn = Some(created);
+                self.purse.begin(&self.state);
                 self.transcript = Some(Transcript::default());
                 true
             }
@@ -89,11 +99,16 @@ impl Conversation {
         false
     }
 
-    /// Reads what the model is to be shown, if that has not been read yet.
+    /// Reads what the model is to be shown, if that has not been read yet, and what people keep beside it.
     pub(super) async fn load_transcript(&mut self) -> Result<(), String> {
-        if self.transcript.is_some() {
-            return Ok(());
+        if self.transcript.is_none() {
+            self.transcript = Some(self.read_transcript().await?);
         }
+        self.tell_background();
+        Ok(())
+    }
+
+    async fn read_transcript(&self) -> Result<Transcript, String> {
         let (store, id, state) = (self.around.store.clone(), self.id, self.state.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut transcript = Transcript::default();
@@ -120,8 +135,7 @@ impl Conversation {
         });
         let read: Result<Transcript, crate::store::ReadError> =
             read.await.map_err(|panic| panic.to_string())?;
-        self.transcript = Some(read.map_err(|error| error.to_string())?);
-        Ok(())
+        read.map_err(|error| error.to_string())
     }
 }
 
@@ -140,6 +154,7 @@ fn command_left(open: &OpenCall, command: &str) -> Event {
         *refused = Some(Box::new(Refused {
             subject: None,
             because: why.to_owned(),
+            imported: false,
         }));
     }
     end
@@ -148,7 +163,12 @@ fn command_left(open: &OpenCall, command: &str) -> Event {
 /// What has to be said of a turn that was running when the daemon ended: the text that is left of it, a
 /// reply for each call that has none, those of a list among them that no message has yet, and its end. Nothing is sent
 /// or run again by itself.
-fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) -> Vec<Fact> {
+fn leftovers(
+    state: &State,
+    partial: Option<Partial>,
+    unannounced: &[ToolCall],
+    paid: Option<Paid>,
+) -> Vec<Fact> {
     let Some(running) = &state.running else {
         return vec![];
     };
@@ -167,7 +187,11 @@ fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) 
             complete: false,
             served_by: None,
             usage: None,
+            payee: None,
         });
+    }
+    if let Some(paid) = paid {
+        note(paid, &mut events);
     }
     for confirm in &state.confirms {
         let end = Resolution::unanswered(confirm.id, Fate::Cancelled, None);
@@ -182,6 +206,7 @@ fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) 
             Box::new(Refused {
                 subject: None,
                 because: "interrupted by a restart".to_owned(),
+                imported: false,
             })
         });
         let asked = |it: &OpenConfirm| it.call.as_ref() == Some(&call.id);

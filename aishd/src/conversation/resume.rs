@@ -63,8 +63,11 @@ impl Conversation {
             machine,
             preset: None,
             second: None,
+            asking: None,
             model: waiting.model,
             offer: None,
+            held: vec![],
+            rules: self.models().context.clone(),
             on_confirm: waiting.terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
@@ -146,8 +149,8 @@ impl Conversation {
         let preset = match source {
             Source::Configured => models.presets.get(&name).cloned(),
             Source::Demo => Some(Arc::new(Preset::demo())),
-            // A list of calls opens no stream.
-            Source::None => None,
+            // A list of calls opens no stream, and nothing is imported into a turn.
+            Source::None | Source::Imported => None,
             Source::Discovered => {
                 let broker = self.around.broker.clone();
                 self.io.spawn(async move {

@@ -77,6 +77,8 @@ impl Conversation {
         self.resolving = None;
         self.summing = Summing::default();
         self.own_commands.clear();
+        self.proposing = false;
+        self.around.caught_up.forget(self.id);
         self.stopper.set(None);
         self.io.shutdown().await;
     }

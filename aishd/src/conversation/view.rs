@@ -283,9 +283,13 @@ fn weight(record: &Record) -> usize {
         | Event::RouteDecided(_)
         | Event::TurnStarted { .. }
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::ModelChanged { .. }
         | Event::CwdChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ConfirmResolved(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)

@@ -97,6 +97,12 @@ pub enum Told {
         #[serde(rename = "on", default, skip_serializing_if = "Option::is_none")]
         on: Option<bool>,
     },
+    /// What people keep for all conversations; what it says is not told.
+    #[serde(rename = "memory_changed")]
+    MemoryChanged {
+        #[serde(rename = "what")]
+        what: String,
+    },
     #[serde(rename = "confirm_requested")]
     ConfirmRequested {
         #[serde(rename = "confirm")]
@@ -200,6 +206,12 @@ pub enum Told {
         scope: Scope,
         #[serde(rename = "count", default, skip_serializing_if = "Option::is_none")]
         count: Option<NonZeroU32>,
+    },
+    /// Somebody made a conversation of what was said elsewhere.
+    #[serde(rename = "conversation_imported")]
+    ConversationImported {
+        #[serde(rename = "messages")]
+        messages: u64,
     },
     /// Other rules of the configuration are in force.
     #[serde(rename = "policy_changed")]

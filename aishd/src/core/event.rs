@@ -15,6 +15,7 @@ use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
 use super::exchange::{Eviction, Left};
 use super::pinned::Pinned;
+use super::purse::{Budget, BudgetChanged, Reached};
 use super::raise::Raise;
 use super::reply::{FailureClass, ToolCall, Usage};
 use super::resource::ResourceChanged;
@@ -22,6 +23,7 @@ use super::routing::Routed;
 use super::shell::ending::Ending;
 use super::shell::setting::Environment;
 use super::shell::{Given, Proposed};
+use super::spending::{Paid, Payee};
 use super::structured::Structured;
 use super::summary::Summary;
 use super::tool::{Sha, Subject};
@@ -72,6 +74,15 @@ pub enum Event {
             skip_serializing_if = "Constraints::is_empty"
         )]
         constraints: Constraints,
+        /// What is imported follows; until its end is in the log, nobody sees the conversation.
+        #[serde(
+            rename = "importing",
+            default,
+            skip_serializing_if = "std::ops::Not::not"
+        )]
+        importing: bool,
+        #[serde(rename = "budget", default, skip_serializing_if = "Budget::is_none")]
+        budget: Budget,
     },
     /// A question was accepted. It joins the transcript when its turn starts or is merged.
     #[serde(rename = "user_message")]
@@ -186,7 +197,20 @@ pub enum Event {
         served_by: Option<String>,
         #[serde(rename = "usage", default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
+        /// Who was asked for it; absent: nobody who could take money for it.
+        #[serde(rename = "payee", default, skip_serializing_if = "Option::is_none")]
+        payee: Option<Box<Payee>>,
     },
+    /// A model was asked, and no message came of it: a summary, a server's request, an answer that was stopped before its
+    /// first word.
+    #[serde(rename = "model_used")]
+    ModelUsed(Box<Paid>),
+    /// The conversation may take another amount than before.
+    #[serde(rename = "budget_changed")]
+    BudgetChanged(Box<BudgetChanged>),
+    /// A request was not sent, because a budget is used up.
+    #[serde(rename = "budget_reached")]
+    BudgetReached(Reached),
     /// A person is asked. The turn waits, over a restart too.
     #[serde(rename = "confirm_requested")]
     ConfirmRequested(Box<Confirm>),
@@ -374,6 +398,9 @@ pub enum Event {
         #[serde(rename = "archived")]
         archived: bool,
     },
+    /// All that was imported stands before it. None of it was asked, called or allowed here.
+    #[serde(rename = "imported")]
+    Imported(Imported),
     #[serde(rename = "status")]
     Status {
         #[serde(rename = "level")]
@@ -410,7 +437,7 @@ impl Event {
             return false;
         };
         match origin {
-            Origin::Asked => true,
+            Origin::Asked | Origin::Imported => true,
             Origin::Retry(_) => false,
             // The rest of a list has its own question.
             Origin::Continue(_) => calls.is_some(),
@@ -435,6 +462,25 @@ pub struct Key {
     pub body: String,
 }
 
+/// What came with an import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// Of the text, so that an import whose reply was lost is known again.
+    #[serde(rename = "bytes")]
+    pub bytes: u64,
+    /// Questions, each with what followed on it.
+    #[serde(rename = "exchanges")]
+    pub exchanges: u64,
+    #[serde(rename = "messages")]
+    pub messages: u64,
+    /// System messages, which were left out.
+    #[serde(rename = "left_out", default)]
+    pub left_out: u64,
+    /// Calls without a result.
+    #[serde(rename = "unanswered", default)]
+    pub unanswered: u64,
+}
+
 /// A call that never began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
@@ -444,6 +490,13 @@ pub struct Refused {
     /// The rule, or why; never with a word of the model or of a person.
     #[serde(rename = "because")]
     pub because: String,
+    /// It was asked for elsewhere, and came with an import.
+    #[serde(
+        rename = "imported",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub imported: bool,
 }
 
 /// A result that is kept whole.
@@ -467,6 +520,9 @@ pub enum Origin {
     /// Go on from where that turn stopped.
     #[serde(rename = "continue")]
     Continue(TurnId),
+    /// It was asked elsewhere.
+    #[serde(rename = "imported")]
+    Imported,
 }
 
 /// Where a turn's preset came from.
@@ -481,6 +537,20 @@ pub enum Source {
     /// There is none: the turn runs a list of calls.
     #[serde(rename = "none")]
     None,
+    /// None was asked here.
+    #[serde(rename = "imported")]
+    Imported,
+}
+
+impl Source {
+    /// Whether a model is asked.
+    #[must_use]
+    pub fn is_a_model(self) -> bool {
+        match self {
+            Self::Configured | Self::Discovered | Self::Demo => true,
+            Self::None | Self::Imported => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -513,6 +583,9 @@ pub enum Stop {
     /// A person denied a call and ended the turn with it.
     #[serde(rename = "denied")]
     Denied,
+    /// A budget is used up, and the next request was not sent.
+    #[serde(rename = "budget")]
+    Budget,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

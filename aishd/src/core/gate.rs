@@ -114,6 +114,7 @@ impl Gate<'_> {
                 digest,
             }),
             because,
+            imported: false,
         };
         if self.offered(tool)
             && let Some(why) = self.catalog.misfit(tool, &arguments)
@@ -214,6 +215,7 @@ impl Gate<'_> {
                 digest,
             }),
             because: because.to_owned(),
+            imported: false,
         };
         match (self.on_confirm.then, self.attended) {
             (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}
@@ -305,6 +307,7 @@ fn because(because: &str) -> Refused {
     Refused {
         subject: None,
         because: because.to_owned(),
+        imported: false,
     }
 }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use super::budget::Rules;
 use super::event::Source;
+use super::memory;
 use super::routing::Routing;
+use super::spending::{Nano, Price};
 
 /// The built-in responder can always be asked by name.
 const DEMO: &str = "demo";
@@ -30,6 +32,8 @@ pub struct Preset {
     pub tools: bool,
     /// Whether to ask for `stream_options.include_usage` (BRK-3).
     pub include_usage: bool,
+    /// What its server takes; `None`: nobody said.
+    pub price: Option<Price>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -147,8 +151,12 @@ pub struct Models {
     pub local_servers: Vec<String>,
     /// How much of a conversation they are shown.
     pub context: Rules,
+    /// What they are told of what people keep.
+    pub memory: memory::Rules,
     /// Which of them answers what, and which when one does not.
     pub routing: Routing,
+    /// What may be spent on a day (UTC), by all conversations together; `None`: as much as they like.
+    pub daily_usd: Option<Nano>,
     /// What holds below the roots of trusted projects instead.
     pub projects: BTreeMap<PathBuf, Arc<Self>>,
 }
@@ -187,6 +195,16 @@ impl Preset {
         }
     }
 
+    /// Whether its requests cannot cost anything, so that no budget of money stops them: it is a script, or was found on
+    /// this machine, or has a price of nothing. One without a price may cost anything.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        match self.source {
+            Source::Demo | Source::Discovered | Source::None | Source::Imported => true,
+            Source::Configured => self.price.is_some_and(|it| it.is_nothing()),
+        }
+    }
+
     /// The built-in responder.
     #[must_use]
     pub fn demo() -> Self {
@@ -201,6 +219,7 @@ impl Preset {
             use_tool_role: true,
             tools: true,
             include_usage: false,
+            price: None,
         }
     }
 }

@@ -17,10 +17,11 @@ use super::access::Access;
 use super::block::KeptBlock;
 use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
-use super::event::{At, Event, Origin, Record, Source, Stop};
+use super::event::{At, Event, Origin, Record, Stop};
 use super::exchange::{Eviction, Left};
 use super::pinned::Pinned;
 use super::policy::Grants;
+use super::purse::Budget;
 use super::raise::{OpenRaise, Raise};
 use super::reply::{ToolCall, Usage};
 use super::resource::{Change, ResourceChanged};
@@ -54,6 +55,9 @@ pub struct State {
     pub turns: u64,
     #[serde(rename = "usage", default)]
     pub usage: Usage,
+    /// What it may take.
+    #[serde(rename = "budget", default, skip_serializing_if = "Budget::is_none")]
+    pub budget: Budget,
     #[serde(rename = "running", default)]
     pub running: Option<Running>,
     #[serde(rename = "queue", default)]
@@ -126,6 +130,16 @@ pub struct State {
     /// What there is of commands.
     #[serde(rename = "shell", default, skip_serializing_if = "Shell::is_empty")]
     pub shell: Shell,
+    /// It is half an import: nobody sees it, and the next daemon takes it out.
+    #[serde(
+        rename = "importing",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub importing: bool,
+    /// Where its import ended; 0: it was not imported.
+    #[serde(rename = "imported", default, skip_serializing_if = "is_first")]
+    pub imported: Seq,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -203,13 +217,14 @@ impl State {
         !self.confirms.is_empty()
     }
 
-    /// Work is under way or waits, or a person is asked: such a conversation is looked at after a restart.
+    /// Work is under way or waits, a person is asked, or it is not whole: such a conversation is looked at after a restart.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
-        self.running.is_some()
+        let works = self.running.is_some()
             || !self.queue.is_empty()
             || !self.raises.is_empty()
-            || !self.shell.own.is_empty()
+            || !self.shell.own.is_empty();
+        works || self.importing
     }
 
     /// Reading what the context holds begins behind this record: questions that wait may stand before what left.
@@ -225,13 +240,10 @@ impl State {
         first.map_or(begin, |it| it.min(begin))
     }
 
-    /// Whether a message left the context and is not back.
+    /// Whether a message that came into the context with this record has left it and is not back.
     #[must_use]
-    pub fn has_left(&self, record: &Record) -> bool {
-        let back = |it: &Left| {
-            record.turn == Some(it.turn) || (it.first <= record.seq && record.seq <= it.last)
-        };
-        record.seq <= self.evicted_through && !self.restored.iter().any(back)
+    pub fn has_left(&self, at: Seq) -> bool {
+        at <= self.evicted_through && !self.restored.iter().any(|it| it.holds(at))
     }
 
     /// Takes the next event in. Records come in the order of their `seq`, each once.
@@ -245,9 +257,13 @@ impl State {
                 model,
                 cwd,
                 constraints,
-                ..
+                importing,
+                budget,
+                forked_from: _,
             } => {
+                self.importing = *importing;
                 self.created_at = record.at;
+                self.budget = *budget;
                 self.title.clone_from(title);
                 self.model.clone_from(model);
                 self.cwd.clone_from(cwd);
@@ -264,9 +280,11 @@ impl State {
                 commands,
                 ..
             } => {
-                self.said(record.seq, usage.unwrap_or_default(), calls, commands);
-                self.usage = self.usage.plus(usage.unwrap_or_default());
+                self.said(record.seq, calls, commands);
+                self.used(record.turn, usage.unwrap_or_default());
             }
+            Event::ModelUsed(paid) => self.used(record.turn, paid.usage),
+            Event::BudgetChanged(changed) => self.budget = changed.budget,
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
             Event::RaiseRequested(raise) => self.wanted_raised(record, raise),
             Event::ConfirmResolved(resolution) => self.answered(resolution),
@@ -309,8 +327,9 @@ impl State {
             Event::SummaryUpdated(_) => self.summary_seq = record.seq,
             Event::ModelChanged { model } => self.model.clone_from(model),
             Event::Renamed { title } => self.title = Some(title.clone()),
+            Event::Imported(_) => (self.importing, self.imported) = (false, record.seq),
             Event::ArchivedChanged { archived } => self.archived = *archived,
-            Event::Status { .. } | Event::ResultKept { .. } => {}
+            Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
             Event::TurnFinished {
                 stop, merged_into, ..
             } => {
@@ -326,7 +345,7 @@ impl State {
     fn asked(&mut self, record: &Record, text: &str, origin: Origin) {
         let Some(turn) = record.turn else { return };
         self.turns += 1;
-        if self.title.is_none() && matches!(origin, Origin::Asked) {
+        if self.title.is_none() && matches!(origin, Origin::Asked | Origin::Imported) {
             self.title = title_from(text);
         }
         self.queue.push(Queued {
@@ -335,6 +354,10 @@ impl State {
             steer: false,
             is_new: record.event.is_new_question(),
             environment_seq: self.shell.environment_seq(),
+            retry: match origin {
+                Origin::Retry(old) => Some(old),
+                Origin::Asked | Origin::Continue(_) | Origin::Imported => None,
+            },
         });
     }
 
@@ -359,7 +382,7 @@ impl State {
     /// A turn that asks a model, and what becomes of that.
     fn model_asked(&mut self, record: &Record) {
         if let Event::TurnStarted { model, source, .. } = &record.event {
-            if let (Some(turn), true) = (record.turn, *source != Source::None) {
+            if let (Some(turn), true) = (record.turn, source.is_a_model()) {
                 self.began = Some(Began::with(turn, model));
             }
             self.started(record);
@@ -390,6 +413,9 @@ impl State {
         };
         self.flush(record.turn);
         let queued = self.queue.remove(at);
+        let back = self.restored.len();
+        self.restored.retain(|it| Some(it.turn) != queued.retry);
+        self.left += (back - self.restored.len()) as u64;
         self.held = false;
         self.running = Some(Running {
             turn: queued.turn,
@@ -405,7 +431,7 @@ impl State {
     }
 
     /// The model has finished an answer.
-    fn said(&mut self, at: Seq, usage: Usage, calls: &[ToolCall], commands: &[Proposed]) {
+    fn said(&mut self, at: Seq, calls: &[ToolCall], commands: &[Proposed]) {
         let Some(running) = &mut self.running else {
             return;
         };
@@ -420,10 +446,18 @@ impl State {
         let proposed = commands.iter();
         let proposed = proposed.map(|it| open(&it.call, TOOL, Some(&it.command)));
         running.items += 1;
-        running.usage = running.usage.plus(usage);
         running.answer_seq = at;
         running.open_calls = called.chain(proposed).collect();
         running.rounds += u32::from(!running.open_calls.is_empty());
+    }
+
+    /// A request was answered, or charged for without that.
+    fn used(&mut self, turn: Option<TurnId>, usage: Usage) {
+        self.usage = self.usage.plus(usage);
+        let running = self.running.iter_mut();
+        for running in running.filter(|it| Some(it.turn) == turn) {
+            running.usage = running.usage.plus(usage);
+        }
     }
 
     fn evicted(&mut self, at: Seq, eviction: &Eviction) {

@@ -1,6 +1,7 @@
 //! What the model is shown of a conversation: messages in the order in which turns ran, folded from the log.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
 use serde_json::{Map, Value};
@@ -43,6 +44,16 @@ struct Waiting {
     at: Seq,
 }
 
+/// Outputs of commands that go with the next question (SHL-5).
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Outputs {
+    texts: Vec<String>,
+    /// Where the first of them stands.
+    from: Option<Seq>,
+    /// There is more to read of one of them than it shows.
+    keeps_more: bool,
+}
+
 /// The messages that are in the context, and the questions that wait for their turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
@@ -51,17 +62,15 @@ pub struct Transcript {
     /// Exchanges that had left, at hand for when the log says that they are back.
     shelf: HashMap<TurnId, Exchange>,
     summary: Option<Box<Summary>>,
+    /// What people keep for all conversations; no part of the log.
+    background: Option<Arc<str>>,
     waiting: HashMap<TurnId, Waiting>,
-    /// Outputs of commands that go with the next question, and where the first of them stands (SHL-5).
-    outputs: Vec<String>,
-    outputs_from: Option<Seq>,
+    outputs: Outputs,
     model_id: String,
     /// Where the last turn started.
     started: Seq,
     /// The model that writes the next message, where it is not the turn's own.
     falls_back_to: Option<String>,
-    /// A result is in it that is not whole.
-    keeps_results: bool,
     /// The last turn that ran a list of calls, and where it started.
     listed: Option<(TurnId, Seq)>,
 }
@@ -81,7 +90,9 @@ impl Transcript {
                 let origin = match origin {
                     // The rest of a list has its own question: no answer of a model goes on.
                     Origin::Continue(_) if calls.is_some() => Origin::Asked,
-                    Origin::Asked | Origin::Retry(_) | Origin::Continue(_) => *origin,
+                    Origin::Asked | Origin::Retry(_) | Origin::Continue(_) | Origin::Imported => {
+                        *origin
+                    }
                 };
                 let at = record.seq;
                 let waiting = record.turn.map(|turn| (turn, Waiting { text, origin, at }));
@@ -101,7 +112,7 @@ impl Transcript {
                     extra: extra.clone(),
                     model_id: writer.unwrap_or_else(|| self.model_id.clone()),
                 };
-                self.push(record, message);
+                self.push(record, message, /*keeps_more*/ false);
             }
             Event::ToolResult {
                 call,
@@ -112,9 +123,12 @@ impl Transcript {
                 ..
             } => {
                 let reads = blocks.iter().any(|it| it.form == Form::Text);
-                self.keeps_results |= kept.is_some() || reads;
-                let call = self.id(record, call);
-                self.reply(record, &call, name, content);
+                let message = Message::Tool {
+                    call: self.id(record, call),
+                    name: name.clone(),
+                    content: content.clone(),
+                };
+                self.reply(record, message, kept.is_some() || reads);
             }
             Event::ShellFinished { .. } => self.command_ended(record),
             Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
@@ -133,6 +147,7 @@ impl Transcript {
             | Event::RouteDecided(_)
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
+            | Event::Imported(_)
             | Event::ArchivedChanged { .. }
             | Event::ConfirmRequested(_)
             | Event::RaiseRequested(_)
@@ -146,6 +161,9 @@ impl Transcript {
             | Event::ResourceUnpinned(_)
             | Event::ResourceChanged(_)
             | Event::ConstraintsChanged { .. }
+            | Event::ModelUsed(_)
+            | Event::BudgetChanged(_)
+            | Event::BudgetReached(_)
             | Event::Status { .. } => {}
         }
     }
@@ -171,8 +189,31 @@ impl Transcript {
 
     /// What was said before the first exchange, as a model has summed it up.
     #[must_use]
+    pub fn background(&self) -> Option<&str> {
+        self.background.as_deref()
+    }
+
+    /// What the next request tells beside the log.
+    pub fn set_background(&mut self, background: Option<Arc<str>>) {
+        self.background = background;
+    }
+
+    #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
-        self.summary.as_deref()
+        self.summary.as_deref().filter(|it| !it.text.is_empty())
+    }
+
+    /// What left up to here has been summed up, or forgotten.
+    #[must_use]
+    pub fn summed_through(&self) -> Seq {
+        self.summary.as_ref().map_or(Seq(0), |it| it.through)
+    }
+
+    /// Takes the summary out; whether there was one.
+    pub(super) fn take_summary(&mut self) -> bool {
+        let had = self.summary().is_some();
+        self.summary = None;
+        had
     }
 
     /// Takes the oldest exchange out; never the last.
@@ -182,6 +223,18 @@ impl Transcript {
         } else {
             None
         }
+    }
+
+    /// Reading what is here, and what waits, begins with this record. `None`: nothing is here.
+    pub(super) fn begins(&self) -> Option<Seq> {
+        let here = self.exchanges.iter().map(Exchange::begin);
+        let waiting = self.waiting.values().map(|it| it.at);
+        here.chain(waiting).chain(self.outputs.from).min()
+    }
+
+    /// All that is here, the oldest first.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Exchange> {
+        self.exchanges.drain(..)
     }
 
     /// The exchange that begins with the question of this turn.
@@ -207,10 +260,10 @@ impl Transcript {
         self.exchanges.back_mut()
     }
 
-    /// Whether there is more to read of a result than it shows.
+    /// Whether there is more to read of a result than it shows, or of an output that the next question takes along.
     #[must_use]
     pub fn keeps_results(&self) -> bool {
-        self.keeps_results
+        self.outputs.keeps_more || self.exchanges.iter().any(Exchange::keeps_results)
     }
 
     /// What is written down where the oldest `count` exchanges leave; the last exchange never does (CTX-2). `state` is
@@ -218,19 +271,20 @@ impl Transcript {
     #[must_use]
     pub fn eviction(&self, count: usize, state: &State) -> Option<Eviction> {
         let count = count.min(self.exchanges.len().saturating_sub(1));
+        let is_back = |it: &Exchange| it.is_back(state.evicted_through);
         let stay = self.exchanges.iter().skip(count);
         let mut eviction = Eviction {
             previous: state.last_eviction,
             before: stay.clone().next().map(Exchange::first),
-            begin: stay.map(Exchange::begin).min(),
+            // What is back is read from its own place.
+            begin: stay.filter(|it| !is_back(it)).map(Exchange::begin).min(),
             count: count as u64,
             ..Eviction::default()
         };
         for exchange in self.exchanges.iter().take(count) {
             eviction.through = eviction.through.max(exchange.last());
             // One that was back is listed where it left first.
-            let was_back = exchange.last() <= state.evicted_through;
-            let left = exchange.left().filter(|_| !was_back);
+            let left = exchange.left().filter(|_| !is_back(exchange));
             eviction.exchanges.extend(left);
         }
         (count > 0).then_some(eviction)
@@ -253,15 +307,16 @@ impl Transcript {
     }
 
     /// A reply takes its place among those to the same message, in the order of the calls (MCP-13).
-    fn reply(&mut self, record: &Record, call: &str, name: &str, content: &str) {
+    fn reply(&mut self, record: &Record, message: Message, keeps_more: bool) {
+        let called = match &message {
+            Message::Tool { call, .. } => call.clone(),
+            Message::User { .. } | Message::Assistant { .. } => return,
+        };
         let entry = Entry {
             at: record.seq,
             turn: record.turn,
-            message: Message::Tool {
-                call: call.to_owned(),
-                name: name.to_owned(),
-                content: content.to_owned(),
-            },
+            message,
+            keeps_more,
         };
         let exchange = self.newest();
         let entries = exchange.entries();
@@ -272,7 +327,7 @@ impl Transcript {
         });
         if let Some(calls) = asked {
             let rank = |id: &str| calls.iter().position(|it| it.id == id);
-            let own = rank(call);
+            let own = rank(&called);
             let later = |it: &Entry| match &it.message {
                 Message::Tool { call, .. } => own.is_some() && rank(call) > own,
                 Message::User { .. } | Message::Assistant { .. } => false,
@@ -284,11 +339,12 @@ impl Transcript {
         exchange.insert(place, entry);
     }
 
-    fn push(&mut self, record: &Record, message: Message) {
+    fn push(&mut self, record: &Record, message: Message, keeps_more: bool) {
         self.newest().push(Entry {
             at: record.seq,
             turn: record.turn,
             message,
+            keeps_more,
         });
     }
 
@@ -304,28 +360,34 @@ impl Transcript {
     fn place(&mut self, record: &Record, turn: Option<TurnId>) {
         let Some(waiting) = turn.and_then(|it| self.waiting.remove(&it)) else {
             // Its question was before what was read, and took them along.
-            self.take_outputs();
+            self.outputs = Outputs::default();
             return;
         };
         let mut begin = waiting.at.min(self.started);
         let mut text = waiting.text;
+        let mut keeps_more = false;
         match waiting.origin {
-            Origin::Asked => {
-                let (outputs, from) = self.take_outputs();
-                text = told::before(&outputs, &text);
-                begin = from.map_or(begin, |it| it.min(begin));
+            Origin::Asked | Origin::Imported => {
+                let outputs = std::mem::take(&mut self.outputs);
+                text = told::before(&outputs.texts, &text);
+                begin = outputs.from.map_or(begin, |it| it.min(begin));
+                keeps_more = outputs.keeps_more;
                 self.exchanges.push_back(Exchange::new(turn, begin));
             }
             Origin::Retry(old) => {
-                // The same question, with what went with it.
-                let mut exchanges = self.exchanges.iter();
+                // The same question, with what went with it. One that was put back is not there on a load.
+                let mut exchanges = self.exchanges.iter().filter(|it| !it.was_put_back());
                 if let Some(old) = exchanges.find(|it| it.turn() == Some(old))
-                    && let Some(Message::User { text: asked }) = old.messages().next()
+                    && let Some(first) = old.entries().first()
+                    && let Message::User { text: asked } = &first.message
                     && asked.ends_with(&text)
                 {
                     text.clone_from(asked);
                     begin = begin.min(old.begin());
+                    keeps_more = first.keeps_more;
                 }
+                // It leaves with what went on after it.
+                self.exchanges.retain(|it| it.turn() != Some(old));
                 self.keep(|it| it.turn != Some(old));
                 self.exchanges.push_back(Exchange::new(turn, begin));
             }
@@ -334,17 +396,17 @@ impl Transcript {
                 match last.and_then(|it| it.messages().next_back()) {
                     // Nothing was written yet, or results wait: the same request says it all.
                     Some(Message::User { .. } | Message::Tool { .. }) => return,
-                    // It goes on in the exchange whose answer it continues.
-                    Some(Message::Assistant { .. }) => {}
+                    // It goes on in the exchange whose answer it continues, and may have been asked before that.
+                    Some(Message::Assistant { .. }) => self.newest().reach_back(waiting.at),
                     None => self.exchanges.push_back(Exchange::new(turn, begin)),
                 }
             }
         }
         let text = match waiting.origin {
-            Origin::Asked | Origin::Retry(_) => text,
+            Origin::Asked | Origin::Retry(_) | Origin::Imported => text,
             Origin::Continue(_) => CONTINUE.to_owned(),
         };
-        self.push(record, Message::User { text });
+        self.push(record, Message::User { text }, keeps_more);
     }
 
     /// What it printed goes with the next question, or stands where the turn goes on with it.
@@ -364,22 +426,18 @@ impl Transcript {
         let own = record.turn.is_none();
         let text = told::of(command, cwd.as_deref(), *ending, output, own);
         match given {
-            Given::Never => return,
+            Given::Never => {}
             Given::WithNextQuestion => {
-                self.outputs_from.get_or_insert(record.seq);
-                self.outputs.push(text);
+                self.outputs.from.get_or_insert(record.seq);
+                self.outputs.keeps_more |= kept.is_some();
+                self.outputs.texts.push(text);
             }
             Given::AtOnce => {
-                if !self.newest().go_on_with(&text) {
-                    self.push(record, Message::User { text });
+                if !self.newest().go_on_with(&text, kept.is_some()) {
+                    self.push(record, Message::User { text }, kept.is_some());
                 }
             }
         }
-        self.keeps_results |= kept.is_some();
-    }
-
-    fn take_outputs(&mut self) -> (Vec<String>, Option<Seq>) {
-        (std::mem::take(&mut self.outputs), self.outputs_from.take())
     }
 
     /// Keeps only such messages, and exchanges that have any.
@@ -394,9 +452,10 @@ impl Transcript {
 
     fn put_back(&mut self, turn: TurnId) {
         // It stays at hand: read from far back, a log may say so more than once.
-        let Some(exchange) = self.shelf.get(&turn).cloned() else {
+        let Some(mut exchange) = self.shelf.get(&turn).cloned() else {
             return;
         };
+        exchange.put_back();
         let first = exchange.first();
         let place = self.exchanges.partition_point(|it| it.first() < first);
         self.exchanges.insert(place, exchange);

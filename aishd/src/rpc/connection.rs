@@ -36,6 +36,7 @@ use super::envelope::{Entry, Line, read};
 use super::outbox::{Cut, Outbox};
 use super::refusal::Refusal;
 use super::{Server, notices};
+use crate::conversation::import::Importing;
 use crate::core::confirm::Person;
 use crate::core::shell::setting::Environment;
 
@@ -54,6 +55,8 @@ pub(super) struct Connection {
     pub(super) subscriptions:
         Mutex<HashMap<SubscriptionId, (Option<ConversationId>, CancellationToken)>>,
     pub(super) blobs: Mutex<HashMap<BlobId, String>>,
+    /// What is being imported; it goes with the connection.
+    pub(super) import: Mutex<Option<Importing>>,
     /// Held by the one change that is being made for this client; the others wait in the order of their lines.
     pub(super) change: tokio::sync::Mutex<()>,
     /// The last reading of the configuration that this client was told of.
@@ -228,6 +231,7 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         of_ours: OnceLock::new(),
         subscriptions: Mutex::default(),
         blobs: Mutex::default(),
+        import: Mutex::default(),
         told_of_config: AtomicU64::new(0),
         change: tokio::sync::Mutex::default(),
         notices: notices::Ahead::default(),

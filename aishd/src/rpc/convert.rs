@@ -10,6 +10,7 @@ use aish_proto::version::EVENT_SCHEMA;
 use serde::Serialize;
 
 use super::confirm as confirms;
+use super::usage::{self, usage_of};
 use super::{fit, route, shell};
 use crate::clock::rfc3339;
 use crate::conversation::doing::Word;
@@ -20,7 +21,7 @@ use crate::core::confirm::Denial;
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnError};
 use crate::core::gate::spelled;
-use crate::core::reply::{FailureClass, ToolCall, Usage};
+use crate::core::reply::{FailureClass, ToolCall};
 use crate::core::state::{Began, State};
 use crate::core::structured::Structured;
 use crate::core::tool_name::Alias;
@@ -173,6 +174,8 @@ impl Log {
                 cwd,
                 forked_from,
                 constraints: _,
+                importing: _,
+                budget: _,
             } => out!(wire::Created {
                 title: title.unwrap_or_default(),
                 model,
@@ -201,11 +204,11 @@ impl Log {
                     .collect(),
                 retry_of: match origin {
                     Origin::Retry(turn) => Some(turn),
-                    Origin::Asked | Origin::Continue(_) => None,
+                    Origin::Asked | Origin::Continue(_) | Origin::Imported => None,
                 },
                 continues: match origin {
                     Origin::Continue(turn) => Some(turn),
-                    Origin::Asked | Origin::Retry(_) => None,
+                    Origin::Asked | Origin::Retry(_) | Origin::Imported => None,
                 },
                 calls: calls.iter().flat_map(CallList::calls).map(listed).collect(),
             }),
@@ -245,6 +248,7 @@ impl Log {
                 served_by,
                 usage,
                 extra: _,
+                payee: _,
             } => out!(wire::AssistantMessage {
                 item,
                 text,
@@ -255,6 +259,9 @@ impl Log {
                 served_by,
                 usage: usage.map(usage_of),
             }),
+            Event::ModelUsed(paid) => out!(usage::model_used(*paid)),
+            Event::BudgetChanged(changed) => out!(usage::budget_changed(*changed)),
+            Event::BudgetReached(reached) => out!(usage::reached(reached, self.conversation)),
             Event::ConfirmRequested(asked) => out!(confirms::requested(*asked)),
             Event::RaiseRequested(raise) => out!(confirms::raise_requested(*raise)),
             Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
@@ -276,6 +283,7 @@ impl Log {
             Event::ResultKept { result, text } => out!(wire::ResultKept {
                 result,
                 bytes: text.len() as u64,
+                text: None,
             }),
             Event::ToolResult {
                 call,
@@ -394,6 +402,12 @@ impl Log {
             }),
             Event::ModelChanged { model } => out!(wire::ModelChanged { model }),
             Event::Renamed { title } => out!(wire::Renamed { title }),
+            Event::Imported(it) => out!(wire::Imported {
+                exchanges: it.exchanges,
+                messages: it.messages,
+                left_out: it.left_out,
+                unanswered: it.unanswered,
+            }),
             Event::ArchivedChanged { archived } => out!(wire::ArchivedChanged { archived }),
             Event::Status { level, text } => out!(wire::Status {
                 level: match level {
@@ -452,6 +466,7 @@ pub(super) fn source_of(source: Source) -> ModelSource {
         Source::Discovered => ModelSource::Discovered,
         Source::Demo => ModelSource::Demo,
         Source::None => ModelSource::None,
+        Source::Imported => ModelSource::Imported,
     }
 }
 
@@ -465,15 +480,7 @@ fn stop_reason(stop: Stop) -> turn::StopReason {
         Stop::Upstream => turn::StopReason::Upstream,
         Stop::Interrupted => turn::StopReason::Interrupted,
         Stop::Denied => turn::StopReason::Denied,
-    }
-}
-
-fn usage_of(usage: Usage) -> turn::Usage {
-    turn::Usage {
-        input_tokens: usage.input,
-        output_tokens: usage.output,
-        cached_input_tokens: usage.cached_input,
-        reasoning_tokens: usage.reasoning,
+        Stop::Budget => turn::StopReason::Budget,
     }
 }
 
@@ -541,6 +548,7 @@ pub(super) fn status(id: ConversationId, state: &State, attached: u32) -> Conver
         last_turn: state.began.clone().map(last_turn),
         attached,
         usage: usage_of(state.usage),
+        budget: usage::budget(state.budget),
         created_at: rfc3339(state.created_at),
         updated_at: rfc3339(state.updated_at),
     }

@@ -23,6 +23,7 @@ mod lifecycle;
 pub mod listen;
 mod log;
 mod mcp;
+mod memory;
 mod metrics;
 mod model;
 mod negotiate;
@@ -40,7 +41,9 @@ mod saved_prompt;
 mod shell;
 mod tool;
 mod toolset;
+mod transfer;
 mod turn;
+mod usage;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -217,10 +220,12 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     doctor::register_all(&mut module);
     log::register_all(&mut module);
     conversation::register_all(&mut module);
+    transfer::register_all(&mut module);
     attach::register_all(&mut module);
     turn::register_all(&mut module);
     shell::register_all(&mut module);
     context::register_all(&mut module);
+    memory::register_all(&mut module);
     kept::register_all(&mut module);
     tool::register_all(&mut module);
     toolset::register_all(&mut module);
@@ -233,6 +238,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     audit::register_all(&mut module);
     model::register_all(&mut module);
     route::register_all(&mut module);
+    usage::register_all(&mut module);
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);
     saved_prompt::register_all(&mut module);

@@ -139,8 +139,16 @@ impl From<RequestError> for Refusal {
             RequestError::NotArchived(_) => Self::new(ErrorKind::NotFound, message)
                 .hint("aishctl context archive lists what can be restored"),
             RequestError::InContext(_) => Self::params(&message),
+            RequestError::NotLast(_) => {
+                Self::params(&message).hint("turn/retry asks its question again")
+            }
+            RequestError::NoSummary => Self::new(ErrorKind::NotFound, message),
             RequestError::NoRoom(_) => Self::new(ErrorKind::BudgetExceeded, message)
                 .hint("it stays readable: aishctl log, aishctl search; or raise context.max_turns or context.max_tokens"),
+            RequestError::Budget(conversation, reached) => {
+                let remedy = reached.remedy(&conversation.to_string());
+                Self::new(ErrorKind::BudgetExceeded, message).hint(remedy)
+            }
             RequestError::NothingLeft => Self::new(ErrorKind::NotFound, message)
                 .hint("turn/retry (aishctl retry) runs all of them again"),
             RequestError::Exists => Self::params(&format!(

@@ -4,7 +4,7 @@ use super::rules::RuleChange;
 use super::{CallMark, Outcome, Told};
 use crate::core::confirm::{Confirm, Resolution};
 use crate::core::constraints::Constraints;
-use crate::core::event::Event;
+use crate::core::event::{Event, Origin, Refused, Source};
 use crate::core::pinned::Pinned;
 use crate::core::resource::ResourceChanged;
 use crate::core::shell::TOOL;
@@ -15,28 +15,33 @@ use crate::core::tool::{Sha, Subject};
 #[must_use]
 pub fn tells(event: &Event) -> bool {
     match event {
-        Event::UserMessage { .. }
-        | Event::RouteDecided(_)
-        | Event::TurnStarted { .. }
+        Event::RouteDecided(_)
         | Event::FellBack { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
-        | Event::ToolResult { .. }
         | Event::ShellStarted { .. }
         | Event::ShellFinished { .. }
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
         | Event::ResourceChanged(_)
+        | Event::Imported(_)
         | Event::ConstraintsChanged { .. } => true,
+        // What was imported had no effect here; of the import as a whole there is a record.
+        Event::UserMessage { origin, .. } => *origin != Origin::Imported,
+        Event::TurnStarted { source, .. } => *source != Source::Imported,
+        Event::ToolResult { refused, .. } => !is_imported(refused.as_deref()),
         Event::Created { constraints, .. } => !constraints.is_empty(),
         Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
         | Event::ResultKept { .. }
         | Event::Evicted(_)
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
         | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
@@ -47,7 +52,14 @@ pub fn tells(event: &Event) -> bool {
     }
 }
 
+fn is_imported(refused: Option<&Refused>) -> bool {
+    refused.is_some_and(|it| it.imported)
+}
+
 pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
+    if !tells(event) {
+        return None;
+    }
     Some(match event {
         Event::UserMessage { on_confirm, .. } => Told::TurnAsked {
             on_confirm: on_confirm.clone(),
@@ -121,12 +133,18 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             resource: Sha::of(uri.as_bytes()),
         },
         Event::ResourceChanged(changed) => resource_changed(changed),
+        Event::Imported(imported) => Told::ConversationImported {
+            messages: imported.messages,
+        },
         Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
         | Event::ResultKept { .. }
         | Event::Evicted(_)
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
         | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }

@@ -21,7 +21,8 @@ impl<'a> Finished<'a> {
             | Stop::Cancelled
             | Stop::Upstream
             | Stop::Interrupted
-            | Stop::Denied => None,
+            | Stop::Denied
+            | Stop::Budget => None,
         }
     }
 }
@@ -48,6 +49,7 @@ mod tests {
             Stop::Cancelled,
             Stop::Upstream,
             Stop::Interrupted,
+            Stop::Budget,
             Stop::Denied,
         ] {
             assert_eq!(None, Finished::of(text, stop));

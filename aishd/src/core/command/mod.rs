@@ -56,9 +56,9 @@ pub struct Segment {
     pub words: Vec<Word>,
     pub redirects: Vec<Redirect>,
     /// What runs first to make its words: `$(…)`, backticks, `<(…)`. In order.
-    pub substitutes: Vec<Segment>,
+    pub substitutes: Vec<Self>,
     /// What runs within it: the commands of a loop, a condition, a subshell, a function.
-    pub inner: Vec<Segment>,
+    pub inner: Vec<Self>,
 }
 
 impl Segment {

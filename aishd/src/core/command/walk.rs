@@ -127,6 +127,10 @@ impl Walk {
         }
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each construct of a shell"
+    )]
     fn segment(&mut self, node: &Node, joined: Joined) -> Result<Segment, NotUnderstood> {
         let mut segment = Segment {
             joined,

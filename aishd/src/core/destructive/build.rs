@@ -91,7 +91,7 @@ impl Judge<'_> {
             "cmake" | "ctest" | "meson" => self.by_cmake(call),
             "go" => self.by_go(call.args),
             "mvn" | "gradle" | "sbt" | "dotnet" | "mix" | "stack" | "cabal" | "zig" => {
-                self.by_other(call)
+                self.by_other(call);
             }
             name if PACKAGES.split_whitespace().any(|it| it == name) => self.by_packages(call),
             "ruff" | "black" => self.by_formatter(call),
@@ -196,12 +196,12 @@ impl Judge<'_> {
                 self.options("--check -l -v --edition= --color=", behind);
             }
             "run" | "r" | "watch" | "script" | "make" | "xtask" | "miri" | "fuzz" | "eval" => {
-                self.add(Danger::RunsCode)
+                self.add(Danger::RunsCode);
             }
             "install" | "binstall" => self.add(Danger::InstallsPackages),
             "uninstall" | "remove" | "rm" => self.add(Danger::RemovesPackages),
             "publish" | "yank" | "owner" | "login" | "logout" | "release" => {
-                self.add(Danger::SendsData)
+                self.add(Danger::SendsData);
             }
             "clean" | "sweep" | "cache" => self.add(Danger::DeletesTree),
             "new" | "init" => {
@@ -242,7 +242,7 @@ impl Judge<'_> {
                 }
             }
             "audit" if args.iter().any(|it| it.fixed() == Some("fix")) => {
-                self.add(Danger::InstallsPackages)
+                self.add(Danger::InstallsPackages);
             }
             "list" | "ls" | "ll" | "la" | "outdated" | "view" | "info" | "show" | "why"
             | "explain" | "audit" | "search" | "ping" | "root" | "prefix" | "bin" | "licenses"
@@ -266,10 +266,10 @@ impl Judge<'_> {
                 self.add(Danger::SendsData);
             }
             command if REMOVES.split_whitespace().any(|it| it == command) => {
-                self.add(Danger::RemovesPackages)
+                self.add(Danger::RemovesPackages);
             }
             command if INSTALLS.split_whitespace().any(|it| it == command) => {
-                self.add(Danger::InstallsPackages)
+                self.add(Danger::InstallsPackages);
             }
             command if call.name != "npm" && is_target(command) => self.script_args(call, args),
             _ => self.add(Danger::UnknownProgram),
@@ -406,7 +406,7 @@ impl Judge<'_> {
                     .fixed()
                     .any(|it| it.starts_with("-S") || it.starts_with("-E")) =>
             {
-                self.add(Danger::RunsCode)
+                self.add(Danger::RunsCode);
             }
             _ => {
                 if call
@@ -438,7 +438,7 @@ impl Judge<'_> {
             Some("env") => drop(self.options("-json", args)),
             Some("mod") => match args.first().and_then(Word::fixed) {
                 Some("tidy" | "download" | "verify" | "graph" | "why" | "vendor") => {
-                    drop(self.options("-v -x -m -json", &args[1..]))
+                    drop(self.options("-v -x -m -json", &args[1..]));
                 }
                 Some(_) | None => self.add(Danger::UnknownOption),
             },

@@ -113,6 +113,9 @@ impl Judge<'_> {
 
     /// The command that it runs for what it finds, whatever that is called.
     fn on_each(&mut self, call: Call<'_>, words: &[Word]) {
+        for named in call.args {
+            self.read_by(named);
+        }
         let mut words = words.to_vec();
         for word in &mut words {
             if word.written.contains("{}") {

@@ -127,15 +127,16 @@ impl Judge<'_> {
                     self.add(Danger::RunsCode);
                 }
                 let operands = self.options(options, args);
+                if command == "mv" {
+                    for place in &operands {
+                        self.writes(place);
+                    }
+                }
                 let forced = |it: &str| {
                     it.starts_with('+')
                         || (it.contains(':') && !it.contains("://") && !it.starts_with("git@"))
                 };
-                if command == "fetch"
-                    && operands
-                        .iter()
-                        .any(|it| !it.fixed().is_some_and(|it| !forced(it)))
-                {
+                if command == "fetch" && operands.iter().any(|it| it.fixed().is_none_or(forced)) {
                     self.add(Danger::RewritesHistory);
                 }
             }
@@ -144,6 +145,7 @@ impl Judge<'_> {
         true
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each subcommand")]
     fn git_command(&mut self, command: &str, args: &[Word]) {
         let fixed: Vec<&str> = args.iter().filter_map(Word::fixed).collect();
         let first = fixed
@@ -155,6 +157,9 @@ impl Judge<'_> {
             "push" => self.git_push(args),
             "pull" => {
                 if fixed.iter().any(|it| it.starts_with("--re") || *it == "-r") {
+                    self.add(Danger::RewritesHistory);
+                }
+                if fixed.iter().any(|it| it.starts_with('+') || (it.contains(':') && !it.contains("://"))) {
                     self.add(Danger::RewritesHistory);
                 }
                 self.options("-v -q -p -t --ff-only --no-rebase --ff --no-edit --tags --prune --all --quiet --verbose --autostash --stat --depth= --no-ff", args);
@@ -304,16 +309,17 @@ impl Judge<'_> {
         for word in operands {
             if !word
                 .fixed()
-                .is_some_and(|it| !it.contains(':') || it.starts_with("git@") || it.contains("://"))
+                .is_some_and(|it| !it.contains(':') && !it.starts_with(['/', '.']))
             {
-                self.add(Danger::KnownOnlyWhenRun);
+                // Only to where the repository knows: an address could be anybody's.
+                self.add(Danger::SendsData);
             }
         }
     }
 
     /// A name may be of a branch or of a file, whose changes would be gone.
     fn git_checkout(&mut self, args: &[Word], fixed: &[&str]) {
-        if fixed.iter().any(|it| *it == "--") {
+        if fixed.contains(&"--") {
             self.add(Danger::DiscardsChanges);
             return;
         }
@@ -343,7 +349,8 @@ impl Judge<'_> {
         }
         let head = operands.first().and_then(|it| it.fixed());
         if head.is_some_and(|it| {
-            it != "HEAD" && !it.contains(['/', '.']) || it.contains(['~', '^', '@'])
+            let path = it.contains('.') && !it.contains(['~', '^', '@']) && !is_branch(it);
+            it != "HEAD" && !path
         }) {
             self.add(Danger::RewritesHistory);
         }

@@ -27,7 +27,7 @@ pub(super) const READS: &str = "ls dir vdir cat tac head tail wc nl rev cut past
 pub(super) const ASKS_NETWORK: &str = "dig nslookup host ping ping6 traceroute tracepath whois";
 
 /// What only talks: words of these name nothing that is read.
-pub(super) const TALKS: &str = "echo printf ls dir git stat basename dirname realpath touch mkdir test [ which type command sudo \
+pub(super) const TALKS: &str = "echo printf ls dir stat basename dirname realpath touch mkdir test [ which type command sudo \
     env export true false : cd find fd tree du";
 
 /// Programs that may be asked what they are.

@@ -93,7 +93,7 @@ impl Judge<'_> {
             .unwrap_or_default();
         match (call.name, command) {
             ("uv" | "poetry" | "bundle", "run" | "exec") if !behind.is_empty() => {
-                self.run(behind, call.input)
+                self.run(behind, call.input);
             }
             _ => self.add(Danger::RunsCode),
         }

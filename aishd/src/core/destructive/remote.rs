@@ -97,6 +97,10 @@ impl Judge<'_> {
         true
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one check after the other of the same words"
+    )]
     fn by_verbs(&mut self, call: Call<'_>, verbs: &str) {
         if call.args.iter().any(|it| it.fixed().is_none()) {
             self.add(Danger::KnownOnlyWhenRun);
@@ -341,13 +345,12 @@ impl Judge<'_> {
         };
         if matches!(call.name, "sqlite3" | "duckdb") {
             statements.extend(operands.iter().skip(1).map(|it| it.fixed()));
-            if let Some(file) = operands.first() {
-                if !file
+            if let Some(file) = operands.first()
+                && !file
                     .fixed()
                     .is_some_and(|it| !it.starts_with("/dev/") && !places::is_secret(it))
-                {
-                    self.add(Danger::KnownOnlyWhenRun);
-                }
+            {
+                self.add(Danger::KnownOnlyWhenRun);
             }
         }
         let reads =

@@ -211,7 +211,7 @@ impl Judge<'_> {
         let Some((host, words)) = rest.split_first() else {
             return;
         };
-        if !host.fixed().is_some_and(|it| !it.starts_with('-')) {
+        if host.fixed().is_none_or(|it| it.starts_with('-')) {
             self.add(Danger::KnownOnlyWhenRun);
         }
         if words.is_empty() {

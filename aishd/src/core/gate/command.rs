@@ -222,6 +222,7 @@ fn about(digest: Sha, because: &str) -> Refused {
             digest,
         }),
         because: because.to_owned(),
+        imported: false,
     }
 }
 

@@ -65,6 +65,9 @@ pub struct Queued {
     pub message_seq: Seq,
     #[serde(rename = "steer", default)]
     pub steer: bool,
+    /// The turn whose answer leaves the context with its start.
+    #[serde(rename = "retry", default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<TurnId>,
     /// Outputs that wait go with it.
     #[serde(rename = "is_new", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_new: bool,

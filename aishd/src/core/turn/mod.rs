@@ -508,6 +508,7 @@ impl Turn {
             complete,
             served_by: reply.served_by,
             usage: reply.usage,
+            payee: None,
         });
         self.items += 1;
         calls
@@ -538,6 +539,7 @@ pub(crate) fn called(item: u32, calls: Vec<ToolCall>) -> Event {
         complete: true,
         served_by: None,
         usage: None,
+        payee: None,
     }
 }
 

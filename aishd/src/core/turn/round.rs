@@ -393,7 +393,8 @@ impl Round {
             | Stop::ToolDepth
             | Stop::MaxTokens
             | Stop::Refusal
-            | Stop::Upstream => Ending::Cancelled,
+            | Stop::Upstream
+            | Stop::Budget => Ending::Cancelled,
         };
         for owed in std::mem::take(&mut self.running) {
             let left = owed.what.left(unknown_effect(stop), ending, self.given);
@@ -477,9 +478,12 @@ fn why_refused(stop: Stop) -> &'static str {
         Stop::Cancelled => "cancelled by the user",
         Stop::Interrupted => "interrupted by a restart",
         Stop::Denied => "the user ended the turn",
-        Stop::End | Stop::ToolDepth | Stop::MaxTokens | Stop::Refusal | Stop::Upstream => {
-            "the turn ended first"
-        }
+        Stop::End
+        | Stop::ToolDepth
+        | Stop::MaxTokens
+        | Stop::Refusal
+        | Stop::Upstream
+        | Stop::Budget => "the turn ended first",
     }
 }
 
@@ -495,7 +499,8 @@ pub(crate) fn unknown_effect(stop: Stop) -> &'static str {
         | Stop::ToolDepth
         | Stop::MaxTokens
         | Stop::Refusal
-        | Stop::Upstream => {
+        | Stop::Upstream
+        | Stop::Budget => {
             "[aish] cancelled by the user while it ran; the effect of this call is unknown"
         }
     }
@@ -515,6 +520,7 @@ pub(super) fn refused(asked: Option<&Confirm>, because: &str) -> Box<Refused> {
     Box::new(Refused {
         subject: asked.map(Confirm::subject),
         because: because.to_owned(),
+        imported: false,
     })
 }
 

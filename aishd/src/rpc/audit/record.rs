@@ -34,6 +34,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
         | What::PermissionChanged { .. }
         | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
@@ -45,6 +46,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
         | What::Routed(_)
+        | What::ConversationImported { .. }
         | What::ConversationDeleted => None,
     }
 }
@@ -68,6 +70,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
         | What::CallEnded { .. }
         | What::PermissionChanged { .. }
         | What::AutoApproveSet { .. }
@@ -80,6 +83,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
         | What::NoticeGiven { .. }
+        | What::ConversationImported { .. }
         | What::ConversationDeleted => None,
         What::Routed(it) => it.contradiction.as_ref().map(|_| AuditDecision::Deny),
     }
@@ -135,6 +139,7 @@ fn kind(told: &What) -> AuditKind {
         What::QuestionRouted(_) => AuditKind::QuestionRouted,
         What::FellBack { .. } => AuditKind::FellBack,
         What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
+        What::MemoryChanged { .. } => AuditKind::MemoryChanged,
         What::ConfirmRequested { .. } | What::RaiseRequested { .. } => AuditKind::ConfirmRequested,
         What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
         What::CallStarted { .. } => AuditKind::CallStarted,
@@ -152,6 +157,7 @@ fn kind(told: &What) -> AuditKind {
         What::ServerChanged { .. } => AuditKind::ServerChanged,
         What::NoticeGiven { .. } => AuditKind::NoticeGiven,
         What::Routed(_) => AuditKind::Routed,
+        What::ConversationImported { .. } => AuditKind::ConversationImported,
         What::ConversationDeleted => AuditKind::ConversationDeleted,
     }
 }
@@ -259,6 +265,7 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
@@ -268,6 +275,7 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
         | What::Routed(_)
+        | What::ConversationImported { .. }
         | What::ConversationDeleted) => fill_of_no_call(record, told),
     }
 }
@@ -332,6 +340,10 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         What::QuestionRouted(routed) => fill_of_class(record, routed),
         told @ What::FellBack { .. } => fill_of_fallback(record, told),
         What::RoutingSwitched { which, on } => fill_of_switch(record, which, on),
+        What::ConversationImported { messages } => {
+            record.because = Some(format!("{messages} messages"));
+        }
+        What::MemoryChanged { what } => record.because = Some(what),
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
             let unnamed = (change.unnamed > 0).then_some(change.unnamed);

@@ -361,9 +361,13 @@ proptest! {
                 | Event::FellBack { .. }
                 | Event::Evicted(_)
                 | Event::Restored(_)
+                | Event::ModelUsed(_)
+                | Event::BudgetChanged(_)
+                | Event::BudgetReached(_)
                 | Event::SummaryUpdated(_)
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
+                | Event::Imported(_)
                 | Event::ArchivedChanged { .. }
                 | Event::Status { .. } => {}
             }

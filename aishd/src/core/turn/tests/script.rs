@@ -175,6 +175,9 @@ pub(super) fn render(step: &Step) -> Vec<String> {
         }
         other @ (Event::ResultKept { .. }
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
         | Event::RaiseRequested(_)
         | Event::PermissionChanged { .. }
@@ -189,6 +192,7 @@ pub(super) fn render(step: &Step) -> Vec<String> {
         | Event::RouteDecided(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ArchivedChanged { .. }) => panic!("a turn does not say {other:?}"),
     };
     let effect = |effect: &Effect| match effect {
