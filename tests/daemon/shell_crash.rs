@@ -15,7 +15,7 @@ use crate::consent::{pending, with};
 use crate::shell::{Scene, allow};
 
 fn kills() -> usize {
-    surroundings::count("AISH_TEST_KILLS").unwrap_or(5)
+    surroundings::count("AISH_TEST_KILLS").unwrap_or(10)
 }
 
 fn restarted(scene: Scene) -> Scene {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use aish_proto::id::ConversationId;
 use futures_util::FutureExt as _;
+use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -51,10 +52,8 @@ impl Conversation {
         (preset, ticket): (Arc<Preset>, Ticket),
         body: String,
         live: Arc<Live>,
-    ) {
-        let Some(active) = &mut self.turn else {
-            return;
-        };
+    ) -> Option<AbortHandle> {
+        let active = self.turn.as_mut()?;
         let turn = active.id;
         let meter = ticket.meter();
         active.asking = Some((stream, ticket));
@@ -71,7 +70,7 @@ impl Conversation {
             meter,
             token: active.token.clone(),
         };
-        self.spawn(turn, stream, Box::pin(streamed(request)));
+        Some(self.spawn(turn, stream, Box::pin(streamed(request))))
     }
 }
 

@@ -52,6 +52,7 @@ impl Conversation {
             | Input::Answered(_)
             | Input::ToolReturned { .. }
             | Input::CommandEnded { .. }
+            | Input::Freed
             | Input::Stopped(_) => return None,
         };
         let active = self.turn.as_mut()?;

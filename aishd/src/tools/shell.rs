@@ -19,6 +19,7 @@ use crate::child::{Children, SpawnError};
 use crate::core::policy::Policy;
 use crate::core::shell::ending::{Ended, Ending};
 use crate::core::shell::setting::Setting;
+use crate::core::shell::terminal;
 
 /// How long output is read after the shell has ended: what it left behind may hold the pipe (R21).
 const DRAIN: Duration = Duration::from_millis(500);
@@ -140,6 +141,11 @@ pub(super) async fn run(
         // The one who cancels does not wait for what ignores that; its keeper goes on until nothing is left.
         drop(child);
     }
+    if ending.is_some_and(Ending::is_failure)
+        && terminal::is_missed(command, setting, &heard.text.whole)
+    {
+        heard.remark(terminal::NONE);
+    }
     let text = heard.text.finish();
     let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let bytes = text.len() as u64;
@@ -185,6 +191,18 @@ impl<P: FnMut(&str)> Heard<P> {
             },
         };
         ended(exit)
+    }
+
+    /// Adds a line of ours behind all of it.
+    fn remark(&mut self, line: &str) {
+        let whole = &self.text.whole;
+        let begin = if whole.is_empty() || whole.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        let line = format!("{begin}{line}\n");
+        (self.print)(self.text.push(line.as_bytes()));
     }
 
     /// Reads to the end, or to the limit: then it is true.

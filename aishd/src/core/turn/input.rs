@@ -38,6 +38,8 @@ pub enum Input {
         call: String,
         ended: Box<Ended>,
     },
+    /// No command of the conversation runs any more: the next one can.
+    Freed,
     /// A person cancelled, or the daemon is going: the turn ends for this reason.
     Stopped(Stop),
 }
