@@ -97,7 +97,7 @@ fn left(client: &Client, conversation: ConversationId, query: &str) -> Vec<bool>
 
 #[test]
 fn a_search_knows_where_the_question_is_that_took_an_output_along() {
-    let scene = Scene::new("[context]\nmax_turns = 2\n");
+    let scene = Scene::new("[context]\nmax_turns = 3\n");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
     let mut follow = client.attach(conversation, Since::Start);

@@ -4,8 +4,7 @@ use aish_proto::attach::Since;
 use aish_proto::event::{Envelope, ShellFinished, ShellStarted};
 use aish_proto::shell::{Cancel, CancelParams, Run, RunParams, ShellEnding};
 use aish_proto::turn::StopReason;
-use aish_testkit::wait::until_true;
-use aish_testkit::{Client, Follow};
+use aish_testkit::Client;
 
 use crate::consent::{pending, with};
 use crate::shell::{Scene, allow, ends, finished, own};
@@ -81,9 +80,9 @@ fn what_waits_can_be_taken_back_and_so_many_may_wait() {
     let held = own(conversation, HELD);
     let first = client.done::<Run>(held.clone());
     let waits = client.done::<Run>(own(conversation, "touch never"));
-    for _ in 0..31 {
-        client.done::<Run>(own(conversation, "true"));
-    }
+    let others: Vec<String> = (0..31)
+        .map(|_| client.done::<Run>(own(conversation, "true")).call)
+        .collect();
     let refused = client.refused::<Run>(own(conversation, "true"));
     assert_eq!("overloaded", refused.kind());
     assert!(cancel(&client, &held, &waits.call));
@@ -96,16 +95,9 @@ fn what_waits_can_be_taken_back_and_so_many_may_wait() {
     assert!(cancel(&client, &held, &first.call));
     let end = finished(&mut follow, &first.call);
     assert_eq!(ShellEnding::Cancelled, end.ending);
-    until_true("the others have run", || {
-        let state = client.attach(conversation, Since::Start);
-        ended(state) == 33
-    });
+    assert!(finished(&mut follow, &others[30]).exit_code == Some(0));
+    assert_eq!(33, ends(follow.events_so_far()).len());
     assert!(!scene.world.work().join("never").exists());
-}
-
-fn ended(mut follow: Follow) -> usize {
-    follow.until_kind("replayComplete");
-    ends(follow.events_so_far()).len()
 }
 
 #[test]

@@ -125,12 +125,18 @@ pub(super) async fn run(
         limit: limits.output_bytes,
         print,
     };
-    let over = begun + limits.time;
+    let wants_terminal = terminal::is_wanted_by(command, setting);
+    let time = if wants_terminal {
+        limits.time.min(terminal::PATIENCE)
+    } else {
+        limits.time
+    };
+    let over = begun + time;
     let ending = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
         () = sleep_until(over) => Some(Ending::TimedOut {
-            after_ms: u64::try_from(limits.time.as_millis()).unwrap_or(u64::MAX),
+            after_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
         }),
         ending = heard.listen(&mut child) => Some(ending),
     };
@@ -142,7 +148,7 @@ pub(super) async fn run(
         drop(child);
     }
     if ending.is_some_and(Ending::is_failure)
-        && terminal::is_missed(command, setting, &heard.text.whole)
+        && (wants_terminal || terminal::is_missed_in(&heard.text.whole))
     {
         heard.remark(terminal::NONE);
     }

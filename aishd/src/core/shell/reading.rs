@@ -113,7 +113,6 @@ mod tests {
         for command in [
             "rm -rf gone",
             "surely-unknown",
-            "ls --surely-unknown",
             "vim",
             "$PROGRAM",
             "echo 'not closed",
@@ -123,7 +122,5 @@ mod tests {
         ] {
             check(command, false);
         }
-        let told: Vec<String> = Danger::ALL.iter().map(ToString::to_string).collect();
-        assert!(told.iter().all(|it| !it.is_empty()));
     }
 }

@@ -1,5 +1,7 @@
 //! What is said of a program that wants a terminal: commands have none, so that nothing of it gets onto anybody's screen.
 
+use std::time::Duration;
+
 use super::setting::Setting;
 use crate::core::command::{self, Dialect};
 use crate::core::destructive::{self, Danger};
@@ -7,6 +9,8 @@ use crate::core::destructive::{self, Danger};
 /// Stands behind what such a program printed.
 pub const NONE: &str =
     "[aish] commands have no terminal here; what needs one runs in a shell of your own";
+/// So long such a program may take to find out that nobody is there.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 /// How far from its end a text is looked through.
 const END_BYTES: usize = 4 << 10;
 /// What programs say that found none.
@@ -20,18 +24,21 @@ const COMPLAINTS: [&str; 7] = [
     "terminal is required",
 ];
 
-/// Whether a command that failed with this output may have failed for want of a terminal.
+/// Whether a program that failed with this output says that it found none.
 #[must_use]
-pub fn is_missed(command: &str, setting: &Setting, output: &str) -> bool {
+pub fn is_missed_in(output: &str) -> bool {
     let mut begin = output.len().saturating_sub(END_BYTES);
     while !output.is_char_boundary(begin) {
         begin += 1;
     }
     let end = output[begin..].to_ascii_lowercase();
-    COMPLAINTS.iter().any(|it| end.contains(it)) || is_interactive(command, setting)
+    COMPLAINTS.iter().any(|it| end.contains(it))
 }
 
-fn is_interactive(command: &str, setting: &Setting) -> bool {
+/// Whether a command starts what is known to wait for somebody at a terminal. Some of it finds out that nobody is there, and
+/// some waits for ever.
+#[must_use]
+pub fn is_wanted_by(command: &str, setting: &Setting) -> bool {
     let reading = command::read(command, Dialect::of(&setting.shell));
     let cwd = std::path::Path::new(&setting.cwd);
     let dangers = destructive::judge(&reading, command, &[cwd.to_path_buf()], cwd);
@@ -45,8 +52,8 @@ mod tests {
 
     #[track_caller]
     fn check(command: &str, output: &str, expected: bool) {
-        let setting = setting(&[], "/w");
-        assert_eq!(expected, is_missed(command, &setting, output), "{command}");
+        let missed = is_wanted_by(command, &setting(&[], "/w")) || is_missed_in(output);
+        assert_eq!(expected, missed, "{command}");
     }
 
     #[test]

@@ -250,9 +250,9 @@ fn a_command_waits_for_those_before_it_and_is_judged_again_then() {
     );
     let mut stopped = asked.to_vec();
     stopped.extend([
-        "> abandon",
         "= over cmd0-0 not run: \"[aish] cancelled by the user\" WithNextQuestion",
         "= ended Cancelled \"CMD: ls\"",
+        "> abandon",
     ]);
     check(
         &["busy", "says 0 CMD: ls", "answer yes", "cancel", "freed"],
