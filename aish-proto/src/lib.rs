@@ -29,6 +29,7 @@ pub mod resource;
 pub mod route;
 pub mod sampling;
 pub mod schema;
+pub mod shell;
 pub mod tool;
 pub mod transfer;
 pub mod turn;

@@ -9,8 +9,8 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, memory, model, permission, prompt, resource, route, tool, transfer, turn, usage,
-    version,
+    log, mcp, memory, model, permission, prompt, resource, route, shell, tool, transfer, turn,
+    usage, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -79,6 +79,8 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         turn::QueueRemove,
         turn::QueueMove,
         turn::QueueResume,
+        shell::Run,
+        shell::Cancel,
         context::Preview,
         context::Archive,
         context::Restore,

@@ -12,6 +12,8 @@ use crate::route::Route;
 pub enum Said {
     Nothing,
     Question(String),
+    /// Run a command of this machine.
+    Run(String),
     /// Cancel what runs, then ask.
     Now(String),
     Leave,
@@ -22,7 +24,7 @@ pub enum Said {
     Told(String),
 }
 
-const HELP: &str = "a plain line is a question; in front of a colon:
+const HELP: &str = "a plain line is a question; !COMMAND runs here, and the model sees what it printed; behind a colon:
 :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue   :log
 :now TEXT cancels and asks   :ask TEXT asks what begins with a colon
 :confirm   :confirm allow c1   :confirm deny c1 [REASON]   or at the question: y, n, e, Alt-y, Alt-n
@@ -38,11 +40,11 @@ const READS_FILES: [&str; 6] = ["import", "memory", "prompt", "resource", "tool"
 #[must_use]
 pub fn read(line: &str, here: ConversationId) -> Said {
     let line = line.trim();
-    if line.starts_with('!') {
-        return Said::Told(
-            "running commands (`!`) is not built yet; :ask !… asks a question that begins so"
-                .to_owned(),
-        );
+    if let Some(command) = line.strip_prefix('!') {
+        return match command.trim() {
+            "" => Said::Told("what? (!COMMAND)".to_owned()),
+            command => Said::Run(command.to_owned()),
+        };
     }
     let Some(command) = line.strip_prefix(':') else {
         return if line.is_empty() {
@@ -141,6 +143,7 @@ mod tests {
             Said::Nothing => "nothing".to_owned(),
             Said::Question(text) => format!("ask {text}"),
             Said::Now(text) => format!("now {text}"),
+            Said::Run(command) => format!("run {command}"),
             Said::Leave => "leave".to_owned(),
             Said::Switch(name) => format!("switch {name}"),
             Said::Command(parsed) => {
@@ -159,7 +162,8 @@ mod tests {
         check(" why? ", "ask why?");
         check(":ask :not a command", "ask :not a command");
         check(":now stop that", "now stop that");
-        check("!ls", "told running commands");
+        check("! ls -l ", "run ls -l");
+        check("!", "told what?");
         check(":q", "leave");
         check(":switch a b", "switch a b");
         check(":conv switch other", "switch other");

@@ -14,6 +14,7 @@ use aish_proto::mcp::{ServerState, ServerStatus};
 use aish_proto::turn::StopReason;
 
 use crate::consent::{self, Extent};
+use crate::frame::Frames;
 use crate::markdown::{Colours, Style, Writer};
 use crate::stream::{Answer, Step};
 use crate::{failure, progress, resource, safe, unasked, usage};
@@ -65,6 +66,8 @@ pub struct Rows {
     open: String,
     /// Where answers are laid out.
     writer: Option<(Writer, Colours)>,
+    /// Commands that run.
+    frames: Frames,
     /// What confirms are called.
     numbers: BTreeMap<ConfirmId, u32>,
     /// A window's confirms: those that waited when it was opened, until all that was before has been shown.
@@ -150,6 +153,9 @@ impl Rows {
             if let Some(turn) = self.answer.as_ref().map(|it| it.turn) {
                 self.write(turn, event, &mut rows);
             }
+        } else if let Some(frame) = self.frames.take(event) {
+            self.close(&mut rows);
+            rows.extend(frame.into_iter().map(Row::Text));
         } else if let Some(text) = self.told(event) {
             // Before a line that has begun: none of it is on the screen yet, and it stays whole.
             rows.push(notice(&text));

@@ -3,9 +3,9 @@
 
 use aish_proto::event::{
     AssistantMessage, BudgetReached, CalledTool, ConfirmRequested, ConfirmResolved, Envelope,
-    EventData as _, ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, Snapshot, Status,
-    StatusLevel, TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued,
-    TurnStarted,
+    EventData as _, ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, ShellFinished,
+    Snapshot, Status, StatusLevel, TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished,
+    TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
 use aish_proto::model::ModelSource;
@@ -33,6 +33,8 @@ pub struct Answer {
     item: Option<u32>,
     /// What has been shown of `item`.
     shown: String,
+    /// The last message that is whole.
+    said: Option<String>,
     /// A delta is missing: nothing of this item is shown until it is finished.
     broken: bool,
     /// The last item that is finished.
@@ -80,6 +82,7 @@ impl Answer {
             budget_hint: None,
             item: None,
             shown: String::new(),
+            said: None,
             broken: false,
             finished: None,
             running: None,
@@ -166,6 +169,8 @@ impl Answer {
                 steps.push(Step::Notice(StatusLevel::Warning, text));
             }
             self.results.push(result);
+        } else if let Some(finished) = event.read::<ShellFinished>() {
+            self.denied += u32::from(finished.denied.is_some());
         } else if let Some(Status { level, text }) = event.read() {
             steps.push(Step::Notice(level, text));
         } else if let Some(reached) = event.read::<BudgetReached>() {
@@ -258,6 +263,7 @@ impl Answer {
         }
         // Else the daemon ended before it had kept all that we have shown; nothing is wrong with that.
         text.clone_into(&mut self.shown);
+        self.said = Some(text.to_owned());
     }
 
     fn finish_turn(&mut self, finished: TurnFinished, steps: &mut Vec<Step>) {
@@ -272,7 +278,8 @@ impl Answer {
             };
             return;
         }
-        let known = self.finished.is_some() && self.shown == finished.text;
+        // After a reconnect a snapshot may have begun an item of which nothing came.
+        let known = self.said.as_ref() == Some(&finished.text);
         if !known && !finished.text.is_empty() {
             let item = match (self.finished, self.item) {
                 (Some(finished), Some(item)) if item <= finished => finished.saturating_add(1),
@@ -395,6 +402,11 @@ mod tests {
             "one two",
         );
         check(&[message(0, "one"), delta(0, 0, "one")], "one");
+        // An item of which nothing came is begun by a snapshot.
+        check(
+            &[message(0, "one"), delta(1, 0, ""), finished("one")],
+            "one\n",
+        );
     }
 
     #[test]

@@ -88,6 +88,7 @@ fn exchange(at: usize) -> [Event; 4] {
             on_confirm: None,
             max_tool_depth: None,
             calls: None,
+            environment: None,
             origin: Origin::Asked,
         },
         Event::TurnStarted {
@@ -100,6 +101,7 @@ fn exchange(at: usize) -> [Event; 4] {
             text: answer.clone(),
             reasoning: String::new(),
             calls: vec![],
+            commands: vec![],
             extra: serde_json::Map::new(),
             complete: true,
             served_by: None,

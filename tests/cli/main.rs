@@ -15,6 +15,7 @@ mod attach;
 mod audit;
 mod autostart;
 mod commands;
+mod commands_run;
 mod config;
 mod confirm;
 mod context;

@@ -6,13 +6,14 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 11] = [
+const SHOWN_IF_THEY_COME: [&str; 12] = [
     "configReloaded",
     "evicted",
     "imported",
     "modelUsed",
     "restored",
     "resultKept",
+    "shellOutput",
     "status",
     "summaryUpdated",
     "toolCall",

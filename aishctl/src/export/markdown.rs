@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use aish_proto::conversation::ConversationStatus;
 use aish_proto::event::{
     AssistantMessage, AttachedText, ConfirmRequested, ConfirmResolved, Envelope, Imported,
-    ModelChanged, Renamed, Status, StatusLevel, ToolResult, TurnFinished, TurnStarted, UserMessage,
+    ModelChanged, Renamed, ShellFinished, Status, StatusLevel, ToolResult, TurnFinished,
+    TurnStarted, UserMessage,
 };
 use aish_proto::id::{ConfirmId, TurnId};
 use aish_proto::model::ModelSource;
@@ -13,6 +14,7 @@ use aish_proto::turn::StopReason;
 
 use super::instant::shown;
 use super::quote::{code, fenced, html, plain, quoted};
+use crate::frame::ending;
 use crate::{consent, failure};
 
 #[derive(Debug)]
@@ -51,6 +53,8 @@ impl Markdown {
             self.answer(event.turn, &message, &at, &mut text);
         } else if let Some(result) = event.read::<ToolResult>() {
             self::result(&result, &mut text);
+        } else if let Some(finished) = event.read::<ShellFinished>() {
+            command(&finished, &mut text);
         } else if let Some(request) = event.read::<ConfirmRequested>() {
             let about = request.tool.clone();
             let about = (request.number, about);
@@ -126,6 +130,12 @@ fn result(result: &ToolResult, text: &mut String) {
     let ms = result.ms.map_or(String::new(), |it| format!(" · {it} ms"));
     let summary = format!("result of <code>{}</code> · {how}{ms}", html(&result.name));
     folded(&summary, &fenced("text", &result.content), text);
+}
+
+fn command(finished: &ShellFinished, text: &mut String) {
+    let command = html(&finished.command);
+    let summary = format!("command <code>{command}</code> · {}", ending(finished));
+    folded(&summary, &fenced("text", &finished.output), text);
 }
 
 /// Who answers, as it stands behind "Answer".

@@ -64,6 +64,13 @@ max_depth = 8
 max_result_chars = 16000
 parallel_readonly = true
 
+[shell]
+confirm = true
+timeout = "5m"
+max_output_bytes = 4194304
+env_from_client = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"]
+feed_back = false
+
 [limits]
 max_clients = 64
 max_queue_per_conversation = 16
@@ -118,6 +125,8 @@ tables! {
         permissions: Permissions,
         /// Calls of tools: how many, how they run, and how much of a result models see.
         tools: Tools,
+        /// Commands of this machine: what models propose with a line `CMD:`, and your own.
+        shell: Shell,
         /// Bounds of what the daemon holds.
         limits: Limits,
         /// The daemon itself.
@@ -304,6 +313,22 @@ tables! {
         max_result_chars: Leaf<Whole<1_000, 250_000>>,
         /// Whether calls that only read, by their provider's word, and that nobody is asked about run side by side.
         parallel_readonly: Leaf<bool>,
+    }
+
+    /// Commands of this machine.
+    Shell {
+        /// Whether you are asked about each command that a model proposes. With false they all run, whatever they do; the
+        /// daemon says so at each start. `permissions.deny` and the constraints of a conversation still hold.
+        confirm: Leaf<bool>,
+        /// The longest that a command runs.
+        timeout: Leaf<Time>,
+        /// The most that it prints; with more it is ended.
+        max_output_bytes: Leaf<Whole<1_024, 16_777_216>>,
+        /// Variables of the asking client that commands get, by their exact names, besides SHELL. They are stored with the
+        /// question: name no secrets.
+        env_from_client: Leaf<Vec<String>>,
+        /// Whether the model goes on at once with what a command printed; else that waits for your next question.
+        feed_back: Leaf<bool>,
     }
 
     /// One MCP server: a url, or a command.

@@ -23,6 +23,7 @@ pub mod routing;
 pub mod schema;
 pub mod settings;
 pub mod shelf;
+mod shell;
 pub mod show;
 pub mod source;
 mod spending;

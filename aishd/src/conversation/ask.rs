@@ -52,6 +52,7 @@ impl Conversation {
             on_confirm: ask.on_confirm,
             max_tool_depth: ask.max_tool_depth,
             calls: ask.calls,
+            environment: self.said_anew(ask.environment),
         };
         let turn = TurnId(clock::ulid());
         self.take_in(turn, ask.by, event, ask.mode).await
@@ -112,6 +113,7 @@ impl Conversation {
             }),
             max_tool_depth,
             calls,
+            environment: self.said_anew(again.environment),
         };
         // It goes ahead of what waits: the queue was held for exactly this.
         let turn = TurnId(clock::ulid());
@@ -383,7 +385,9 @@ impl Conversation {
         let ticket = self.first_ticket(&preset).await?;
         let mut commit = self.number(&facts);
         let terms = self.terms(turn, &facts);
-        let (machine, step) = Turn::start(terms.max_depth(&self.around.policy.borrow()));
+        let policy = self.around.policy.borrow().clone();
+        let (mut machine, step) = Turn::start(terms.max_depth(&policy));
+        machine.set_feed_back(policy.shell.feed_back);
         let token = self.around.stopping.child_token();
         self.turn = Some(Active {
             id: turn,
@@ -408,6 +412,9 @@ impl Conversation {
         let mut transcript = self.transcript.take().unwrap_or_default();
         commit.records.iter().for_each(|it| transcript.apply(it));
         let applied = commit.records.len();
+        if let Some(active) = &mut self.turn {
+            active.machine.goes_on_from(transcript.goes_on_from());
+        }
         self.around.tools.freshen();
         let opened = opened_by(&step);
         // What is pinned has to be read before anybody can say what fits.
@@ -424,19 +431,19 @@ impl Conversation {
             commit = self.number(&facts);
         }
         let live = Arc::new(Live::new(turn, 0, commit.state.last_seq));
-        match (opened, fitted) {
+        let asking = match (opened, fitted) {
             (Some(stream), Some(Ok(fit))) => {
-                self.spawn_stream(stream, (preset.clone(), ticket), fit.body, live.clone());
+                self.spawn_stream(stream, (preset.clone(), ticket), fit.body, live.clone())
             }
             (Some(stream), Some(Err(error))) => self.refuse_stream(stream, &error),
-            (_, None) | (None, Some(_)) => {}
-        }
+            (_, None) | (None, Some(_)) => None,
+        };
         let later = commit.records.iter().skip(applied);
         later.for_each(|it| transcript.apply(it));
         if let Err(error) = self.around.store.commit(commit.clone()).await {
             // Not asked, then: the stream goes, and the transcript is read again when it is needed.
             token.cancel();
-            self.abandon().await;
+            self.unask(asking).await;
             return Err(error.into());
         }
         self.unknown_told.extend(routed.unknown);
@@ -498,6 +505,7 @@ fn opened_by(step: &Step) -> Option<StreamId> {
         | Effect::Wait(..)
         | Effect::Judge { .. }
         | Effect::CallTool { .. }
+        | Effect::RunCommand { .. }
         | Effect::Abandon => None,
     })
 }

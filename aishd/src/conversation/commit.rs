@@ -147,6 +147,7 @@ impl Conversation {
             self.stopper.set(None);
             Box::pin(self.start_next()).await;
         }
+        Box::pin(self.next_command()).await;
     }
 
     pub(super) fn wait_for_store(&mut self, pending: Pending, error: &CommitError) {
@@ -279,7 +280,7 @@ fn pass_before(facts: &[Fact]) {
         if let Event::FellBack { .. } = fact.event {
             failpoint::pass("fallback.before_store");
         }
-        if let Event::ToolStarted { .. } = fact.event {
+        if let Event::ToolStarted { .. } | Event::ShellStarted { .. } = fact.event {
             failpoint::pass("tool.before_start_mark");
         }
         if let Event::ResourceChanged(_) = fact.event {
@@ -302,13 +303,13 @@ fn pass_after(facts: &[Fact]) {
         if let Event::FellBack { .. } = fact.event {
             failpoint::pass("fallback.after_store");
         }
-        if let Event::ToolStarted { .. } = fact.event {
+        if let Event::ToolStarted { .. } | Event::ShellStarted { .. } = fact.event {
             failpoint::pass("tool.after_start_mark");
         }
         if let Event::ResourceChanged(_) = fact.event {
             failpoint::pass("resource.after_store");
         }
-        if let Event::ToolResult { .. } = fact.event {
+        if let Event::ToolResult { .. } | Event::ShellFinished { .. } = fact.event {
             failpoint::pass("tool.after_result");
         }
     }
@@ -319,10 +320,11 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
     match event {
         Event::PermissionChanged { by, .. } => by.clone(),
         // One that ran to its end did so by itself.
-        Event::ToolResult { ms: Some(_), .. } => None,
-        Event::ConfirmResolved(_) | Event::ToolResult { .. } | Event::TurnFinished { .. } => {
-            caused_by.cloned()
-        }
+        Event::ToolResult { ms: Some(_), .. } | Event::ShellFinished { ms: Some(_), .. } => None,
+        Event::ConfirmResolved(_)
+        | Event::ToolResult { .. }
+        | Event::ShellFinished { .. }
+        | Event::TurnFinished { .. } => caused_by.cloned(),
         Event::Created { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }
@@ -344,6 +346,8 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         | Event::BudgetChanged(_)
         | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
+        | Event::CwdChanged { .. }
+        | Event::ShellStarted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::Imported(_)

@@ -12,6 +12,7 @@ use tracing::Instrument as _;
 
 use super::allowances::ClientAllowances;
 use super::attendance::Attendance;
+use super::command_queue::CommandQueue;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::memories::Book;
@@ -395,6 +396,7 @@ impl Directory {
             expiry_at: None,
             own: None,
             summing: Summing::default(),
+            commands: CommandQueue::default(),
             proposing: false,
             unknown_told: BTreeSet::new(),
             purse: Purse::new(

@@ -130,6 +130,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<(Vec<Record>, Gon
         }
     }
     as_they_are(&mut records);
+    without_running(&mut records);
     records.retain(|it| it.turn.is_none_or(|turn| finished.contains(&turn)));
     records.retain(|it| {
         !matches!(
@@ -154,6 +155,28 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<(Vec<Record>, Gon
         )
     });
     Ok((records, gone))
+}
+
+/// A command that runs goes on in the original, and ends there.
+fn without_running(records: &mut Vec<Record>) {
+    let ended: HashSet<String> = records
+        .iter()
+        .filter_map(|it| command_of(it, true))
+        .collect();
+    records.retain(|it| command_of(it, false).is_none_or(|call| ended.contains(&call)));
+}
+
+/// The command of a person that a record is the start or the end of.
+fn command_of(record: &Record, end: bool) -> Option<String> {
+    let own = record.turn.is_none();
+    let call = if let Event::ShellFinished { call, .. } = &record.event {
+        end.then_some(call)
+    } else if let Event::ShellStarted { call, .. } = &record.event {
+        (!end).then_some(call)
+    } else {
+        None
+    };
+    call.filter(|_| own).cloned()
 }
 
 /// A copy has each resource once, as it was in the end, also those of turns that it does not have.
@@ -199,6 +222,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             key: _,
             on_confirm: _,
             max_tool_depth: _,
+            environment,
         } => Event::UserMessage {
             text,
             attachments,
@@ -212,6 +236,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             on_confirm: None,
             max_tool_depth: None,
             calls,
+            environment,
         },
         Event::TurnFinished {
             stop,
@@ -249,6 +274,9 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::BudgetChanged(_)
         | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
+        | Event::ShellStarted { .. }
+        | Event::ShellFinished { .. }
+        | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::Imported(_)

@@ -14,6 +14,7 @@ use super::attendance::{Attendance, Attending};
 use super::context::{Previewed, Previewing};
 use super::follow::Follower;
 use super::kept::{KeptPart, kept};
+use super::own_command::{Began, OwnCommand};
 use super::record::{Progress, TurnReport, first_result, report};
 use super::view::{Loading, Recent, View};
 use crate::core::access::Access;
@@ -27,6 +28,7 @@ use crate::core::raise::{MOST, Upgrade, Wanted};
 use crate::core::resource::{
     ChangeError, Data, Head, ResourceChange, ResourceChanged, ResourceName,
 };
+use crate::core::shell::setting::Environment;
 use crate::core::tool::Sha;
 use crate::core::tool_name::Alias;
 pub use crate::store::ReadError;
@@ -64,6 +66,8 @@ pub struct Ask {
     pub max_tool_depth: Option<NonZeroU32>,
     /// What is run, where no model is asked.
     pub calls: Option<CallList>,
+    /// What its commands run with.
+    pub environment: Environment,
 }
 
 /// Where a question is asked.
@@ -141,6 +145,7 @@ pub struct AskAgain {
     pub key: Key,
     pub model: Option<String>,
     pub by: Person,
+    pub environment: Environment,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,6 +240,8 @@ pub enum RequestError {
     Missing,
     #[error("{provider} is already at level {}", level.number())]
     AlreadyAtLevel { provider: Alias, level: Access },
+    #[error("so many commands wait in this conversation already")]
+    TooManyCommands,
     #[error("{MOST} levels are asked about in this conversation already")]
     TooManyRaises,
     #[error("max_level of {provider} is {}", max.number())]
@@ -284,6 +291,8 @@ pub(super) enum Request {
     Preview(Box<Previewing>, Reply<Previewed>),
     WantLevel(Box<Wanted>, Reply<Raising>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
+    RunCommand(Box<OwnCommand>, Reply<Began>),
+    CancelCommand(String, Reply<bool>),
     Delete(Person, Reply<()>),
     /// Says that everything before it has been done.
     Drain(Reply<()>),
@@ -467,7 +476,10 @@ impl Handle {
         let _gone = self.request(Request::Drain).await;
     }
 
-    async fn request<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, RequestError> {
+    pub(super) async fn request<T>(
+        &self,
+        make: impl FnOnce(Reply<T>) -> Request,
+    ) -> Result<T, RequestError> {
         let (reply, answer) = oneshot::channel();
         self.mailbox
             .send(make(reply))
@@ -560,25 +572,5 @@ fn loaded(view: &View) -> Result<(), RequestError> {
         Loading::Missing => Err(RequestError::Missing),
         Loading::Failed(why) => Err(RequestError::Storage(why.clone())),
         Loading::Loading => Err(RequestError::Closed),
-    }
-}
-
-impl Request {
-    /// Whoever asked is told why not.
-    pub(super) fn refuse(self, error: RequestError) {
-        match self {
-            Self::Send(_, reply) | Self::Again(_, reply) => drop(reply.send(Err(error))),
-            Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
-            Self::Change(_, _, reply) | Self::Restore(_, _, reply) | Self::Forget(_, reply) => {
-                drop(reply.send(Err(error)));
-            }
-            Self::Preview(_, reply) => drop(reply.send(Err(error))),
-            Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
-            Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
-            Self::Answer(_, reply) => drop(reply.send(Err(error))),
-            Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
-                drop(reply.send(Err(error)));
-            }
-        }
     }
 }

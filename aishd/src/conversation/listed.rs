@@ -9,7 +9,7 @@ use super::{Active, Conversation};
 use crate::core::call_list::CallList;
 use crate::core::event::{Event, Origin, Source};
 use crate::core::reply::ToolCall;
-use crate::core::state::Running;
+use crate::core::state::turns::Running;
 use crate::core::turn::{Course, Turn};
 use crate::store::ReadError;
 

@@ -12,6 +12,8 @@ pub mod audit;
 mod call;
 mod change;
 mod choose;
+mod command;
+mod command_queue;
 mod commit;
 pub mod context;
 pub mod directory;
@@ -27,14 +29,17 @@ mod kept;
 mod listed;
 pub mod live;
 pub mod memories;
+pub mod own_command;
 pub mod pending;
 mod perform;
+pub mod printing;
 mod propose;
 pub mod purse;
 mod quota;
 mod raise;
 pub mod record;
 mod recover;
+mod refuse;
 pub mod resource;
 mod resume;
 pub mod routes;
@@ -47,6 +52,7 @@ mod summarize;
 mod terms;
 pub mod tokens;
 pub mod view;
+pub mod window;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -57,19 +63,19 @@ use std::time::Duration;
 use aish_proto::id::{ConversationId, TurnId};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use self::allowances::ClientAllowances;
 use self::attendance::Attendance;
+use self::command_queue::CommandQueue;
 use self::commit::Unstored;
 use self::directory::{NewConversation, Registration};
 use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
 pub use self::kept::KeptPart;
-use self::live::Live;
 use self::memories::Book;
 use self::pending::Pending;
 use self::propose::Proposed;
@@ -89,6 +95,7 @@ use crate::core::pinned::Held;
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::{Broken, Failure, Reply};
+use crate::core::shell::ending::Ended;
 use crate::core::state::State;
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Effect, Input, Step, StreamId, Turn};
@@ -156,6 +163,8 @@ struct Conversation {
     own: Option<Own>,
     /// What left the context and is being summed up.
     summing: Summing,
+    /// Commands that run, and that wait for their turn.
+    commands: CommandQueue,
     /// A model is looking for what is worth remembering.
     proposing: bool,
     /// Presets that classes name and that are not there, as far as somebody was told.
@@ -209,6 +218,8 @@ enum Done {
     Held(TurnId, StreamId, Vec<Held>),
     /// What left the context was summed up, or not.
     Summed(Box<Summed>),
+    /// A person's command is over.
+    OwnEnded(String, Box<Ended>),
     /// What this preset proposes to be remembered, or not.
     Proposed(String, Proposed),
     /// What had left before, and nobody has summed up.
@@ -296,7 +307,8 @@ impl Conversation {
             || self.resolving.is_some()
             || self.unstored.is_some()
             || self.proposing
-            || !self.summing.is_idle();
+            || !self.summing.is_idle()
+            || !self.commands.is_empty();
         // Silence has to be counted while a person is asked.
         !works && self.state.raises.is_empty()
     }
@@ -353,6 +365,13 @@ impl Conversation {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
+            Request::RunCommand(wanted, reply) => {
+                let result = self.run_own(*wanted).await;
+                let _client_left = reply.send(result);
+            }
+            Request::CancelCommand(call, reply) => {
+                let _client_left = reply.send(self.cancel_own(&call).await);
+            }
             Request::Restore(gone, by, reply) => {
                 let result = self.restore(gone, by).await;
                 let _client_left = reply.send(result);
@@ -381,6 +400,9 @@ impl Conversation {
     async fn apply_done(&mut self, done: Done) {
         match done {
             Done::Turn(turn, mut input) => {
+                if let Input::CommandEnded { call, .. } = &*input {
+                    self.commands.end_of_turn(turn, call);
+                }
                 let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
                 let paid = is_ours.then(|| self.charge(&mut input)).flatten();
                 let input = match *input {
@@ -396,17 +418,19 @@ impl Conversation {
                         self.check_changes(&call, &mut returned);
                         Input::ToolReturned { call, returned }
                     }
-                    other @ (Input::ReplyAbandoned(..)
+                    other @ (Input::CommandEnded { .. }
+                    | Input::Freed
+                    | Input::ReplyAbandoned(..)
                     | Input::WaitElapsed(_)
                     | Input::Judged(_)
                     | Input::Answered(_)
                     | Input::Stopped(_)) => other,
                 };
                 let may_fall_back = self.may_fall_back();
-                let stopping = self.around.stopping.is_cancelled();
+                let stop = self.stop_of_token();
                 let by = self.stopper.stopped_by();
                 let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
-                    return;
+                    return Box::pin(self.next_command()).await;
                 };
                 if !may_fall_back {
                     active.machine.bar_way();
@@ -415,12 +439,8 @@ impl Conversation {
                 if active.token.is_cancelled() {
                     // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
                     active.stopped_by = active.stopped_by.take().or(by);
-                    let stop = if stopping {
-                        Stop::Interrupted
-                    } else {
-                        Stop::Cancelled
-                    };
                     step.append(active.machine.handle(Input::Stopped(stop)));
+                    command::fill(&mut step, &input);
                 }
                 step.append(active.machine.handle(input));
                 if let Some(paid) = paid {
@@ -436,6 +456,7 @@ impl Conversation {
             }
             Done::Held(turn, stream, held) => self.held(turn, stream, held).await,
             Done::Summed(summed) => self.summed(*summed).await,
+            Done::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
             Done::Proposed(by, outcome) => self.proposed(&by, outcome).await,
             Done::Left(left) => self.begin_with(*left),
             Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
@@ -471,8 +492,9 @@ impl Conversation {
             Effect::Wait(stream, pause) => {
                 self.spawn(turn, stream, perform::wait(stream, pause, token));
             }
-            Effect::Judge { calls, approved } => {
-                let judged = self.judge(&calls, approved);
+            Effect::Judge { owing, approved } => {
+                let judged = self.judge(&owing, approved);
+                let judged = self.in_their_order(judged);
                 if let Some(active) = &mut self.turn {
                     let step = active.machine.handle(Input::Judged(judged));
                     self.use_up(&step);
@@ -501,37 +523,9 @@ impl Conversation {
                 self.io
                     .spawn(async move { Done::Turn(turn, Box::new(call::run(started).await)) });
             }
+            Effect::RunCommand { call, run } => self.start_command(turn, call, *run, token),
             Effect::Abandon => token.cancel(),
         }
-    }
-
-    fn spawn_stream(
-        &mut self,
-        stream: StreamId,
-        (preset, ticket): (Arc<Preset>, Ticket),
-        body: String,
-        live: Arc<Live>,
-    ) {
-        let Some(active) = &mut self.turn else {
-            return;
-        };
-        let turn = active.id;
-        let meter = ticket.meter();
-        active.asking = Some((stream, ticket));
-        let request = perform::Request {
-            conversation: self.id,
-            stream,
-            preset,
-            body,
-            live,
-            sender: self.publisher.live_sender(),
-            broker: self.around.broker.clone(),
-            store: self.around.store.clone(),
-            tokens: self.around.tokens.clone(),
-            meter,
-            token: active.token.clone(),
-        };
-        self.spawn(turn, stream, Box::pin(perform::stream(request)));
     }
 
     /// Starts work of a turn; a panic in it is a failed request and nothing worse.
@@ -540,14 +534,14 @@ impl Conversation {
         turn: TurnId,
         stream: StreamId,
         work: impl Future<Output = Input> + Send + 'static,
-    ) {
+    ) -> AbortHandle {
         let span = tracing::info_span!("turn", %turn);
         let work = async move {
             let ended = AssertUnwindSafe(work).catch_unwind().await;
             let broke = |_panic| failed(stream, Failure::Transport("internal error".to_owned()));
             Done::Turn(turn, Box::new(ended.unwrap_or_else(broke)))
         };
-        self.io.spawn(work.instrument(span));
+        self.io.spawn(work.instrument(span))
     }
 
     /// People and logs see what a tool is really called (BRK-5).

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use aish_proto::id::ConversationId;
 use futures_util::FutureExt as _;
+use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use super::Conversation;
 use super::live::{Channel, Live};
-use super::purse::Meter;
+use super::purse::{Meter, Ticket};
 use super::tokens::Tokens;
 use super::view::LiveSender;
 use crate::broker::Broker;
@@ -26,25 +28,55 @@ const KEEP_EVERY: Duration = Duration::from_millis(250);
 
 /// One model request.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) conversation: ConversationId,
-    pub(super) stream: StreamId,
-    pub(super) preset: Arc<Preset>,
-    pub(super) body: String,
-    pub(super) live: Arc<Live>,
-    pub(super) sender: LiveSender,
-    pub(super) broker: Broker,
-    pub(super) store: Store,
+struct Request {
+    conversation: ConversationId,
+    stream: StreamId,
+    preset: Arc<Preset>,
+    body: String,
+    live: Arc<Live>,
+    sender: LiveSender,
+    broker: Broker,
+    store: Store,
     /// Learn from what the server counts.
-    pub(super) tokens: Tokens,
+    tokens: Tokens,
     /// Learns what goes out and comes in.
-    pub(super) meter: Meter,
-    pub(super) token: CancellationToken,
+    meter: Meter,
+    token: CancellationToken,
+}
+
+impl Conversation {
+    /// Asks a model; the ticket says that it may be asked.
+    pub(super) fn spawn_stream(
+        &mut self,
+        stream: StreamId,
+        (preset, ticket): (Arc<Preset>, Ticket),
+        body: String,
+        live: Arc<Live>,
+    ) -> Option<AbortHandle> {
+        let active = self.turn.as_mut()?;
+        let turn = active.id;
+        let meter = ticket.meter();
+        active.asking = Some((stream, ticket));
+        let request = Request {
+            conversation: self.id,
+            stream,
+            preset,
+            body,
+            live,
+            sender: self.publisher.live_sender(),
+            broker: self.around.broker.clone(),
+            store: self.around.store.clone(),
+            tokens: self.around.tokens.clone(),
+            meter,
+            token: active.token.clone(),
+        };
+        Some(self.spawn(turn, stream, Box::pin(streamed(request))))
+    }
 }
 
 /// Streams the answer into the live text and returns how it ended. A cancel drops the connection at once
 /// and keeps what had arrived (BRK-13).
-pub(super) async fn stream(request: Request) -> Input {
+async fn streamed(request: Request) -> Input {
     let Request {
         conversation,
         stream,

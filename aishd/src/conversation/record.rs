@@ -86,7 +86,9 @@ pub(super) fn report(
                 Event::RouteDecided(routed) => report.routed = Some(routed.clone()),
                 Event::FellBack { to, .. } => report.fell_back = Some(to.clone()),
                 Event::AssistantMessage { text, .. } => report.text.clone_from(text),
-                Event::ToolResult { denial, .. } => report.denied += u32::from(denial.is_some()),
+                Event::ToolResult { denial, .. } | Event::ShellFinished { denial, .. } => {
+                    report.denied += u32::from(denial.is_some())
+                }
                 Event::TurnFinished {
                     stop,
                     text,
@@ -121,6 +123,8 @@ pub(super) fn report(
                 | Event::BudgetChanged(_)
                 | Event::BudgetReached(_)
                 | Event::SummaryUpdated(_)
+                | Event::ShellStarted { .. }
+                | Event::CwdChanged { .. }
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
                 | Event::Imported(_)

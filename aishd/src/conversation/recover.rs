@@ -12,10 +12,13 @@ use crate::core::confirm::{Fate, Resolution};
 use crate::core::event::{Event, Refused, Stop};
 use crate::core::reply::ToolCall;
 use crate::core::server_request::UNKNOWN_WHILE_ASKING;
+use crate::core::shell::Given;
+use crate::core::shell::ending::Ending;
 use crate::core::spending::Paid;
+use crate::core::state::turns::OpenCall;
 use crate::core::state::{OpenConfirm, State};
 use crate::core::transcript::Transcript;
-use crate::core::turn::{Step, called, refuse_calls, unknown_effect};
+use crate::core::turn::{Step, called, left, not_begun, refuse_calls, unknown_effect};
 use crate::failpoint;
 use crate::store::{Loaded, Partial};
 
@@ -39,18 +42,19 @@ impl Conversation {
         self.state = state;
         self.purse.begin(&self.state);
         let waits = self.resume();
-        let facts = if waits {
-            vec![]
-        } else {
+        let mut facts = self.own_left();
+        if !waits {
             let paid = self.interrupted_request(partial.as_ref()).await;
-            leftovers(&self.state, partial, &self.unannounced(), paid)
-        };
+            let left = leftovers(&self.state, partial, &self.unannounced(), paid);
+            facts.extend(left);
+        }
         self.make_known(waits);
         if !facts.is_empty() {
             failpoint::pass("recover.before_commit");
             match self.commit(&facts, LiveChange::End).await {
-                Ok(_) => tracing::info!("an interrupted turn was ended"),
+                Ok(_) => tracing::info!("what was interrupted was ended"),
                 // Reading works all the same, and the end is stored when there is room.
+                Err(error) if waits => self.wait_for_store(Pending::facts(facts), &error),
                 Err(error) => self.wait_for_store(Pending::leftovers(facts), &error),
             }
         }
@@ -135,6 +139,15 @@ impl Conversation {
     }
 }
 
+/// A command of a turn that nobody waits for any more: one that began is never run again (G7).
+fn command_left(open: &OpenCall, command: &str) -> Event {
+    if open.started {
+        return left(&open.id, command, Ending::Unknown, Given::default());
+    }
+    let why = "interrupted by a restart";
+    not_begun(&open.id, command, why, Given::default())
+}
+
 /// What has to be said of a turn that was running when the daemon ended: the text that is left of it, a
 /// reply for each call that has none, those of a list among them that no message has yet, and its end. Nothing is sent
 /// or run again by itself.
@@ -157,6 +170,7 @@ fn leftovers(
             text: text.clone(),
             reasoning: String::new(),
             calls: vec![],
+            commands: vec![],
             extra: serde_json::Map::new(),
             complete: false,
             served_by: None,
@@ -172,6 +186,10 @@ fn leftovers(
         events.push(Event::ConfirmResolved(Box::new(end)));
     }
     for call in &running.open_calls {
+        if let Some(command) = &call.command {
+            events.push(command_left(call, command));
+            continue;
+        }
         let refused = (!call.started).then(|| {
             Box::new(Refused {
                 subject: None,

@@ -11,8 +11,8 @@ use crate::broker::Discovery;
 use crate::core::confirm::Confirm;
 use crate::core::event::{Event, Source};
 use crate::core::preset::Preset;
-use crate::core::reply::{Failure, ToolCall};
-use crate::core::turn::{Course, Paused, StreamId, Turn};
+use crate::core::reply::Failure;
+use crate::core::turn::{Course, Owing, Paused, StreamId, Turn};
 use crate::store::ReadError;
 
 /// What the log says of such a turn.
@@ -20,7 +20,8 @@ struct Waiting {
     model: (String, Source),
     terms: Terms,
     text: String,
-    calls: Vec<ToolCall>,
+    owing: Vec<Owing>,
+    called: bool,
     confirm: Confirm,
     course: Option<Course>,
 }
@@ -49,16 +50,17 @@ impl Conversation {
             depth: running.rounds.saturating_sub(1),
             usage: running.usage,
             text: waiting.text,
-            calls: waiting.calls,
+            owing: waiting.owing,
+            called: waiting.called,
             confirm: waiting.confirm,
             course: waiting.course.map(Box::new),
         };
+        let policy = self.around.policy.borrow().clone();
+        let mut machine = Turn::resume(paused, waiting.terms.max_depth(&policy));
+        machine.set_feed_back(policy.shell.feed_back);
         self.turn = Some(Active {
             id: running.turn,
-            machine: Turn::resume(
-                paused,
-                waiting.terms.max_depth(&self.around.policy.borrow()),
-            ),
+            machine,
             preset: None,
             second: None,
             asking: None,
@@ -95,7 +97,12 @@ impl Conversation {
                 ..
             }),
             Some(Event::TurnStarted { model, source, .. }),
-            Some(Event::AssistantMessage { text, calls, .. }),
+            Some(Event::AssistantMessage {
+                text,
+                calls,
+                commands,
+                ..
+            }),
             Some(Event::ConfirmRequested(confirm)),
         ) = (
             event(running.message_seq)?,
@@ -110,10 +117,13 @@ impl Conversation {
             Some(list) => self.course(list, origin, Some(running))?,
             None => None,
         };
-        let owed = |call: &ToolCall| running.open_calls.iter().any(|it| it.id == call.id);
-        let calls: Vec<ToolCall> = calls.into_iter().filter(owed).collect();
+        let called = !calls.is_empty();
+        let owed = |it: &Owing| running.open_calls.iter().any(|open| open.id == it.id());
+        let calls = calls.into_iter().map(Owing::Call);
+        let owing = calls.chain(commands.into_iter().map(Owing::Command));
+        let owing: Vec<Owing> = owing.filter(owed).collect();
         // The one that is asked about comes first, or the log is not what this program writes.
-        let fits = calls.first().is_some_and(|it| it.id == confirm.call);
+        let fits = owing.first().is_some_and(|it| it.id() == confirm.call);
         Ok(fits.then_some(Waiting {
             model: (model, source),
             terms: Terms {
@@ -121,7 +131,8 @@ impl Conversation {
                 max_tool_depth,
             },
             text,
-            calls,
+            owing,
+            called,
             confirm: *confirm,
             course,
         }))

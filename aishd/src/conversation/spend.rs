@@ -51,6 +51,8 @@ impl Conversation {
             | Input::Judged(_)
             | Input::Answered(_)
             | Input::ToolReturned { .. }
+            | Input::CommandEnded { .. }
+            | Input::Freed
             | Input::Stopped(_) => return None,
         };
         let active = self.turn.as_mut()?;

@@ -20,6 +20,9 @@ use super::raise::Raise;
 use super::reply::{FailureClass, ToolCall, Usage};
 use super::resource::ResourceChanged;
 use super::routing::Routed;
+use super::shell::ending::Ending;
+use super::shell::setting::Environment;
+use super::shell::{Given, Proposed};
 use super::spending::{Paid, Payee};
 use super::structured::Structured;
 use super::summary::Summary;
@@ -113,6 +116,13 @@ pub enum Event {
         /// The turn runs these calls and asks no model.
         #[serde(rename = "calls", default, skip_serializing_if = "Option::is_none")]
         calls: Option<CallList>,
+        /// What the asker's client gave for commands. `None`: what the question before it came with.
+        #[serde(
+            rename = "environment",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        environment: Option<Environment>,
     },
     /// The turn waits at this position, 1 being next; said again when it is moved.
     #[serde(rename = "turn_queued")]
@@ -171,6 +181,9 @@ pub enum Event {
         reasoning: String,
         #[serde(rename = "calls", default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
+        /// Lines of it that propose commands, taken out of it where it ended properly (SHL-1).
+        #[serde(rename = "commands", default, skip_serializing_if = "Vec::is_empty")]
+        commands: Vec<Proposed>,
         /// Fields of the message that we do not know and the same model wants back (BRK-9).
         #[serde(
             rename = "extra",
@@ -267,6 +280,65 @@ pub enum Event {
         #[serde(rename = "refused", default, skip_serializing_if = "Option::is_none")]
         refused: Option<Box<Refused>>,
     },
+    /// The mark that a command was started: from here on it is never started again by itself. Without a turn it is a
+    /// person's own.
+    #[serde(rename = "shell_started")]
+    ShellStarted {
+        #[serde(rename = "call")]
+        call: String,
+        #[serde(rename = "command")]
+        command: String,
+        #[serde(rename = "cwd")]
+        cwd: String,
+        #[serde(rename = "shell")]
+        shell: String,
+        #[serde(rename = "digest")]
+        digest: Sha,
+        /// What let it through.
+        #[serde(rename = "rule")]
+        rule: String,
+        #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+        #[serde(rename = "given", default)]
+        given: Given,
+    },
+    /// The one end of a command, whether it began or not.
+    #[serde(rename = "shell_finished")]
+    ShellFinished {
+        #[serde(rename = "call")]
+        call: String,
+        #[serde(rename = "command")]
+        command: String,
+        /// Where it ran.
+        #[serde(rename = "cwd", default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<String>,
+        #[serde(rename = "ending")]
+        ending: Ending,
+        /// What is shown of what it printed; where nothing could be, why.
+        #[serde(rename = "output")]
+        output: String,
+        #[serde(rename = "bytes", default)]
+        bytes: u64,
+        #[serde(rename = "ms", default, skip_serializing_if = "Option::is_none")]
+        ms: Option<u64>,
+        #[serde(rename = "kept", default, skip_serializing_if = "Option::is_none")]
+        kept: Option<KeptResult>,
+        #[serde(rename = "denial", default, skip_serializing_if = "Option::is_none")]
+        denial: Option<Denial>,
+        /// Why it never began. `None`: it did.
+        #[serde(rename = "refused", default, skip_serializing_if = "Option::is_none")]
+        refused: Option<Box<Refused>>,
+        #[serde(rename = "given", default)]
+        given: Given,
+    },
+    /// Commands run there from now on (SHL-4).
+    #[serde(rename = "cwd_changed")]
+    CwdChanged {
+        #[serde(rename = "cwd")]
+        cwd: String,
+        #[serde(rename = "from")]
+        from: String,
+    },
     /// A provider has another level in this conversation (PRM-4).
     #[serde(rename = "permission_changed")]
     PermissionChanged {
@@ -355,6 +427,22 @@ pub enum Event {
         )]
         merged_into: Option<TurnId>,
     },
+}
+
+impl Event {
+    /// Whether it is a question that a person asks, and not an old one again: outputs that wait go with it (SHL-5).
+    #[must_use]
+    pub fn is_new_question(&self) -> bool {
+        let Self::UserMessage { origin, calls, .. } = self else {
+            return false;
+        };
+        match origin {
+            Origin::Asked | Origin::Imported => true,
+            Origin::Retry(_) => false,
+            // The rest of a list has its own question.
+            Origin::Continue(_) => calls.is_some(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

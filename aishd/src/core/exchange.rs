@@ -19,7 +19,7 @@ pub(super) struct Entry {
     pub(super) at: Seq,
     pub(super) turn: Option<TurnId>,
     pub(super) message: Message,
-    /// It is a result of which there is more to read than it shows.
+    /// There is more to read of a result or an output than it shows.
     pub(super) keeps_more: bool,
 }
 
@@ -31,6 +31,8 @@ pub struct Exchange {
     entries: Vec<Entry>,
     /// About what its messages take in a request.
     bytes: u64,
+    /// It had left.
+    was_put_back: bool,
 }
 
 /// An exchange that left the context, so that it is found again.
@@ -156,9 +158,35 @@ impl Exchange {
         self.entries.insert(place, entry);
     }
 
+    /// Adds to a question that stands last; false where an answer does.
+    pub(super) fn go_on_with(&mut self, more: &str, keeps_more: bool) -> bool {
+        let Some(Entry {
+            message: Message::User { text },
+            keeps_more: keeps,
+            ..
+        }) = self.entries.last_mut()
+        else {
+            return false;
+        };
+        text.push_str("\n\n");
+        text.push_str(more);
+        *keeps |= keeps_more;
+        self.bytes = self.messages().map(weight).sum();
+        true
+    }
+
     pub(super) fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
         self.entries.retain(|it| keep(it));
         self.bytes = self.messages().map(weight).sum();
+    }
+
+    pub(super) fn put_back(&mut self) {
+        self.was_put_back = true;
+    }
+
+    #[must_use]
+    pub(super) fn was_put_back(&self) -> bool {
+        self.was_put_back
     }
 
     /// Whether it had left with what is up to there, and is back.

@@ -1,5 +1,7 @@
 //! Every call passes here before anything runs: is it a call at all, of a tool that was offered, and may it run?
 
+mod command;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use super::event::{At, Refused};
 use super::policy::{Grants, Policy, Question, Verdict, Why, decide};
 use super::reply::ToolCall;
 use super::tool::{Sha, Subject, Tool};
+pub use command::{CommandGate, Execution};
 
 const NOT_OFFERED: &str = "no such tool is offered";
 const MISFIT: &str = "its arguments do not fit the tool's schema";
@@ -49,7 +52,11 @@ pub enum Attended {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judged {
     Run(Go),
+    /// A command, and no call of a tool.
+    Execute(Box<Execution>),
     Ask(Box<Confirm>),
+    /// It may run when what runs has ended, and is judged again then.
+    Later,
     /// It does not run; this is its reply.
     Refuse {
         denial: Option<Denial>,
@@ -172,7 +179,11 @@ impl Gate<'_> {
                     (Ok(_) | Err(_), _) => Judged::Ask(confirm),
                 }
             }
-            other @ (Judged::Ask(_) | Judged::Run(_) | Judged::Refuse { .. }) => other,
+            other @ (Judged::Ask(_)
+            | Judged::Run(_)
+            | Judged::Execute(_)
+            | Judged::Later
+            | Judged::Refuse { .. }) => other,
         }
     }
 
@@ -258,6 +269,7 @@ impl Gate<'_> {
             why_told: Some(why.told(&tool.name)).filter(|it| *it != why.text(&tool.name)),
             elicitation: None,
             sampling: None,
+            shell: None,
             options,
             expires_at,
         }))

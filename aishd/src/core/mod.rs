@@ -43,6 +43,7 @@ pub mod saved_prompt;
 pub mod schema;
 pub mod secret_name;
 pub mod server_request;
+pub mod shell;
 pub mod shorten;
 pub mod spending;
 pub mod state;

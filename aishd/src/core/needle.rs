@@ -4,10 +4,11 @@
 use memchr::memmem;
 
 /// The kinds of records whose text is searched, as they are stored.
-const KINDS: [&[u8]; 3] = [
+const KINDS: [&[u8]; 4] = [
     br#""user_message""#,
     br#""assistant_message""#,
     br#""tool_result""#,
+    br#""shell_finished""#,
 ];
 /// A record says its kind so far from its beginning.
 const KIND_WITHIN: usize = 256;
@@ -155,6 +156,7 @@ mod tests {
             text: text.to_owned(),
             reasoning: String::new(),
             calls: vec![],
+            commands: vec![],
             extra: serde_json::Map::new(),
             complete: true,
             served_by: None,

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use super::access::Access;
 use super::allowances::{Allowances, Number};
 use super::constraints::{Breach, Constraints, Doubt, Standing};
+use super::shell;
 use super::shorten::MAX_RESULT_CHARS;
 use super::tool::{Reach, Sha, Tool};
 use super::tool_name::{Alias, ToolName};
@@ -53,6 +54,8 @@ pub struct Policy {
     pub max_result_chars: usize,
     /// Whether calls that only read and need no consent run side by side (MCP-13).
     pub parallel_readonly: bool,
+    /// About commands of this machine.
+    pub shell: shell::Rules,
 }
 
 /// What it means that nobody answers.
@@ -85,6 +88,13 @@ pub struct Grants {
     /// "Always", for exactly this definition (AUT-3).
     #[serde(rename = "approved", default)]
     pub approved: BTreeMap<ToolName, Sha>,
+    /// "Always", for exactly this command where and as it was asked about (R1).
+    #[serde(
+        rename = "commands",
+        default,
+        skip_serializing_if = "BTreeSet::is_empty"
+    )]
+    pub commands: BTreeSet<Sha>,
 }
 
 /// What one decision is about.
@@ -174,6 +184,7 @@ impl Default for Policy {
             max_depth: MAX_DEPTH,
             max_result_chars: MAX_RESULT_CHARS,
             parallel_readonly: true,
+            shell: shell::Rules::default(),
         }
     }
 }
@@ -280,6 +291,7 @@ impl Policy {
             max_depth,
             max_result_chars,
             parallel_readonly,
+            shell,
         } = self;
         let denied = deny.iter().map(|it| format!("permissions.deny {it}"));
         let approved = auto_approve.iter();
@@ -304,7 +316,7 @@ impl Policy {
             format!("tools.parallel_readonly = {parallel_readonly}"),
         ];
         let rules = denied.chain(approved).chain(providers).chain(needs);
-        rules.chain(others).collect()
+        rules.chain(others).chain(shell.lines()).collect()
     }
 
     fn auto_approves(&self, tool: &ToolName) -> Option<Pattern> {

@@ -3,11 +3,16 @@
 //! It is small and stays small, because it is stored beside every commit: texts are in the log, and the
 //! queue names them by position.
 
+pub mod shell;
+pub mod turns;
+
 use std::collections::BTreeSet;
 
 use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+use self::shell::Shell;
+use self::turns::{OpenCall, Queued, Running};
 use super::access::Access;
 use super::block::KeptBlock;
 use super::confirm::{Confirm, ConfirmKind, Resolution};
@@ -18,9 +23,10 @@ use super::pinned::Pinned;
 use super::policy::Grants;
 use super::purse::Budget;
 use super::raise::{OpenRaise, Raise};
-use super::reply::Usage;
+use super::reply::{ToolCall, Usage};
 use super::resource::{Change, ResourceChanged};
 use super::routing::Routed;
+use super::shell::{PROVIDER, Proposed, TOOL};
 use super::tool::{Sha, Subject};
 use super::tool_name::{Alias, ToolName};
 
@@ -121,6 +127,9 @@ pub struct State {
     /// Resources of the shared context; what they are is looked up in the store.
     #[serde(rename = "resources", default, skip_serializing_if = "is_zero")]
     pub resources: u32,
+    /// What there is of commands.
+    #[serde(rename = "shell", default, skip_serializing_if = "Shell::is_empty")]
+    pub shell: Shell,
     /// It is half an import: nobody sees it, and the next daemon takes it out.
     #[serde(
         rename = "importing",
@@ -178,60 +187,6 @@ pub struct OpenConfirm {
     pub call: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Running {
-    #[serde(rename = "turn")]
-    pub turn: TurnId,
-    /// Where its question stands.
-    #[serde(rename = "message_seq")]
-    pub message_seq: Seq,
-    #[serde(rename = "started_seq")]
-    pub started_seq: Seq,
-    /// Answers of the model that are finished.
-    #[serde(rename = "items", default)]
-    pub items: u32,
-    /// Calls of the last answer that have no result yet.
-    #[serde(rename = "open_calls", default)]
-    pub open_calls: Vec<OpenCall>,
-    /// Where the last answer stands.
-    #[serde(rename = "answer_seq", default)]
-    pub answer_seq: Seq,
-    /// Answers that called tools.
-    #[serde(rename = "rounds", default)]
-    pub rounds: u32,
-    #[serde(rename = "usage", default)]
-    pub usage: Usage,
-}
-
-/// A call whose reply is still owed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenCall {
-    #[serde(rename = "id")]
-    pub id: String,
-    #[serde(rename = "name")]
-    pub name: String,
-    /// Whether it began to run: then its effect is unknown until it has said so.
-    #[serde(rename = "started", default)]
-    pub started: bool,
-    /// What began.
-    #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<Subject>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Queued {
-    #[serde(rename = "turn")]
-    pub turn: TurnId,
-    /// Where its question stands.
-    #[serde(rename = "message_seq")]
-    pub message_seq: Seq,
-    #[serde(rename = "steer", default)]
-    pub steer: bool,
-    /// The turn whose answer leaves the context with its start.
-    #[serde(rename = "retry", default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<TurnId>,
-}
-
 impl Began {
     fn with(turn: TurnId, model: &str) -> Self {
         Self {
@@ -265,7 +220,10 @@ impl State {
     /// Work is under way or waits, a person is asked, or it is not whole: such a conversation is looked at after a restart.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
-        let works = self.running.is_some() || !self.queue.is_empty() || !self.raises.is_empty();
+        let works = self.running.is_some()
+            || !self.queue.is_empty()
+            || !self.raises.is_empty()
+            || !self.shell.own.is_empty();
         works || self.importing
     }
 
@@ -274,7 +232,9 @@ impl State {
     pub fn context_begins(&self) -> Seq {
         let questions = self.queue.iter().map(|it| it.message_seq);
         let running = self.running.iter().map(|it| it.message_seq);
-        let first = questions.chain(running).map(|it| Seq(it.0 - 1)).min();
+        let outputs = self.shell.pending_from;
+        let first = questions.chain(running).chain(outputs);
+        let first = first.map(|it| Seq(it.0 - 1)).min();
         let begin = self.context_from.map(|it| Seq(it.0.saturating_sub(1)));
         let begin = begin.unwrap_or(self.evicted_through);
         first.map_or(begin, |it| it.min(begin))
@@ -290,6 +250,7 @@ impl State {
     pub fn apply(&mut self, record: &Record) {
         self.last_seq = record.seq;
         self.updated_at = record.at;
+        self.shell.apply(record);
         match &record.event {
             Event::Created {
                 title,
@@ -313,8 +274,13 @@ impl State {
             Event::TurnStarted { .. } | Event::RouteDecided(_) | Event::FellBack { .. } => {
                 self.model_asked(record);
             }
-            Event::AssistantMessage { usage, calls, .. } => {
-                self.said(record.seq, calls);
+            Event::AssistantMessage {
+                usage,
+                calls,
+                commands,
+                ..
+            } => {
+                self.said(record.seq, calls, commands);
                 self.used(record.turn, usage.unwrap_or_default());
             }
             Event::ModelUsed(paid) => self.used(record.turn, paid.usage),
@@ -325,6 +291,17 @@ impl State {
             Event::ToolStarted {
                 call, name, digest, ..
             } => self.call_started(call, name, *digest),
+            Event::ShellStarted { call, digest, .. } => {
+                if record.turn.is_some() {
+                    self.call_started(call, TOOL, *digest);
+                }
+            }
+            Event::ShellFinished { call, .. } => {
+                if record.turn.is_some() {
+                    self.replied(call, &[]);
+                }
+            }
+            Event::CwdChanged { cwd, .. } => self.cwd.clone_from(cwd),
             Event::PermissionChanged {
                 provider,
                 to,
@@ -353,7 +330,14 @@ impl State {
             Event::Imported(_) => (self.importing, self.imported) = (false, record.seq),
             Event::ArchivedChanged { archived } => self.archived = *archived,
             Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
-            Event::TurnFinished { stop, .. } => self.finished(record.turn, *stop),
+            Event::TurnFinished {
+                stop, merged_into, ..
+            } => {
+                if merged_into.is_some() {
+                    self.flush(record.turn);
+                }
+                self.finished(record.turn, *stop);
+            }
         }
     }
 
@@ -368,11 +352,21 @@ impl State {
             turn,
             message_seq: record.seq,
             steer: false,
+            is_new: record.event.is_new_question(),
+            environment_seq: self.shell.environment_seq(),
             retry: match origin {
                 Origin::Retry(old) => Some(old),
                 Origin::Asked | Origin::Continue(_) | Origin::Imported => None,
             },
         });
+    }
+
+    /// Outputs that wait go with a question that begins to be answered.
+    fn flush(&mut self, turn: Option<TurnId>) {
+        let mut waiting = self.queue.iter();
+        if waiting.any(|it| Some(it.turn) == turn && it.is_new) {
+            self.shell.flushed();
+        }
     }
 
     fn move_to(&mut self, turn: Option<TurnId>, position: u32, steer: bool) {
@@ -417,6 +411,7 @@ impl State {
         else {
             return;
         };
+        self.flush(record.turn);
         let queued = self.queue.remove(at);
         let back = self.restored.len();
         self.restored.retain(|it| Some(it.turn) != queued.retry);
@@ -431,24 +426,29 @@ impl State {
             answer_seq: Seq(0),
             rounds: 0,
             usage: Usage::default(),
+            environment_seq: queued.environment_seq,
         });
     }
 
     /// The model has finished an answer.
-    fn said(&mut self, at: Seq, calls: &[super::reply::ToolCall]) {
+    fn said(&mut self, at: Seq, calls: &[ToolCall], commands: &[Proposed]) {
         let Some(running) = &mut self.running else {
             return;
         };
-        let open = |call: &super::reply::ToolCall| OpenCall {
-            id: call.id.clone(),
-            name: call.name.clone(),
+        let open = |id: &str, name: &str, command: Option<&str>| OpenCall {
+            id: id.to_owned(),
+            name: name.to_owned(),
             started: false,
             subject: None,
+            command: command.map(str::to_owned),
         };
+        let called = calls.iter().map(|it| open(&it.id, &it.name, None));
+        let proposed = commands.iter();
+        let proposed = proposed.map(|it| open(&it.call, TOOL, Some(&it.command)));
         running.items += 1;
         running.answer_seq = at;
-        running.rounds += u32::from(!calls.is_empty());
-        running.open_calls = calls.iter().map(open).collect();
+        running.open_calls = called.chain(proposed).collect();
+        running.rounds += u32::from(!running.open_calls.is_empty());
     }
 
     /// A request was answered, or charged for without that.
@@ -498,6 +498,9 @@ impl State {
         self.grants.levels.insert(provider.clone(), to);
         if revoked {
             self.grants.approved.retain(|it, _| it.alias() != provider);
+            if provider.as_str() == PROVIDER {
+                self.grants.commands.clear();
+            }
         }
     }
 
@@ -519,7 +522,7 @@ impl State {
             subject: Some(confirm.subject()),
             call: match confirm.kind {
                 ConfirmKind::Elicitation | ConfirmKind::Sampling => Some(confirm.call.clone()),
-                ConfirmKind::Tool => None,
+                ConfirmKind::Tool | ConfirmKind::Shell => None,
             },
         });
     }
@@ -538,8 +541,13 @@ impl State {
     fn answered(&mut self, resolution: &Resolution) {
         self.confirms.retain(|it| it.id != resolution.confirm);
         self.raises.retain(|it| it.id != resolution.confirm);
-        let approved = resolution.approved.iter().cloned();
-        self.grants.approved.extend(approved);
+        for (tool, approved) in resolution.approved.iter().cloned() {
+            if tool == super::shell::tool().name {
+                self.grants.commands.insert(approved);
+            } else {
+                self.grants.approved.insert(tool, approved);
+            }
+        }
     }
 
     fn finished(&mut self, turn: Option<TurnId>, stop: Stop) {
@@ -571,34 +579,4 @@ fn title_from(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Records of the first version that asked people, with fields of a later one among them (STO-4).
-    const CONSENT: &str = include_str!("../../../tests/data/store/consent.jsonl");
-
-    #[test]
-    fn what_was_granted_long_ago_is_granted() {
-        let mut state = State::default();
-        let mut waited = 0;
-        for line in CONSENT.lines() {
-            let record: Record = serde_json::from_str(line).unwrap();
-            state.apply(&record);
-            waited += usize::from(state.requires_action());
-        }
-        assert_eq!((12, 1, 1), (state.last_seq.0, state.confirm_count, waited));
-        assert!(state.confirms.is_empty());
-        let levels: Vec<_> = state.grants.levels.iter().collect();
-        assert_eq!(vec![(&"aish".parse().unwrap(), &Access::Execute)], levels);
-        assert_eq!(BTreeSet::from(["aish".parse().unwrap()]), state.used);
-        let approved: Vec<String> = state
-            .grants
-            .approved
-            .keys()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(vec!["aish__time"], approved);
-        let running = state.running.unwrap();
-        assert_eq!((1, 0), (running.rounds, running.open_calls.len()));
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@ use super::block::Form;
 use super::event::{Attachment, Event, Origin, Record, Source};
 use super::exchange::{Entry, Eviction, Exchange};
 use super::reply::ToolCall;
+use super::shell::{Given, told};
 use super::state::State;
 use super::summary::Summary;
 
@@ -43,6 +44,23 @@ struct Waiting {
     at: Seq,
 }
 
+/// Outputs of commands that go with the next question (SHL-5).
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Outputs {
+    texts: Vec<String>,
+    /// Where the first of them stands.
+    from: Option<Seq>,
+    /// There is more to read of one of them than it shows.
+    keeps_more: bool,
+}
+
+impl Outputs {
+    /// What was asked at `at` took none of them along, and who reads the log has to see that.
+    fn stay_behind(&mut self, at: Seq) {
+        self.from = self.from.map(|it| it.min(at));
+    }
+}
+
 /// The messages that are in the context, and the questions that wait for their turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
@@ -54,6 +72,7 @@ pub struct Transcript {
     /// What people keep for all conversations; no part of the log.
     background: Option<Arc<str>>,
     waiting: HashMap<TurnId, Waiting>,
+    outputs: Outputs,
     model_id: String,
     /// Where the last turn started.
     started: Seq,
@@ -91,7 +110,7 @@ impl Transcript {
                     extra: extra.clone(),
                     model_id: writer.unwrap_or_else(|| self.model_id.clone()),
                 };
-                self.push(record, message);
+                self.push(record, message, /*keeps_more*/ false);
             }
             Event::ToolResult {
                 call,
@@ -109,6 +128,7 @@ impl Transcript {
                 };
                 self.reply(record, message, kept.is_some() || reads);
             }
+            Event::ShellFinished { .. } => self.command_ended(record),
             Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
             Event::Restored(left) => self.put_back(left.turn),
             Event::SummaryUpdated(summary) => self.summary = Some(summary.clone()),
@@ -132,6 +152,8 @@ impl Transcript {
             | Event::ConfirmResolved(_)
             | Event::ToolStarted { .. }
             | Event::ResultKept { .. }
+            | Event::ShellStarted { .. }
+            | Event::CwdChanged { .. }
             | Event::PermissionChanged { .. }
             | Event::ResourcePinned(_)
             | Event::ResourceUnpinned(_)
@@ -203,6 +225,20 @@ impl Transcript {
         had
     }
 
+    /// What the next answer goes on from: all that was written of one that broke off, some of it more than once.
+    #[must_use]
+    pub fn goes_on_from(&self) -> String {
+        let mut written: Vec<&str> = vec![];
+        let mut messages = self.messages().rev();
+        while let (Some(Message::User { text }), Some(Message::Assistant { text: said, .. })) =
+            (messages.next(), messages.next())
+            && text == CONTINUE
+        {
+            written.push(said);
+        }
+        written.into_iter().rev().collect()
+    }
+
     /// Takes the oldest exchange out; never the last.
     pub fn take_oldest(&mut self) -> Option<Exchange> {
         if self.exchanges.len() > 1 {
@@ -215,7 +251,8 @@ impl Transcript {
     /// Reading what is here, and what waits, begins with this record. `None`: nothing is here.
     pub(super) fn begins(&self) -> Option<Seq> {
         let here = self.exchanges.iter().map(Exchange::begin);
-        here.chain(self.waiting.values().map(|it| it.at)).min()
+        let waiting = self.waiting.values().map(|it| it.at);
+        here.chain(waiting).chain(self.outputs.from).min()
     }
 
     /// All that is here, the oldest first.
@@ -246,10 +283,10 @@ impl Transcript {
         self.exchanges.back_mut()
     }
 
-    /// Whether there is more to read of a result than it shows.
+    /// Whether there is more to read of a result than it shows, or of an output that the next question takes along.
     #[must_use]
     pub fn keeps_results(&self) -> bool {
-        self.exchanges.iter().any(Exchange::keeps_results)
+        self.outputs.keeps_more || self.exchanges.iter().any(Exchange::keeps_results)
     }
 
     /// What is written down where the oldest `count` exchanges leave; the last exchange never does (CTX-2). `state` is
@@ -325,12 +362,12 @@ impl Transcript {
         exchange.insert(place, entry);
     }
 
-    fn push(&mut self, record: &Record, message: Message) {
+    fn push(&mut self, record: &Record, message: Message, keeps_more: bool) {
         self.newest().push(Entry {
             at: record.seq,
             turn: record.turn,
             message,
-            keeps_more: false,
+            keeps_more,
         });
     }
 
@@ -345,33 +382,87 @@ impl Transcript {
 
     fn place(&mut self, record: &Record, turn: Option<TurnId>) {
         let Some(waiting) = turn.and_then(|it| self.waiting.remove(&it)) else {
+            // Its question was before what is read, and took them along.
+            self.outputs = Outputs::default();
             return;
         };
-        let exchange = Exchange::new(turn, waiting.at.min(self.started));
+        let mut begin = waiting.at.min(self.started);
+        let mut text = waiting.text;
+        let mut keeps_more = false;
         match waiting.origin {
-            Origin::Asked | Origin::Imported => self.exchanges.push_back(exchange),
+            Origin::Asked | Origin::Imported => {
+                let outputs = std::mem::take(&mut self.outputs);
+                text = told::before(&outputs.texts, &text);
+                begin = outputs.from.map_or(begin, |it| it.min(begin));
+                keeps_more = outputs.keeps_more;
+                self.exchanges.push_back(Exchange::new(turn, begin));
+            }
             Origin::Retry(old) => {
-                // With what went on after it.
+                self.outputs.stay_behind(waiting.at);
+                // The same question, with what went with it. One that was put back is not there on a load.
+                let mut exchanges = self.exchanges.iter().filter(|it| !it.was_put_back());
+                if let Some(old) = exchanges.find(|it| it.turn() == Some(old))
+                    && let Some(first) = old.entries().first()
+                    && let Message::User { text: asked } = &first.message
+                    && asked.ends_with(&text)
+                {
+                    text.clone_from(asked);
+                    begin = begin.min(old.begin());
+                    keeps_more = first.keeps_more;
+                }
+                // It leaves with what went on after it.
                 self.exchanges.retain(|it| it.turn() != Some(old));
                 self.keep(|it| it.turn != Some(old));
-                self.exchanges.push_back(exchange);
+                self.exchanges.push_back(Exchange::new(turn, begin));
             }
             Origin::Continue(_) => {
+                self.outputs.stay_behind(waiting.at);
                 let last = self.exchanges.back();
                 match last.and_then(|it| it.messages().next_back()) {
                     // Nothing was written yet, or results wait: the same request says it all.
                     Some(Message::User { .. } | Message::Tool { .. }) => return,
                     // It goes on in the exchange whose answer it continues, and may have been asked before that.
                     Some(Message::Assistant { .. }) => self.newest().reach_back(waiting.at),
-                    None => self.exchanges.push_back(exchange),
+                    None => self.exchanges.push_back(Exchange::new(turn, begin)),
                 }
             }
         }
         let text = match waiting.origin {
-            Origin::Asked | Origin::Retry(_) | Origin::Imported => waiting.text,
+            Origin::Asked | Origin::Retry(_) | Origin::Imported => text,
             Origin::Continue(_) => CONTINUE.to_owned(),
         };
-        self.push(record, Message::User { text });
+        self.push(record, Message::User { text }, keeps_more);
+    }
+
+    /// What it printed goes with the next question, or stands where the turn goes on with it.
+    fn command_ended(&mut self, record: &Record) {
+        let Event::ShellFinished {
+            command,
+            cwd,
+            ending,
+            output,
+            kept,
+            given,
+            ..
+        } = &record.event
+        else {
+            return;
+        };
+        let own = record.turn.is_none();
+        let text = told::of(command, cwd.as_deref(), *ending, output, own);
+        match given {
+            Given::Never => {}
+            Given::WithNextQuestion => {
+                self.outputs.from.get_or_insert(record.seq);
+                self.outputs.keeps_more |= kept.is_some();
+                self.outputs.texts.push(text);
+            }
+            Given::AtOnce => {
+                if !self.newest().go_on_with(&text, kept.is_some()) {
+                    self.push(record, Message::User { text }, kept.is_some());
+                }
+            }
+        }
     }
 
     /// Keeps only such messages, and exchanges that have any.
@@ -386,9 +477,10 @@ impl Transcript {
 
     fn put_back(&mut self, turn: TurnId) {
         // It stays at hand: read from far back, a log may say so more than once.
-        let Some(exchange) = self.shelf.get(&turn).cloned() else {
+        let Some(mut exchange) = self.shelf.get(&turn).cloned() else {
             return;
         };
+        exchange.put_back();
         let first = exchange.first();
         let place = self.exchanges.partition_point(|it| it.first() < first);
         self.exchanges.insert(place, exchange);

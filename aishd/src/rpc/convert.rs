@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::confirm as confirms;
 use super::usage::{self, usage_of};
-use super::{fit, route};
+use super::{fit, route, shell};
 use crate::clock::rfc3339;
 use crate::conversation::doing::Word;
 use crate::conversation::live::{Channel, Unseen};
@@ -192,6 +192,7 @@ impl Log {
                 model: _,
                 on_confirm: _,
                 max_tool_depth: _,
+                environment: _,
             } => out!(wire::UserMessage {
                 text,
                 attachments: attachments
@@ -242,6 +243,7 @@ impl Log {
                 text,
                 reasoning,
                 calls,
+                commands,
                 complete,
                 served_by,
                 usage,
@@ -252,6 +254,7 @@ impl Log {
                 text,
                 reasoning,
                 tool_calls: calls.into_iter().map(called).collect(),
+                commands: commands.into_iter().map(shell::proposed).collect(),
                 complete,
                 served_by,
                 usage: usage.map(usage_of),
@@ -307,6 +310,53 @@ impl Log {
                     Structured::Value(value) => wire::Structured::Value(value),
                 }),
             }),
+            Event::ShellStarted {
+                call,
+                command,
+                cwd,
+                shell,
+                digest,
+                rule,
+                confirm,
+                given: _,
+            } => out!(wire::ShellStarted {
+                call,
+                command,
+                cwd,
+                shell,
+                digest: digest.to_string(),
+                rule,
+                confirm,
+            }),
+            Event::ShellFinished {
+                call,
+                command,
+                cwd: _,
+                ending,
+                output,
+                bytes,
+                ms,
+                kept,
+                denial,
+                refused: _,
+                given,
+            } => {
+                let (ending, exit_code, signal) = shell::ending(ending);
+                out!(wire::ShellFinished {
+                    call,
+                    command,
+                    ending,
+                    exit_code,
+                    signal,
+                    output,
+                    bytes,
+                    denied: denial.map(denied),
+                    ms,
+                    kept: kept.map(super::kept::result),
+                    into_context: shell::goes_to_model(given),
+                })
+            }
+            Event::CwdChanged { cwd, from } => out!(wire::CwdChanged { cwd, from }),
             Event::ResourcePinned(pinned) => out!(wire::ResourcePinned {
                 alias: pinned.alias.to_string(),
                 uri: pinned.uri,

@@ -38,6 +38,7 @@ mod resource;
 mod room;
 mod route;
 mod saved_prompt;
+mod shell;
 mod tool;
 mod toolset;
 mod transfer;
@@ -222,6 +223,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     transfer::register_all(&mut module);
     attach::register_all(&mut module);
     turn::register_all(&mut module);
+    shell::register_all(&mut module);
     context::register_all(&mut module);
     memory::register_all(&mut module);
     kept::register_all(&mut module);

@@ -124,6 +124,8 @@ impl From<RequestError> for Refusal {
                 ChangeError::Unread(_) => Self::new(ErrorKind::Storage, message),
                 ChangeError::Exists { .. } | ChangeError::Stale { .. } => Self::params(&message),
             },
+            RequestError::TooManyCommands => Self::new(ErrorKind::Overloaded, message)
+                .hint("wait for one to finish, or end one with shell/cancel"),
             RequestError::TooManyRaises => {
                 Self::new(ErrorKind::Overloaded, message).hint("aishctl confirm ls")
             }

@@ -191,6 +191,9 @@ impl<'a> Changes<'a> {
             | Event::BudgetChanged(_)
             | Event::BudgetReached(_)
             | Event::SummaryUpdated(_)
+            | Event::ShellStarted { .. }
+            | Event::ShellFinished { .. }
+            | Event::CwdChanged { .. }
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
             | Event::Imported(_)

@@ -8,6 +8,7 @@ use crate::core::event::{Event, Origin, Refused, Source};
 use crate::core::pinned::Pinned;
 use crate::core::raise::Raise;
 use crate::core::resource::ResourceChanged;
+use crate::core::shell::TOOL;
 use crate::core::state::State;
 use crate::core::tool::{Sha, Subject};
 
@@ -21,6 +22,8 @@ pub fn tells(event: &Event) -> bool {
         | Event::RaiseRequested(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
+        | Event::ShellStarted { .. }
+        | Event::ShellFinished { .. }
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
@@ -41,6 +44,7 @@ pub fn tells(event: &Event) -> bool {
         | Event::BudgetChanged(_)
         | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
+        | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }
@@ -84,6 +88,19 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             confirm: *confirm,
         },
         Event::ToolResult { .. } => return ended(before, event),
+        Event::ShellStarted {
+            call,
+            digest,
+            rule,
+            confirm,
+            ..
+        } => Told::CallStarted {
+            call: CallMark::of(call),
+            subject: Subject::named(TOOL, *digest),
+            rule: rule.clone(),
+            confirm: *confirm,
+        },
+        Event::ShellFinished { .. } => return command_ended(before, event),
         Event::PermissionChanged {
             provider,
             from,
@@ -124,6 +141,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         | Event::BudgetChanged(_)
         | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
+        | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }
@@ -235,11 +253,45 @@ fn ended(before: &State, event: &Event) -> Option<Told> {
     })
 }
 
+/// The same for a command.
+fn command_ended(before: &State, event: &Event) -> Option<Told> {
+    let Event::ShellFinished {
+        call,
+        ending,
+        bytes,
+        ms,
+        denial,
+        refused,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(match refused {
+        Some(refused) => Told::CallRefused {
+            call: CallMark::of(call),
+            subject: refused.subject.clone(),
+            denial: *denial,
+            because: refused.because.clone(),
+        },
+        None => Told::CallEnded {
+            call: CallMark::of(call),
+            subject: started(before, call),
+            outcome: outcome(ending.is_success(), *bytes, *ms),
+        },
+    })
+}
+
 /// What the call was when it began.
 fn started(before: &State, call: &str) -> Option<Subject> {
     let mut open = before.running.iter().flat_map(|it| &it.open_calls);
-    open.find(|it| it.id == call)
-        .and_then(|it| it.subject.clone())
+    let in_turn = open.find(|it| it.id == call);
+    let own = || {
+        let mut own = before.shell.own.iter();
+        let own = own.find(|it| it.call == call)?;
+        Subject::named(TOOL, own.digest)
+    };
+    in_turn.map_or_else(own, |it| it.subject.clone())
 }
 
 fn outcome(ok: bool, bytes: u64, ms: Option<u64>) -> Outcome {

@@ -82,6 +82,7 @@ impl Scene {
             on_confirm: None,
             max_tool_depth: None,
             calls: None,
+            environment: None,
         };
         self.put(turn, event);
         self.waiting.push(turn);
@@ -199,6 +200,7 @@ impl Scene {
             text: format!("answer {}", self.records.len()),
             reasoning: String::new(),
             calls,
+            commands: vec![],
             extra: Map::new(),
             complete: true,
             served_by: None,

@@ -127,6 +127,7 @@ fn question(text: String) -> [Event; 2] {
             on_confirm: None,
             max_tool_depth: None,
             calls: None,
+            environment: None,
         },
         Event::TurnStarted {
             model: ELSEWHERE.to_owned(),
@@ -142,6 +143,7 @@ fn answer(item: u32, text: String, calls: Vec<ToolCall>) -> Event {
         text,
         reasoning: String::new(),
         calls,
+        commands: vec![],
         extra: Map::new(),
         complete: true,
         served_by: None,

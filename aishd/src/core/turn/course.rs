@@ -157,6 +157,9 @@ impl Course {
             | Event::BudgetChanged(_)
             | Event::BudgetReached(_)
             | Event::SummaryUpdated(_)
+            | Event::ShellStarted { .. }
+            | Event::ShellFinished { .. }
+            | Event::CwdChanged { .. }
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
             | Event::Imported(_)

@@ -8,6 +8,7 @@ mod course;
 mod effect;
 mod fall_back;
 mod input;
+mod owing;
 mod round;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,8 @@ use std::time::Duration;
 pub use course::Course;
 pub use effect::Effect;
 pub use input::{Answer, Input, Returned, StreamId};
-pub(crate) use round::{refuse_calls, unknown_effect};
+pub use owing::{Owing, command_of, left, not_begun};
+pub(crate) use round::{finish, refuse_calls, unknown_effect};
 
 use self::course::Ready;
 use self::round::{Denials, Progress, Round, refused, reply};
@@ -26,6 +28,7 @@ use super::event::{Event, Level, Stop, TurnError};
 use super::exchange::Eviction;
 use super::fallback::{Sent, Way};
 use super::reply::{Broken, Failure, Finish, Reply, ToolCall, Usage};
+use super::shell::{Given, Proposed};
 
 /// The longest `Retry-After` that is waited for (spec 00, Conversations and asks).
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
@@ -85,6 +88,12 @@ pub struct Turn {
     denials: Denials,
     /// The list whose calls it runs; then no model is asked.
     course: Option<Box<Course>>,
+    /// What becomes of the outputs of its commands.
+    given: Given,
+    /// What its first answer goes on from, where it does.
+    before: String,
+    /// The last answer called tools, so that the model is asked again.
+    called: bool,
 }
 
 /// A turn that waits for a person, as a daemon finds it that was not there when it began.
@@ -95,8 +104,10 @@ pub struct Paused {
     pub depth: u32,
     pub usage: Usage,
     pub text: String,
-    /// Calls of the last answer that have no reply, the one that is asked about first.
-    pub calls: Vec<ToolCall>,
+    /// Calls and commands of the last answer that have no reply, the one that is asked about first.
+    pub owing: Vec<Owing>,
+    /// The last answer called tools.
+    pub called: bool,
     pub confirm: Confirm,
     /// The list that it runs, as far as it has come.
     pub course: Option<Box<Course>>,
@@ -120,6 +131,9 @@ impl Turn {
             text: String::new(),
             denials: Denials::default(),
             course: None,
+            given: Given::default(),
+            before: String::new(),
+            called: false,
         };
         let step = Step {
             events: vec![],
@@ -144,6 +158,9 @@ impl Turn {
             text: String::new(),
             denials: Denials::default(),
             course: Some(Box::new(course)),
+            given: Given::default(),
+            before: String::new(),
+            called: true,
         };
         let mut step = Step::default();
         turn.next_wave(&mut step);
@@ -154,7 +171,7 @@ impl Turn {
     #[must_use]
     pub fn resume(paused: Paused, max_depth: u32) -> Self {
         Self {
-            phase: Phase::Calling(Box::new(Round::resume(paused.calls, paused.confirm))),
+            phase: Phase::Calling(Box::new(Round::resume(paused.owing, paused.confirm))),
             items: paused.items,
             depth: paused.depth,
             max_depth,
@@ -166,6 +183,9 @@ impl Turn {
             text: paused.text,
             denials: Denials::default(),
             course: paused.course,
+            given: Given::default(),
+            before: String::new(),
+            called: paused.called,
         }
     }
 
@@ -175,12 +195,38 @@ impl Turn {
         self.course.is_some()
     }
 
+    /// Its first answer goes on where this text broke off.
+    pub fn goes_on_from(&mut self, before: String) {
+        self.before = before;
+    }
+
+    /// Outputs of its commands go to the model at once, or with the next question (SHL-5).
+    pub fn set_feed_back(&mut self, feeds_back: bool) {
+        self.given = if feeds_back {
+            Given::AtOnce
+        } else {
+            Given::WithNextQuestion
+        };
+        if let Phase::Calling(round) = &mut self.phase {
+            round.give(self.given);
+        }
+    }
+
     /// The confirm that this turn waits for.
     #[must_use]
     pub fn asking(&self) -> Option<&Confirm> {
         match &self.phase {
             Phase::Calling(round) => round.asking(),
             Phase::Streaming(_) | Phase::Waiting(_) | Phase::Stopping(..) | Phase::Ended => None,
+        }
+    }
+
+    /// Whether it waits for a person or for a command that is not its own: nothing that works would say that it has to end.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        match &self.phase {
+            Phase::Calling(round) => round.asking().is_some() || round.is_held(),
+            Phase::Streaming(_) | Phase::Waiting(_) | Phase::Stopping(..) | Phase::Ended => false,
         }
     }
 
@@ -215,20 +261,20 @@ impl Turn {
             (Phase::Stopping(stream, stop), Input::ReplyAbandoned(from, partial))
                 if stream == from =>
             {
-                self.keep(partial, /*complete*/ false, &mut step);
+                self.keep(partial, vec![], /*complete*/ false, &mut step);
                 self.end(stop, None, &mut step);
             }
             (Phase::Stopping(stream, stop), Input::ReplyFinished(from, reply))
                 if stream == from =>
             {
-                let calls = self.keep(reply, /*complete*/ true, &mut step);
+                let calls = self.keep(reply, vec![], /*complete*/ true, &mut step);
                 refuse_calls(&calls, stop, &mut step);
                 self.end(stop, None, &mut step);
             }
             (Phase::Stopping(stream, stop), Input::ReplyFailed(from, broken, _))
                 if stream == from =>
             {
-                self.keep(broken.partial, /*complete*/ false, &mut step);
+                self.keep(broken.partial, vec![], /*complete*/ false, &mut step);
                 self.end(stop, None, &mut step);
             }
             (Phase::Waiting(stream), Input::WaitElapsed(from)) if stream == from => {
@@ -254,6 +300,16 @@ impl Turn {
                 let progress = round.returned(&call, *returned, &mut step);
                 self.go_on(round, progress, &mut step);
             }
+            (Phase::Calling(mut round), Input::CommandEnded { call, ended })
+                if round.runs(&call) =>
+            {
+                let progress = round.ended(&call, *ended, &mut step);
+                self.go_on(round, progress, &mut step);
+            }
+            (Phase::Calling(mut round), Input::Freed) => {
+                round.freed(&mut step);
+                self.phase = Phase::Calling(round);
+            }
             (Phase::Calling(round), Input::Stopped(stop)) => {
                 step.effects.push(Effect::Abandon);
                 round.stop(stop, &mut step);
@@ -273,6 +329,8 @@ impl Turn {
                 | Input::Judged(_)
                 | Input::Answered(_)
                 | Input::ToolReturned { .. }
+                | Input::CommandEnded { .. }
+                | Input::Freed
                 | Input::Stopped(_),
             ) => self.phase = phase,
         }
@@ -288,12 +346,24 @@ impl Turn {
             }
             Some(Finish::Stop | Finish::ToolCalls | Finish::Other) | None => Stop::End,
         };
-        let calls = self.keep(reply, /*complete*/ true, step);
-        if calls.is_empty() {
+        let before = std::mem::take(&mut self.before);
+        let (commands, left_out) = owing::proposed(&before, &reply, stop, self.items);
+        let calls = self.keep(reply, commands.clone(), /*complete*/ true, step);
+        if calls.is_empty() && commands.is_empty() {
             self.end(stop, None, step);
             return;
         }
-        self.phase = Phase::Calling(Box::new(Round::start(calls, step)));
+        if left_out > 0 {
+            let text = format!(
+                "{left_out} more lines propose commands; they are too many or too long, and are not run"
+            );
+            step.events.push(status(Level::Warning, text));
+        }
+        self.called = !calls.is_empty();
+        let calls = calls.into_iter().map(Owing::Call);
+        let owing = calls.chain(commands.into_iter().map(Owing::Command));
+        let round = Round::start(owing.collect(), self.given, step);
+        self.phase = Phase::Calling(Box::new(round));
     }
 
     fn go_on(&mut self, round: Box<Round>, progress: Progress, step: &mut Step) {
@@ -303,6 +373,10 @@ impl Turn {
         match progress {
             Progress::Waits => self.phase = Phase::Calling(round),
             Progress::Done if self.runs_list() => self.next_wave(step),
+            // Outputs wait for the next question, and nobody else has a word left to say.
+            Progress::Done if !self.called && self.given != Given::AtOnce => {
+                self.end(Stop::End, None, step);
+            }
             Progress::Done => self.ask_again(step),
             Progress::Aborted => self.end(Stop::Denied, None, step),
         }
@@ -340,7 +414,8 @@ impl Turn {
                 }
             }
             if !run.is_empty() {
-                self.phase = Phase::Calling(Box::new(Round::start(run, step)));
+                let run = run.into_iter().map(Owing::Call).collect();
+                self.phase = Phase::Calling(Box::new(Round::start(run, self.given, step)));
                 return;
             }
         }
@@ -409,7 +484,7 @@ impl Turn {
         if self.fall_back(next, &failure, sent, step) {
             return;
         }
-        self.keep(partial, /*complete*/ false, step);
+        self.keep(partial, vec![], /*complete*/ false, step);
         let error = TurnError {
             class: failure.class(),
             message: failure.to_string(),
@@ -426,7 +501,13 @@ impl Turn {
     }
 
     /// Puts what the model said into the log, and returns the calls it made. What is not complete calls nothing.
-    fn keep(&mut self, reply: Reply, complete: bool, step: &mut Step) -> Vec<ToolCall> {
+    fn keep(
+        &mut self,
+        reply: Reply,
+        commands: Vec<Proposed>,
+        complete: bool,
+        step: &mut Step,
+    ) -> Vec<ToolCall> {
         if !complete && reply.is_silent() {
             return vec![];
         }
@@ -447,6 +528,7 @@ impl Turn {
             text: reply.text,
             reasoning: reply.reasoning,
             calls: calls.clone(),
+            commands,
             extra: reply.extra,
             complete,
             served_by: reply.served_by,
@@ -477,6 +559,7 @@ pub(crate) fn called(item: u32, calls: Vec<ToolCall>) -> Event {
         text: String::new(),
         reasoning: String::new(),
         calls,
+        commands: vec![],
         extra: serde_json::Map::new(),
         complete: true,
         served_by: None,

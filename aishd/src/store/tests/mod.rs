@@ -70,6 +70,7 @@ pub(super) fn user_message(text: String, key: Option<Key>) -> Event {
         on_confirm: None,
         max_tool_depth: None,
         calls: None,
+        environment: None,
     }
 }
 
@@ -235,6 +236,9 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 | Event::BudgetChanged(_)
                 | Event::BudgetReached(_)
                 | Event::SummaryUpdated(_)
+                | Event::ShellStarted { .. }
+                | Event::ShellFinished { .. }
+                | Event::CwdChanged { .. }
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
                 | Event::Imported(_)

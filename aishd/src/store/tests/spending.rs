@@ -36,6 +36,7 @@ fn said(preset: Option<&str>, input: u64) -> Event {
         text: "hi".to_owned(),
         reasoning: String::new(),
         calls: vec![],
+        commands: vec![],
         extra: serde_json::Map::new(),
         complete: true,
         served_by: None,

@@ -30,6 +30,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
             on_confirm: None,
             max_tool_depth: None,
             calls: None,
+            environment: None,
         });
         put(Event::TurnStarted {
             model: "p".to_owned(),
@@ -48,6 +49,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
             text: "a".to_owned(),
             reasoning: String::new(),
             calls: calls.collect(),
+            commands: vec![],
             extra: serde_json::Map::new(),
             complete: true,
             served_by: None,

@@ -245,7 +245,8 @@ fn a_paused_turn_goes_on() {
         usage: Usage::default(),
         text: "so".to_owned(),
         confirm: confirm(7, &calls[0]),
-        calls,
+        owing: calls.into_iter().map(Owing::Call).collect(),
+        called: true,
         course: None,
     };
     let mut scene = Scene {
@@ -253,6 +254,7 @@ fn a_paused_turn_goes_on() {
         seen: vec![],
         events: vec![],
         confirms: 7,
+        busy: false,
     };
     for line in ["answer yes", "tool a 1", "tool b 2", "done 32 end"] {
         scene.play(line);
@@ -315,9 +317,10 @@ proptest! {
         for event in &scene.events {
             prop_assert_eq!(0, ends, "nothing comes after the end");
             match event {
-                Event::AssistantMessage { calls, .. } => {
+                Event::AssistantMessage { calls, commands, .. } => {
                     prop_assert!(owed.is_empty(), "an answer before the replies to the last");
                     owed = calls.iter().map(|it| it.id.clone()).collect();
+                    owed.extend(commands.iter().map(|it| it.call.clone()));
                     started.clear();
                     allowed.clear();
                 }
@@ -332,18 +335,19 @@ proptest! {
                         allowed.push(call);
                     }
                 }
-                Event::ToolStarted { call, rule, .. } => {
+                Event::ToolStarted { call, rule, .. } | Event::ShellStarted { call, rule, .. } => {
                     prop_assert!(open.is_none() && owed.contains(call) && !started.contains(call));
                     prop_assert!(rule == "rule" || allowed.contains(call), "{} ran without a yes", call);
                     started.push(call.clone());
                 }
-                Event::ToolResult { call, .. } => {
+                Event::ToolResult { call, .. } | Event::ShellFinished { call, .. } => {
                     let at = owed.iter().position(|it| it == call);
                     prop_assert!(at.is_some(), "a second reply to {}", call);
                     owed.remove(at.unwrap());
                 }
                 Event::TurnFinished { .. } => ends += 1,
                 Event::ResultKept { .. }
+                | Event::CwdChanged { .. }
                 | Event::PermissionChanged { .. }
                 | Event::ResourcePinned(_)
                 | Event::ResourceUnpinned(_)
