@@ -23,6 +23,7 @@ pub mod follow;
 mod fork;
 pub mod handle;
 pub mod import;
+mod keep;
 mod kept;
 mod listed;
 pub mod live;
@@ -72,7 +73,7 @@ pub use self::kept::KeptPart;
 use self::live::Live;
 use self::memories::Book;
 use self::pending::Pending;
-use self::propose::Proposed;
+use self::propose::Proposals;
 use self::purse::{Ledger, Purse, Ticket};
 use self::routes::Routes;
 use self::sessions::Own;
@@ -210,7 +211,7 @@ enum Done {
     /// What left the context was summed up, or not.
     Summed(Box<Summed>),
     /// What this preset proposes to be remembered, or not.
-    Proposed(String, Proposed),
+    Proposed(String, Proposals),
     /// What had left before, and nobody has summed up.
     Left(Box<Left>),
 }
@@ -298,7 +299,7 @@ impl Conversation {
             || self.proposing
             || !self.summing.is_idle();
         // Silence has to be counted while a person is asked.
-        !works && self.state.raises.is_empty()
+        !works && !self.state.asks_aside()
     }
 
     fn may_close(&self) -> bool {

@@ -19,6 +19,7 @@ pub fn tells(event: &Event) -> bool {
         | Event::FellBack { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
         | Event::PermissionChanged { .. }
@@ -69,6 +70,11 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         Event::FellBack { .. } => return fell_back(event),
         Event::ConfirmRequested(confirm) => asked(confirm),
         Event::RaiseRequested(raise) => raised(raise),
+        Event::MemoryProposed(proposal) => Told::MemoryProposed {
+            confirm: proposal.id,
+            digest: proposal.digest(),
+            preset: proposal.preset.clone(),
+        },
         Event::ConfirmResolved(resolution) => resolved(before, resolution),
         Event::ToolStarted {
             call,
