@@ -37,10 +37,15 @@ impl Conversation {
         }
         let room = MOST_OPEN.saturating_sub(self.state.proposals.len());
         let numbers = self.state.confirm_count.saturating_add(1)..;
-        let new = new.into_iter().take(room).zip(numbers);
-        let asked = new.map(|(Proposed { kind, text }, number)| {
+        new.truncate(room);
+        // Those of one moment are told in the order of their ids.
+        let mut ids: Vec<ConfirmId> = new.iter().map(|_| ConfirmId(clock::ulid())).collect();
+        ids.sort_unstable();
+        let named = ids.into_iter().zip(numbers);
+        let asked = new.into_iter().zip(named).map(|(proposed, (id, number))| {
+            let Proposed { kind, text } = proposed;
             Event::MemoryProposed(Box::new(Proposal {
-                id: ConfirmId(clock::ulid()),
+                id,
                 number,
                 kind,
                 text,

@@ -191,6 +191,49 @@ impl From<ReadError> for Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::access::Access;
+
+    /// What somebody can do about it stands beside the reason, or in it where the error has no place for that.
+    #[test]
+    fn a_refusal_says_what_to_do_next() {
+        let provider = || "data-tool".parse().unwrap();
+        let level = Access::Write;
+        for (error, expected) in [
+            (RequestError::Busy, "aishctl cancel"),
+            (RequestError::StaleTurn { running: None }, "aishctl log"),
+            (RequestError::KeyReused, "another key"),
+            (
+                RequestError::AlreadyAtLevel {
+                    provider: provider(),
+                    level,
+                },
+                "aishctl perm revoke data-tool",
+            ),
+            (
+                RequestError::AboveMaximum {
+                    provider: provider(),
+                    max: level,
+                },
+                "aishctl config show",
+            ),
+            (RequestError::NothingToRepeat, "aishctl ask"),
+            (RequestError::NoSummary, "aishctl context"),
+            (
+                RequestError::Resource(ChangeError::Level(provider())),
+                "aishctl perm grant data-tool 2",
+            ),
+            (
+                RequestError::Resource(ChangeError::ReadOnly),
+                "aishctl perm limit --none",
+            ),
+        ] {
+            let why = format!("{error:?}");
+            let refused = Refusal::from(error);
+            let hint = refused.data.and_then(|it| it.hint);
+            let told = hint.unwrap_or(refused.message);
+            assert!(told.contains(expected), "{why}: {told}");
+        }
+    }
 
     #[test]
     fn what_closes_while_the_daemon_stops_closes_for_that_reason() {
