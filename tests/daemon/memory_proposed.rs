@@ -15,7 +15,7 @@ use aish_proto::conversation::{
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::event::{ConfirmRequested, ConfirmResolved, Snapshot};
-use aish_proto::id::ConversationId;
+use aish_proto::id::{ConfirmId, ConversationId};
 use aish_proto::memory::{Add, AddParams, List, Memory, NameParams, Remove};
 use aish_proto::method::{Empty, Role};
 use aish_testkit::wait::{PATIENCE, until, until_true};
@@ -87,13 +87,7 @@ fn everybody_who_is_attached_is_asked_and_a_yes_keeps_what_was_shown() {
         request.arguments
     );
     assert_eq!(vec![Decision::AllowOnce, Decision::Deny], request.options);
-    let summarized = scene.summarizer.requests().pop().unwrap();
-    assert!(
-        summarized
-            .question()
-            .contains("user: my server is boltzmann")
-    );
-    assert!(summarized.json().get("tools").is_none());
+    check_request(&scene);
 
     // The same line twice is one question. Who is attached nowhere finds them in the list, and who comes later too.
     let waiting = proposed(&there, conversation, 2);
@@ -142,10 +136,22 @@ fn everybody_who_is_attached_is_asked_and_a_yes_keeps_what_was_shown() {
     );
     assert_eq!(Some("pts/2"), second.by.unwrap().tty.as_deref());
     assert_eq!(ConfirmState::Allowed, get(&here, request.confirm).state);
-    let told = records(&here, &Trail::default());
+    check_trail(&here, request.confirm);
+}
+
+/// The conversation is data to the model, which is offered no tools.
+fn check_request(scene: &Scene) {
+    let asked = scene.summarizer.requests().pop().unwrap();
+    assert!(asked.question().contains("user: my server is boltzmann"));
+    assert!(asked.json().get("tools").is_none());
+}
+
+/// AUD-1: the question, the answer and what it changed are told, and no word of a fact.
+fn check_trail(client: &Client, confirm: ConfirmId) {
+    let told = records(client, &Trail::default());
     let told: Vec<_> = told
         .iter()
-        .filter(|it| it.confirm == Some(request.confirm))
+        .filter(|it| it.confirm == Some(confirm))
         .map(|it| (it.kind, it.decision))
         .collect();
     assert_eq!(
@@ -155,12 +161,12 @@ fn everybody_who_is_attached_is_asked_and_a_yes_keeps_what_was_shown() {
         ],
         told
     );
-    let trail = records(&here, &Trail::default());
+    let trail = records(client, &Trail::default());
     let changed = trail.iter().find(|it| it.kind == AuditKind::MemoryChanged);
     assert_eq!(Some("m1 kept"), changed.unwrap().because.as_deref());
     let words = serde_json::to_string(&trail).unwrap();
     assert!(!words.contains("boltzmann") && !words.contains("rm -rf"));
-    whole(&here);
+    whole(client);
 }
 
 /// R3, R7: an answer is to what was shown, is one of those that can be given, and is a person's who may answer.

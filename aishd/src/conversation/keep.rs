@@ -116,7 +116,7 @@ impl Conversation {
         })?;
         self.commit_with(&[end], Some(&page), LiveChange::Keep)
             .await?;
-        page.is_durable();
+        page.counts();
         Ok(AnswerOutcome::Resolved)
     }
 

@@ -143,7 +143,7 @@ impl Book {
         if let Some((note, draft)) = page.note().zip(page.told()) {
             let durable = self.0.store.keep(note, vec![draft]).await;
             durable.map_err(RequestError::from)?;
-            page.is_durable();
+            page.counts();
         }
         Ok(())
     }
@@ -184,7 +184,7 @@ impl Page<'_> {
     }
 
     /// It is stored, and counts from now on.
-    pub(super) fn is_durable(self) {
+    pub(super) fn counts(self) {
         if let Some(written) = self.written {
             *self.book.lock() = Some(Arc::new(written.memories));
         }

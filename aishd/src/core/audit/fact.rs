@@ -5,6 +5,7 @@ use super::{CallMark, Outcome, Told};
 use crate::core::confirm::{Confirm, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{Event, Origin, Refused, Source};
+use crate::core::memory::question::Proposal;
 use crate::core::pinned::Pinned;
 use crate::core::raise::Raise;
 use crate::core::resource::ResourceChanged;
@@ -70,11 +71,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         Event::FellBack { .. } => return fell_back(event),
         Event::ConfirmRequested(confirm) => asked(confirm),
         Event::RaiseRequested(raise) => raised(raise),
-        Event::MemoryProposed(proposal) => Told::MemoryProposed {
-            confirm: proposal.id,
-            digest: proposal.digest(),
-            preset: proposal.preset.clone(),
-        },
+        Event::MemoryProposed(proposal) => proposed(proposal),
         Event::ConfirmResolved(resolution) => resolved(before, resolution),
         Event::ToolStarted {
             call,
@@ -143,6 +140,14 @@ fn raised(raise: &Raise) -> Told {
         confirm: raise.id,
         upgrade: raise.upgrade.clone(),
         wanted_for: raise.wanted_for.clone(),
+    }
+}
+
+fn proposed(proposal: &Proposal) -> Told {
+    Told::MemoryProposed {
+        confirm: proposal.id,
+        digest: proposal.digest(),
+        preset: proposal.preset.clone(),
     }
 }
 
