@@ -149,6 +149,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<(Vec<Record>, Gon
                 // Consent was given for the original.
                 | Event::ConfirmRequested(_)
                 | Event::RaiseRequested(_)
+                | Event::MemoryProposed(_)
                 | Event::ConfirmResolved(_)
                 | Event::PermissionChanged { .. }
                 | Event::ConstraintsChanged { .. }
@@ -262,6 +263,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::ToolResult { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
         | Event::ConfirmResolved(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)

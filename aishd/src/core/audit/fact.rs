@@ -5,6 +5,7 @@ use super::{CallMark, Outcome, Told};
 use crate::core::confirm::{Confirm, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{Event, Origin, Refused, Source};
+use crate::core::memory::question::Proposal;
 use crate::core::pinned::Pinned;
 use crate::core::raise::Raise;
 use crate::core::resource::ResourceChanged;
@@ -20,6 +21,7 @@ pub fn tells(event: &Event) -> bool {
         | Event::FellBack { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
         | Event::ShellStarted { .. }
@@ -73,6 +75,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         Event::FellBack { .. } => return fell_back(event),
         Event::ConfirmRequested(confirm) => asked(confirm),
         Event::RaiseRequested(raise) => raised(raise),
+        Event::MemoryProposed(proposal) => proposed(proposal),
         Event::ConfirmResolved(resolution) => resolved(before, resolution),
         Event::ToolStarted {
             call,
@@ -155,6 +158,14 @@ fn raised(raise: &Raise) -> Told {
         confirm: raise.id,
         upgrade: raise.upgrade.clone(),
         wanted_for: raise.wanted_for.clone(),
+    }
+}
+
+fn proposed(proposal: &Proposal) -> Told {
+    Told::MemoryProposed {
+        confirm: proposal.id,
+        digest: proposal.digest(),
+        preset: proposal.preset.clone(),
     }
 }
 

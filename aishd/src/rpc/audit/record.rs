@@ -31,6 +31,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
         | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. }
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
@@ -53,7 +54,9 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
 
 pub(super) fn decided(told: &What) -> Option<AuditDecision> {
     match told {
-        What::ConfirmRequested { .. } | What::RaiseRequested { .. } => Some(AuditDecision::Ask),
+        What::ConfirmRequested { .. }
+        | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. } => Some(AuditDecision::Ask),
         What::ConfirmResolved { fate, .. } => Some(match fate {
             Fate::Allowed => AuditDecision::Allow,
             Fate::Denied => AuditDecision::Deny,
@@ -140,7 +143,9 @@ fn kind(told: &What) -> AuditKind {
         What::FellBack { .. } => AuditKind::FellBack,
         What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
         What::MemoryChanged { .. } => AuditKind::MemoryChanged,
-        What::ConfirmRequested { .. } | What::RaiseRequested { .. } => AuditKind::ConfirmRequested,
+        What::ConfirmRequested { .. }
+        | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. } => AuditKind::ConfirmRequested,
         What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
         What::CallStarted { .. } => AuditKind::CallStarted,
         What::CallEnded { .. } => AuditKind::CallEnded,
@@ -196,6 +201,16 @@ fn fill(record: &mut AuditRecord, told: What) {
                 None => upgrade.why(),
             });
             fill_of_upgrade(record, Some(upgrade));
+        }
+        What::MemoryProposed {
+            confirm,
+            digest,
+            preset,
+        } => {
+            record.confirm = Some(confirm);
+            record.digest = Some(digest.to_string());
+            record.because = Some("a fact to remember".to_owned());
+            record.model = Some(preset);
         }
         What::ConfirmResolved {
             confirm,
@@ -354,6 +369,7 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         | What::ModelChosen { .. }
         | What::ConfirmRequested { .. }
         | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. }
         | What::ConfirmResolved { .. }
         | What::CallStarted { .. }
         | What::CallEnded { .. }
