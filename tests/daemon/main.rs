@@ -48,6 +48,7 @@ mod pinned;
 mod place;
 mod policy;
 mod project;
+mod project_context;
 mod protocol;
 mod registry;
 mod registry_context;

@@ -12,6 +12,7 @@ use tracing::Instrument as _;
 
 use super::allowances::ClientAllowances;
 use super::attendance::Attendance;
+use super::beside::Told;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::memories::Book;
@@ -396,6 +397,7 @@ impl Directory {
             own: None,
             summing: Summing::default(),
             proposing: false,
+            told: Told::default(),
             unknown_told: BTreeSet::new(),
             purse: Purse::new(
                 self.around.ledger.clone(),
