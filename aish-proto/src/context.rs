@@ -53,6 +53,9 @@ pub struct PreviewResult {
     /// Why there would be no request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub too_long: Option<String>,
+    /// What a person should know of the conversation's directory, such as that its instructions are not trusted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 /// Estimates, by what the preset's server has counted so far.
@@ -60,8 +63,10 @@ pub struct PreviewResult {
 #[serde(rename_all = "camelCase")]
 pub struct TokenCount {
     pub total: u64,
-    /// The system message, without the summary.
+    /// The system message, without the two that follow.
     pub system: u64,
+    /// What it tells of the conversation's directory.
+    pub project: u64,
     pub summary: u64,
     /// What tools are offered.
     pub tools: u64,

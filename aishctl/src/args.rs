@@ -247,8 +247,11 @@ pub enum Command {
 #[derive(Args, Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub struct AskArgs {
-    /// The question; `-` or nothing reads it from stdin
+    /// The question; `-` or nothing reads it from stdin. `@FILE` in it takes a file along
     pub text: Vec<String>,
+    /// No word of it names a file
+    #[arg(skip)]
+    pub as_it_stands: bool,
     /// A file to go along; `-` is stdin
     #[arg(short, long = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,

@@ -21,6 +21,7 @@ use crate::failure::{self, Failure};
 use crate::follow::{Asks, Follow, Followed, Target};
 use crate::hello::{Link, Reach};
 use crate::input;
+use crate::named_file::Here;
 use crate::notice::Notices;
 use crate::output::{Form, Output, Report, ReportedError};
 use crate::receipt::{Begun, Progress, or_stop};
@@ -51,7 +52,10 @@ pub async fn run<O: AsyncWrite + Unpin>(
 
 impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     async fn ask(&mut self, args: &AskArgs, stdin: &mut dyn Read) -> Result<Exit, Failure> {
-        let given = input::read(args, stdin, self.reach.around.stdin_terminal)?;
+        let mut given = input::read(args, stdin, self.reach.around.stdin_terminal)?;
+        if !args.as_it_stands {
+            given.add_named(&Here::of(&self.reach.around))?;
+        }
         self.listen()?;
         let give_up = self.give_up();
         let progress = Progress::default();

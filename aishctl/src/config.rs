@@ -49,7 +49,7 @@ pub enum Config {
         /// As TOML, or a plain text; `-` reads it from stdin
         value: String,
     },
-    /// Let the file of this project count, as it is now
+    /// Let the files of this project count, as they are now: .aish/config.toml, AGENTS.md, AISH.md
     Trust {
         /// The project (absent: where you are)
         path: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub enum Config {
         #[arg(long, conflicts_with = "path")]
         list: bool,
     },
-    /// Let it count no longer
+    /// Let them count no longer
     Untrust {
         /// The project (absent: where you are)
         path: Option<PathBuf>,

@@ -105,6 +105,7 @@ fn overview(found: &PreviewResult) -> String {
     );
     let parts = [
         ("system", tokens.system),
+        ("project", tokens.project),
         ("summary", tokens.summary),
         ("tools", tokens.tools),
         ("pinned", tokens.pinned),
@@ -118,6 +119,9 @@ fn overview(found: &PreviewResult) -> String {
             "there would be no request: {}\n",
             safe::one_line(why)
         ));
+    }
+    for remark in &found.remarks {
+        text.push_str(&format!("{}\n", safe::one_line(remark)));
     }
     if found.shortened > 0 {
         let count = found.shortened;

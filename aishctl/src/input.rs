@@ -10,6 +10,7 @@ use aish_proto::limits::INPUT_BYTES;
 use crate::args::AskArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::named_file::{self, Here};
 
 /// The name that stdin has as an attachment.
 const STDIN: &str = "stdin";
@@ -22,6 +23,8 @@ const MARK_BYTES: usize = 48;
 #[derive(Debug, Default)]
 pub struct Given {
     question: Text,
+    /// The question is the words, so that a person has typed it.
+    typed: bool,
     attachments: Vec<(String, Text)>,
     /// What a person should know about it.
     pub notes: Vec<String>,
@@ -70,6 +73,7 @@ pub fn read(args: &AskArgs, stdin: &mut dyn Read, stdin_terminal: bool) -> Resul
         given.question = from_stdin;
     } else {
         given.question.head = words;
+        given.typed = true;
         if !from_stdin.is_empty() {
             given.attachments.push((STDIN.to_owned(), from_stdin));
         }
@@ -99,6 +103,19 @@ impl Given {
             .iter()
             .map(|(name, text)| name.len() + text.bytes());
         self.question.bytes() + texts.sum::<usize>() <= SHORT_BYTES
+    }
+
+    /// Adds the files that the words name with an `@`. What came over a pipe names none: somebody else may have written
+    /// it.
+    pub fn add_named(&mut self, here: &Here) -> Result<(), Failure> {
+        if !self.typed {
+            return Ok(());
+        }
+        for attached in named_file::read(&self.question.head, here)? {
+            self.notes.push(named_file::note(&attached));
+            self.add_text(attached.name, attached.text);
+        }
+        Ok(())
     }
 
     /// A text that goes along.
@@ -136,6 +153,7 @@ impl Given {
     pub fn fit(self, limit: usize, strict: bool) -> Result<(Input, Vec<String>), Failure> {
         let Self {
             question,
+            typed: _,
             attachments,
             mut notes,
         } = self;

@@ -37,6 +37,7 @@ pub mod mcp;
 pub mod memory;
 pub mod mention;
 pub mod model;
+pub mod named_file;
 pub mod notice;
 pub mod output;
 pub mod pager;

@@ -53,6 +53,13 @@ pub fn may_be_in(question: &str) -> bool {
     !find(question).is_empty()
 }
 
+/// Whether a word behind an `@` names a resource.
+#[must_use]
+pub fn is_resource(word: &str) -> bool {
+    let named = word.split_once(':');
+    named.is_some_and(|(alias, uri)| is_alias(alias) && has_scheme(uri))
+}
+
 /// Words of the form `@alias:scheme:rest`, each once. A sign that ends a sentence does not belong to one.
 fn find(question: &str) -> Vec<Mention<'_>> {
     let mut found: Vec<Mention<'_>> = vec![];

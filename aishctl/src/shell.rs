@@ -75,6 +75,7 @@ impl Propose {
         Ok(AskArgs {
             text: vec![question],
             no_stdin: true,
+            as_it_stands: true,
             confirm: vec!["deny".to_owned()],
             ..AskArgs::default()
         })

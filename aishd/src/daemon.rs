@@ -45,6 +45,7 @@ use crate::conversation::purse::Ledger;
 use crate::conversation::routes::Routes;
 use crate::conversation::tokens::Tokens;
 use crate::conversation::{CaughtUp, Surroundings};
+use crate::folder::Folders;
 use crate::logging::{Logging, Redactor, Ring};
 use crate::mcp::hub::Hub;
 use crate::rpc::{About, Parts, Server, listen};
@@ -225,6 +226,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             routes: Routes::new(&store),
             ledger: Ledger::new(&store),
             book: Book::new(&store),
+            folders: Folders::default(),
             tokens: Tokens::new(&store),
             caught_up: CaughtUp::default(),
             max_queue: settings.max_queue,

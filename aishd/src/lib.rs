@@ -9,6 +9,7 @@ pub mod conversation;
 pub mod core;
 pub mod daemon;
 pub mod failpoint;
+pub mod folder;
 pub mod logging;
 pub mod mcp;
 pub mod rpc;

@@ -49,6 +49,7 @@ mod pinned;
 mod place;
 mod policy;
 mod project;
+mod project_context;
 mod protocol;
 mod registry;
 mod registry_context;

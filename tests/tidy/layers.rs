@@ -16,7 +16,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tls", &[]),
     ("logging", &["clock", "core"]),
     ("clock", &["core"]),
-    ("config", &["core"]),
+    ("folder", &["core"]),
+    ("config", &["core", "folder"]),
     ("args", &["config", "core"]),
     ("child", &[]),
     ("store", &["clock", "core", "failpoint"]),
@@ -25,7 +26,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tools", &["child", "clock", "core", "failpoint", "mcp"]),
     (
         "conversation",
-        &["broker", "clock", "core", "failpoint", "store", "tools"],
+        &[
+            "broker",
+            "clock",
+            "core",
+            "failpoint",
+            "folder",
+            "store",
+            "tools",
+        ],
     ),
     (
         "rpc",

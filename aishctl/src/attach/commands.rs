@@ -13,13 +13,17 @@ use super::{Done, Open};
 use crate::args::{Command, Global};
 use crate::colon::{self, Said};
 use crate::desk::Desk;
+use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::named_file::{self, Attached, Here};
 use crate::permission::Perm;
 use crate::prompted::{self, Prompted};
 use crate::queue::{self, Again};
 use crate::tools::{self, Tools};
 use crate::unasked;
 
+/// A disk that is far away does not hold up a window for long.
+const FILES_WITHIN: Duration = Duration::from_secs(2);
 /// Tab does not wait for a slow daemon.
 const NAMES_WITHIN: Duration = Duration::from_millis(100);
 
@@ -36,13 +40,16 @@ impl<U: Ui> Open<U> {
                 self.display.tell("this window is read-only").await?;
             }
             Said::Question(text) => {
+                let Some(files) = self.files(&text).await? else {
+                    return Ok(());
+                };
                 if self.has_editor() {
                     self.display.typed(&text);
                 }
                 if self.connection.is_lost() {
                     self.display.tell("kept until aishd is back").await?;
                 }
-                self.outbox.put(self.conversation, text);
+                self.outbox.put(self.conversation, text, files);
             }
             Said::Run(command) => {
                 if self.has_editor() {
@@ -51,8 +58,11 @@ impl<U: Ui> Open<U> {
                 self.run_command(command);
             }
             Said::Now(text) => {
+                let Some(files) = self.files(&text).await? else {
+                    return Ok(());
+                };
                 self.cancel();
-                self.outbox.put_first(self.conversation, text);
+                self.outbox.put_first(self.conversation, text, files);
             }
             Said::Switch(name) => self.look_for(name),
             Said::Command(parsed) => {
@@ -91,6 +101,31 @@ impl<U: Ui> Open<U> {
         self.calls
             .spawn(async move { Done::Quiet(caller.call::<CancelOwn>(params).await.map(drop)) });
         true
+    }
+
+    /// What a question names with an `@`; `None`: it cannot be taken along, and a person was told why.
+    async fn files(&mut self, question: &str) -> Result<Option<Vec<Attached>>, Failure> {
+        if !question.contains('@') {
+            return Ok(Some(vec![]));
+        }
+        let (question, here) = (question.to_owned(), Here::of(&self.window.reach.around));
+        let reading = tokio::task::spawn_blocking(move || named_file::read(&question, &here));
+        let read = match tokio::time::timeout(FILES_WITHIN, reading).await {
+            Ok(Ok(read)) => read,
+            Ok(Err(_)) | Err(_) => Err(Failure::new(
+                Exit::FAILED,
+                "a file that is named with @ does not answer; the line was not sent",
+            )),
+        };
+        match read {
+            Ok(files) => {
+                for file in &files {
+                    self.display.tell(&named_file::note(file)).await?;
+                }
+                Ok(Some(files))
+            }
+            Err(failure) => self.display.refuse(&failure).await.map(|()| None),
+        }
     }
 
     fn command(&mut self, global: Global, command: Command) {

@@ -49,6 +49,7 @@ use crate::desk::Printed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
+use crate::named_file::Here;
 use crate::resolve;
 use crate::rows::{Reader, Row, Rows};
 use crate::signals::{Signal, Signals};
@@ -139,7 +140,11 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
         .preferring(preferred, &window.global, &window.reach.around);
     if window.look.editor == Editor::Line {
         let state = window.reach.around.state_directory();
-        match Terminal::open(state.as_deref(), window.look) {
+        match Terminal::open(
+            state.as_deref(),
+            window.look,
+            Here::of(&window.reach.around),
+        ) {
             Ok(terminal) => {
                 window
                     .signals

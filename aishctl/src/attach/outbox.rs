@@ -10,6 +10,7 @@ use ulid::Ulid;
 use crate::ask;
 use crate::connect::{CallError, Caller};
 use crate::mention;
+use crate::named_file::Attached;
 
 /// Lines that wait to be sent; no more are read until one is.
 pub(super) const LINES: usize = 64;
@@ -20,14 +21,17 @@ pub(super) struct Question {
     pub(super) conversation: ConversationId,
     key: String,
     text: String,
+    /// Read when it was typed, so that it is the same question each time it is sent.
+    files: Vec<Attached>,
 }
 
 impl Question {
-    fn new(conversation: ConversationId, text: String) -> Self {
+    fn new(conversation: ConversationId, text: String, files: Vec<Attached>) -> Self {
         Self {
             conversation,
             key: Ulid::new().to_string(),
             text,
+            files,
         }
     }
 }
@@ -41,14 +45,21 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn put(&mut self, conversation: ConversationId, text: String) {
-        self.lines.push_back(Question::new(conversation, text));
+    pub(super) fn put(&mut self, conversation: ConversationId, text: String, files: Vec<Attached>) {
+        let question = Question::new(conversation, text, files);
+        self.lines.push_back(question);
     }
 
     /// Before all others that are not on their way.
-    pub(super) fn put_first(&mut self, conversation: ConversationId, text: String) {
+    pub(super) fn put_first(
+        &mut self,
+        conversation: ConversationId,
+        text: String,
+        files: Vec<Attached>,
+    ) {
         let at = usize::from(self.sending).min(self.lines.len());
-        self.lines.insert(at, Question::new(conversation, text));
+        let question = Question::new(conversation, text, files);
+        self.lines.insert(at, question);
     }
 
     /// The next question to send, unless one is on its way.
@@ -104,6 +115,7 @@ pub(super) async fn send(
         conversation,
         key,
         mut text,
+        files,
     } = question;
     let mut attachments = Vec::new();
     let escaped = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |it| it.len());
@@ -117,7 +129,8 @@ pub(super) async fn send(
         });
         text = "The request is the attached text \"question\".".to_owned();
     }
-    for (name, content) in mentioned {
+    let files = files.into_iter().map(|it| (it.name, it.text));
+    for (name, content) in files.chain(mentioned) {
         let inline = escaped(&content) <= caller.line_bytes() / 8;
         let blob = if inline {
             None
@@ -156,11 +169,11 @@ mod tests {
             ConversationId::from_bytes([2; 16]),
         );
         let mut outbox = Outbox::default();
-        outbox.put(here, "one".into());
-        outbox.put(there, "two".into());
+        outbox.put(here, "one".into(), vec![]);
+        outbox.put(there, "two".into(), vec![]);
         let first = outbox.next().unwrap();
         assert_eq!(None, outbox.next());
-        outbox.put_first(here, "now".into());
+        outbox.put_first(here, "now".into(), vec![]);
         outbox.lost();
         assert_eq!(Some(first), outbox.next());
         outbox.done();

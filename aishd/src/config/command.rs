@@ -23,6 +23,7 @@ use super::settings::IsSet;
 use super::show::{self, WithOrigin};
 use super::table::Entry;
 use super::trust::{Standing, Trust};
+use crate::folder::instructions;
 
 /// How such a command ends.
 mod exit {
@@ -78,7 +79,7 @@ pub enum Command {
     },
     /// Add the tables on standard input to the user's file
     Add,
-    /// Trust the file of a project as it is now
+    /// Trust the files of a project as they are now
     Trust {
         /// The project, or a directory in it
         directory: Option<PathBuf>,
@@ -86,7 +87,7 @@ pub enum Command {
         #[arg(long, conflicts_with = "directory")]
         list: bool,
     },
-    /// Trust the file of a project no longer
+    /// Trust the files of a project no longer
     Untrust { directory: PathBuf },
 }
 
@@ -357,14 +358,20 @@ fn state_of(path: &Path, layer: &str, trust: &Trust) -> &'static str {
     if layer != "project" {
         return "read";
     }
-    match project::read(path) {
-        Ok(Some(it)) => match trust.standing(path, it.source.text()) {
+    let text = match project::root_of(path) {
+        Some(_) => project::read(path)
+            .map(|it| it.map(|it| it.source.text().to_owned()))
+            .ok(),
+        None => instructions::text(path).map(Some).ok(),
+    };
+    match text {
+        Some(Some(text)) => match trust.standing(path, &text) {
             Standing::Trusted => "trusted",
             Standing::Changed => "changed since it was trusted",
             Standing::Unknown => "not trusted",
         },
-        Ok(None) => "not there",
-        Err(_) => "cannot be read",
+        Some(None) => "not there",
+        None => "cannot be read",
     }
 }
 

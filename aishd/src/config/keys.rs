@@ -31,6 +31,7 @@ reserve_tokens = 2048
 summarize_on_evict = false
 summarizer_model = "fast"
 max_summary_chars = 2000
+project = false
 
 [memory]
 max_chars = 4000
@@ -213,6 +214,14 @@ tables! {
         summarizer_model: Leaf<String>,
         /// A summary is no longer.
         max_summary_chars: Leaf<Whole<200, 20_000>>,
+        /// What the system message begins with, in place of the usual two sentences; this or `system_prompt_file`.
+        system_prompt: Leaf<String>,
+        /// The same as a file, which belongs to you and which nobody else can write. It is read again when it changes.
+        system_prompt_file: Leaf<PathBuf>,
+        /// Whether models are told of the directory of a conversation: its files by name, without hidden ones and those
+        /// that `.gitignore` names, and its `AGENTS.md` and `AISH.md`, if you trust them as they are (`aishctl config
+        /// trust`). It goes to whatever server the request goes to. A home directory is never told of.
+        project: Leaf<bool>,
     }
 
     /// What models are told of what you keep for all conversations.

@@ -286,6 +286,7 @@ impl Live {
         let mut files = self.place.machine.clone();
         files.extend(self.place.user.clone());
         files.extend(self.place.state.as_deref().map(trust::place));
+        files.extend(now.settings.system_prompt_file.clone());
         let trusted = now.loaded.trust.files.keys();
         files.extend(trusted.filter(|it| project::root_of(it).is_some()).cloned());
         files

@@ -11,6 +11,7 @@ use super::project;
 use super::settings::{IsSet, Settings};
 use super::source::{Access, Origin, Source};
 use super::trust::{self, Standing, Trust};
+use crate::core::project::Trusted;
 
 /// What reading came to.
 #[derive(Debug)]
@@ -53,6 +54,8 @@ pub fn load(place: &Where, is_set: IsSet<'_>) -> Loaded {
             None => {}
         }
         let mut models = (*settings.models).clone();
+        let trusts = trusted(&trust);
+        models.context.project = models.context.project.map(|_| trusts.clone());
         for path in trust.files.keys() {
             let Some(root) = project::root_of(path) else {
                 continue;
@@ -66,7 +69,10 @@ pub fn load(place: &Where, is_set: IsSet<'_>) -> Loaded {
             }
             let (found, wrong) = project::models(&layers, &layer, is_set);
             match found {
-                Some(found) => drop(models.projects.insert(root.to_path_buf(), Arc::new(found))),
+                Some(mut found) => {
+                    found.context.project = found.context.project.map(|_| trusts.clone());
+                    models.projects.insert(root.to_path_buf(), Arc::new(found));
+                }
                 None => drop(left_out.insert(path.clone(), wrong)),
             }
         }
@@ -79,6 +85,14 @@ pub fn load(place: &Where, is_set: IsSet<'_>) -> Loaded {
         trust,
         layers,
     }
+}
+
+/// Files of instructions that models may be told (PRJ-1).
+fn trusted(trust: &Trust) -> Trusted {
+    let files = trust.files.iter();
+    let files = files.filter(|(path, _)| project::root_of(path).is_none());
+    let files = files.map(|(path, digest)| (path.clone(), digest.as_str().to_owned()));
+    Trusted::new(files.collect())
 }
 
 /// The state directory of these settings.

@@ -23,10 +23,11 @@ pub fn file_of(root: &Path) -> PathBuf {
     root.join(BELOW_ROOT)
 }
 
-/// The root of a project's file.
+/// The root of a project's file; `None`: it is another file that is trusted.
 #[must_use]
 pub fn root_of(file: &Path) -> Option<&Path> {
-    file.parent()?.parent()
+    let root = file.parent()?.parent()?;
+    (file_of(root) == file).then_some(root)
 }
 
 /// The nearest project's file at or above a directory.

@@ -20,6 +20,7 @@ use crate::core::mcp::settings::Mcp;
 use crate::core::memory;
 use crate::core::policy::Policy;
 use crate::core::preset::Models;
+use crate::core::project::Trusted;
 
 /// The built-in responder, which needs no preset.
 const DEMO: &str = "demo";
@@ -34,6 +35,8 @@ pub struct Settings {
     pub policy: Arc<Policy>,
     /// Directories with manifests of tools, besides the usual one.
     pub tool_folders: Vec<PathBuf>,
+    /// What the system message begins with was read from here.
+    pub system_prompt_file: Option<PathBuf>,
     pub max_clients: usize,
     pub max_queue: usize,
     pub max_conversations_in_memory: usize,
@@ -126,6 +129,7 @@ impl Settings {
                 .iter()
                 .map(|it| home(Path::new(it)))
                 .collect(),
+            system_prompt_file: super::opening::file_of(&file.context),
             max_clients: whole(&limits.max_clients),
             max_queue: whole(&limits.max_queue_per_conversation),
             max_conversations_in_memory: whole(&limits.max_conversations_in_memory),
@@ -157,6 +161,10 @@ impl Settings {
             .collect();
         if before.models.default != self.models.default {
             changed.push("default_model".to_owned());
+        }
+        let opening = |it: &Self| it.models.context.system_prompt.clone();
+        if self.system_prompt_file.is_some() && opening(before) != opening(self) {
+            changed.push("context.system_prompt_file".to_owned());
         }
         let projects = |it: &Self| -> BTreeMap<PathBuf, Arc<Models>> { it.models.projects.clone() };
         let (old, new) = (projects(before), projects(self));
@@ -322,6 +330,8 @@ fn context(stack: &Stack, faults: &mut Vec<Fault>) -> Rules {
         faults.push(fault.help("say which preset sums up what leaves the context"));
     }
     Rules {
+        system_prompt: super::opening::text(context, faults),
+        project: said(&context.project).and_then(|it| it.then(Trusted::default)),
         max_turns: whole(&context.max_turns),
         max_tokens: said(&context.max_tokens).map(|it| it.0),
         reserve_tokens: said(&context.reserve_tokens).map_or(usual.reserve_tokens, |it| it.0),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use aish_proto::id::TurnId;
 use futures_util::FutureExt as _;
 
+use super::beside::Look;
 use super::choose::{Chosen, MOST_STEPS_BACK, Told, gone};
 use super::commit::{Fact, RETRY_LONGEST};
 use super::handle::{Accepted, Again, Ask, AskAgain, Mode, Place, RequestError};
@@ -417,8 +418,8 @@ impl Conversation {
         }
         self.around.tools.freshen();
         let opened = opened_by(&step);
-        // What is pinned has to be read before anybody can say what fits.
-        let waits = opened.filter(|_| !self.state.pinned.is_empty());
+        // What is told beside the log has to be read before anybody can say what fits.
+        let waits = opened.and_then(|it| Some((it, self.beside(Look::Once)?)));
         let fitted = waits
             .is_none()
             .then(|| self.fit(&preset, &transcript, &offer, &[]));
@@ -453,11 +454,13 @@ impl Conversation {
         self.transcript = Some(transcript);
         self.sum_up(leaving);
         self.publisher.begin_live(live);
-        waits.into_iter().for_each(|it| self.read_pinned(it));
+        if let Some((stream, beside)) = waits {
+            self.read_beside(stream, beside);
+        }
         Ok(())
     }
 
-    /// What leaves the conversation for a first request that pins nothing.
+    /// What leaves the conversation for a first request that nothing has to be read for.
     fn leaving_for(
         &self,
         preset: &Preset,

@@ -1,13 +1,12 @@
 //! What a request shows of the conversation: made to fit before it is sent (CTX-1), and looked at beforehand. Both come
 //! from [`fit`], so that a preview is the bytes that would be sent.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use aish_proto::id::TurnId;
-use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
 
+use super::beside::{Beside, Gathered, Look};
 use super::choose::Chosen;
 use super::commit::{Fact, Pending};
 use super::handle::RequestError;
@@ -19,14 +18,13 @@ use crate::core::budget::{BytesPerToken, Limit, Mode, Rules};
 use crate::core::catalog::Offer;
 use crate::core::event::{Event, Level, Origin};
 use crate::core::exchange::{Eviction, Exchange};
-use crate::core::pinned::{Held, Pinned};
+use crate::core::pinned::Held;
 use crate::core::preset::Preset;
 use crate::core::reply::{Failure, Reply};
 use crate::core::request::fit::{Fit, TooLong, Wanted, fit, next_to_leave};
 use crate::core::request::{self, Parts};
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Effect, Input, StreamId};
-use crate::tools::Tools;
 
 /// There is no loop but that of people yet.
 pub(super) const MODE: Mode = Mode::Talk;
@@ -38,8 +36,8 @@ pub struct Previewing {
     pub text: Option<String>,
     /// A preset by name.
     pub model: Option<String>,
-    /// What pinned resources hold, where that has been read.
-    pub held: Option<Vec<Held>>,
+    /// What is told beside the log, where that has been read.
+    pub gathered: Option<Gathered>,
 }
 
 /// A request that is not sent.
@@ -47,8 +45,8 @@ pub struct Previewing {
 pub enum Previewed {
     /// No preset is configured, and to look for one is no looking on.
     Nobody,
-    /// First it has to be read what these hold.
-    Read(Vec<Pinned>, Box<Tools>),
+    /// First this has to be read.
+    Read(Box<Beside>),
     Fits(Box<Preview>),
     TooLong(Box<NoRequest>),
 }
@@ -77,14 +75,20 @@ pub struct Preview {
     /// Of questions, answers and results.
     pub messages: u64,
     pub body: String,
+    /// What a person should know of the directory.
+    pub remarks: Vec<String>,
 }
 
 impl Conversation {
-    /// What people keep for all conversations stands in the next turn's requests as it is now.
+    /// What people keep for all conversations, and what they have the system message begin with, stands in the next turn's
+    /// requests as it is now.
     pub(super) fn tell_background(&mut self) {
         let most = self.models().memory.max_chars;
+        let rules = self.rules();
         if let Some(transcript) = &mut self.transcript {
             transcript.set_background(self.around.book.background(most));
+            transcript.set_opening(rules.system_prompt);
+            transcript.set_project(rules.project.and_then(|_| self.told.blocks()));
         }
     }
 
@@ -199,11 +203,12 @@ impl Conversation {
             return;
         };
         active.offer = Some(offer);
-        if !self.state.pinned.is_empty() {
-            return self.read_pinned(stream);
-        }
         active.held = vec![];
-        if let Some(preset) = active.preset.clone() {
+        let preset = active.preset.clone();
+        if let Some(beside) = self.beside(Look::Once) {
+            return self.read_beside(stream, beside);
+        }
+        if let Some(preset) = preset {
             self.ask_model(Effect::OpenStream(stream), stream, preset)
                 .await;
         }
@@ -217,34 +222,19 @@ impl Conversation {
         }
     }
 
-    /// Has it read what pinned resources hold. The actor waits for no server.
-    pub(super) fn read_pinned(&mut self, stream: StreamId) {
-        let Some(active) = &self.turn else { return };
-        let (turn, token) = (active.id, active.token.clone());
-        let (pinned, tools) = (self.state.pinned.clone(), self.tools());
-        self.io.spawn(async move {
-            let read = AssertUnwindSafe(tools.held(&pinned)).catch_unwind();
-            match token.run_until_cancelled(read).await {
-                Some(Ok(held)) => Done::Held(turn, stream, held),
-                Some(Err(_panic)) => {
-                    let failure = Failure::Transport("internal error".to_owned());
-                    Done::Turn(turn, Box::new(failed(stream, failure)))
-                }
-                None => abandoned(turn, stream),
-            }
-        });
-    }
-
-    /// What pinned resources hold is known: the request can be made.
-    pub(super) async fn held(&mut self, turn: TurnId, stream: StreamId, held: Vec<Held>) {
+    /// What is told beside the log is known: the request can be made.
+    pub(super) async fn gathered(&mut self, turn: TurnId, stream: StreamId, gathered: Gathered) {
         let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
             return;
         };
+        let Gathered { held, looked } = gathered;
         active.held = held;
         if active.token.is_cancelled() {
             return Box::pin(self.apply_done(abandoned(turn, stream))).await;
         }
-        if let Some(preset) = active.preset.clone() {
+        let preset = active.preset.clone();
+        looked.into_iter().for_each(|it| self.looked(turn, it));
+        if let Some(preset) = preset {
             self.ask_model(Effect::OpenStream(stream), stream, preset)
                 .await;
         }
@@ -268,7 +258,8 @@ impl Conversation {
         };
         let leaving = fit.leaving.len();
         let leaving = self.leave_for_good(&preset, transcript, &offer, &active.held, leaving);
-        let facts = self.eviction_facts(turn, transcript, leaving);
+        let mut facts = self.eviction_facts(turn, transcript, leaving);
+        facts.extend(self.remark_facts(turn));
         if !facts.is_empty()
             && let Err(error) = self.commit(&facts, LiveChange::Keep).await
         {
@@ -311,7 +302,11 @@ impl Conversation {
         self.load_transcript()
             .await
             .map_err(RequestError::Storage)?;
-        let Previewing { text, model, held } = previewing;
+        let Previewing {
+            text,
+            model,
+            gathered,
+        } = previewing;
         if let Some(name) = &model {
             self.check_model(name)?;
         }
@@ -324,19 +319,24 @@ impl Conversation {
                 Chosen::Look | Chosen::List(..) => return Ok(Previewed::Nobody),
             },
         };
-        let held = match held {
-            Some(held) => held,
-            None if self.state.pinned.is_empty() => vec![],
-            None => {
-                let (pinned, tools) = (self.state.pinned.clone(), self.tools());
-                return Ok(Previewed::Read(pinned, Box::new(tools)));
-            }
-        };
+        // A turn that runs tells of its directory what it has told so far.
+        let goes_on = self.turn.is_some() && text.is_none();
+        let look = if goes_on { Look::No } else { Look::Anew };
+        let beside = self.beside(look).filter(|_| gathered.is_none());
+        if let Some(beside) = beside {
+            return Ok(Previewed::Read(Box::new(beside)));
+        }
+        let Gathered { held, looked } = gathered.unwrap_or_default();
         let offer = Arc::new(self.offer_to(&preset));
         let Some(transcript) = &self.transcript else {
             return Ok(Previewed::Nobody);
         };
         let mut transcript = transcript.clone();
+        let mut remarks = vec![];
+        if let Some(looked) = looked {
+            transcript.set_project(looked.blocks);
+            remarks = looked.remarks;
+        }
         if let Some(text) = text {
             let turn = TurnId(clock::ulid());
             for record in self.number(&asked(turn, text, &preset)).records {
@@ -382,12 +382,13 @@ impl Conversation {
             parts,
             messages,
             body: fitted.body,
+            remarks,
         })))
     }
 }
 
 /// The end of a request that was called off before it was made.
-fn abandoned(turn: TurnId, stream: StreamId) -> Done {
+pub(super) fn abandoned(turn: TurnId, stream: StreamId) -> Done {
     let input = Input::ReplyAbandoned(stream, Reply::default());
     Done::Turn(turn, Box::new(input))
 }

@@ -12,6 +12,7 @@ use tracing::Instrument as _;
 
 use super::allowances::ClientAllowances;
 use super::attendance::Attendance;
+use super::beside::Told;
 use super::command_queue::CommandQueue;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
@@ -398,6 +399,7 @@ impl Directory {
             summing: Summing::default(),
             commands: CommandQueue::default(),
             proposing: false,
+            told: Told::default(),
             unknown_told: BTreeSet::new(),
             purse: Purse::new(
                 self.around.ledger.clone(),

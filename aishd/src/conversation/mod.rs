@@ -9,6 +9,7 @@ pub mod archive;
 mod ask;
 pub mod attendance;
 pub mod audit;
+pub mod beside;
 mod call;
 mod change;
 mod choose;
@@ -71,6 +72,7 @@ use tracing::Instrument as _;
 
 use self::allowances::ClientAllowances;
 use self::attendance::Attendance;
+use self::beside::{Gathered, Told};
 use self::command_queue::CommandQueue;
 use self::commit::Unstored;
 use self::directory::{NewConversation, Registration};
@@ -100,6 +102,7 @@ use crate::core::shell::ending::Ended;
 use crate::core::state::State;
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Effect, Input, Step, StreamId, Turn};
+use crate::folder::Folders;
 use crate::store::Store;
 use crate::tools::Tools;
 
@@ -123,6 +126,8 @@ pub struct Surroundings {
     pub routes: Routes,
     /// What people keep for all conversations.
     pub book: Book,
+    /// What directories tell models.
+    pub folders: Folders,
     /// What is spent on a day.
     pub ledger: Ledger,
     /// Turns that may wait in one conversation.
@@ -168,6 +173,8 @@ struct Conversation {
     commands: CommandQueue,
     /// A model is looking for what is worth remembering.
     proposing: bool,
+    /// What is told of its directory.
+    told: Told,
     /// Presets that classes name and that are not there, as far as somebody was told.
     unknown_told: BTreeSet<String>,
     purse: Purse,
@@ -215,8 +222,8 @@ enum Done {
     Found(TurnId, StreamId, Box<Discovery>),
     /// A waiting turn that the store would not let start.
     StartAgain(TurnId),
-    /// What pinned resources hold, for a request that is to be made.
-    Held(TurnId, StreamId, Vec<Held>),
+    /// What is told beside the log, for a request that is to be made.
+    Gathered(TurnId, StreamId, Gathered),
     /// What left the context was summed up, or not.
     Summed(Box<Summed>),
     /// A person's command is over.
@@ -455,7 +462,7 @@ impl Conversation {
                     self.resolved(turn, *discovery).await;
                 }
             }
-            Done::Held(turn, stream, held) => self.held(turn, stream, held).await,
+            Done::Gathered(turn, stream, it) => self.gathered(turn, stream, it).await,
             Done::Summed(summed) => self.summed(*summed).await,
             Done::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
             Done::Proposed(by, outcome) => self.proposed(&by, outcome).await,

@@ -1,9 +1,12 @@
 //! How much a conversation may say in one request (CTX-1), in exchanges and in tokens. Nobody here can count tokens: they
 //! are estimated from bytes, by what the preset's server has counted so far.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::preset::Preset;
+use super::project::Trusted;
 
 /// Eviction goes down to this part of the budget at once, so that a local server's prompt cache holds in between.
 const GOAL_PERCENT: u64 = 70;
@@ -27,6 +30,10 @@ pub struct Rules {
     /// The preset that sums up what leaves; `None`: nobody does.
     pub summarizer: Option<String>,
     pub max_summary_chars: usize,
+    /// What the system message begins with; `None`: what it usually does.
+    pub system_prompt: Option<Arc<str>>,
+    /// Whether the directory of a conversation is told of, and which instructions in it are trusted (PRJ-1).
+    pub project: Option<Trusted>,
 }
 
 /// What the loop is that a request belongs to.
@@ -58,6 +65,8 @@ impl Default for Rules {
             reserve_tokens: 2048,
             summarizer: None,
             max_summary_chars: 2000,
+            system_prompt: None,
+            project: None,
         }
     }
 }

@@ -30,6 +30,7 @@ pub mod needle;
 pub mod pinned;
 pub mod policy;
 pub mod preset;
+pub mod project;
 pub mod purse;
 pub mod raise;
 pub mod reach;

@@ -62,21 +62,21 @@ pub fn body(
     serde_json::to_string(&body).unwrap_or_default()
 }
 
-/// The one system message (MSG-3). Its bytes change only with the tools, with what people keep for all conversations, and
-/// with what left the context.
+/// The one system message (MSG-3). Its bytes change only with the tools, with what people keep for all conversations, with
+/// the directory from one turn to the next, and with what left the context.
 fn system(transcript: &Transcript, offers: bool, mode: Mode) -> String {
-    let mut system = BASE_PROMPT.to_owned();
+    let mut system = transcript.opening().unwrap_or(BASE_PROMPT).to_owned();
     if offers {
         system.push_str(TOOLS_PROMPT);
     }
-    match mode {
-        Mode::Talk => {
-            system.push_str(transcript.background().unwrap_or_default());
-            if let Some(summary) = transcript.summary() {
-                system.push_str(&summary.block());
-            }
-        }
-        Mode::Norris => {}
+    let (background, summary) = match mode {
+        Mode::Talk => (transcript.background(), transcript.summary()),
+        Mode::Norris => (None, None),
+    };
+    system.push_str(background.unwrap_or_default());
+    system.push_str(transcript.project().unwrap_or_default());
+    if let Some(summary) = summary {
+        system.push_str(&summary.block());
     }
     system
 }
@@ -84,8 +84,10 @@ fn system(transcript: &Transcript, offers: bool, mode: Mode) -> String {
 /// What of a request is neither question nor answer, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// The system message without the summary.
+    /// The system message without the two that follow.
     pub system: usize,
+    /// What it tells of the directory.
+    pub project: usize,
     pub summary: usize,
     pub tools: usize,
     pub pinned: usize,
@@ -104,9 +106,11 @@ pub fn parts(
         Mode::Talk => transcript.summary().map_or(0, |it| it.block().len()),
         Mode::Norris => 0,
     };
+    let project = transcript.project().map_or(0, str::len);
     let tools = serde_json::to_string(&Tools(offer)).map_or(0, |it| it.len());
     Parts {
-        system: system(transcript, offers, mode).len() - summary,
+        system: system(transcript, offers, mode).len() - summary - project,
+        project,
         summary,
         tools: if offers { tools } else { 0 },
         pinned: usize::try_from(json_bytes(&in_front(pinned))).unwrap_or(usize::MAX),

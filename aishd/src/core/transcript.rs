@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::block::Form;
 use super::event::{Attachment, Event, Origin, Record, Source};
 use super::exchange::{Entry, Eviction, Exchange};
+use super::project::Blocks;
 use super::reply::ToolCall;
 use super::shell::{Given, told};
 use super::state::State;
@@ -71,6 +72,10 @@ pub struct Transcript {
     summary: Option<Box<Summary>>,
     /// What people keep for all conversations; no part of the log.
     background: Option<Arc<str>>,
+    /// What the system message begins with, where somebody has said so.
+    opening: Option<Arc<str>>,
+    /// What is told of the directory, in the sizes that there are, and the one that is shown.
+    project: Option<(Blocks, Arc<str>)>,
     waiting: HashMap<TurnId, Waiting>,
     outputs: Outputs,
     model_id: String,
@@ -206,6 +211,49 @@ impl Transcript {
     /// What the next request tells beside the log.
     pub fn set_background(&mut self, background: Option<Arc<str>>) {
         self.background = background;
+    }
+
+    /// What the system message begins with instead of what it usually does.
+    #[must_use]
+    pub fn opening(&self) -> Option<&str> {
+        self.opening.as_deref()
+    }
+
+    pub fn set_opening(&mut self, opening: Option<Arc<str>>) {
+        self.opening = opening;
+    }
+
+    /// What the next request tells of the directory (PRJ-1).
+    #[must_use]
+    pub fn project(&self) -> Option<&str> {
+        self.project.as_ref().map(|(_, shown)| &**shown)
+    }
+
+    pub fn set_project(&mut self, project: Option<Blocks>) {
+        self.project = project.and_then(|it| {
+            let largest = it.within(None)?.clone();
+            Some((it, largest))
+        });
+    }
+
+    /// Whether less is to be told of the directory in a request with room for so many bytes.
+    #[must_use]
+    pub fn is_project_over(&self, request_bytes: u64) -> bool {
+        let known = self.project.as_ref();
+        known.is_some_and(|(all, shown)| all.within(Some(request_bytes)) != Some(shown))
+    }
+
+    /// Tells as much of it as such a request has room for.
+    pub fn narrow_project(&mut self, request_bytes: u64) {
+        self.project = self.project.take().and_then(|(all, _)| {
+            let shown = all.within(Some(request_bytes))?.clone();
+            Some((all, shown))
+        });
+    }
+
+    /// Whether there was anything of it.
+    pub fn take_project(&mut self) -> bool {
+        self.project.take().is_some()
     }
 
     #[must_use]

@@ -46,11 +46,11 @@ async fn preview(call: Call<Preview>) -> Result<PreviewResult, Refusal> {
     let mut previewing = Previewing {
         text,
         model,
-        held: None,
+        gathered: None,
     };
     let mut previewed = looked_at(&call.server, conversation, &previewing).await?;
-    if let Previewed::Read(pinned, tools) = previewed {
-        previewing.held = Some(tools.held(&pinned).await);
+    if let Previewed::Read(beside) = previewed {
+        previewing.gathered = Some(beside.gather().await);
         previewed = looked_at(&call.server, conversation, &previewing).await?;
     }
     match previewed {
@@ -58,7 +58,9 @@ async fn preview(call: Call<Preview>) -> Result<PreviewResult, Refusal> {
             let message = "no preset is configured, and none is looked for by looking on";
             Err(Refusal::new(ErrorKind::NotFound, message).hint("name one with model"))
         }
-        Previewed::Read(..) => Err(Refusal::internal("what is pinned was not read")),
+        Previewed::Read(..) => Err(Refusal::internal(
+            "what is told beside the log was not read",
+        )),
         Previewed::Fits(preview) => Ok(fit::record(fits(*preview))),
         Previewed::TooLong(none) => Ok(too_long(&none)),
     }
@@ -88,6 +90,7 @@ fn fits(preview: conversation::Preview) -> PreviewResult {
             total: tokens(preview.body.len()),
             system: tokens(parts.system),
             summary: tokens(parts.summary),
+            project: tokens(parts.project),
             tools: tokens(parts.tools),
             pinned: tokens(parts.pinned),
             messages: ratio.tokens(preview.messages),
@@ -101,6 +104,7 @@ fn fits(preview: conversation::Preview) -> PreviewResult {
         next: preview.next.iter().map(|it| turn(it, ratio)).collect(),
         shortened: preview.shortened as u64,
         too_long: None,
+        remarks: preview.remarks,
         body: preview.body,
     }
 }
@@ -115,6 +119,7 @@ fn too_long(none: &NoRequest) -> PreviewResult {
             total: error.tokens,
             system: 0,
             summary: 0,
+            project: 0,
             tools: 0,
             pinned: error.pinned.iter().map(|(_, it)| it).sum(),
             messages: error.question + error.results,
@@ -128,6 +133,7 @@ fn too_long(none: &NoRequest) -> PreviewResult {
         next: vec![],
         shortened: 0,
         too_long: Some(error.to_string()),
+        remarks: vec![],
     }
 }
 

@@ -14,6 +14,7 @@ use super::pastes::Gone;
 use super::screen::Screen;
 use super::{Keymap, errand, keys, mode};
 use crate::attach::ui::{Input, Lines};
+use crate::named_file::Here;
 
 /// How long the rest of a key's bytes may take behind its escape.
 const ESCAPE_MS: u16 = 30;
@@ -30,6 +31,7 @@ impl LineEditor {
         screen: &Arc<Screen>,
         keymap: Keymap,
         history: Option<History>,
+        here: Here,
     ) -> io::Result<Self> {
         let config = Config::builder()
             .edit_mode(match keymap {
@@ -51,6 +53,7 @@ impl LineEditor {
         let mut editor = Editor::with_history(config, lines).map_err(io::Error::other)?;
         editor.set_helper(Some(Hooks {
             screen: Arc::clone(screen),
+            here,
         }));
         for (key, handler) in keys::bindings(screen) {
             editor.bind_sequence(key, handler);

@@ -9,11 +9,13 @@ use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 
-use super::completion;
 use super::screen::Screen;
+use super::{completion, files};
+use crate::named_file::Here;
 
 pub(super) struct Hooks {
     pub(super) screen: Arc<Screen>,
+    pub(super) here: Here,
 }
 
 impl Helper for Hooks {}
@@ -61,6 +63,9 @@ impl Completer for Hooks {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
         let typed = line.get(..at).unwrap_or(line);
+        if let Some(found) = files::complete(typed, &self.here) {
+            return Ok(found);
+        }
         if !typed.starts_with(':') {
             return Ok((at, Vec::new()));
         }

@@ -5,6 +5,7 @@ mod canvas;
 mod completion;
 mod editor;
 mod errand;
+mod files;
 mod frame;
 mod history;
 mod hooks;
@@ -38,6 +39,7 @@ use super::ui::{Head, Input, Lines, Names, Ui};
 use crate::editor::Draft;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::named_file::Here;
 
 /// Rows that come within this time are drawn together.
 const BATCH: Duration = Duration::from_millis(16);
@@ -89,7 +91,7 @@ impl std::fmt::Debug for Threads {
 
 impl Terminal {
     /// Takes the terminal of stdin and stdout.
-    pub(crate) fn open(state_directory: Option<&Path>, look: Look) -> io::Result<Self> {
+    pub(crate) fn open(state_directory: Option<&Path>, look: Look, here: Here) -> io::Result<Self> {
         let (sender, inputs) = mpsc::channel(INPUTS);
         let (hush, ear) = errand::Hush::new()?;
         let resizes = signal(SignalKind::window_change())?;
@@ -101,7 +103,7 @@ impl Terminal {
         let history = state_directory.map(history::History::at);
         let made = mode::take(tty.try_clone()?, &out)
             .and_then(|()| give_away(&editors))
-            .and_then(|()| editor::LineEditor::new(&screen, look.keymap, history));
+            .and_then(|()| editor::LineEditor::new(&screen, look.keymap, history, here));
         let editor = match made {
             Ok(made) => made,
             Err(error) => {

@@ -1,4 +1,4 @@
-//! `config trust` and `config untrust`: the user's word on the file of a project.
+//! `config trust` and `config untrust`: the user's word on the files of a project.
 
 use std::path::{Path, PathBuf};
 
@@ -7,6 +7,8 @@ use crate::config::layers::Layers;
 use crate::config::paths::{self, describe};
 use crate::config::trust::{self, Digest, Trust};
 use crate::config::{fault, project, settings, veil};
+use crate::core::project::instructions::NAMES;
+use crate::folder::instructions;
 
 impl Desk<'_> {
     /// The state directory: also of a configuration with errors, as far as it says one.
@@ -17,6 +19,7 @@ impl Desk<'_> {
             .map_err(|error| Said::failed(exit::FAILED, format!("aishd: {error}\n")))
     }
 
+    /// The configuration of the project that a directory is in, and its instructions to models.
     pub(super) fn trust(self, directory: &Path) -> Said {
         let directory = match std::fs::canonicalize(directory) {
             Ok(directory) => directory,
@@ -25,44 +28,67 @@ impl Desk<'_> {
                 return Said::failed(exit::UNKNOWN, text);
             }
         };
-        let Some(file) = project::find(&directory) else {
-            let text = format!(
-                "aishd: there is no .aish/config.toml in {} or above it\n",
-                veil::safe(&directory.display().to_string())
-            );
-            return Said::failed(exit::UNKNOWN, text);
-        };
-        let layer = match project::read(&file) {
-            Ok(Some(layer)) => layer,
-            Ok(None) => {
-                return Said::failed(exit::UNKNOWN, "aishd: the file has just gone\n".to_owned());
+        let mut files = vec![];
+        let mut err = String::new();
+        if let Some(file) = project::find(&directory) {
+            match self.configuration(&file) {
+                Ok(Some((text, warnings))) => {
+                    files.push((file, Digest::of(&text)));
+                    err = warnings;
+                }
+                Ok(None) => {}
+                Err(said) => return said,
             }
-            Err(fault) => return Said::failed(exit::CONFIG, fault::pictures(&[fault])),
+        }
+        for (file, text) in instructions::find(&directory) {
+            match text {
+                Ok(text) => files.push((file, Digest::of(&text))),
+                Err(error) => {
+                    let shown = file.display().to_string();
+                    let line = format!("aishd: {} is not trusted: {error}\n", veil::safe(&shown));
+                    err.push_str(&line);
+                }
+            }
+        }
+        if files.is_empty() {
+            err.push_str(&format!(
+                "aishd: there is no .aish/config.toml in {0} or above it, and no AGENTS.md or AISH.md in its project\n",
+                veil::safe(&directory.display().to_string())
+            ));
+            return Said::failed(exit::UNKNOWN, err);
+        }
+        let lines = files
+            .iter()
+            .map(|(file, digest)| trusted_line(file, digest));
+        let lines = lines.collect();
+        let changed = self
+            .state()
+            .map(|state| trust::change(&state, |it| it.files.extend(files)));
+        match changed {
+            Ok(Ok(())) => Said {
+                err,
+                ..Said::done(lines)
+            },
+            Ok(Err(error)) => Said::failed(exit::FAILED, format!("aishd: {}\n", describe(&error))),
+            Err(said) => said,
+        }
+    }
+
+    /// The text of a project's configuration and what is to be said of it, unless it is invalid: then nothing is trusted.
+    fn configuration(self, file: &Path) -> Result<Option<(String, String)>, Said> {
+        let layer = match project::read(file) {
+            Ok(Some(layer)) => layer,
+            Ok(None) => return Ok(None),
+            Err(fault) => return Err(Said::failed(exit::CONFIG, fault::pictures(&[fault]))),
         };
         let loaded = self.load();
         let (models, faults) = project::models(&loaded.layers, &layer, self.is_set);
         let mut err = fault::pictures(&faults);
         if models.is_none() {
             err.push_str("\naishd: nothing was trusted: the file is invalid\n");
-            return Said::failed(exit::CONFIG, err);
+            return Err(Said::failed(exit::CONFIG, err));
         }
-        let digest = Digest::of(layer.source.text());
-        let line = format!(
-            "trusted {} as it is now (sha256 {})\n",
-            layer.source.name(),
-            digest.as_str().get(..16).unwrap_or_default()
-        );
-        let changed = self
-            .state()
-            .map(|state| trust::change(&state, |it| drop(it.files.insert(file, digest))));
-        match changed {
-            Ok(Ok(())) => Said {
-                err,
-                ..Said::done(line)
-            },
-            Ok(Err(error)) => Said::failed(exit::FAILED, format!("aishd: {}\n", describe(&error))),
-            Err(said) => said,
-        }
+        Ok(Some((layer.source.text().to_owned(), err)))
     }
 
     pub(super) fn untrust(self, directory: &Path) -> Said {
@@ -72,21 +98,19 @@ impl Desk<'_> {
             Ok(state) => state,
             Err(said) => return said,
         };
-        let mut removed = None;
+        let mut removed = vec![];
         let changed = trust::change(&state, |it| {
-            let known = directory.ancestors().map(project::file_of);
-            let known = known.into_iter().find(|file| it.files.contains_key(file));
-            if let Some(file) = known {
-                it.files.remove(&file);
-                removed = Some(file);
-            }
+            let known = |root: &Path| -> Vec<PathBuf> {
+                let names = NAMES.map(|it| root.join(it)).into_iter();
+                let all = std::iter::once(project::file_of(root)).chain(names);
+                all.filter(|file| it.files.contains_key(file)).collect()
+            };
+            let nearest = directory.ancestors().map(known).find(|it| !it.is_empty());
+            removed = nearest.unwrap_or_default();
+            removed.iter().for_each(|file| drop(it.files.remove(file)));
         });
-        match (changed, removed) {
-            (Ok(()), Some(file)) => {
-                let shown = file.display().to_string();
-                Said::done(format!("{} is not trusted any more\n", veil::safe(&shown)))
-            }
-            (Ok(()), None) => {
+        match changed {
+            Ok(()) if removed.is_empty() => {
                 let shown = directory.display().to_string();
                 let text = format!(
                     "aishd: nothing is trusted in {} or above it\n",
@@ -94,7 +118,14 @@ impl Desk<'_> {
                 );
                 Said::failed(exit::UNKNOWN, text)
             }
-            (Err(error), _) => Said::failed(exit::FAILED, format!("aishd: {}\n", describe(&error))),
+            Ok(()) => {
+                let line = |it: &PathBuf| {
+                    let shown = it.display().to_string();
+                    format!("{} is not trusted any more\n", veil::safe(&shown))
+                };
+                Said::done(removed.iter().map(line).collect())
+            }
+            Err(error) => Said::failed(exit::FAILED, format!("aishd: {}\n", describe(&error))),
         }
     }
 
@@ -114,4 +145,17 @@ impl Desk<'_> {
             Err(error) => Said::failed(exit::FAILED, format!("aishd: {}\n", describe(&error))),
         }
     }
+}
+
+fn trusted_line(file: &Path, digest: &Digest) -> String {
+    let shown = file.display().to_string();
+    let what = match project::root_of(file) {
+        Some(_) => "",
+        None => ": models that are told of the project (context.project) are to follow it",
+    };
+    format!(
+        "trusted {} as it is now (sha256 {}){what}\n",
+        veil::safe(&shown),
+        digest.as_str().get(..16).unwrap_or_default()
+    )
 }

@@ -332,8 +332,8 @@ fn all_of_the_example() -> String {
             text.push('\n');
         }
     }
-    // A preset has one key; the example shows all ways to say it.
-    let ways = ["key_file = ", "key_cmd = ", "key = "];
+    // A preset has one key, and a message one beginning; the example shows all ways.
+    let ways = ["key_file", "key_cmd", "key = ", "system_prompt_f"];
     let lines = text
         .lines()
         .filter(|it| !ways.iter().any(|way| it.starts_with(way)));

@@ -1,6 +1,6 @@
 //! What a request says so that it fits its budget (CTX-1, CTX-2): whole exchanges leave from the front, the last one
-//! never. Where that one alone is too long it goes without the summary, then its largest results are shortened, and where
-//! that is not enough there is no request. The real call, and every preview of it, come from here.
+//! never. Where that one alone is too long it goes without the summary and the project, then its largest results are
+//! shortened, and where that is not enough there is no request. The real call, and every preview of it, come from here.
 
 use std::fmt;
 
@@ -95,11 +95,18 @@ context.max_tokens"
 
 /// Makes the request fit. Reads nothing but what it is given.
 pub fn fit(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
-    if wanted.summary || wanted.transcript.summary().is_none() {
+    let no_summary = !wanted.summary && wanted.transcript.summary().is_some();
+    let room = wanted.limit.tokens;
+    let room = room.map(|it| wanted.ratio.bytes(it.available()));
+    let narrow = room.filter(|it| wanted.transcript.is_project_over(*it));
+    if !no_summary && narrow.is_none() {
         return fit_all(wanted);
     }
     let mut without = wanted.transcript.clone();
-    without.take_summary();
+    if no_summary {
+        without.take_summary();
+    }
+    narrow.into_iter().for_each(|it| without.narrow_project(it));
     let mut fit = fit_all(Wanted {
         transcript: &without,
         ..wanted
@@ -138,8 +145,11 @@ fn fit_all(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
         leaving.push(oldest);
         body = wanted.body(&shown);
     }
-    // It is worth less than anything that the question came with.
+    // They are worth less than anything that the question came with.
     if !limit.holds(wanted.tokens(&body)) && shown.take_summary() {
+        body = wanted.body(&shown);
+    }
+    if !limit.holds(wanted.tokens(&body)) && shown.take_project() {
         body = wanted.body(&shown);
     }
     let mut shortened = 0;

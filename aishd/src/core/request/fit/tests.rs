@@ -292,3 +292,37 @@ proptest! {
         }
     }
 }
+
+/// PRJ-1: as much as there is room for, and never at the cost of an answer.
+#[test]
+fn a_project_is_told_as_far_as_there_is_room() {
+    let project = crate::core::project::Project {
+        directory: "/p".to_owned(),
+        tree: crate::core::project::tree::Folder::of("", vec!["main.rs".to_owned()]),
+        instructions: vec![crate::core::project::instructions::Instructions {
+            name: "AGENTS.md".to_owned(),
+            text: "be brief ".repeat(4_000),
+        }],
+    };
+    let check = |question: usize, tokens: Option<u64>, expected: std::ops::Range<usize>| {
+        let mut transcript = transcript(&[(1_000, &[]), (question, &[])]);
+        transcript.set_project(project.blocks());
+        let fit = fitted(&transcript, 9, tokens).unwrap();
+        let shown = fit.shown.as_ref().unwrap_or(&transcript);
+        let told = shown.project().map_or(0, str::len);
+        assert!(expected.contains(&told), "{tokens:?}: {told}");
+        assert_eq!(told > 0, fit.body.contains("[project]"), "{}", fit.body);
+        if let Some(tokens) = tokens {
+            assert!(fit.body.len() as u64 <= tokens);
+        }
+        fit.leaving.len()
+    };
+    assert_eq!(0, check(10, None, 15_000..24_001));
+    assert_eq!(0, check(10, Some(100_000), 15_000..24_001));
+    assert_eq!(0, check(10, Some(40_000), 5_000..8_001));
+    assert_eq!(0, check(10, Some(16_000), 1_500..2_501));
+    assert_eq!(0, check(10, Some(4_000), 0..1));
+    // Old turns go before it, and it goes before results are shortened.
+    assert_eq!(1, check(13_000, Some(16_000), 1_500..2_501));
+    assert_eq!(1, check(15_000, Some(16_000), 0..1));
+}

@@ -1,0 +1,327 @@
+//! `@path` in a question: that file goes along (PRJ-1). The word stays in the question as it was typed.
+//!
+//! A word that names no file is a word: `@name`, `a@host`, `@org/package`. Only what nobody writes by chance (`@./x`,
+//! `@../x`, `@~/x` and quoted ones) has to be there. Code between fences is read by nobody here.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use aish_proto::limits::INPUT_BYTES;
+use rustix::fs::{Mode, OFlags, open};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::mention;
+use crate::surroundings::Surroundings;
+
+/// More than anybody names in one question.
+const MOST: usize = 16;
+/// Text has no zero byte, least of all here.
+const LOOKED_AT_BYTES: usize = 8 << 10;
+/// Signs that end a sentence and not a name.
+const ENDS: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', ']', '"', '\''];
+
+/// Where a person is, so that a path means something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Here {
+    pub directory: PathBuf,
+    pub home: Option<PathBuf>,
+}
+
+/// A file that goes along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// As it was typed.
+    pub name: String,
+    pub text: String,
+    /// Some of its bytes are no text and were replaced.
+    pub lossy: bool,
+}
+
+/// A word that may name a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word<'a> {
+    text: &'a str,
+    quoted: bool,
+}
+
+impl Here {
+    #[must_use]
+    pub fn of(around: &Surroundings) -> Self {
+        Self {
+            directory: around.cwd.clone(),
+            home: around.variable("HOME").map(PathBuf::from),
+        }
+    }
+
+    /// The place that a path means.
+    #[must_use]
+    pub fn place(&self, path: &str) -> PathBuf {
+        match (path.strip_prefix("~/"), &self.home) {
+            (Some(below), Some(home)) => home.join(below),
+            (Some(_) | None, _) => self.directory.join(path),
+        }
+    }
+}
+
+/// The files that a question names, each once. Blocks on files.
+pub fn read(question: &str, here: &Here) -> Result<Vec<Attached>, Failure> {
+    let mut read: Vec<Attached> = vec![];
+    let mut bytes = question.len();
+    for word in find(question) {
+        let Some((name, place)) = named(word, here)? else {
+            continue;
+        };
+        if read.iter().any(|it| it.name == name) {
+            continue;
+        }
+        if read.len() == MOST {
+            return Err(usage(format!("a question takes {MOST} files at most")));
+        }
+        let attached = text_of(name, &place)?;
+        bytes += attached.text.len();
+        if bytes > INPUT_BYTES {
+            let limit = INPUT_BYTES >> 10;
+            return Err(usage(format!(
+                "{name}: with the question and the files before it that is over {limit} KiB"
+            ))
+            .hint("ask with fewer files, or let a tool read them"));
+        }
+        read.push(attached);
+    }
+    Ok(read)
+}
+
+/// What such a file is called on the screen.
+#[must_use]
+pub fn note(attached: &Attached) -> String {
+    let Attached { name, text, lossy } = attached;
+    let lossy = if *lossy {
+        "; the bytes that are no text were replaced"
+    } else {
+        ""
+    };
+    format!("attached {name} ({} bytes{lossy})", text.len())
+}
+
+/// Words behind an `@` that stands at the beginning of one.
+fn find(question: &str) -> Vec<Word<'_>> {
+    let mut found = vec![];
+    let mut fenced = false;
+    for line in question.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        if fenced {
+            continue;
+        }
+        let mut rest = line;
+        let mut before = ' ';
+        while let Some(at) = rest.find('@') {
+            before = rest[..at].chars().next_back().unwrap_or(before);
+            let begins = before.is_whitespace() || before == '(';
+            rest = &rest[at + 1..];
+            before = '@';
+            if let Some(word) = word(rest).filter(|_| begins) {
+                found.push(word);
+                rest = &rest[word.text.len()..];
+                before = word.text.chars().next_back().unwrap_or(before);
+            }
+        }
+    }
+    found
+}
+
+fn word(rest: &str) -> Option<Word<'_>> {
+    let quote = rest.chars().next().filter(|it| matches!(it, '"' | '\''));
+    let (text, quoted) = match quote {
+        Some(quote) => (rest[1..].split_once(quote)?.0, true),
+        None => (rest.split(char::is_whitespace).next()?, false),
+    };
+    (!text.is_empty()).then_some(Word { text, quoted })
+}
+
+/// The file that a word names; `None`: it is a word.
+fn named<'a>(word: Word<'a>, here: &Here) -> Result<Option<(&'a str, PathBuf)>, Failure> {
+    if !word.quoted && mention::is_resource(word.text) {
+        return Ok(None);
+    }
+    let meant = word.quoted
+        || ["./", "../", "~/"]
+            .iter()
+            .any(|it| word.text.starts_with(it));
+    let mut name = word.text;
+    loop {
+        let place = here.place(name);
+        match place.metadata() {
+            Ok(about) if about.is_dir() && !meant && !name.contains('/') => return Ok(None),
+            Ok(about) if about.is_dir() => {
+                return Err(usage(format!("{name} is a directory, and @ takes a file"))
+                    .hint("name a file in it; context.project tells models of a whole directory"));
+            }
+            Ok(_) => return Ok(Some((name, place))),
+            Err(error) if !is_absent(&error) => {
+                return Err(usage(format!("cannot read {name}: {error}")));
+            }
+            Err(_) => {}
+        }
+        match name
+            .strip_suffix(ENDS)
+            .filter(|it| !word.quoted && !it.is_empty())
+        {
+            Some(shorter) => name = shorter,
+            None if meant => {
+                let name = word.text;
+                return Err(usage(format!("there is no file {name}"))
+                    .hint("a path is meant from where you are; \\@ is an @ that names nothing"));
+            }
+            None => return Ok(None),
+        }
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    // A name that is too long is no file's either.
+    let too_long = error.raw_os_error() == Some(rustix::io::Errno::NAMETOOLONG.raw_os_error());
+    let kind = error.kind();
+    too_long || matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// The whole of a file of text. Nothing waits for whoever holds the other end of a pipe.
+fn text_of(name: &str, place: &Path) -> Result<Attached, Failure> {
+    let failed = |error: io::Error| usage(format!("cannot read {name}: {error}"));
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = open(place, flags, Mode::empty()).map_err(|it| failed(it.into()))?;
+    let file = File::from(file);
+    let about = file.metadata().map_err(failed)?;
+    if !about.is_file() {
+        return Err(usage(format!("{name} is no ordinary file")));
+    }
+    let mut bytes = vec![];
+    let most = INPUT_BYTES as u64;
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    if bytes.iter().take(LOOKED_AT_BYTES).any(|it| *it == 0) {
+        return Err(usage(format!("{name} holds no text"))
+            .hint("what a tool can make of it can be asked for by its path"));
+    }
+    if bytes.len() as u64 > most {
+        let (size, most) = (about.len() >> 10, most >> 10);
+        return Err(usage(format!(
+            "{name} has {size} KiB, and a question takes {most} KiB"
+        ))
+        .hint("aishctl ask -f FILE sends its beginning and its end"));
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(Attached {
+        name: name.to_owned(),
+        lossy: matches!(text, std::borrow::Cow::Owned(_)),
+        text: text.into_owned(),
+    })
+}
+
+fn usage(message: String) -> Failure {
+    Failure::new(Exit::USAGE, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, Here) {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("work/a.rs", "fn a() {}"),
+            ("work/Makefile", "all:"),
+            ("work/src/two words.md", "# two"),
+            ("work/no.", "dot"),
+            ("notes.md", "note"),
+        ] {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::write(folder.path().join("work/image"), b"\x89PNG\0\0").unwrap();
+        fs::write(folder.path().join("work/latin"), b"caf\xe9").unwrap();
+        fs::write(folder.path().join("work/huge"), vec![b'x'; INPUT_BYTES + 1]).unwrap();
+        let here = Here {
+            directory: folder.path().join("work"),
+            home: Some(folder.path().to_path_buf()),
+        };
+        (folder, here)
+    }
+
+    /// The files that go along, or the beginning of what is said instead.
+    #[track_caller]
+    fn check(question: &str, expected: Result<&[&str], &str>) {
+        let (_folder, here) = place();
+        let read = read(question, &here).map_err(|it| it.message);
+        match (expected, read) {
+            (Ok(expected), Ok(read)) => {
+                let names: Vec<&str> = read.iter().map(|it| it.name.as_str()).collect();
+                assert_eq!(expected, names, "{question}");
+            }
+            (Err(expected), Err(why)) => assert!(why.contains(expected), "{question}: {why}"),
+            (_, read) => panic!("{question}: {read:?}"),
+        }
+    }
+
+    #[test]
+    fn a_path_behind_the_sign_goes_along() {
+        check("what of @a.rs?", Ok(&["a.rs"]));
+        check(
+            "(@a.rs), @Makefile: and @a.rs again",
+            Ok(&["a.rs", "Makefile"]),
+        );
+        check(
+            "@\"src/two words.md\" and @'src/two words.md'.",
+            Ok(&["src/two words.md"]),
+        );
+        check(
+            "@~/notes.md @../notes.md\n@./a.rs",
+            Ok(&["~/notes.md", "../notes.md", "./a.rs"]),
+        );
+        check("the dot belongs to @no.", Ok(&["no."]));
+    }
+
+    #[test]
+    fn what_names_no_file_is_a_word() {
+        for question in [
+            "mail me@a.rs or a.rs@host",
+            "@alice, see @types/node and @app.route('/x') @",
+            "install @src and @missing.rs",
+            "\\@./a.rs",
+            "@n:note://1 and @@a.rs",
+            "```\n@a.rs\n@./none\n```",
+            "@\"open",
+        ] {
+            check(question, Ok(&[]));
+        }
+    }
+
+    #[test]
+    fn what_is_meant_and_cannot_go_along_says_why() {
+        check("@./none.rs", Err("there is no file ./none.rs"));
+        check("@\"no such\"", Err("there is no file no such"));
+        check("@src/", Err("src/ is a directory, and @ takes a file"));
+        check("@image", Err("image holds no text"));
+        check(
+            "@huge",
+            Err("huge has 1024 KiB, and a question takes 1024 KiB"),
+        );
+        check("@/dev/null", Err("/dev/null is no ordinary file"));
+    }
+
+    #[test]
+    fn the_screen_says_what_goes_along() {
+        let (_folder, here) = place();
+        let read = read("@latin @a.rs", &here).unwrap();
+        let notes: Vec<String> = read.iter().map(note).collect();
+        let lossy = "attached latin (6 bytes; the bytes that are no text were replaced)";
+        assert_eq!([lossy, "attached a.rs (9 bytes)"], *notes);
+    }
+}
