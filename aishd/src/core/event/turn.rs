@@ -1,0 +1,104 @@
+//! What a turn was asked with and for, what answers it, and how it ended.
+
+use aish_proto::id::TurnId;
+use serde::{Deserialize, Serialize};
+
+use crate::core::reply::FailureClass;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    #[serde(rename = "name")]
+    pub name: String,
+    #[serde(rename = "text")]
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    #[serde(rename = "key")]
+    pub key: String,
+    /// SHA-256 over text, attachments and model, in hexadecimal.
+    #[serde(rename = "body")]
+    pub body: String,
+}
+
+/// Why a turn was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    #[default]
+    #[serde(rename = "asked")]
+    Asked,
+    /// The same question again; the answer of that turn leaves the transcript.
+    #[serde(rename = "retry")]
+    Retry(TurnId),
+    /// Go on from where that turn stopped.
+    #[serde(rename = "continue")]
+    Continue(TurnId),
+    /// It was asked elsewhere.
+    #[serde(rename = "imported")]
+    Imported,
+}
+
+/// Where a turn's preset came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Source {
+    #[serde(rename = "configured")]
+    Configured,
+    #[serde(rename = "discovered")]
+    Discovered,
+    #[serde(rename = "demo")]
+    Demo,
+    /// There is none: the turn runs a list of calls.
+    #[serde(rename = "none")]
+    None,
+    /// None was asked here.
+    #[serde(rename = "imported")]
+    Imported,
+}
+
+impl Source {
+    /// Whether a model is asked.
+    #[must_use]
+    pub fn is_a_model(self) -> bool {
+        match self {
+            Self::Configured | Self::Discovered | Self::Demo => true,
+            Self::None | Self::Imported => false,
+        }
+    }
+}
+
+/// Why a turn ended (spec 10, Turns).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stop {
+    #[serde(rename = "end")]
+    End,
+    #[serde(rename = "tool_depth")]
+    ToolDepth,
+    #[serde(rename = "max_tokens")]
+    MaxTokens,
+    #[serde(rename = "refusal")]
+    Refusal,
+    #[serde(rename = "cancelled")]
+    Cancelled,
+    #[serde(rename = "upstream")]
+    Upstream,
+    #[serde(rename = "interrupted")]
+    Interrupted,
+    /// A person denied a call and ended the turn with it.
+    #[serde(rename = "denied")]
+    Denied,
+    /// A budget is used up, and the next request was not sent.
+    #[serde(rename = "budget")]
+    Budget,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnError {
+    #[serde(rename = "class")]
+    pub class: FailureClass,
+    #[serde(rename = "message")]
+    pub message: String,
+    /// The failure that this request was the second try after.
+    #[serde(rename = "cause", default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
