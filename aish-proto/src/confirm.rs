@@ -26,6 +26,8 @@ methods! {
 pub enum ConfirmKind {
     /// A call of a tool.
     Tool,
+    /// An autonomous run wants to do something destructive, or something that another model warns of; `why` says which.
+    Halt,
     /// A server wants to know something while a call runs; see `elicitation`.
     Elicitation,
     /// A server wants a model to be asked while a call runs; see `sampling`.

@@ -20,6 +20,7 @@ pub mod log;
 pub mod mcp;
 pub mod method;
 pub mod model;
+pub mod norris;
 pub mod permission;
 pub mod place;
 pub mod prompt;

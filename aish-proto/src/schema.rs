@@ -9,7 +9,7 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, model, permission, prompt, resource, route, tool, turn, version,
+    log, mcp, model, norris, permission, prompt, resource, route, tool, turn, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -129,6 +129,10 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         mcp::Pin,
         mcp::Unpin,
         mcp::Pinned,
+        norris::Start,
+        norris::Pause,
+        norris::Resume,
+        norris::Halt,
         config::Show,
         config::Check,
     ]

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::confirm::Confirm;
 use crate::context::Context;
 use crate::kept::Kept;
+use crate::norris::Norris;
 use crate::permission::Perm;
 use crate::resource::Resource;
 use crate::route::{Fallback, Route};
@@ -133,6 +134,8 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<Fallback>,
     },
+    /// Let a model work on its own towards a goal; lead such a run
+    Norris(Norris),
     /// What waits for a person: look, allow, deny
     Confirm {
         #[command(subcommand)]
@@ -476,6 +479,13 @@ mod tests {
         check("queue drop 1", true);
         check("route", true);
         check("route on", true);
+        check("norris", true);
+        check("norris halt -C proj", true);
+        check(
+            "norris --level 2 --level fs=1 --steps 5 --time 10m --yes tidy up",
+            true,
+        );
+        check("norris halt --yes", false);
         check("route check why does it fail --json", true);
         check("route check", false);
         check("route check -C proj x", true);

@@ -8,8 +8,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 use crate::{
-    audit, confirm, context, conversations, kept, log, mcp, model, permission, queue, resource,
-    route, rpc, run, safe, saved_prompt, status, tools,
+    audit, confirm, context, conversations, kept, log, mcp, model, norris, permission, queue,
+    resource, route, rpc, run, safe, saved_prompt, status, tools,
 };
 
 /// What such a command works with.
@@ -83,6 +83,7 @@ impl Desk {
             }
             Command::Route { command } => route::run(self, command.as_ref()).await,
             Command::Fallback { command } => route::fallback(self, command.as_ref()).await,
+            Command::Norris(args) => norris::run(self, args).await,
             Command::Confirm { command } => confirm::run(self, command.as_ref()).await,
             Command::Perm { command } => permission::run(self, command.as_ref()).await,
             Command::Audit(args) => audit::run(self, args).await,

@@ -31,6 +31,7 @@ pub mod markdown;
 pub mod mcp;
 pub mod mention;
 pub mod model;
+pub mod norris;
 pub mod notice;
 pub mod output;
 pub mod pager;

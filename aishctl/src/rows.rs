@@ -16,7 +16,7 @@ use aish_proto::turn::StopReason;
 use crate::consent::{self, Extent};
 use crate::markdown::{Colours, Style, Writer};
 use crate::stream::{Answer, Step};
-use crate::{failure, progress, resource, safe, unasked};
+use crate::{failure, norris, progress, resource, safe, unasked};
 
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -278,6 +278,9 @@ impl Rows {
         }
         if let Some(Status { level, text }) = event.read() {
             return (level != StatusLevel::Debug || self.verbose).then_some(text);
+        }
+        if let Some(told) = norris::told(event) {
+            return Some(told);
         }
         if let Some(TurnQueued { position }) = event.read() {
             let who = event

@@ -169,6 +169,7 @@ impl Program {
             | Command::Model { .. }
             | Command::Route { .. }
             | Command::Fallback { .. }
+            | Command::Norris(_)
             | Command::Queue { .. }
             | Command::Tools { .. }
             | Command::Confirm { .. }

@@ -11,7 +11,7 @@ use aish_proto::model::ModelSource;
 use aish_proto::route::RouteClass;
 use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus, Usage};
 
-use crate::progress;
+use crate::{norris, progress};
 
 /// The answer of one turn as it becomes known.
 #[derive(Debug)]
@@ -162,6 +162,8 @@ impl Answer {
                 steps.push(Step::Notice(StatusLevel::Warning, text));
             }
             self.results.push(result);
+        } else if let Some(text) = norris::told(event) {
+            steps.push(Step::Notice(StatusLevel::Info, text));
         } else if let Some(Status { level, text }) = event.read() {
             steps.push(Step::Notice(level, text));
         } else if let Some(snapshot) = event.read::<Snapshot>() {

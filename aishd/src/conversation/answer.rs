@@ -133,6 +133,7 @@ impl Conversation {
             constraints: &self.state.constraints,
             on_confirm,
             clients: &Allowances::default(),
+            autonomy: self.autonomy(),
             attended: self.attended_by(),
             cwd: &self.state.cwd,
             now: clock::now(),
@@ -282,7 +283,7 @@ impl Conversation {
 
     async fn resolve(&mut self, answer: Answer) {
         if let Some(active) = &mut self.turn {
-            let step = active.machine.handle(Input::Answered(Box::new(answer)));
+            let step = active.hear(Input::Answered(Box::new(answer)));
             self.take_step(step).await;
         }
     }

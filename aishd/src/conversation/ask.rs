@@ -10,6 +10,7 @@ use super::choose::{Chosen, gone};
 use super::commit::{Fact, RETRY_LONGEST};
 use super::handle::{Accepted, Again, Ask, AskAgain, Mode, Place, RequestError};
 use super::live::Live;
+use super::norris::{Clock, with_run};
 use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Discovery;
@@ -115,7 +116,7 @@ impl Conversation {
     }
 
     /// The record of a key that was used before (G4).
-    fn known(&self, key: &Key) -> Result<Option<Accepted>, RequestError> {
+    pub(super) fn known(&self, key: &Key) -> Result<Option<Accepted>, RequestError> {
         if self.unborn.is_some() {
             return Ok(None);
         }
@@ -268,7 +269,7 @@ impl Conversation {
         }
     }
 
-    fn look_for_preset(&mut self, turn: TurnId) {
+    pub(super) fn look_for_preset(&mut self, turn: TurnId) {
         self.resolving = Some(turn);
         let broker = self.around.broker.clone();
         let models = self.models();
@@ -320,7 +321,7 @@ impl Conversation {
 
     /// Starts a turn: `facts`, its start and what is told of its preset are one commit, and the model is asked while that
     /// is written.
-    async fn begin(
+    pub(super) async fn begin(
         &mut self,
         turn: TurnId,
         preset: Arc<Preset>,
@@ -345,6 +346,7 @@ impl Conversation {
         let mut commit = self.number(&facts);
         let terms = self.terms(turn, &facts);
         let (machine, step) = Turn::start(terms.max_depth(&self.around.policy.borrow()));
+        let machine = with_run(machine, &commit.state, turn);
         let token = self.around.stopping.child_token();
         self.turn = Some(Active {
             id: turn,
@@ -356,6 +358,8 @@ impl Conversation {
             on_confirm: terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
+            clock: Clock::default(),
+            heard: None,
         });
         self.find_way();
         let offer = Arc::new(self.offer());
@@ -427,7 +431,7 @@ impl Conversation {
     }
 }
 
-fn fact(turn: TurnId, by: Person, event: Event) -> Fact {
+pub(super) fn fact(turn: TurnId, by: Person, event: Event) -> Fact {
     Fact {
         turn: Some(turn),
         by: Some(by),

@@ -94,6 +94,10 @@ impl Conversation {
 
     /// What the look of a question comes to; `None`: nobody wants that.
     fn route(&mut self, text: &str, origin: Origin) -> Option<Route> {
+        // A run keeps to one preset (RTE-4).
+        if self.state.norris.is_some() {
+            return None;
+        }
         let models = self.models();
         if !self
             .around

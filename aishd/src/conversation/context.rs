@@ -26,9 +26,6 @@ use crate::core::transcript::Transcript;
 use crate::core::turn::{Effect, StreamId};
 use crate::tools::Tools;
 
-/// There is no loop but that of people yet.
-pub(super) const MODE: Mode = Mode::Talk;
-
 /// What is to be looked at.
 #[derive(Clone, Debug)]
 pub struct Previewing {
@@ -103,7 +100,7 @@ impl Conversation {
             pinned_bytes,
             limit: Limit::of(&self.models().context, preset),
             ratio: self.around.tokens.ratio(preset),
-            mode: MODE,
+            mode: transcript.mode(),
         }
     }
 
@@ -119,7 +116,8 @@ impl Conversation {
         };
         let count = eviction.count;
         let mut events = vec![Event::Evicted(Box::new(eviction))];
-        match (MODE, self.models().context.summarizer(MODE)) {
+        let mode = transcript.mode();
+        match (mode, self.models().context.summarizer(mode)) {
             (Mode::Talk, None) => events.push(Event::Status {
                 level: Level::Info,
                 text: format!(
@@ -235,7 +233,7 @@ impl Conversation {
             pinned: self.state.pinned.clone(),
             tools,
             bytes: self.pinned_bytes.clone(),
-            mode: MODE,
+            mode: transcript.mode(),
         }))
     }
 
@@ -295,7 +293,7 @@ impl Conversation {
         let next = shown.exchanges().take(next).cloned().collect();
         let turns = shown.exchanges().len();
         let messages = shown.exchanges().map(Exchange::bytes).sum();
-        let parts = request::parts(&preset, shown, &offer, MODE);
+        let parts = request::parts(&preset, shown, &offer, shown.mode());
         let (limit, ratio) = (wanted.limit, wanted.ratio);
         let (bytes, shortened) = (fitted.body.len(), fitted.shortened);
         let leaving = fitted.leaving.clone();

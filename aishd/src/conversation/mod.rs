@@ -24,6 +24,7 @@ pub mod handle;
 mod kept;
 mod listed;
 pub mod live;
+pub mod norris;
 pub mod pending;
 mod perform;
 mod quota;
@@ -65,6 +66,7 @@ use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
 pub use self::kept::KeptPart;
 use self::live::Live;
+use self::norris::Opined;
 use self::pending::Pending;
 use self::perform::Body;
 use self::routes::Routes;
@@ -76,6 +78,7 @@ use crate::broker::{Broker, Discovery};
 use crate::core::catalog::Offer;
 use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Record, Source, Stop};
+use crate::core::norris::danger::Heard;
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::{Broken, Failure, Reply};
@@ -170,6 +173,10 @@ struct Active {
     token: CancellationToken,
     /// Who cancelled it.
     stopped_by: Option<Person>,
+    /// How long it has worked.
+    clock: norris::Clock,
+    /// What another model said of the call of a run that would begin next.
+    heard: Option<Heard>,
 }
 
 /// What a task of this conversation came to.
@@ -183,6 +190,10 @@ enum Done {
     StartAgain(TurnId),
     /// What left the context was summed up, or not.
     Summed(Box<Summed>),
+    /// Another model was asked about a call of a run.
+    Opinion(TurnId, Box<Opined>),
+    /// A run may have worked for as long as it may.
+    TimeIsOver(TurnId),
 }
 
 /// What can wake the actor.
@@ -317,6 +328,14 @@ impl Conversation {
                 let result = self.want_level(*wanted).await;
                 let _client_left = reply.send(result);
             }
+            Request::Launch(launching, reply) => {
+                let result = Box::pin(self.launch(*launching)).await;
+                let _client_left = reply.send(result);
+            }
+            Request::Lead(lead, by, reply) => {
+                let result = self.lead(lead, by).await;
+                let _client_left = reply.send(result);
+            }
             Request::Answer(answering, reply) => {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
@@ -362,6 +381,9 @@ impl Conversation {
                     | Input::WaitElapsed(_)
                     | Input::Judged(_)
                     | Input::Answered(_)
+                    | Input::Paused
+                    | Input::Resumed
+                    | Input::TimeIsOver
                     | Input::Stopped(_)) => other,
                 };
                 let may_fall_back = self.may_fall_back();
@@ -382,9 +404,9 @@ impl Conversation {
                     } else {
                         Stop::Cancelled
                     };
-                    step.append(active.machine.handle(Input::Stopped(stop)));
+                    step.append(active.hear(Input::Stopped(stop)));
                 }
-                step.append(active.machine.handle(input));
+                step.append(active.hear(input));
                 self.take_step(step).await;
             }
             Done::Resolved(turn, discovery) => {
@@ -393,6 +415,8 @@ impl Conversation {
                     self.resolved(turn, *discovery).await;
                 }
             }
+            Done::Opinion(turn, opined) => self.opined(turn, *opined).await,
+            Done::TimeIsOver(turn) => self.time_is_over(turn).await,
             Done::Summed(summed) => self.summed(*summed).await,
             Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
             Done::StartAgain(turn) => {
@@ -429,13 +453,17 @@ impl Conversation {
             }
             Effect::Judge { calls, approved } => {
                 let judged = self.judge(&calls, approved);
+                if self.ask_for_opinion(&calls, approved, &judged) {
+                    return;
+                }
                 if let Some(active) = &mut self.turn {
-                    let step = active.machine.handle(Input::Judged(judged));
+                    let step = active.hear(Input::Judged(judged));
                     self.use_up(&step);
                     Box::pin(self.take_step(step)).await;
                 }
             }
             Effect::CallTool { call, go } => {
+                self.forget_opinion();
                 let tools = self.tools();
                 let started = call::Started {
                     conversation: self.id,
@@ -461,6 +489,7 @@ impl Conversation {
     }
 
     fn spawn_stream(&mut self, stream: StreamId, preset: Arc<Preset>, body: Body, live: Arc<Live>) {
+        self.watch_time();
         let Some(active) = &self.turn else { return };
         let turn = active.id;
         let request = perform::Request {
@@ -537,6 +566,8 @@ impl Request {
             }
             Self::Preview(_, reply) => drop(reply.send(Err(error))),
             Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
+            Self::Launch(_, reply) => drop(reply.send(Err(error))),
+            Self::Lead(_, _, reply) => drop(reply.send(Err(error))),
             Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {

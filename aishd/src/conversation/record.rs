@@ -107,6 +107,7 @@ pub(super) fn report(
                 | Event::TurnQueued { .. }
                 | Event::ConfirmRequested(_)
                 | Event::RaiseRequested(_)
+                | Event::Norris(_)
                 | Event::ConfirmResolved(_)
                 | Event::ToolStarted { .. }
                 | Event::ResultKept { .. }

@@ -36,15 +36,24 @@ impl Conversation {
         let facts = if waits {
             vec![]
         } else {
-            leftovers(&self.state, partial, &self.unannounced())
+            // A run stands still until a person says that it goes on; everything else ends.
+            let end = match self.take_up_run() {
+                Some(paused) => paused,
+                None => vec![finished(Stop::Interrupted)],
+            };
+            leftovers(&self.state, partial, &self.unannounced(), end)
         };
+        let ends = self.turn.is_none();
         self.make_known(waits);
         if !facts.is_empty() {
             failpoint::pass("recover.before_commit");
             match self.commit(&facts, LiveChange::End).await {
                 Ok(_) => tracing::info!("an interrupted turn was ended"),
                 // Reading works all the same, and the end is stored when there is room.
-                Err(error) => self.wait_for_store(Pending::leftovers(facts), &error),
+                Err(error) => {
+                    let pending = Pending::led(facts, vec![], ends);
+                    self.wait_for_store(pending, &error);
+                }
             }
         }
         self.publisher.loaded(Loading::Ready, &self.state);
@@ -126,7 +135,12 @@ impl Conversation {
 /// What has to be said of a turn that was running when the daemon ended: the text that is left of it, a
 /// reply for each call that has none, those of a list among them that no message has yet, and its end. Nothing is sent
 /// or run again by itself.
-fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) -> Vec<Fact> {
+fn leftovers(
+    state: &State,
+    partial: Option<Partial>,
+    unannounced: &[ToolCall],
+    end: Vec<Event>,
+) -> Vec<Fact> {
     let Some(running) = &state.running else {
         return vec![];
     };
@@ -184,11 +198,10 @@ fn leftovers(state: &State, partial: Option<Partial>, unannounced: &[ToolCall]) 
         refuse_calls(unannounced, Stop::Interrupted, &mut step);
         events.extend(step.events);
     }
-    let mut end = finished(Stop::Interrupted);
-    if let Event::TurnFinished { text: said, .. } = &mut end {
+    events.extend(end);
+    if let Some(Event::TurnFinished { text: said, .. }) = events.last_mut() {
         *said = text;
     }
-    events.push(end);
     let fact = |event| Fact {
         turn: Some(running.turn),
         by: None,

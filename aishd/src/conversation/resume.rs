@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
+use super::norris::{Clock, with_run};
 use super::terms::Terms;
 use super::{Active, Conversation, Done, failed};
 use crate::broker::Discovery;
@@ -53,12 +54,11 @@ impl Conversation {
             confirm: waiting.confirm,
             course: waiting.course.map(Box::new),
         };
+        let max_depth = waiting.terms.max_depth(&self.around.policy.borrow());
+        let machine = Turn::resume(paused, max_depth);
         self.turn = Some(Active {
             id: running.turn,
-            machine: Turn::resume(
-                paused,
-                waiting.terms.max_depth(&self.around.policy.borrow()),
-            ),
+            machine: with_run(machine, &self.state, running.turn),
             preset: None,
             second: None,
             model: waiting.model,
@@ -66,6 +66,8 @@ impl Conversation {
             on_confirm: waiting.terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
+            clock: Clock::of(&self.state),
+            heard: None,
         });
         self.stopper.set(Some((running.turn, token)));
         tracing::info!(conversation = %self.id, turn = %running.turn, "a turn goes on waiting for a person");

@@ -89,6 +89,7 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::RouteDecided(_)
+        | Event::Norris(_)
         | Event::FellBack { .. }
         | Event::TurnStarted { .. }
         | Event::ConfirmRequested(_)

@@ -11,15 +11,17 @@ use tokio::time::timeout;
 use tracing::Instrument as _;
 
 use super::commit::Fact;
-use super::context::{MODE, old_turns};
+use super::context::old_turns;
 use super::tokens::Tokens;
 use super::view::LiveChange;
 use super::{Conversation, Done};
 use crate::broker::Broker;
+use crate::core::budget::Mode;
 use crate::core::event::{Event, Level, Record};
 use crate::core::exchange::Exchange;
 use crate::core::preset::Preset;
 use crate::core::summary::{Summary, Wanted, body, cleaned, cut, is_too_long, rendered};
+use crate::core::transcript::Transcript;
 
 /// One request to the summarizer (CTX-4).
 const WITHIN: Duration = Duration::from_secs(30);
@@ -64,9 +66,19 @@ struct Job {
 }
 
 impl Conversation {
+    /// Who sums up what leaves now: nobody in a run (CTX-7).
+    fn summarizer(&self) -> Option<String> {
+        let mode = self
+            .transcript
+            .as_ref()
+            .map_or(Mode::Talk, Transcript::mode);
+        let models = self.models();
+        models.context.summarizer(mode).map(str::to_owned)
+    }
+
     /// What leaves with these records, where somebody is to sum it up. Asked before they are applied.
     pub(super) fn leaving(&self, records: &[Record]) -> Vec<Exchange> {
-        if self.models().context.summarizer(MODE).is_none() {
+        if self.summarizer().is_none() {
             return vec![];
         }
         let through = records.iter().filter_map(|it| {
@@ -85,7 +97,7 @@ impl Conversation {
 
     /// Has what left summed up, after what is being summed up now.
     pub(super) fn sum_up(&mut self, leaving: Vec<Exchange>) {
-        if leaving.is_empty() || self.models().context.summarizer(MODE).is_none() {
+        if leaving.is_empty() || self.summarizer().is_none() {
             return;
         }
         self.summing.untold += leaving.len() as u64;
@@ -101,11 +113,11 @@ impl Conversation {
         let evicted = std::mem::take(&mut self.summing.waiting);
         let through = evicted.iter().map(Exchange::last).max();
         let models = self.models();
-        let (Some(through), Some(name)) = (through, models.context.summarizer(MODE)) else {
+        let (Some(through), Some(name)) = (through, self.summarizer()) else {
             return;
         };
-        let (count, by) = (std::mem::take(&mut self.summing.untold), name.to_owned());
-        let preset = models.presets.get(name).cloned();
+        let (count, by) = (std::mem::take(&mut self.summing.untold), name.clone());
+        let preset = models.presets.get(&name).cloned();
         let preset = preset.or_else(|| (name == DEMO).then(|| Arc::new(Preset::demo())));
         let prior = self.transcript.as_ref().and_then(|it| it.summary());
         let job = preset.map(|preset| Job {

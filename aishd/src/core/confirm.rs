@@ -96,6 +96,9 @@ impl Confirm {
 pub enum ConfirmKind {
     #[serde(rename = "tool")]
     Tool,
+    /// An autonomous run wants to do something destructive, or something that another model warns of (NOR-2, NOR-3).
+    #[serde(rename = "halt")]
+    Halt,
     /// A server wants to know something while the call runs (MCP-15).
     #[serde(rename = "elicitation")]
     Elicitation,

@@ -14,6 +14,7 @@ use super::call_list::CallList;
 use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
 use super::exchange::{Eviction, Left};
+use super::norris::NorrisEvent;
 use super::pinned::Pinned;
 use super::raise::Raise;
 use super::reply::{FailureClass, ToolCall, Usage};
@@ -287,6 +288,9 @@ pub enum Event {
     /// A model has summed up what left the context (CTX-5).
     #[serde(rename = "summary_updated")]
     SummaryUpdated(Box<Summary>),
+    /// What happens to a run that works by itself (NOR-1).
+    #[serde(rename = "norris")]
+    Norris(NorrisEvent),
     #[serde(rename = "model_changed")]
     ModelChanged {
         #[serde(rename = "model", default)]
@@ -425,6 +429,9 @@ pub enum Stop {
     /// A person denied a call and ended the turn with it.
     #[serde(rename = "denied")]
     Denied,
+    /// A limit was met.
+    #[serde(rename = "budget")]
+    Budget,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,6 +21,7 @@ pub mod intent;
 pub mod lifecycle;
 pub mod mcp;
 pub mod needle;
+pub mod norris;
 pub mod pinned;
 pub mod policy;
 pub mod preset;

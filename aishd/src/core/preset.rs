@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::budget::Rules;
 use super::event::Source;
+use super::norris;
 use super::routing::Routing;
 
 /// The built-in responder can always be asked by name.
@@ -149,6 +150,8 @@ pub struct Models {
     pub context: Rules,
     /// Which of them answers what, and which when one does not.
     pub routing: Routing,
+    /// Runs that work by themselves.
+    pub norris: norris::settings::Settings,
     /// What holds below the roots of trusted projects instead.
     pub projects: BTreeMap<PathBuf, Arc<Self>>,
 }
@@ -178,6 +181,15 @@ impl Models {
 }
 
 impl Preset {
+    /// It is asked without a key, so that asking it costs nothing.
+    #[must_use]
+    pub fn has_no_key(&self) -> bool {
+        match &self.backend {
+            Backend::Http(endpoint) => endpoint.key == KeySource::None,
+            Backend::Demo => true,
+        }
+    }
+
     /// A script answers, and no model.
     #[must_use]
     pub fn is_demo(&self) -> bool {

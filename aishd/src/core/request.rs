@@ -69,7 +69,12 @@ fn system(transcript: &Transcript, offers: bool, mode: Mode) -> String {
     }
     match (mode, transcript.summary()) {
         (Mode::Talk, Some(summary)) => system.push_str(&summary.block()),
-        (Mode::Talk, None) | (Mode::Norris, _) => {}
+        (Mode::Talk, None) => {}
+        (Mode::Norris, _) => {
+            if let Some(launch) = transcript.run() {
+                system.push_str(&launch.paragraph());
+            }
+        }
     }
     system
 }

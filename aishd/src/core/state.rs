@@ -14,6 +14,7 @@ use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
 use super::event::{At, Event, Origin, Record, Source, Stop};
 use super::exchange::{Eviction, Left};
+use super::norris::standing::{self, Standing};
 use super::pinned::Pinned;
 use super::policy::Grants;
 use super::raise::{OpenRaise, Raise};
@@ -117,6 +118,9 @@ pub struct State {
     /// Resources of the shared context; what they are is looked up in the store.
     #[serde(rename = "resources", default, skip_serializing_if = "is_zero")]
     pub resources: u32,
+    /// The run that works by itself.
+    #[serde(rename = "norris", default, skip_serializing_if = "Option::is_none")]
+    pub norris: Option<Box<Standing>>,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -245,6 +249,14 @@ impl State {
         !self.confirms.is_empty()
     }
 
+    /// Nothing of it is under way, and it goes on when a person says so: an answer, or the end of a pause.
+    #[must_use]
+    pub fn waits_for_person(&self) -> bool {
+        let open = self.running.iter().flat_map(|it| &it.open_calls);
+        let is_paused = self.norris.as_ref().is_some_and(|it| it.paused.is_some());
+        self.requires_action() || (is_paused && !open.clone().any(|it| it.started))
+    }
+
     /// Work is under way or waits, or a person is asked: such a conversation is looked at after a restart.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
@@ -330,6 +342,7 @@ impl State {
             Event::ModelChanged { model } => self.model.clone_from(model),
             Event::Renamed { title } => self.title = Some(title.clone()),
             Event::ArchivedChanged { archived } => self.archived = *archived,
+            Event::Norris(event) => standing::apply(&mut self.norris, record.turn, event),
             Event::Status { .. } | Event::ResultKept { .. } => {}
             Event::TurnFinished { stop, .. } => self.finished(record.turn, *stop),
         }
@@ -482,7 +495,7 @@ impl State {
             subject: Some(confirm.subject()),
             call: match confirm.kind {
                 ConfirmKind::Elicitation | ConfirmKind::Sampling => Some(confirm.call.clone()),
-                ConfirmKind::Tool => None,
+                ConfirmKind::Tool | ConfirmKind::Halt => None,
             },
         });
     }
@@ -507,6 +520,9 @@ impl State {
 
     fn finished(&mut self, turn: Option<TurnId>, stop: Stop) {
         self.queue.retain(|it| Some(it.turn) != turn);
+        if self.norris.as_ref().map(|it| it.turn) == turn {
+            self.norris = None;
+        }
         if self.running.as_ref().map(|it| it.turn) == turn {
             self.running = None;
             self.last_turn = turn;

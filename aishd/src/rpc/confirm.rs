@@ -290,6 +290,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         number,
         kind: match kind {
             ConfirmKind::Tool => wire::ConfirmKind::Tool,
+            ConfirmKind::Halt => wire::ConfirmKind::Halt,
             ConfirmKind::Elicitation => wire::ConfirmKind::Elicitation,
             ConfirmKind::Sampling => wire::ConfirmKind::Sampling,
         },

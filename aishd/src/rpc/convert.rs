@@ -57,6 +57,16 @@ impl Log {
         self.encode(None, at, turn, None, data)
     }
 
+    pub(super) fn encode_record<D: EventData>(self, record: &Record, data: &D) -> String {
+        self.encode(
+            Some(record.seq),
+            record.at,
+            record.turn,
+            record.client,
+            data,
+        )
+    }
+
     fn encode<D: EventData>(
         self,
         seq: Option<Seq>,
@@ -157,13 +167,7 @@ impl Log {
     pub(super) fn stored(self, record: &Record) -> String {
         macro_rules! out {
             ($data:expr) => {
-                self.encode(
-                    Some(record.seq),
-                    record.at,
-                    record.turn,
-                    record.client,
-                    &$data,
-                )
+                self.encode_record(record, &$data)
             };
         }
         match record.event.clone() {
@@ -342,6 +346,7 @@ impl Log {
                 by: summary.by,
                 cut: summary.cut,
             }),
+            Event::Norris(event) => self.norris(record, event),
             Event::ModelChanged { model } => out!(wire::ModelChanged { model }),
             Event::Renamed { title } => out!(wire::Renamed { title }),
             Event::ArchivedChanged { archived } => out!(wire::ArchivedChanged { archived }),
@@ -415,6 +420,7 @@ fn stop_reason(stop: Stop) -> turn::StopReason {
         Stop::Upstream => turn::StopReason::Upstream,
         Stop::Interrupted => turn::StopReason::Interrupted,
         Stop::Denied => turn::StopReason::Denied,
+        Stop::Budget => turn::StopReason::Budget,
     }
 }
 
@@ -489,6 +495,7 @@ pub(super) fn status(id: ConversationId, state: &State, attached: u32) -> Conver
         last_seq: state.last_seq,
         turns: state.turns,
         last_turn: state.began.clone().map(last_turn),
+        norris: super::norris::run(state),
         attached,
         usage: usage_of(state.usage),
         created_at: rfc3339(state.created_at),

@@ -26,6 +26,7 @@ mod mcp;
 mod metrics;
 mod model;
 mod negotiate;
+mod norris;
 mod notices;
 mod outbox;
 mod permission;
@@ -230,6 +231,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     auto_approve::register_all(&mut module);
     audit::register_all(&mut module);
     model::register_all(&mut module);
+    norris::register_all(&mut module);
     route::register_all(&mut module);
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);

@@ -131,6 +131,7 @@ impl From<RequestError> for Refusal {
             RequestError::UnknownModel(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl model list")
             }
+            RequestError::NoRun => Self::new(ErrorKind::NotFound, message).hint("aishctl norris GOAL launches one"),
             RequestError::UnknownTurn(_) | RequestError::NothingToRepeat => {
                 Self::new(ErrorKind::NotFound, message)
             }

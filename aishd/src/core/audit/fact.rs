@@ -5,6 +5,7 @@ use super::{CallMark, Outcome, Told};
 use crate::core::confirm::{Confirm, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::Event;
+use crate::core::norris::NorrisEvent;
 use crate::core::pinned::Pinned;
 use crate::core::resource::ResourceChanged;
 use crate::core::state::State;
@@ -27,9 +28,17 @@ pub fn tells(event: &Event) -> bool {
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
         | Event::ResourceChanged(_)
+        | Event::Norris(NorrisEvent::Launched(_))
         | Event::ConstraintsChanged { .. } => true,
         Event::Created { constraints, .. } => !constraints.is_empty(),
-        Event::TurnQueued { .. }
+        Event::Norris(
+            NorrisEvent::StepBegun { .. }
+            | NorrisEvent::Nudged { .. }
+            | NorrisEvent::Paused { .. }
+            | NorrisEvent::Resumed
+            | NorrisEvent::Ended { .. },
+        )
+        | Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
         | Event::ResultKept { .. }
         | Event::Evicted(_)
@@ -104,7 +113,19 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             resource: Sha::of(uri.as_bytes()),
         },
         Event::ResourceChanged(changed) => resource_changed(changed),
-        Event::Created { .. }
+        Event::Norris(NorrisEvent::Launched(launch)) => Told::NorrisLaunched {
+            levels: launch.levels.clone(),
+            limits: launch.limits,
+            second_opinion: launch.second_opinion,
+        },
+        Event::Norris(
+            NorrisEvent::StepBegun { .. }
+            | NorrisEvent::Nudged { .. }
+            | NorrisEvent::Paused { .. }
+            | NorrisEvent::Resumed
+            | NorrisEvent::Ended { .. },
+        )
+        | Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
         | Event::ResultKept { .. }

@@ -33,6 +33,12 @@ pub enum Input {
         call: String,
         returned: Box<Returned>,
     },
+    /// A person wants nothing new to begin in a run.
+    Paused,
+    /// A person lets a paused run go on.
+    Resumed,
+    /// A run may have worked for as long as it may.
+    TimeIsOver,
     /// A person cancelled, or the daemon is going: the turn ends for this reason.
     Stopped(Stop),
 }

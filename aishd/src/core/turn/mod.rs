@@ -4,6 +4,7 @@
 //! and work come out, and the conversation's actor stores the facts and does the work. Text that streams
 //! does not pass through here; what the machine needs to know of it comes with the end of the stream.
 
+mod autonomous;
 mod course;
 mod effect;
 mod fall_back;
@@ -25,6 +26,7 @@ use super::confirm::Confirm;
 use super::event::{Event, Level, Stop, TurnError};
 use super::exchange::Eviction;
 use super::fallback::{Sent, Way};
+use super::norris::run::Run;
 use super::reply::{Broken, Failure, Finish, Reply, ToolCall, Usage};
 
 /// The longest `Retry-After` that is waited for (spec 00, Conversations and asks).
@@ -85,6 +87,8 @@ pub struct Turn {
     denials: Denials,
     /// The list whose calls it runs; then no model is asked.
     course: Option<Box<Course>>,
+    /// It goes on by itself.
+    run: Option<Box<Run>>,
 }
 
 /// A turn that waits for a person, as a daemon finds it that was not there when it began.
@@ -120,6 +124,7 @@ impl Turn {
             text: String::new(),
             denials: Denials::default(),
             course: None,
+            run: None,
         };
         let step = Step {
             events: vec![],
@@ -144,6 +149,7 @@ impl Turn {
             text: String::new(),
             denials: Denials::default(),
             course: Some(Box::new(course)),
+            run: None,
         };
         let mut step = Step::default();
         turn.next_wave(&mut step);
@@ -166,6 +172,7 @@ impl Turn {
             text: paused.text,
             denials: Denials::default(),
             course: paused.course,
+            run: None,
         }
     }
 
@@ -196,8 +203,8 @@ impl Turn {
         self.items
     }
 
-    /// Takes one input in. Input for a stream or call that the turn has left behind changes nothing.
-    pub fn handle(&mut self, input: Input) -> Step {
+    /// One input of a turn that is not paused.
+    fn advance(&mut self, input: Input) -> Step {
         let mut step = Step::default();
         match (std::mem::replace(&mut self.phase, Phase::Ended), input) {
             (Phase::Streaming(stream), Input::ReplyFinished(from, reply)) if stream == from => {
@@ -273,6 +280,9 @@ impl Turn {
                 | Input::Judged(_)
                 | Input::Answered(_)
                 | Input::ToolReturned { .. }
+                | Input::Paused
+                | Input::Resumed
+                | Input::TimeIsOver
                 | Input::Stopped(_),
             ) => self.phase = phase,
         }
@@ -289,6 +299,9 @@ impl Turn {
             Some(Finish::Stop | Finish::ToolCalls | Finish::Other) | None => Stop::End,
         };
         let calls = self.keep(reply, /*complete*/ true, step);
+        if self.is_run() {
+            return self.replied_alone(stop, calls, step);
+        }
         if calls.is_empty() {
             self.end(stop, None, step);
             return;
@@ -311,6 +324,9 @@ impl Turn {
     /// The model hears what its calls came to, unless it has called often enough.
     fn ask_again(&mut self, step: &mut Step) {
         self.depth += 1;
+        if self.is_run() {
+            return self.next_step(step);
+        }
         if self.depth >= self.max_depth {
             let text = format!("tool-call depth limit reached ({})", self.max_depth);
             step.events.push(status(Level::Warning, text));
@@ -459,6 +475,9 @@ impl Turn {
     fn end(&mut self, stop: Stop, error: Option<TurnError>, step: &mut Step) {
         self.end_list(stop, step);
         self.phase = Phase::Ended;
+        if self.end_run(stop, step) {
+            return;
+        }
         step.events.push(Event::TurnFinished {
             stop,
             text: std::mem::take(&mut self.text),

@@ -374,9 +374,12 @@ pub(crate) fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
         Stop::Cancelled => "cancelled by the user",
         Stop::Interrupted => "interrupted by a restart",
         Stop::Denied => "the user ended the turn",
-        Stop::End | Stop::ToolDepth | Stop::MaxTokens | Stop::Refusal | Stop::Upstream => {
-            "the turn ended first"
-        }
+        Stop::End
+        | Stop::ToolDepth
+        | Stop::MaxTokens
+        | Stop::Refusal
+        | Stop::Upstream
+        | Stop::Budget => "the turn ended first",
     };
     let result = |call| {
         let never_began = Some(refused(None, why));
@@ -397,7 +400,8 @@ pub(crate) fn unknown_effect(stop: Stop) -> &'static str {
         | Stop::ToolDepth
         | Stop::MaxTokens
         | Stop::Refusal
-        | Stop::Upstream => {
+        | Stop::Upstream
+        | Stop::Budget => {
             "[aish] cancelled by the user while it ran; the effect of this call is unknown"
         }
     }

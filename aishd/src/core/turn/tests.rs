@@ -7,10 +7,12 @@ use crate::core::access::Access;
 use crate::core::confirm::{ConfirmKind, Decision, Denial, Fate, Resolution};
 use crate::core::event::Refused;
 use crate::core::gate::{Go, Judged, Pace};
+use crate::core::norris::NorrisEvent;
 use crate::core::reply::HttpDetail;
 use crate::core::tool::Sha;
 use crate::core::tool::tests::tool;
 
+mod autonomous;
 mod fall_back;
 mod lists;
 mod rounds;
@@ -295,6 +297,19 @@ fn render(step: &Step) -> Vec<String> {
         } => match arguments.split_once("id") {
             Some(_) => format!("= started {call}"),
             None => format!("= started {call} {arguments}"),
+        },
+        Event::Norris(event) => match event {
+            NorrisEvent::StepBegun { step, .. } => format!("= norris step {step}"),
+            NorrisEvent::Nudged { .. } => "= norris nudged".to_owned(),
+            NorrisEvent::Paused { pause, .. } => format!("= norris paused {pause:?}"),
+            NorrisEvent::Resumed => "= norris resumed".to_owned(),
+            NorrisEvent::Ended {
+                outcome,
+                reason,
+                step,
+                ..
+            } => format!("= norris {outcome:?} {reason:?} after {step}"),
+            NorrisEvent::Launched(_) => panic!("a turn does not launch itself"),
         },
         Event::FellBack {
             from, to, status, ..

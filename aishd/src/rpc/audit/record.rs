@@ -9,6 +9,7 @@ use crate::conversation::audit::Told;
 use crate::core::allowances::Scope;
 use crate::core::audit::{Notice, Outcome, Routed, RoutedAs, ServerChange, Told as What};
 use crate::core::confirm::{Denial, Fate};
+use crate::core::norris::launch::Limits;
 use crate::core::policy::Patterns;
 use crate::core::raise::Upgrade;
 use crate::core::routing;
@@ -35,6 +36,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
         | What::PermissionChanged { .. }
+        | What::NorrisLaunched { .. }
         | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
@@ -70,6 +72,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::RoutingSwitched { .. }
         | What::CallEnded { .. }
         | What::PermissionChanged { .. }
+        | What::NorrisLaunched { .. }
         | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
@@ -135,6 +138,7 @@ fn kind(told: &What) -> AuditKind {
         What::QuestionRouted(_) => AuditKind::QuestionRouted,
         What::FellBack { .. } => AuditKind::FellBack,
         What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
+        What::NorrisLaunched { .. } => AuditKind::NorrisLaunched,
         What::ConfirmRequested { .. } | What::RaiseRequested { .. } => AuditKind::ConfirmRequested,
         What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
         What::CallStarted { .. } => AuditKind::CallStarted,
@@ -256,6 +260,7 @@ fn fill(record: &mut AuditRecord, told: What) {
             });
         }
         told @ (What::AutoApproveSet { .. }
+        | What::NorrisLaunched { .. }
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
@@ -270,6 +275,11 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::Routed(_)
         | What::ConversationDeleted) => fill_of_no_call(record, told),
     }
+}
+
+fn bounds(limits: Limits, second_opinion: bool) -> String {
+    let opinion = if second_opinion { "with" } else { "without" };
+    format!("{} steps, {opinion} a second opinion", limits.steps)
 }
 
 fn fill_of_upgrade(record: &mut AuditRecord, upgrade: Option<Upgrade>) {
@@ -332,6 +342,14 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         What::QuestionRouted(routed) => fill_of_class(record, routed),
         told @ What::FellBack { .. } => fill_of_fallback(record, told),
         What::RoutingSwitched { which, on } => fill_of_switch(record, which, on),
+        What::NorrisLaunched {
+            levels,
+            limits,
+            second_opinion,
+        } => {
+            record.approved = levels.spelled();
+            record.because = Some(bounds(limits, second_opinion));
+        }
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
             let unnamed = (change.unnamed > 0).then_some(change.unnamed);
