@@ -145,6 +145,8 @@ pub enum AuditKind {
     FellBack,
     /// Somebody switched routing or fallback, or took that back.
     RoutingSwitched,
+    /// Somebody kept or forgot a fact, or a model proposed one; `because` says which.
+    MemoryChanged,
     ConfirmRequested,
     ConfirmResolved,
     CallStarted,

@@ -18,6 +18,7 @@ pub mod kept;
 pub mod limits;
 pub mod log;
 pub mod mcp;
+pub mod memory;
 pub mod method;
 pub mod model;
 pub mod norris;

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::confirm::Confirm;
 use crate::context::Context;
 use crate::kept::Kept;
+use crate::memory::{Memory, Remember};
 use crate::norris::Norris;
 use crate::permission::Perm;
 use crate::resource::Resource;
@@ -167,6 +168,18 @@ pub enum Command {
     Context {
         #[command(subcommand)]
         command: Option<Context>,
+    },
+    /// What you keep for all conversations, and what models propose
+    Memory {
+        #[command(subcommand)]
+        command: Option<Memory>,
+    },
+    /// Keep a fact for all conversations
+    Remember(Remember),
+    /// Forget facts, by their ids in `memory`
+    Forget {
+        #[arg(required = true)]
+        ids: Vec<String>,
     },
     /// Copy a conversation up to a position
     Fork(ForkArgs),

@@ -4,6 +4,7 @@ use aish_proto::id::ConversationId;
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::args::{Command, Conversation, Ctl, Global};
+use crate::memory::Remember;
 use crate::route::Route;
 
 /// A line, understood.
@@ -32,7 +33,7 @@ on a terminal: \\ at the end or an open ``` goes on in the next row; Tab complet
 Ctrl-C stops the answer and keeps the line, else clears it; twice leaves; Ctrl-Z suspends";
 
 /// Commands that take a file, where `-` is stdin.
-const READS_FILES: [&str; 4] = ["prompt", "resource", "tool", "tools"];
+const READS_FILES: [&str; 5] = ["memory", "prompt", "resource", "tool", "tools"];
 
 /// Reads a line; commands mean this conversation unless they name another.
 #[must_use]
@@ -64,6 +65,15 @@ pub fn read(line: &str, here: ConversationId) -> Said {
         "now" => Said::Now(rest.to_owned()),
         "switch" if rest.is_empty() => Said::Told("where? (:switch NAME, :conv ls)".to_owned()),
         "switch" => Said::Switch(rest.to_owned()),
+        "remember" if !rest.is_empty() && !rest.starts_with('-') => {
+            // A fact as it is typed: an apostrophe in it opens no quote.
+            let fact = Remember {
+                text: vec![rest.to_owned()],
+                kind: None,
+                pin: false,
+            };
+            Said::Command(Box::new((Global::default(), Command::Remember(fact))))
+        }
         "route" if text_of_check(rest).is_some() => {
             // A question as it would be typed: its quotes are no quotes of ours.
             let text = text_of_check(rest).unwrap_or_default().to_owned();
@@ -157,6 +167,17 @@ mod tests {
         check(":attach other", "switch other");
         check(":queue drop 1", "here Queue");
         check(":queue -C other", "there Queue");
+        check(
+            ":remember it's boltzmann's port: 8082",
+            "there Remember(Remember { text: [\"it's boltzmann's port: 8082\"]",
+        );
+        check(
+            ":remember --pin 'a b'",
+            "here Remember(Remember { text: [\"a b\"], kind: None, pin: true",
+        );
+        check(":memory", "here Memory");
+        check(":forget 3 m4", "here Forget");
+        check(":memory import -", "told here stdin (-) is your keyboard");
         check(":cancel", "here Cancel");
         check(
             ":prompt save review -",

@@ -8,8 +8,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 use crate::{
-    audit, confirm, context, conversations, kept, log, mcp, model, norris, permission, queue,
-    resource, route, rpc, run, safe, saved_prompt, status, tools,
+    audit, confirm, context, conversations, kept, log, mcp, memory, model, norris, permission,
+    queue, resource, route, rpc, run, safe, saved_prompt, status, tools,
 };
 
 /// What such a command works with.
@@ -91,6 +91,9 @@ impl Desk {
             Command::Prompt { command } => saved_prompt::run(self, command.as_ref()).await,
             Command::Resource { command } => resource::run(self, command.as_ref()).await,
             Command::Context { command } => context::run(self, command.as_ref()).await,
+            Command::Memory { command } => memory::run(self, command.as_ref()).await,
+            Command::Remember(args) => memory::remember(self, args).await,
+            Command::Forget { ids } => memory::forget(self, ids).await,
             Command::Queue { command } => queue::run(self, command.as_ref()).await,
             Command::Cancel { conversation } => queue::cancel(self, conversation.as_deref()).await,
             Command::Mcp { command } => mcp::run(self, command.as_ref()).await,

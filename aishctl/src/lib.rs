@@ -29,6 +29,7 @@ pub mod kept;
 pub mod log;
 pub mod markdown;
 pub mod mcp;
+pub mod memory;
 pub mod mention;
 pub mod model;
 pub mod norris;

@@ -178,6 +178,9 @@ impl Program {
             | Command::Result(_)
             | Command::Resource { .. }
             | Command::Context { .. }
+            | Command::Memory { .. }
+            | Command::Remember(_)
+            | Command::Forget { .. }
             | Command::Prompt { .. }
             | Command::Cancel { .. }
             | Command::Search(_)

@@ -40,6 +40,7 @@ use crate::config::{Settings, env};
 use crate::conversation::Surroundings;
 use crate::conversation::allowances::ClientAllowances;
 use crate::conversation::directory::Directory;
+use crate::conversation::memories::Book;
 use crate::conversation::pending::Pending;
 use crate::conversation::routes::Routes;
 use crate::conversation::tokens::Tokens;
@@ -221,6 +222,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             pending: Pending::new(),
             allowances: ClientAllowances::default(),
             routes: Routes::new(&store),
+            book: Book::new(&store),
             tokens: Tokens::new(&store),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),

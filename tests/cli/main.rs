@@ -30,6 +30,7 @@ mod interleave;
 mod llama;
 mod markdown;
 mod mcp;
+mod memory;
 mod resource;
 mod result;
 mod routing;

@@ -33,6 +33,7 @@ mod lists;
 mod lists_crash;
 mod logs;
 mod mcp;
+mod memory;
 mod negotiate;
 mod norris;
 mod norris_crash;

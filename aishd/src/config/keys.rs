@@ -31,6 +31,10 @@ summarize_on_evict = false
 summarizer_model = "fast"
 max_summary_chars = 2000
 
+[memory]
+max_chars = 4000
+summarize_on_close = false
+
 [routing]
 auto = false
 fallback = false
@@ -108,6 +112,8 @@ tables! {
         discovery: Discovery,
         /// How much of a conversation a model is shown.
         context: Context,
+        /// What models are told of what you keep for all conversations (`aishctl memory`).
+        memory: Memory,
         /// Which preset answers what, and which one when a server is down. Nothing of it is on by itself.
         routing: Routing,
         /// Runs that work on their own towards a goal (`aishctl norris`). What is said here holds where the launch says nothing.
@@ -192,6 +198,16 @@ tables! {
         summarizer_model: Leaf<String>,
         /// A summary is no longer.
         max_summary_chars: Leaf<Whole<200, 20_000>>,
+    }
+
+    /// What models are told of what you keep for all conversations.
+    Memory {
+        /// Characters of the facts in a request: pinned ones first, then the newest; 0: none. They go to whatever server the
+        /// request goes to.
+        max_chars: Leaf<Whole<0, 100_000>>,
+        /// Whether `context.summarizer_model` looks through a conversation that is archived, and proposes facts. Nothing of
+        /// it is kept before you have said so.
+        summarize_on_close: Leaf<bool>,
     }
 
     /// Which preset answers what.

@@ -17,6 +17,7 @@ use super::table::{Entry, Leaf, join, nearest};
 use super::value::{Keymap, LogFormat, NotifyMethod, NotifyWhen, Time, When, Whole};
 use crate::core::budget::Rules;
 use crate::core::mcp::settings::Mcp;
+use crate::core::memory;
 use crate::core::policy::Policy;
 use crate::core::preset::Models;
 
@@ -290,6 +291,7 @@ pub(super) fn models(stack: &Stack, is_set: IsSet<'_>, faults: &mut Vec<Fault>) 
     Models {
         default: default_model(stack, faults),
         context: context(stack, faults),
+        memory: memory(stack, faults),
         routing: super::routing::routing(stack, faults),
         norris: super::norris::norris(stack, faults),
         presets,
@@ -324,6 +326,21 @@ fn context(stack: &Stack, faults: &mut Vec<Fault>) -> Rules {
         reserve_tokens: said(&context.reserve_tokens).map_or(usual.reserve_tokens, |it| it.0),
         summarizer: said(&context.summarizer_model).filter(|_| summarizes),
         max_summary_chars: whole(&context.max_summary_chars),
+    }
+}
+
+fn memory(stack: &Stack, faults: &mut Vec<Fault>) -> memory::Rules {
+    let memory = &stack.file.memory;
+    let proposes = memory.summarize_on_close.as_ref().filter(|it| it.value);
+    let named = said(&stack.file.context.summarizer_model);
+    let proposer = named.filter(|it| stack.file.models.contains_key(it) || it == DEMO);
+    if let (Some(on), None) = (proposes, &proposer) {
+        let message = "`memory.summarize_on_close`: `context.summarizer_model` names no preset, so nothing is proposed";
+        faults.push(Fault::warning(&on.place, message));
+    }
+    memory::Rules {
+        max_chars: whole(&memory.max_chars),
+        proposer: proposer.filter(|_| proposes.is_some()),
     }
 }
 

@@ -35,6 +35,7 @@ impl Conversation {
                 Event::ConstraintsChanged { constraints, by }
             }
         };
+        let put_away = matches!(event, Event::ArchivedChanged { archived: true });
         let fact = Fact {
             turn: None,
             by: Some(by),
@@ -43,6 +44,9 @@ impl Conversation {
         // Ends of questions that it settles may come after it.
         let seq = self.state.last_seq.next();
         self.commit(&[fact], LiveChange::Keep).await?;
+        if put_away {
+            self.propose_memories().await;
+        }
         Ok(seq)
     }
 

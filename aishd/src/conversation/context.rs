@@ -72,6 +72,14 @@ impl Preview {
 }
 
 impl Conversation {
+    /// What people keep for all conversations stands in the next request as it is now.
+    fn tell_background(&mut self) {
+        let most = self.models().memory.max_chars;
+        if let Some(transcript) = &mut self.transcript {
+            transcript.set_background(self.around.book.background(most));
+        }
+    }
+
     /// Makes a request of this transcript fit.
     pub(super) fn fit(
         &self,
@@ -180,6 +188,7 @@ impl Conversation {
         offer: &Arc<Offer>,
     ) {
         let tools = self.tools();
+        self.tell_background();
         let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
             return;
         };
@@ -269,6 +278,7 @@ impl Conversation {
         };
         let offer = Arc::new(self.offer_to(&preset));
         let tools = self.tools();
+        self.tell_background();
         let Some(transcript) = &self.transcript else {
             return Ok(Previewed::Look);
         };

@@ -15,6 +15,7 @@ use super::attendance::Attendance;
 use super::context::PinnedBytes;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
+use super::memories::Book;
 use super::pending::{Pending, Question};
 use super::routes::Routes;
 use super::summarize::Summing;
@@ -183,6 +184,12 @@ impl Directory {
     #[must_use]
     pub fn routes(&self) -> &Routes {
         &self.around.routes
+    }
+
+    /// What people keep for all conversations.
+    #[must_use]
+    pub fn book(&self) -> &Book {
+        &self.around.book
     }
 
     #[must_use]
@@ -363,6 +370,7 @@ impl Directory {
             expiry_at: None,
             own: None,
             summing: Summing::default(),
+            proposing: false,
             pinned_bytes: PinnedBytes::default(),
             unknown_told: BTreeSet::new(),
             registration: Registration {

@@ -24,9 +24,11 @@ pub mod handle;
 mod kept;
 mod listed;
 pub mod live;
+pub mod memories;
 pub mod norris;
 pub mod pending;
 mod perform;
+mod propose;
 mod quota;
 mod raise;
 pub mod record;
@@ -66,9 +68,11 @@ use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
 pub use self::kept::KeptPart;
 use self::live::Live;
+use self::memories::Book;
 use self::norris::Opined;
 use self::pending::Pending;
 use self::perform::Body;
+use self::propose::Proposed;
 use self::routes::Routes;
 use self::sessions::Own;
 use self::summarize::{Summed, Summing};
@@ -104,6 +108,8 @@ pub struct Surroundings {
     pub tokens: Tokens,
     /// What is switched of routing and fallback.
     pub routes: Routes,
+    /// What people keep for all conversations.
+    pub book: Book,
     /// Turns that may wait in one conversation.
     pub max_queue: usize,
     /// No new turns from here on.
@@ -143,6 +149,8 @@ struct Conversation {
     own: Option<Own>,
     /// What left the context and is being summed up.
     summing: Summing,
+    /// A model is looking for what is worth remembering.
+    proposing: bool,
     pinned_bytes: PinnedBytes,
     /// Presets that classes name and that are not there, as far as somebody was told.
     unknown_told: BTreeSet<String>,
@@ -190,6 +198,8 @@ enum Done {
     StartAgain(TurnId),
     /// What left the context was summed up, or not.
     Summed(Box<Summed>),
+    /// What this preset proposes to be remembered, or not.
+    Proposed(String, Proposed),
     /// Another model was asked about a call of a run.
     Opinion(TurnId, Box<Opined>),
     /// A run may have worked for as long as it may.
@@ -276,6 +286,7 @@ impl Conversation {
         let works = self.turn.is_some()
             || self.resolving.is_some()
             || self.unstored.is_some()
+            || self.proposing
             || !self.summing.is_idle();
         // Silence has to be counted while a person is asked.
         !works && self.state.raises.is_empty()
@@ -418,6 +429,7 @@ impl Conversation {
             Done::Opinion(turn, opined) => self.opined(turn, *opined).await,
             Done::TimeIsOver(turn) => self.time_is_over(turn).await,
             Done::Summed(summed) => self.summed(*summed).await,
+            Done::Proposed(by, outcome) => self.proposed(&by, outcome).await,
             Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
             Done::StartAgain(turn) => {
                 if self.resolving == Some(turn) {

@@ -75,6 +75,7 @@ impl Conversation {
         self.turn = None;
         self.resolving = None;
         self.summing = Summing::default();
+        self.proposing = false;
         self.stopper.set(None);
         self.io.shutdown().await;
     }

@@ -98,6 +98,12 @@ pub enum Told {
         #[serde(rename = "on", default, skip_serializing_if = "Option::is_none")]
         on: Option<bool>,
     },
+    /// What people keep for all conversations; what it says is not told.
+    #[serde(rename = "memory_changed")]
+    MemoryChanged {
+        #[serde(rename = "what")]
+        what: String,
+    },
     #[serde(rename = "confirm_requested")]
     ConfirmRequested {
         #[serde(rename = "confirm")]

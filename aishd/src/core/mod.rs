@@ -20,6 +20,7 @@ pub mod gate;
 pub mod intent;
 pub mod lifecycle;
 pub mod mcp;
+pub mod memory;
 pub mod needle;
 pub mod norris;
 pub mod pinned;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::budget::Rules;
 use super::event::Source;
+use super::memory;
 use super::norris;
 use super::routing::Routing;
 
@@ -148,6 +149,8 @@ pub struct Models {
     pub local_servers: Vec<String>,
     /// How much of a conversation they are shown.
     pub context: Rules,
+    /// What they are told of what people keep.
+    pub memory: memory::Rules,
     /// Which of them answers what, and which when one does not.
     pub routing: Routing,
     /// Runs that work by themselves.

@@ -61,16 +61,21 @@ pub fn body(
     serde_json::to_string(&body).unwrap_or_default()
 }
 
-/// The one system message (MSG-3). Its bytes change only with the tools and with what left the context.
+/// The one system message (MSG-3). Its bytes change only with the tools, with what people keep for all conversations, and
+/// with what left the context.
 fn system(transcript: &Transcript, offers: bool, mode: Mode) -> String {
     let mut system = BASE_PROMPT.to_owned();
     if offers {
         system.push_str(TOOLS_PROMPT);
     }
-    match (mode, transcript.summary()) {
-        (Mode::Talk, Some(summary)) => system.push_str(&summary.block()),
-        (Mode::Talk, None) => {}
-        (Mode::Norris, _) => {
+    match mode {
+        Mode::Talk => {
+            system.push_str(transcript.background().unwrap_or_default());
+            if let Some(summary) = transcript.summary() {
+                system.push_str(&summary.block());
+            }
+        }
+        Mode::Norris => {
             if let Some(launch) = transcript.run() {
                 system.push_str(&launch.paragraph());
             }

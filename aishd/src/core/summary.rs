@@ -84,6 +84,16 @@ pub fn body(preset: &Preset, wanted: Wanted<'_>) -> String {
             marked("summary", prior)
         ),
     };
+    one_question(preset, TASK, &question, MAX_TOKENS)
+}
+
+/// The body of a request that is one question beside all conversations; no tools.
+pub(super) fn one_question(
+    preset: &Preset,
+    system: &str,
+    question: &str,
+    max_tokens: u64,
+) -> String {
     let mut body = Map::new();
     let mut add = |name: &str, value: Value| body.insert(name.to_owned(), value);
     add("model", json!(preset.model));
@@ -95,18 +105,18 @@ pub fn body(preset: &Preset, wanted: Wanted<'_>) -> String {
         "temperature",
         json!(preset.temperature.unwrap_or(TEMPERATURE)),
     );
-    let most = preset.max_tokens.unwrap_or(MAX_TOKENS).min(MAX_TOKENS);
+    let most = preset.max_tokens.unwrap_or(max_tokens).min(max_tokens);
     add("max_tokens", json!(most));
     let messages = json!([
-        {"role": "system", "content": TASK},
+        {"role": "system", "content": system},
         {"role": "user", "content": question},
     ]);
     add("messages", messages);
     Value::Object(body).to_string()
 }
 
-fn marked(name: &str, text: &str) -> String {
-    // The text cannot end its own block.
+/// A text between marks that it cannot end itself.
+pub(super) fn marked(name: &str, text: &str) -> String {
     let text = text.replace("</", "<\u{200b}/");
     format!("<{name}>\n{text}\n</{name}>")
 }

@@ -1,6 +1,7 @@
 //! What the model is shown of a conversation: messages in the order in which turns ran, folded from the log.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
 use serde_json::{Map, Value};
@@ -57,6 +58,8 @@ pub struct Transcript {
     /// Exchanges that had left, at hand for when the log says that they are back.
     shelf: HashMap<TurnId, Exchange>,
     summary: Option<Box<Summary>>,
+    /// What people keep for all conversations; no part of the log.
+    background: Option<Arc<str>>,
     waiting: HashMap<TurnId, Waiting>,
     model_id: String,
     /// Where the last turn started.
@@ -216,6 +219,16 @@ impl Transcript {
     }
 
     /// What was said before the first exchange, as a model has summed it up.
+    #[must_use]
+    pub fn background(&self) -> Option<&str> {
+        self.background.as_deref()
+    }
+
+    /// What the next request tells beside the log.
+    pub fn set_background(&mut self, background: Option<Arc<str>>) {
+        self.background = background;
+    }
+
     #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
         self.summary.as_deref()

@@ -23,6 +23,7 @@ mod lifecycle;
 pub mod listen;
 mod log;
 mod mcp;
+mod memory;
 mod metrics;
 mod model;
 mod negotiate;
@@ -220,6 +221,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     attach::register_all(&mut module);
     turn::register_all(&mut module);
     context::register_all(&mut module);
+    memory::register_all(&mut module);
     kept::register_all(&mut module);
     tool::register_all(&mut module);
     toolset::register_all(&mut module);

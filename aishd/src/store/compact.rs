@@ -1,6 +1,6 @@
-//! Taking deleted conversations out of closed segments, one segment a step.
+//! Taking deleted conversations, and notes that newer ones replaced, out of closed segments, one segment a step.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write as _};
 
@@ -11,18 +11,20 @@ use super::line::{self, Header, Pos, Rec};
 use super::segment::Segment;
 use crate::failpoint;
 
-/// Rewrites one segment without what the deleted conversations said before they were deleted. Returns how many
-/// bytes it became shorter. A segment with a line that cannot be read is left alone.
+/// Rewrites one segment without what the deleted conversations said before they were deleted, and without notes whose keys
+/// are `noted` in segments after it; it learns those of this one. Returns how many bytes it became shorter. A segment with a
+/// line that cannot be read is left alone.
 pub(super) fn segment(
     segment: &Segment,
     deleted: &HashMap<ConversationId, Pos>,
+    noted: &mut HashSet<String>,
 ) -> io::Result<u64> {
     let Some(header) = &segment.header else {
         return Ok(0);
     };
     let bytes = fs::read(&segment.path)?;
     let body_at = usize::try_from(segment.body_at).unwrap_or(usize::MAX);
-    let Some(kept) = without(bytes.get(body_at..).unwrap_or_default(), deleted) else {
+    let Some(kept) = without(bytes.get(body_at..).unwrap_or_default(), deleted, noted) else {
         return Ok(0);
     };
     let header = Header {
@@ -49,22 +51,42 @@ pub(super) fn segment(
 }
 
 /// The lines that stay; `None` if all do, or one cannot be read.
-fn without(mut body: &[u8], deleted: &HashMap<ConversationId, Pos>) -> Option<Vec<u8>> {
+fn without(
+    body: &[u8],
+    deleted: &HashMap<ConversationId, Pos>,
+    noted: &mut HashSet<String>,
+) -> Option<Vec<u8>> {
+    let newest = newest_notes(body)?;
     let gone = |conversation, pos: Pos| deleted.get(&conversation).is_some_and(|it| pos < *it);
     let mut kept = Vec::with_capacity(body.len());
-    let before = body.len();
-    while !body.is_empty() {
-        let (rec, length) = line::check(body)?;
+    let mut rest = body;
+    while !rest.is_empty() {
+        let (rec, length) = line::check(rest)?;
         let drop = match line::parse(rec).ok()? {
             Rec::Event(it) => gone(it.conversation, it.place.pos),
             Rec::Partial(it) => gone(it.conversation, it.place.pos),
+            Rec::Note(it) => noted.contains(&it.key) || newest.get(&it.key) != Some(&it.place.pos),
             // What replays over an old index must still hear of the deletion, and what was told of it stays.
-            Rec::Delete(_) | Rec::Header(_) | Rec::Note(_) | Rec::Audit(_) => false,
+            Rec::Delete(_) | Rec::Header(_) | Rec::Audit(_) => false,
         };
         if !drop {
-            kept.extend_from_slice(&body[..length]);
+            kept.extend_from_slice(&rest[..length]);
+        }
+        rest = &rest[length..];
+    }
+    noted.extend(newest.into_keys());
+    (kept.len() < body.len()).then_some(kept)
+}
+
+/// Where the last note of each key stands.
+fn newest_notes(mut body: &[u8]) -> Option<HashMap<String, Pos>> {
+    let mut newest = HashMap::new();
+    while !body.is_empty() {
+        let (rec, length) = line::check(body)?;
+        if let Rec::Note(it) = line::parse(rec).ok()? {
+            newest.insert(it.key, it.place.pos);
         }
         body = &body[length..];
     }
-    (kept.len() < before).then_some(kept)
+    Some(newest)
 }

@@ -199,6 +199,7 @@ impl Writer {
             .into_iter()
             .collect();
         self.to_compact.clear();
+        self.noted.clear();
         if !self.deleted.is_empty() {
             let current = self.journal.current_first();
             self.to_compact = recover::closed_segments(self.journal.dir(), current);
@@ -206,7 +207,7 @@ impl Writer {
     }
 
     pub(super) fn compact(&mut self, segment: &Segment) {
-        match compact::segment(segment, &self.deleted) {
+        match compact::segment(segment, &self.deleted, &mut self.noted) {
             Ok(shorter) => self
                 .journal
                 .set_bytes(self.journal.bytes().saturating_sub(shorter)),

@@ -1,7 +1,7 @@
 //! The one thread that writes: it takes what waits as a group, appends it to the journal, syncs once, applies it
 //! to the index and only then acknowledges.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,6 +53,8 @@ pub(super) struct Writer {
     /// Segments that compaction has yet to see.
     pub(super) to_compact: Vec<Segment>,
     pub(super) deleted: HashMap<ConversationId, Pos>,
+    /// Keys of notes in the segments that it has seen, the newest of which it sees first.
+    pub(super) noted: HashSet<String>,
     pub(super) no_rebuild_before: Option<Instant>,
     /// The journal's size at the last acknowledgement.
     seen_bytes: u64,
@@ -93,6 +95,7 @@ impl Writer {
             recheck_at: None,
             to_compact: vec![],
             deleted: HashMap::new(),
+            noted: HashSet::new(),
             no_rebuild_before: None,
             seen_bytes: 0,
         };

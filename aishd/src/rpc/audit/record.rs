@@ -35,6 +35,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
         | What::PermissionChanged { .. }
         | What::NorrisLaunched { .. }
         | What::AutoApproveSet { .. }
@@ -70,6 +71,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
         | What::CallEnded { .. }
         | What::PermissionChanged { .. }
         | What::NorrisLaunched { .. }
@@ -139,6 +141,7 @@ fn kind(told: &What) -> AuditKind {
         What::FellBack { .. } => AuditKind::FellBack,
         What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
         What::NorrisLaunched { .. } => AuditKind::NorrisLaunched,
+        What::MemoryChanged { .. } => AuditKind::MemoryChanged,
         What::ConfirmRequested { .. } | What::RaiseRequested { .. } => AuditKind::ConfirmRequested,
         What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
         What::CallStarted { .. } => AuditKind::CallStarted,
@@ -264,6 +267,7 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
         | What::ResourcePinned { .. }
@@ -350,6 +354,7 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
             record.approved = levels.spelled();
             record.because = Some(bounds(limits, second_opinion));
         }
+        What::MemoryChanged { what } => record.because = Some(what),
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
             record.digest = Some(change.digest.to_string());
             let unnamed = (change.unnamed > 0).then_some(change.unnamed);

@@ -365,6 +365,42 @@ fn the_newest_note_of_a_key_is_there_after_a_restart_and_without_the_index() {
     }
 }
 
+/// MEM-1: what was forgotten is in the journal no longer than deleted conversations are.
+#[test]
+fn a_note_that_was_replaced_leaves_the_journal_with_what_is_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = || {
+        let files = files_in(&dir.path().join("journal"));
+        let text = |it: &std::path::PathBuf| fs::read_to_string(it).unwrap_or_default();
+        files.iter().map(text).collect::<String>()
+    };
+    let keep = |store: &Store, key: &str, text: &str| {
+        let (key, text) = (key.to_owned(), text.to_owned());
+        assert!(store.keep_note(Note { key, text }));
+    };
+    let store = Store::open(dir.path()).unwrap();
+    fill(&store, 1, 1);
+    keep(&store, "a", "the first secret");
+    keep(&store, "a", "the second secret");
+    keep(&store, "b", "kept");
+    store.close();
+    let store = Store::open(dir.path()).unwrap();
+    keep(&store, "a", "harmless");
+    block_on(store.delete(conversation(1), deletion(1))).unwrap();
+    store.close();
+    // Each start closes a segment with deletions in it, and compacts those before.
+    let started = std::time::Instant::now();
+    while journal().contains("secret") {
+        Store::open(dir.path()).unwrap().close();
+        assert!(started.elapsed().as_secs() < 10, "never compacted");
+    }
+    fs::remove_dir_all(dir.path().join("db")).unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!(Some("harmless".to_owned()), store.note("a").unwrap());
+    assert_eq!(Some("kept".to_owned()), store.note("b").unwrap());
+    store.close();
+}
+
 /// G4: an old index must not say that a key is unknown, since the question would be asked and paid twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_the_index_does_not_take_in_is_no_answer_and_holds_nobody_else() {

@@ -1,0 +1,228 @@
+//! `memory`, `remember`, `forget`: facts that you keep for all conversations (MEM-1), and what models propose (MEM-2).
+
+use std::path::{Path, PathBuf};
+
+use aish_proto::memory::{
+    Add, AddParams, AddResult, Keep, List, ListResult, Memory as Fact, NameParams, Pin, PinParams,
+    Remove,
+};
+use aish_proto::method::Empty;
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::desk::{Desk, Printed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{file, safe, table};
+
+/// More than a thousand facts of a thousand characters take.
+const FILE_BYTES: u64 = 16 << 20;
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Memory {
+    /// What is kept, and what models propose
+    #[command(alias = "list")]
+    Ls,
+    /// Keep a fact
+    Add(Remember),
+    /// Forget facts, or decline proposals
+    #[command(alias = "forget")]
+    Rm {
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Keep what a model has proposed
+    Keep {
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Tell models this one before others
+    Pin {
+        id: String,
+    },
+    Unpin {
+        id: String,
+    },
+    /// What is kept as JSON, a fact a line
+    Export,
+    /// Keep what a file of `memory export` has
+    Import {
+        /// `-` is stdin
+        file: PathBuf,
+    },
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Remember {
+    #[arg(required = true)]
+    pub text: Vec<String>,
+    /// What sort of fact it is, in a word; `fact` when it is not said
+    #[arg(long, value_name = "WORD")]
+    pub kind: Option<String>,
+    /// Tell models this one before others
+    #[arg(long)]
+    pub pin: bool,
+}
+
+/// A line of `memory export`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    #[serde(default)]
+    kind: Option<String>,
+    text: String,
+    #[serde(default)]
+    pinned: bool,
+    /// When it came; not read again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+}
+
+pub async fn run(desk: &Desk, command: Option<&Memory>) -> Result<Printed, Failure> {
+    match command {
+        None | Some(Memory::Ls) => list(desk).await,
+        Some(Memory::Add(remembered)) => remember(desk, remembered).await,
+        Some(Memory::Rm { ids }) => forget(desk, ids).await,
+        Some(Memory::Keep { ids }) => keep(desk, ids).await,
+        Some(Memory::Pin { id }) => pin(desk, id, true).await,
+        Some(Memory::Unpin { id }) => pin(desk, id, false).await,
+        Some(Memory::Export) => export(desk).await,
+        Some(Memory::Import { file }) => import(desk, file).await,
+    }
+}
+
+pub async fn remember(desk: &Desk, remembered: &Remember) -> Result<Printed, Failure> {
+    let Remember { text, kind, pin } = remembered;
+    let params = AddParams {
+        text: text.join(" "),
+        kind: kind.clone(),
+        pinned: *pin,
+    };
+    let result = desk.caller.call::<Add>(params).await?;
+    desk.print(&result, || {
+        let AddResult { memory, changed } = &result;
+        let known = if *changed { "" } else { " already" };
+        format!("{} is kept{known}: {}\n", memory.id, line(memory))
+    })
+}
+
+pub async fn forget(desk: &Desk, ids: &[String]) -> Result<Printed, Failure> {
+    for id in ids {
+        let params = NameParams { id: id.clone() };
+        let Empty {} = desk.caller.call::<Remove>(params).await?;
+    }
+    desk.print(&json!({"forgotten": ids}), || {
+        let ids: Vec<String> = ids.iter().map(|it| safe::one_line(it)).collect();
+        format!(
+            "{} forgotten; its old lines leave the journal when that is compacted\n",
+            ids.join(", ")
+        )
+    })
+}
+
+async fn keep(desk: &Desk, ids: &[String]) -> Result<Printed, Failure> {
+    let mut kept = vec![];
+    for id in ids {
+        let params = NameParams { id: id.clone() };
+        kept.push(desk.caller.call::<Keep>(params).await?);
+    }
+    desk.print(&kept, || {
+        kept.iter()
+            .map(|it| format!("{} is kept: {}\n", it.id, line(it)))
+            .collect()
+    })
+}
+
+async fn pin(desk: &Desk, id: &str, pinned: bool) -> Result<Printed, Failure> {
+    let id = id.to_owned();
+    let fact = desk.caller.call::<Pin>(PinParams { id, pinned }).await?;
+    desk.print(&fact, || {
+        let how = if pinned { "pinned" } else { "not pinned" };
+        format!("{} is {how}: {}\n", fact.id, line(&fact))
+    })
+}
+
+async fn list(desk: &Desk) -> Result<Printed, Failure> {
+    let result = desk.caller.call::<List>(Empty {}).await?;
+    desk.print(&result, || shown(&result))
+}
+
+fn shown(result: &ListResult) -> String {
+    if result.memories.is_empty() {
+        return "nothing is kept: aishctl remember TEXT\n".to_owned();
+    }
+    let state = |it: &Fact| match (it.proposed, it.pinned) {
+        (true, _) => "proposed",
+        (false, true) => "pinned",
+        (false, false) => "",
+    };
+    let row = |it: &Fact| vec![it.id.clone(), state(it).to_owned(), line(it)];
+    let rows: Vec<Vec<String>> = result.memories.iter().map(row).collect();
+    let mut text = table::columns(&["id", "", "fact"], &rows);
+    if result.memories.iter().any(|it| it.proposed) {
+        text.push_str("what is proposed is told to no model until you keep it: aishctl memory keep ID, or memory rm ID\n");
+    }
+    text
+}
+
+fn line(fact: &Fact) -> String {
+    format!("({}) {}", fact.kind, safe::one_line(&fact.text))
+}
+
+async fn export(desk: &Desk) -> Result<Printed, Failure> {
+    let result = desk.caller.call::<List>(Empty {}).await?;
+    let mut text = String::new();
+    for it in result.memories.iter().filter(|it| !it.proposed) {
+        let line = Line {
+            kind: Some(it.kind.clone()),
+            text: it.text.clone(),
+            pinned: it.pinned,
+            at: Some(it.at.clone()),
+        };
+        let line = serde_json::to_string(&line).map_err(|error| {
+            Failure::new(Exit::FAILED, format!("cannot print the result: {error}"))
+        })?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    Ok(Printed {
+        json: true,
+        ..Printed::text(text)
+    })
+}
+
+/// Every line is read before the first is kept; what is kept already is not kept twice, so an import that was cut short can
+/// be made again.
+async fn import(desk: &Desk, path: &Path) -> Result<Printed, Failure> {
+    let bytes = file::read(path, FILE_BYTES)?;
+    let wrong = |number: usize, why: &str| {
+        let message = format!(
+            "{}, line {number}: {}; nothing was kept",
+            file::name(path),
+            safe::one_line(why)
+        );
+        Failure::new(Exit::USAGE, message)
+    };
+    let mut lines = vec![];
+    for (number, line) in (1..).zip(bytes.split(|it| *it == b'\n')) {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let line: Line =
+            serde_json::from_slice(line).map_err(|error| wrong(number, &error.to_string()))?;
+        lines.push(line);
+    }
+    let (mut new, all) = (0, lines.len());
+    for Line {
+        kind, text, pinned, ..
+    } in lines
+    {
+        let params = AddParams { text, kind, pinned };
+        let added = desk.caller.call::<Add>(params).await?;
+        new += usize::from(added.changed);
+    }
+    desk.print(&json!({"facts": all, "new": new}), || {
+        format!("{all} facts, {new} of them new\n")
+    })
+}

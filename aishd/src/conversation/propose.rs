@@ -1,0 +1,130 @@
+//! When a conversation is put away a model may propose what is worth remembering of it (MEM-2). What it says waits in the
+//! book until a person keeps or forgets it; nothing waits for the model, and nothing fails with it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::time::timeout;
+use tracing::Instrument as _;
+
+use super::commit::Fact;
+use super::memories::Book;
+use super::tokens::Tokens;
+use super::view::LiveChange;
+use super::{Conversation, Done};
+use crate::broker::Broker;
+use crate::core::event::{Event, Level};
+use crate::core::exchange::Exchange;
+use crate::core::memory::Proposer;
+use crate::core::memory::proposal::{body, proposed};
+use crate::core::preset::Preset;
+use crate::core::summary::rendered;
+
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// How many facts are new to the book, or why there are none.
+pub(super) type Proposed = Result<usize, String>;
+
+struct Job {
+    broker: Broker,
+    tokens: Tokens,
+    book: Book,
+    preset: Arc<Preset>,
+    exchanges: Vec<Exchange>,
+    from: Proposer,
+}
+
+impl Conversation {
+    /// Has a model look through what was said, where that is switched on.
+    pub(super) async fn propose_memories(&mut self) {
+        let models = self.models();
+        let Some(preset) = models.memory.proposer.as_deref() else {
+            return;
+        };
+        let Some(preset) = models.named(preset).filter(|_| !self.proposing) else {
+            return;
+        };
+        if let Err(error) = self.load_transcript().await {
+            tracing::warn!(%error, "nothing is proposed of a conversation that cannot be read");
+            return;
+        }
+        let exchanges = self.transcript.iter().flat_map(|it| it.exchanges());
+        let exchanges: Vec<Exchange> = exchanges.cloned().collect();
+        if exchanges.is_empty() {
+            return;
+        }
+        let job = Job {
+            broker: self.around.broker.clone(),
+            tokens: self.around.tokens.clone(),
+            book: self.around.book.clone(),
+            from: Proposer {
+                conversation: self.id,
+                preset: preset.name.clone(),
+            },
+            preset,
+            exchanges,
+        };
+        self.proposing = true;
+        let work = async move {
+            let by = job.preset.name.clone();
+            let outcome = AssertUnwindSafe(propose(job)).catch_unwind().await;
+            let outcome = outcome.unwrap_or_else(|_panic| Err("internal error".to_owned()));
+            Done::Proposed(by, outcome)
+        };
+        self.io
+            .spawn(Box::pin(work.instrument(tracing::info_span!("memory"))));
+    }
+
+    /// Tells people, who alone can keep something of it.
+    pub(super) async fn proposed(&mut self, by: &str, outcome: Proposed) {
+        self.proposing = false;
+        let (level, text) = match outcome {
+            Ok(0) => return,
+            Ok(1) => (
+                Level::Info,
+                format!("{by} proposes a fact to remember — :memory"),
+            ),
+            Ok(count) => (
+                Level::Info,
+                format!("{by} proposes {count} facts to remember — :memory"),
+            ),
+            Err(why) => (
+                Level::Warning,
+                format!("nothing is proposed to be remembered ({by}: {why})"),
+            ),
+        };
+        let fact = Fact {
+            turn: None,
+            by: None,
+            event: Event::Status { level, text },
+        };
+        if let Err(error) = self.commit(&[fact], LiveChange::Keep).await {
+            tracing::warn!(%error, "what was proposed to be remembered could not be told");
+        }
+    }
+}
+
+async fn propose(job: Job) -> Proposed {
+    let body = body(&job.preset, &rendered(&job.exchanges, &job.preset));
+    let bytes = body.len();
+    let answer = job.broker.stream(&job.preset, body, |_delta| {});
+    let reply = match timeout(WITHIN, answer).await {
+        Ok(Ok(reply)) => reply,
+        Ok(Err(broken)) => return Err(broken.failure.to_string()),
+        Err(_elapsed) => return Err(format!("no answer within {} s", WITHIN.as_secs())),
+    };
+    let counted = reply.usage.and_then(|it| it.input);
+    job.tokens.learn(&job.preset, bytes, counted);
+    let mut new = 0;
+    for draft in proposed(&reply.text, &job.from) {
+        let (_, is_new) = job
+            .book
+            .add(draft, None)
+            .await
+            .map_err(|it| it.to_string())?;
+        new += usize::from(is_new);
+    }
+    Ok(new)
+}
