@@ -321,6 +321,10 @@ impl Conversation {
 
     /// Starts a turn: `facts`, its start and what is told of its preset are one commit, and the model is asked while that
     /// is written.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one commit, whose parts are made in the order in which they need each other"
+    )]
     pub(super) async fn begin(
         &mut self,
         turn: TurnId,

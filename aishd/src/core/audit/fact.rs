@@ -52,6 +52,10 @@ pub fn tells(event: &Event) -> bool {
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one arm for each kind of event, and nothing else"
+)]
 pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
     Some(match event {
         Event::UserMessage { on_confirm, .. } => Told::TurnAsked {

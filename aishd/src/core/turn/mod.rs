@@ -204,6 +204,10 @@ impl Turn {
     }
 
     /// One input of a turn that is not paused.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each input in each phase, and nothing else"
+    )]
     fn advance(&mut self, input: Input) -> Step {
         let mut step = Step::default();
         match (std::mem::replace(&mut self.phase, Phase::Ended), input) {
