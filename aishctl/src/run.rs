@@ -162,11 +162,7 @@ impl Program {
             Command::Service {
                 command: Service::Logs(args),
             } => service::journal_or_tail(&self.observing(), &self.global, args).await,
-            Command::Service { command } => {
-                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
-                self.by_itself(service::run(&reach, &self.global, &command))
-                    .await
-            }
+            Command::Service { command } => self.service(&command).await,
             Command::Config { command } => config::run(self.config_desk(), &command).await,
             Command::Confirm {
                 command: Some(Confirm::Watch),
@@ -199,6 +195,12 @@ impl Program {
             | Command::Rpc(_)
             | Command::Help { .. }) => self.within(self.at_desk(command)).await,
         }
+    }
+
+    async fn service(&self, command: &Service) -> Result<Exit, Failure> {
+        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+        self.by_itself(service::run(&reach, &self.global, command))
+            .await
     }
 
     /// Not longer than `--timeout`.

@@ -82,32 +82,22 @@ fn turns_that_left_are_listed_found_and_put_back() {
         "{}",
         refused.report()
     );
-    let nothing = run("context restore 4000").code(8);
-    assert!(
-        nothing
-            .err()
-            .contains("event 4000 has not left the context"),
-        "{}",
-        nothing.report()
-    );
-    assert!(
-        run("context forget")
-            .code(8)
-            .err()
-            .contains("nothing that left the context is summed up")
-    );
-    let none = run("context archive -n 0").code(2);
-    assert!(
-        none.err().contains("invalid value '0'"),
-        "{}",
-        none.report()
-    );
-    let nonsense = run("context restore pomelo").code(2);
-    assert!(
-        nonsense.err().contains("neither an event nor a turn"),
-        "{}",
-        nonsense.report()
-    );
+    upstream.finish();
+}
+
+#[test]
+fn what_cannot_be_put_back_or_forgotten_is_said() {
+    let (upstream, world, _daemon) = here("max_turns = 4");
+    ask(&world, "first");
+    let refused = |line: &str, code: i32, expected: &str| {
+        let said = shell(&world, &format!("aishctl -C proj context {line}"));
+        let said = said.run().code(code);
+        assert!(said.err().contains(expected), "{}", said.report());
+    };
+    refused("restore 4000", 8, "event 4000 has not left the context");
+    refused("restore pomelo", 2, "neither an event nor a turn");
+    refused("forget", 8, "nothing that left the context is summed up");
+    refused("archive -n 0", 2, "invalid value '0'");
     upstream.finish();
 }
 

@@ -381,8 +381,8 @@ mod tests {
             outcome: Ok((Summary::default(), whole)),
             owed: vec![],
         };
-        let events = facts(&summed).into_iter().map(|it| it.event);
-        let Some(Event::Status { text: told, .. }) = events.last() else {
+        let mut events = facts(&summed).into_iter().map(|it| it.event);
+        let Some(Event::Status { text: told, .. }) = events.next_back() else {
             panic!("nobody is told");
         };
         assert!(

@@ -87,16 +87,7 @@ impl Transcript {
                 ..
             } => {
                 let text = with_attachments(text, attachments);
-                let origin = match origin {
-                    // The rest of a list has its own question: no answer of a model goes on.
-                    Origin::Continue(_) if calls.is_some() => Origin::Asked,
-                    Origin::Asked | Origin::Retry(_) | Origin::Continue(_) | Origin::Imported => {
-                        *origin
-                    }
-                };
-                let at = record.seq;
-                let waiting = record.turn.map(|turn| (turn, Waiting { text, origin, at }));
-                self.waiting.extend(waiting);
+                self.asked(record, text, *origin, calls.is_some());
             }
             Event::TurnStarted {
                 model_id, source, ..
@@ -166,6 +157,17 @@ impl Transcript {
             | Event::BudgetReached(_)
             | Event::Status { .. } => {}
         }
+    }
+
+    fn asked(&mut self, record: &Record, text: String, origin: Origin, is_list: bool) {
+        let origin = match origin {
+            // The rest of a list has its own question: no answer of a model goes on.
+            Origin::Continue(_) if is_list => Origin::Asked,
+            Origin::Asked | Origin::Retry(_) | Origin::Continue(_) | Origin::Imported => origin,
+        };
+        let at = record.seq;
+        let waiting = record.turn.map(|turn| (turn, Waiting { text, origin, at }));
+        self.waiting.extend(waiting);
     }
 
     fn started(&mut self, record: &Record, model_id: &str, source: Source) {

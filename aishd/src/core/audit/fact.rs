@@ -6,6 +6,7 @@ use crate::core::confirm::{Confirm, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{Event, Origin, Refused, Source};
 use crate::core::pinned::Pinned;
+use crate::core::raise::Raise;
 use crate::core::resource::ResourceChanged;
 use crate::core::shell::TOOL;
 use crate::core::state::State;
@@ -71,11 +72,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         Event::RouteDecided(routed) => Told::QuestionRouted(routed.clone()),
         Event::FellBack { .. } => return fell_back(event),
         Event::ConfirmRequested(confirm) => asked(confirm),
-        Event::RaiseRequested(raise) => Told::RaiseRequested {
-            confirm: raise.id,
-            upgrade: raise.upgrade.clone(),
-            wanted_for: raise.wanted_for.clone(),
-        },
+        Event::RaiseRequested(raise) => raised(raise),
         Event::ConfirmResolved(resolution) => resolved(before, resolution),
         Event::ToolStarted {
             call,
@@ -118,20 +115,18 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             revoked: *revoked,
             confirm: *confirm,
         },
-        Event::ConstraintsChanged { constraints, .. } => {
-            Told::ConstraintsChanged(between(&before.constraints, constraints))
-        }
+        Event::ConstraintsChanged { constraints, .. } => limits(&before.constraints, constraints),
         Event::Created { constraints, .. } if !constraints.is_empty() => {
-            Told::ConstraintsChanged(between(&Constraints::default(), constraints))
+            limits(&Constraints::default(), constraints)
         }
-        Event::ResourcePinned(Pinned { alias, uri }) => Told::ResourcePinned {
-            provider: alias.clone(),
-            resource: Sha::of(uri.as_bytes()),
-        },
-        Event::ResourceUnpinned(Pinned { alias, uri }) => Told::ResourceUnpinned {
-            provider: alias.clone(),
-            resource: Sha::of(uri.as_bytes()),
-        },
+        Event::ResourcePinned(Pinned { alias, uri }) => {
+            let (provider, resource) = (alias.clone(), Sha::of(uri.as_bytes()));
+            Told::ResourcePinned { provider, resource }
+        }
+        Event::ResourceUnpinned(Pinned { alias, uri }) => {
+            let (provider, resource) = (alias.clone(), Sha::of(uri.as_bytes()));
+            Told::ResourceUnpinned { provider, resource }
+        }
         Event::ResourceChanged(changed) => resource_changed(changed),
         Event::Imported(imported) => Told::ConversationImported {
             messages: imported.messages,
@@ -153,6 +148,18 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         | Event::Status { .. }
         | Event::TurnFinished { .. } => return None,
     })
+}
+
+fn raised(raise: &Raise) -> Told {
+    Told::RaiseRequested {
+        confirm: raise.id,
+        upgrade: raise.upgrade.clone(),
+        wanted_for: raise.wanted_for.clone(),
+    }
+}
+
+fn limits(before: &Constraints, after: &Constraints) -> Told {
+    Told::ConstraintsChanged(between(before, after))
 }
 
 /// What is told of a request that went to another preset: no word of a server.

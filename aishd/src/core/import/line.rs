@@ -37,8 +37,11 @@ pub(super) enum Message {
     Tool { call: String, content: String },
 }
 
-/// The texts of a line's messages, each with the byte at which it begins.
-pub(super) fn split(line: &str) -> Result<(Kind, Vec<(usize, &str)>), AtByte> {
+/// A message's text, with the byte at which it begins.
+type Placed<'a> = (usize, &'a str);
+
+/// The texts of a line's messages.
+pub(super) fn split(line: &str) -> Result<(Kind, Vec<Placed<'_>>), AtByte> {
     is_object(line)?;
     let Line { messages, role } =
         serde_json::from_str(line).map_err(|error| fault(line, &error))?;

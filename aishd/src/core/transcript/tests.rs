@@ -49,20 +49,17 @@ fn record(seq: u64, line: &str) -> Record {
         error: None,
         merged_into,
     };
+    let started = |model: &str, model_id: &str, source| Event::TurnStarted {
+        model: model.to_owned(),
+        model_id: model_id.to_owned(),
+        source,
+    };
     let event = match words[1..] {
         ["ask", text] => asked(text, Origin::Asked),
         ["retry", old, text] => asked(text, Origin::Retry(turn(old))),
         ["continue", old] => asked("", Origin::Continue(turn(old))),
-        ["start"] => Event::TurnStarted {
-            model: "m".to_owned(),
-            model_id: "id".to_owned(),
-            source: Source::Configured,
-        },
-        ["run"] => Event::TurnStarted {
-            model: String::new(),
-            model_id: String::new(),
-            source: Source::None,
-        },
+        ["start"] => started("m", "id", Source::Configured),
+        ["run"] => started("", "", Source::None),
         ["call", id] => crate::core::turn::called(
             0,
             vec![ToolCall {
