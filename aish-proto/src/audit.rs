@@ -175,6 +175,8 @@ pub enum AuditKind {
     NoticeGiven,
     /// An action was routed; `digest` is of its words, `tool` what was chosen, `because` how sure that was.
     Routed,
+    /// Messages from elsewhere became a conversation; nothing of them was asked, called or allowed here.
+    ConversationImported,
     ConversationDeleted,
 }
 

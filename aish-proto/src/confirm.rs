@@ -28,6 +28,8 @@ pub enum ConfirmKind {
     Tool,
     /// An autonomous run wants to do something destructive, or something that another model warns of; `why` says which.
     Halt,
+    /// A command of this machine; see `shell`.
+    Shell,
     /// A server wants to know something while a call runs; see `elicitation`.
     Elicitation,
     /// A server wants a model to be asked while a call runs; see `sampling`.
@@ -43,7 +45,8 @@ pub enum Decision {
     /// This call. Of an elicitation: the form is filled in with `content`, the page is looked at. Of sampling: the model is
     /// asked this, once.
     AllowOnce,
-    /// This definition of this tool, in this conversation, with the level that `raiseTo` shows.
+    /// This definition of this tool, in this conversation, with the level that `raiseTo` shows. Of a command: exactly this
+    /// one, in this directory, with this shell and environment.
     AllowConversation,
     /// All tools of its provider as they are now, in this conversation, with the level that `raiseTo` shows.
     AllowProvider,
@@ -51,7 +54,7 @@ pub enum Decision {
     /// the level, and nothing else.
     RaiseOnly,
     Deny,
-    /// This call with other arguments; the model is told.
+    /// This call with other arguments, or another command in place of this one; the model is told.
     Edit,
     /// Denies, and ends the turn. Of what a server asks: it is dismissed, and the turn ends.
     Abort,

@@ -14,6 +14,8 @@ methods! {
     Archive: "context/archive", Observer, Unordered, ArchiveParams => ArchiveResult;
     /// Puts an exchange that left back in its place, if there is room for it.
     Restore: "context/restore", Driver, Conversation, RestoreParams => SeqResult;
+    /// Takes the summary of what left out of the context; what left stays where it is.
+    Forget: "context/forget", Driver, Conversation, ForgetParams => SeqResult;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -129,6 +131,16 @@ pub struct ArchivedTurn {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestoreParams {
     pub conversation: ConversationId,
-    /// The turn of its question.
-    pub turn: TurnId,
+    /// A turn that is in it; this or `event`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// An event of it, as a search finds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<Seq>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ForgetParams {
+    pub conversation: ConversationId,
 }

@@ -9,6 +9,7 @@ use crate::method::{Empty, methods};
 use crate::norris::NorrisRun;
 use crate::route::Routed;
 use crate::turn::Usage;
+use crate::usage::{Budget, SetBudgetParams};
 
 methods! {
     /// Makes a conversation; returns once it is durable.
@@ -33,6 +34,8 @@ methods! {
     SetModel: "conversation/setModel", Driver, Conversation, SetModelParams => SeqResult;
     /// What the conversation keeps itself from, from the next call on; what was said before is replaced.
     SetConstraints: "conversation/setConstraints", Driver, Conversation, SetConstraintsParams => SeqResult;
+    /// What the conversation may take of models, from the next request on; what was said before is replaced.
+    SetBudget: "conversation/setBudget", Driver, Conversation, SetBudgetParams => SeqResult;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +51,9 @@ pub struct CreateParams {
     /// Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constraints: Option<Limits>,
+    /// What it may take of models; absent: as much as it likes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 }
 
 /// What a conversation is to keep itself from. Policy may deny more.
@@ -188,6 +194,9 @@ pub struct ConversationStatus {
     pub norris: Option<NorrisRun>,
     pub attached: u32,
     pub usage: Usage,
+    /// What it may take of models; absent: as much as it likes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     pub created_at: String,
     pub updated_at: String,
 }
@@ -251,6 +260,9 @@ pub struct SearchParams {
     pub id: Option<ConversationId>,
     #[serde(default)]
     pub include_archived: bool,
+    /// `nextCursor` of a search for the same: what comes behind that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
     /// At most 200; 50 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
@@ -278,6 +290,8 @@ pub struct SearchResult {
     pub hits: Vec<SearchHit>,
     /// Whether the limit cut the list.
     pub more: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

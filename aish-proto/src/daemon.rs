@@ -59,7 +59,14 @@ pub struct HelloParams {
     /// Values of environment variables that presets name as `key_env`; kept in memory only and never shown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, String>,
-    /// It counts only if the daemon wants no secrets, and is else to be said again. So a client may send its first calls
+    /// What commands of this client's conversations run with; the daemon takes of it what `shell.env_from_client` names, and
+    /// SHELL.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// The same for files that they make; absent: 077.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
+    /// It counts only if the daemon wants nothing more, and is else to be said again. So a client may send its first calls
     /// right behind it, and none of them begins without a key that it could have lent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tentative: bool,
@@ -72,6 +79,8 @@ impl std::fmt::Debug for HelloParams {
             .field("client", &self.client)
             .field("role", &self.role)
             .field("secrets", &self.secrets.keys())
+            .field("environment", &self.environment.keys())
+            .field("umask", &self.umask)
             .field("tentative", &self.tentative)
             .finish()
     }
@@ -98,6 +107,10 @@ pub struct HelloResult {
     pub limits: Limits,
     /// Environment variables that presets name as `key_env` and that nobody has given yet.
     pub wanted_secrets: Vec<String>,
+    /// Further environment variables that the daemon would take of this client for its commands. As with secrets, a
+    /// tentative hello is to be said again where there are any.
+    #[serde(default)]
+    pub wanted_environment: Vec<String>,
     /// How clients look, as configured.
     #[serde(default)]
     pub ui: Ui,

@@ -3,6 +3,8 @@
 //! A stored event has a `seq`; an ephemeral one has none. A client that ignores every delta is still
 //! right, because the finished item repeats the whole text. Unknown kinds are to be skipped.
 
+mod part;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,16 +18,21 @@ use crate::id::{
 };
 use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::ServerStatus;
-use crate::method::Role;
 use crate::model::ModelSource;
 use crate::norris::{
     NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisRun, NorrisSpent,
 };
-use crate::permission::{AutoApproves, Upgrade};
+use crate::permission::Upgrade;
 use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::route::RouteClass;
 use crate::sampling::Sampling;
+use crate::shell::{CommandAsked, ProposedCommand, ShellEnding};
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
+use crate::usage::{Budget, BudgetKind, Purpose, Usd};
+
+pub use self::part::{
+    AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
+};
 
 /// The notification method that carries every event.
 pub const NOTIFICATION: &str = "event";
@@ -165,12 +172,47 @@ events! {
         reasoning: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<CalledTool>,
+        /// Lines of it that propose commands, in their order; they come after the calls.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commands: Vec<ProposedCommand>,
         /// False: the stream was cut, cancelled or interrupted, and the text ends where it ended.
         complete: bool,
         /// The model that the server named, when it was not the one asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         served_by: Option<String>,
         usage: Option<Usage>,
+    }
+    /// A model was asked, and no message came of it. What an answer took is in its `assistantMessage`.
+    ModelUsed: "modelUsed", true, {
+        /// The preset by name.
+        model: String,
+        /// What its server was asked for.
+        model_id: String,
+        purpose: Purpose,
+        usage: Usage,
+    }
+    /// The conversation may take another amount than before; null: as much as it likes.
+    BudgetChanged: "budgetChanged", true, { budget: Option<Budget>, by: Option<Answerer> }
+    /// A request was not sent, because a budget is used up. Of the amounts there are those in tokens or those in money.
+    BudgetReached: "budgetReached", true, {
+        budget: BudgetKind,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit_tokens: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent_tokens: Option<u64>,
+        /// What requests under way are expected to take.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        under_way_tokens: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit_usd: Option<Usd>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent_usd: Option<Usd>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        under_way_usd: Option<Usd>,
+        /// The same in words.
+        text: String,
+        /// What to do for more, in words.
+        hint: String,
     }
     /// A person is asked. The turn waits, over a restart of the daemon too; for a permission no turn waits.
     ConfirmRequested: "confirmRequested", true, {
@@ -189,7 +231,8 @@ events! {
         /// Where it runs.
         server: String,
         /// SHA-256 over the tool's definition, its server, the arguments and the directory; for an elicitation
-        /// and for sampling over the server, the call and what is asked; for a permission over the provider and both levels.
+        /// and for sampling over the server, the call and what is asked; for a permission over the provider and both levels;
+        /// for a command over it, the shell, the directory and the environment.
         digest: String,
         /// The tool as its server defines it.
         definition: Value,
@@ -208,6 +251,9 @@ events! {
         /// meanwhile.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sampling: Option<Box<Sampling>>,
+        /// What is asked about a command; `tool` is then `shell__run`, and `arguments` have the command.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shell: Option<Box<CommandAsked>>,
         /// The level that is asked for, for a permission.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         upgrade: Option<Box<Upgrade>>,
@@ -242,7 +288,13 @@ events! {
     }
     /// A part of a result that is too long for the model's context, or of a block of it that is no text; `result/read`
     /// has it. The bytes are those of the log.
-    ResultKept: "resultKept", true, { result: ResultId, bytes: u64 }
+    ResultKept: "resultKept", true, {
+        result: ResultId,
+        bytes: u64,
+        /// The part itself; only in an export.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    }
     ToolResult: "toolResult", true, {
         call: String,
         name: String,
@@ -264,6 +316,47 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         structured: Option<Structured>,
     }
+    /// A command was started. From here on it is never started again by itself.
+    ShellStarted: "shellStarted", true, {
+        call: String,
+        /// The bytes that the shell gets.
+        command: String,
+        cwd: String,
+        shell: String,
+        digest: String,
+        /// What let it through.
+        rule: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+    }
+    /// The end of a command, whether it began or not; each has one.
+    ShellFinished: "shellFinished", true, {
+        call: String,
+        command: String,
+        ending: ShellEnding,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<i32>,
+        /// What it printed, on both of its outputs in the order in which it came; of a longer text the middle is left out.
+        /// Where nothing was printed and nothing could be, it says why.
+        output: String,
+        /// Bytes that it printed, as far as they were read.
+        bytes: u64,
+        /// Why it did not run though it could have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        denied: Option<Denial>,
+        /// How long it ran.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ms: Option<u64>,
+        /// The whole of it, where `output` is less.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<KeptResult>,
+        /// Whether the model is shown it: with the next question, or at once (`shell.feed_back`).
+        into_context: bool,
+    }
+    /// The conversation has another directory.
+    CwdChanged: "cwdChanged", true, { cwd: String, from: String }
     /// A provider has another level in this conversation.
     PermissionChanged: "permissionChanged", true, {
         /// `*`: all of them, in what an older program wrote and where that was handed out.
@@ -348,6 +441,15 @@ events! {
     ModelChanged: "modelChanged", true, { model: Option<String> }
     Renamed: "renamed", true, { title: String }
     ArchivedChanged: "archivedChanged", true, { archived: bool }
+    /// Everything before it was imported; nothing of that was asked, called or allowed here.
+    Imported: "imported", true, {
+        exchanges: u64,
+        messages: u64,
+        /// System messages, which were left out.
+        left_out: u64,
+        /// Calls without a result.
+        unanswered: u64,
+    }
     /// A line for people, shown with the prefix `[aish]`.
     Status: "status", true, { level: StatusLevel, text: String }
     TurnFinished: "turnFinished", true, {
@@ -428,6 +530,15 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         logger: Option<String>,
     }
+    /// Output of a command that runs, from this offset in UTF-8 bytes on.
+    ShellOutput: "shellOutput", false, {
+        call: String,
+        offset: u64,
+        text: String,
+        /// The bytes between what was sent before and `offset` are gone from memory.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        gap: bool,
+    }
     /// Who is attached now.
     Presence: "presence", false, { clients: Vec<PresentClient> }
     /// What the conversation is doing now.
@@ -470,71 +581,4 @@ events! {
         /// All that was kept when the subscription began has been sent.
         complete: bool,
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ForkOrigin {
-    pub conversation: ConversationId,
-    pub seq: Seq,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AttachedText {
-    pub name: String,
-    pub text: String,
-}
-
-/// The value of a result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Structured {
-    /// The text of the result, which is its JSON; of a result that is kept, the whole of it.
-    Text,
-    /// This, beside the text.
-    Value(Value),
-}
-
-/// A call as the model wrote it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CalledTool {
-    pub id: String,
-    pub name: String,
-    /// One JSON object as text; `{}` when what the model sent was none.
-    pub arguments: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum StatusLevel {
-    Debug,
-    Info,
-    Warning,
-}
-
-/// The turn that runs, and the newest part of what it is writing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RunningTurn {
-    pub turn: TurnId,
-    pub item: u32,
-    /// Offset of `text` in the item, in UTF-8 bytes.
-    pub offset: u64,
-    pub text: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PresentClient {
-    pub client_id: ClientId,
-    pub name: String,
-    pub tty: Option<String>,
-    /// From the socket.
-    pub pid: Option<u32>,
-    pub role: Role,
-    /// What it lets run unasked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub auto_approves: Option<AutoApproves>,
 }

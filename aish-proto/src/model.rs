@@ -23,6 +23,8 @@ pub enum ModelSource {
     Demo,
     /// There is none: the turn runs a list of calls.
     None,
+    /// None was asked here: the answer was imported.
+    Imported,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{ConversationId, Seq, TurnId};
 use crate::method::methods;
+use crate::usage::Usd;
 
 methods! {
     /// Launches a run, which is a turn of its own kind; it is refused while another turn runs or waits. What it may do unasked
@@ -41,12 +42,15 @@ pub struct StartParams {
     /// Milliseconds of work, waiting for a person not counted; absent: as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
-    /// In and out, as servers count them; absent: as configured.
+    /// In and out, those of second opinions among them; absent: as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// What its requests may cost, second opinions too, as far as presets have a price; absent: as configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
 }
 
-/// Up to which level calls run unasked that are not destructive. What needs level 3 always asks, and the highest levels and
+/// Up to which level calls and commands run unasked that are not destructive; commands are of the provider `shell`. What needs level 3 always asks, and the highest levels and
 /// deny rules of the configuration hold all the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -101,7 +105,7 @@ pub struct NorrisRun {
     /// Used up before this step.
     pub spent: NorrisSpent,
     pub activity: NorrisActivity,
-    /// The tool that is called, or that a person is asked about.
+    /// The tool that is called, or that a person is asked about; `shell__run` for a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Why it stands still; absent: it does not.
@@ -117,6 +121,8 @@ pub struct NorrisLimits {
     pub time_ms: Option<u64>,
     /// Null: no such limit.
     pub tokens: Option<u64>,
+    /// Null: no such limit.
+    pub cost_usd: Option<Usd>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -125,6 +131,8 @@ pub struct NorrisSpent {
     /// Milliseconds of work.
     pub time_ms: u64,
     pub tokens: u64,
+    /// Of requests whose price is known.
+    pub cost_usd: Usd,
 }
 
 /// What a run is doing.
@@ -133,7 +141,7 @@ pub struct NorrisSpent {
 pub enum NorrisActivity {
     /// A model is asked what to do next.
     Planning,
-    /// A tool runs, or is about to.
+    /// A tool or a command runs, or is about to.
     Acting,
     /// A person is asked.
     Asking,
@@ -158,7 +166,7 @@ pub enum NorrisOutcome {
     Done,
     /// The model gave up.
     Halted,
-    /// A limit was met.
+    /// A limit was met, or a budget is used up.
     Limit,
     /// A person stopped it.
     Stopped,

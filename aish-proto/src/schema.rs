@@ -9,7 +9,8 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, model, norris, permission, prompt, resource, route, tool, turn, version,
+    log, mcp, memory, model, norris, permission, prompt, resource, route, shell, tool, transfer,
+    turn, usage, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -52,8 +53,11 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         conversation::Delete,
         conversation::History,
         conversation::Search,
+        transfer::Export,
+        transfer::Import,
         conversation::SetModel,
         conversation::SetConstraints,
+        conversation::SetBudget,
         attach::Attach,
         attach::Detach,
         turn::Send,
@@ -75,9 +79,17 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         turn::QueueRemove,
         turn::QueueMove,
         turn::QueueResume,
+        shell::Run,
+        shell::Cancel,
         context::Preview,
         context::Archive,
         context::Restore,
+        memory::Add,
+        memory::List,
+        memory::Pin,
+        memory::Keep,
+        memory::Remove,
+        context::Forget,
         confirm::List,
         confirm::Get,
         confirm::Watch,
@@ -112,6 +124,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         route::Classes,
         route::FallbackGet,
         route::FallbackSet,
+        usage::Get,
         mcp::List,
         mcp::Tools,
         mcp::Tool,

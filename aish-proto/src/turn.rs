@@ -9,6 +9,7 @@ use crate::conversation::CreateParams;
 use crate::id::{BlobId, ConversationId, Seq, TurnId};
 use crate::method::methods;
 use crate::route::Routed;
+use crate::usage::Usd;
 
 methods! {
     /// Asks. Returns once the question is durable; the answer comes as events.
@@ -224,7 +225,7 @@ pub enum StopReason {
     Interrupted,
 }
 
-/// Tokens as the model's server counted them. Null: it did not say.
+/// What requests took. Null: nobody knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -232,6 +233,18 @@ pub struct Usage {
     pub output_tokens: Option<u64>,
     pub cached_input_tokens: Option<u64>,
     pub reasoning_tokens: Option<u64>,
+    /// Some of these tokens were counted by no server, and are believed from bytes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+    /// Of the requests whose price was known, by the price that was configured then; null: of none was it.
+    #[serde(default)]
+    pub cost_usd: Option<Usd>,
+    /// Requests; 0 where they are of a time when nobody counted them.
+    #[serde(default)]
+    pub requests: u64,
+    /// Those of them that nobody knows the cost of, so that `costUsd` is too little.
+    #[serde(default)]
+    pub unpriced: u64,
 }
 
 /// What went wrong in a turn, for programs by class and for people in words.

@@ -11,6 +11,8 @@ use crate::audit::Audit;
 use crate::config::Config;
 use crate::confirm::Confirm;
 use crate::context::Context;
+use crate::export::ExportArgs;
+use crate::import::ImportArgs;
 use crate::kept::Kept;
 use crate::memory::{Memory, Remember};
 use crate::norris::Norris;
@@ -20,6 +22,8 @@ use crate::route::{Fallback, Route};
 use crate::saved_prompt::Prompt;
 use crate::screen::Looks;
 use crate::service::{self, Service};
+use crate::shell::{Propose, Shell};
+use crate::usage::{BudgetArgs, UsageArgs};
 use crate::{mcp, span, tools};
 
 /// Ask models through a daemon that keeps the conversations.
@@ -106,6 +110,13 @@ pub enum Command {
     Ask(AskArgs),
     /// Be a window on a conversation
     Attach(AttachArgs),
+    /// One command for what stdin asks for: printed, never run
+    Propose(Propose),
+    /// What joins your shell with aish: eval "$(aishctl init bash)"
+    Init {
+        #[arg(value_enum)]
+        shell: Shell,
+    },
     /// Conversations: list, make, name, put away
     #[command(alias = "conversation")]
     Conv {
@@ -147,6 +158,8 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<Perm>,
     },
+    /// What models took: tokens and money
+    Usage(UsageArgs),
     /// What was decided about every effect, by whom, and what became of it
     Audit(Audit),
     /// Turns that wait
@@ -162,6 +175,10 @@ pub enum Command {
     Cancel { conversation: Option<String> },
     /// The transcript on stdout
     Log(LogArgs),
+    /// A conversation as Markdown, JSON lines, JSON or asciicast
+    Export(ExportArgs),
+    /// A conversation from JSON lines of messages
+    Import(ImportArgs),
     /// Messages that contain a text, those that left the context too
     Search(SearchArgs),
     /// What the model is shown of a conversation, what has left that, and what is to come back
@@ -333,6 +350,8 @@ pub enum Conversation {
     Switch {
         conversation: String,
     },
+    /// What it may take of models: show, set, or take away
+    Budget(BudgetArgs),
     Rename {
         conversation: String,
         title: String,
@@ -510,6 +529,12 @@ mod tests {
         check("rpc --schema", true);
         check("rpc", false);
         check("help exit-codes", true);
+        check("export proj --format cast -o x.cast --force", true);
+        check("export --archive --jsonl", true);
+        check("export --force", false);
+        check("export --format pdf", false);
+        check("import - --title old", true);
+        check("import", false);
         check("cancel -C proj", true);
         check("context", true);
         check("context preview why not --body", true);

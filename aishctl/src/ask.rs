@@ -8,7 +8,8 @@ use std::io::Read;
 use aish_proto::attach::Cursor;
 use aish_proto::event::CalledTool;
 use aish_proto::id::{ConversationId, Seq};
-use aish_proto::turn::{SendResult, StopReason, TurnError};
+use aish_proto::turn::{SendResult, StopReason, TurnError, Usage};
+use aish_proto::usage::Usd;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
@@ -20,6 +21,7 @@ use crate::failure::{self, Failure};
 use crate::follow::{Asks, Follow, Followed, Target};
 use crate::hello::{Link, Reach};
 use crate::input;
+use crate::norris;
 use crate::notice::Notices;
 use crate::output::{Form, Output, Report, ReportedError};
 use crate::receipt::{Begun, Progress, or_stop};
@@ -97,7 +99,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             Form::Json | Form::Events => {
                 serde_json::json!({"v": 1, "conversation": conversation, "turn": turn, "position": sent.position}).to_string()
             }
-            Form::Text | Form::Code | Form::Commands | Form::Results => turn.to_string(),
+            Form::Text | Form::Code | Form::Commands | Form::Line | Form::Results => turn.to_string(),
         };
         self.output
             .json_line(&line)
@@ -180,8 +182,16 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         let error = ended.and_then(|it| it.error.as_ref());
         let done = match (stopped, ended) {
             (Some(exit), _) => stopped_by(exit),
-            (None, Some(ended)) => outcome(conversation, ended.stop_reason, error, answer.text())
-                .map(|exit| with_denials(exit, answer.denied)),
+            (None, Some(ended)) => answer
+                .run
+                .as_ref()
+                .and_then(|it| norris::concluded(it, answer.budget_hint.is_some()))
+                .unwrap_or_else(|| outcome(conversation, ended.stop_reason, error, answer.text()))
+                .map(|exit| with_denials(exit, answer.denied))
+                .map_err(|failure| match &answer.budget_hint {
+                    Some(hint) if failure.exit == Exit::BUDGET => failure.hint(hint),
+                    Some(_) | None => failure,
+                }),
             (None, None) => Err(Failure::new(Exit::FAILED, "the answer did not end")),
         };
         let written = match self.output.form {
@@ -196,6 +206,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                     tool_calls: &answer.tool_calls,
                     denied: answer.denied,
                     usage: ended.and_then(|it| it.usage).map(Into::into),
+                    cost_usd: ended.and_then(|it| it.usage).and_then(cost_usd),
                     stop_reason: ended.map(|it| it.stop_reason),
                     error: error
                         .map(reported)
@@ -205,20 +216,19 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                 self.print(&report).await.map(|()| true)
             }
             Form::Events => Ok(true),
-            Form::Code | Form::Commands => self.output.extracted(answer.text()).await,
+            Form::Code | Form::Commands | Form::Line => self.output.extracted(answer.text()).await,
         };
         match written {
             Ok(false) if done.is_ok() => {
-                let (what, flag) = if self.output.form == Form::Code {
-                    ("code block", "--code")
-                } else {
-                    ("CMD: line", "--cmd")
+                let (problem, flag) = match self.output.form {
+                    Form::Code => ("the answer has no code block", "; ask again without --code"),
+                    Form::Line => ("the answer is not one plain line of code", ""),
+                    Form::Commands | Form::Text | Form::Json | Form::Events | Form::Results => {
+                        ("the answer has no CMD: line", "; ask again without --cmd")
+                    }
                 };
-                Err(
-                    Failure::new(Exit::FAILED, format!("the answer has no {what}")).hint(format!(
-                        "aishctl log {conversation} shows it; ask again without {flag}"
-                    )),
-                )
+                let hint = format!("aishctl log {conversation} shows it{flag}");
+                Err(Failure::new(Exit::FAILED, problem).hint(hint))
             }
             Ok(_) => done,
             Err(error) => Err(Failure::output(&error)),
@@ -264,6 +274,12 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             error: None,
         }
     }
+}
+
+/// Of all requests of a turn, or nothing: a part of it would be taken for the whole.
+fn cost_usd(usage: Usage) -> Option<f64> {
+    let cost = usage.cost_usd.filter(|_| usage.unpriced == 0);
+    cost.map(Usd::dollars)
 }
 
 /// A complete answer in whose making something was not permitted has a code of its own.
@@ -315,7 +331,12 @@ fn outcome(
             "an action needed approval and nobody was there to give it",
             String::new(),
         ),
-        StopReason::Budget => ("the budget is used up", String::new()),
+        StopReason::Budget => (
+            "the budget is used up",
+            format!(
+                "aishctl conv budget {conversation}   and   aishctl usage   show what was spent"
+            ),
+        ),
         StopReason::Upstream => ("the model's server failed", upstream_hint(exit, &again)),
         StopReason::Interrupted => (
             "the answer was interrupted: aishd ended while it was being written",

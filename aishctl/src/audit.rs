@@ -193,6 +193,7 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::QuestionRouted => "class",
         AuditKind::FellBack => "fallback",
         AuditKind::RoutingSwitched => "switch",
+        AuditKind::ConversationImported => "imported",
         AuditKind::MemoryChanged => "memory",
         AuditKind::ConversationDeleted => "deleted",
     }

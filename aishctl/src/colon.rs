@@ -5,6 +5,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::args::{Command, Conversation, Ctl, Global};
 use crate::memory::Remember;
+use crate::norris::{Launch, Norris};
 use crate::route::Route;
 
 /// A line, understood.
@@ -12,6 +13,8 @@ use crate::route::Route;
 pub enum Said {
     Nothing,
     Question(String),
+    /// Run a command of this machine.
+    Run(String),
     /// Cancel what runs, then ask.
     Now(String),
     Leave,
@@ -22,28 +25,28 @@ pub enum Said {
     Told(String),
 }
 
-const HELP: &str = "a plain line is a question; in front of a colon:
+const HELP: &str = "a plain line is a question; !COMMAND runs here, and the model sees what it printed; behind a colon:
 :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue   :log
 :now TEXT cancels and asks   :ask TEXT asks what begins with a colon
 :confirm   :confirm allow c1   :confirm deny c1 [REASON]   or at the question: y, n, e, Alt-y, Alt-n
 :norris GOAL   :norris pause   :norris resume   :norris halt
-:conv ls   :switch NAME   :model NAME   :route on   :fallback on   :status   :quit (or Ctrl-D); Ctrl-C cancels
+:conv ls   :switch NAME   :model NAME   :route on   :fallback on   :status   :usage   :quit (or Ctrl-D); Ctrl-C cancels
 every other aishctl command too, e.g. :search TEXT
 on a terminal: \\ at the end or an open ``` goes on in the next row; Tab completes, Ctrl-R searches;
 Ctrl-C stops the answer and keeps the line, else clears it; twice leaves; Ctrl-Z suspends";
 
 /// Commands that take a file, where `-` is stdin.
-const READS_FILES: [&str; 5] = ["memory", "prompt", "resource", "tool", "tools"];
+const READS_FILES: [&str; 6] = ["import", "memory", "prompt", "resource", "tool", "tools"];
 
 /// Reads a line; commands mean this conversation unless they name another.
 #[must_use]
 pub fn read(line: &str, here: ConversationId) -> Said {
     let line = line.trim();
-    if line.starts_with('!') {
-        return Said::Told(
-            "running commands (`!`) is not built yet; :ask !… asks a question that begins so"
-                .to_owned(),
-        );
+    if let Some(command) = line.strip_prefix('!') {
+        return match command.trim() {
+            "" => Said::Told("what? (!COMMAND)".to_owned()),
+            command => Said::Run(command.to_owned()),
+        };
     }
     let Some(command) = line.strip_prefix(':') else {
         return if line.is_empty() {
@@ -74,6 +77,23 @@ pub fn read(line: &str, here: ConversationId) -> Said {
             };
             Said::Command(Box::new((Global::default(), Command::Remember(fact))))
         }
+        "norris" if is_goal(rest) => {
+            // A goal as it is typed, and meant by who typed it.
+            let launch = Launch {
+                goal: vec![rest.to_owned()],
+                in_window: true,
+                ..Launch::default()
+            };
+            let norris = Norris {
+                command: None,
+                launch,
+            };
+            let global = Global {
+                conversation: Some(here.to_string()),
+                ..Global::default()
+            };
+            Said::Command(Box::new((global, Command::Norris(norris))))
+        }
         "route" if text_of_check(rest).is_some() => {
             // A question as it would be typed: its quotes are no quotes of ours.
             let text = text_of_check(rest).unwrap_or_default().to_owned();
@@ -88,6 +108,12 @@ pub fn read(line: &str, here: ConversationId) -> Said {
         }
         _ => parse(command, here),
     }
+}
+
+/// Whether it is neither empty nor a command to a run that goes on, and has no flags.
+fn is_goal(rest: &str) -> bool {
+    let leads = ["status", "pause", "resume", "halt", "help"];
+    !rest.is_empty() && !rest.starts_with('-') && !leads.contains(&rest)
 }
 
 fn text_of_check(rest: &str) -> Option<&str> {
@@ -124,7 +150,10 @@ fn parse(command: &str, here: ConversationId) -> Said {
         Some(Command::Conv {
             command: Conversation::Switch { conversation },
         }) => Said::Switch(conversation),
-        Some(command) => {
+        Some(mut command) => {
+            if let Command::Norris(norris) = &mut command {
+                norris.launch.in_window = true;
+            }
             global.conversation.get_or_insert_with(|| here.to_string());
             Said::Command(Box::new((global, command)))
         }
@@ -142,6 +171,7 @@ mod tests {
             Said::Nothing => "nothing".to_owned(),
             Said::Question(text) => format!("ask {text}"),
             Said::Now(text) => format!("now {text}"),
+            Said::Run(command) => format!("run {command}"),
             Said::Leave => "leave".to_owned(),
             Said::Switch(name) => format!("switch {name}"),
             Said::Command(parsed) => {
@@ -160,7 +190,8 @@ mod tests {
         check(" why? ", "ask why?");
         check(":ask :not a command", "ask :not a command");
         check(":now stop that", "now stop that");
-        check("!ls", "told running commands");
+        check("! ls -l ", "run ls -l");
+        check("!", "told what?");
         check(":q", "leave");
         check(":switch a b", "switch a b");
         check(":conv switch other", "switch other");

@@ -5,10 +5,10 @@ use aish_proto::confirm::{Answerer, ConfirmKind, ConfirmRecord, ConfirmState, De
 use aish_proto::event::{ConfirmRequested, ConfirmResolved};
 use similar::{ChangeTag, TextDiff};
 
-use crate::{form, preview, safe, sampling, upgrade};
+use crate::{command, form, preview, safe, sampling, upgrade};
 
 /// Longer arguments are shown in part; all of them have to be seen before a yes counts.
-const SHOWN_CHARS: usize = 2000;
+pub(crate) const SHOWN_CHARS: usize = 2000;
 /// Words that make a call of level 3 one that cannot be undone.
 const DESTRUCTIVE: [&str; 9] = [
     "rm", "dd", "mkfs", "drop", "truncate", "delete", "remove", "kill", "force",
@@ -46,6 +46,9 @@ pub fn question(request: &ConfirmRequested, extent: Extent) -> String {
     }
     if let Some(asked) = &request.upgrade {
         return upgrade::question(request, asked);
+    }
+    if let Some(asked) = &request.shell {
+        return command::question(request, asked, extent);
     }
     let mut text = format!("? c{}  {}\n", request.number, safe::visible(&request.tool));
     let shown = safe::visible(&request.arguments);
@@ -90,6 +93,9 @@ pub fn is_long(request: &ConfirmRequested) -> bool {
     if let Some(asked) = &request.sampling {
         return sampling::is_long(asked);
     }
+    if let Some(asked) = &request.shell {
+        return command::is_long(asked);
+    }
     // Of a form only the call is cut, and that runs already.
     request.elicitation.is_none() && safe::visible(&request.arguments).chars().count() > SHOWN_CHARS
 }
@@ -115,6 +121,9 @@ pub fn choices(request: &ConfirmRequested) -> String {
     }
     if request.upgrade.is_some() {
         return upgrade::CHOICES.to_owned();
+    }
+    if request.shell.is_some() {
+        return command::choices(request);
     }
     let yes = if is_destructive(request) {
         "yes"
@@ -160,6 +169,9 @@ pub fn help(request: &ConfirmRequested) -> String {
     if let Some(asked) = &request.upgrade {
         return upgrade::help(asked);
     }
+    if request.shell.is_some() {
+        return command::help(request);
+    }
     let provider = safe::visible(provider(&request.tool));
     let mut text = format!(
         "  y, yes      this call\n  n, no       it does not run; what follows is told to the model as the reason\n  a, always   this tool as it is now, in this conversation\n  A           all tools of {provider} as they are now, in this conversation\n"
@@ -190,7 +202,10 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
     }
     // Nothing is said about later calls by answering a server, and there is nothing to edit.
     let is_servers = request.elicitation.is_some() || request.sampling.is_some();
+    let once = request.shell.is_some() && !command::is_always_possible(request);
     match (first, reason) {
+        ("a" | "always", _) if once => Word::Unclear(typed.to_owned()),
+        ("A", _) if request.shell.is_some() => Word::Unclear(typed.to_owned()),
         ("a" | "always" | "A" | "r" | "raise" | "e" | "edit" | "d" | "diff", _) if is_servers => {
             Word::Unclear(typed.to_owned())
         }
@@ -302,7 +317,12 @@ pub fn commands(request: &ConfirmRequested) -> String {
 #[must_use]
 pub fn is_destructive(request: &ConfirmRequested) -> bool {
     // A run that works by itself halted for it, and would halt for it again.
-    if request.kind == ConfirmKind::Halt {
+    if request.kind == ConfirmKind::Halt
+        || request
+            .shell
+            .as_deref()
+            .is_some_and(command::is_destructive)
+    {
         return true;
     }
     let text = format!("{} {}", request.tool, request.arguments).to_lowercase();
@@ -367,6 +387,7 @@ pub(crate) mod tests {
             why: "every call is asked about".to_owned(),
             elicitation: None,
             sampling: None,
+            shell: None,
             upgrade: None,
             options: vec![],
             expires_at: None,

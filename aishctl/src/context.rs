@@ -1,12 +1,11 @@
 //! `context`: what the model is shown of a conversation, what has left that, and what is to come back (CTX-1 to CTX-8).
 
 use aish_proto::context::{
-    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextTurn, Preview, PreviewParams,
-    PreviewResult, Restore, RestoreParams,
+    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextTurn, Forget, ForgetParams,
+    Preview, PreviewParams, PreviewResult, Restore, RestoreParams,
 };
-use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::id::{ConversationId, Seq, TurnId};
 use clap::Subcommand;
-use serde_json::{Value, json};
 
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
@@ -30,14 +29,16 @@ pub enum Context {
     #[command(alias = "archived")]
     Archive {
         /// At most this many
-        #[arg(short = 'n', long)]
-        limit: Option<usize>,
+        #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..))]
+        limit: Option<u32>,
     },
     /// Put a turn that left back into the context
     Restore {
-        /// Its event in `context archive` and `search`, or its id
+        /// An event of it in `context archive` and `search`, or its id
         turn: String,
     },
+    /// Take the summary of what left out of the context
+    Forget,
 }
 
 pub async fn run(desk: &Desk, command: Option<&Context>) -> Result<Printed, Failure> {
@@ -46,10 +47,12 @@ pub async fn run(desk: &Desk, command: Option<&Context>) -> Result<Printed, Fail
         None => preview(desk, meant.id, &[], false).await,
         Some(Context::Preview { text, body }) => preview(desk, meant.id, text, *body).await,
         Some(Context::Archive { limit }) => {
+            let limit = limit.and_then(|it| usize::try_from(it).ok());
             let archive = archived(desk, meant.id, limit.unwrap_or(usize::MAX)).await?;
             desk.print(&archive, || list(&archive))
         }
         Some(Context::Restore { turn }) => restore(desk, meant.id, turn).await,
+        Some(Context::Forget) => forget(desk, meant.id).await,
     }
 }
 
@@ -205,37 +208,31 @@ async fn restore(
     conversation: ConversationId,
     named: &str,
 ) -> Result<Printed, Failure> {
-    let turn = match (named.parse::<TurnId>(), named.parse::<u64>()) {
-        (Ok(turn), _) => turn,
-        (Err(_), Ok(event)) => turn_of(desk, conversation, event).await?,
+    let (turn, event) = match (named.parse::<TurnId>(), named.parse::<u64>()) {
+        (Ok(turn), _) => (Some(turn), None),
+        (Err(_), Ok(event)) => (None, Some(Seq(event))),
         (Err(_), Err(_)) => {
             let message = format!("{} is neither an event nor a turn", safe::one_line(named));
             return Err(Failure::new(Exit::USAGE, message).hint("aishctl context archive"));
         }
     };
-    let params = RestoreParams { conversation, turn };
+    let params = RestoreParams {
+        conversation,
+        turn,
+        event,
+    };
     let done = desk.caller.call::<Restore>(params).await?;
-    let said: Value = json!({"seq": done.seq, "turn": turn});
-    desk.print(&said, || {
+    desk.print(&done, || {
         "it is in the context again, until there is no room for it\n".to_owned()
     })
 }
 
-/// The turn that an event belongs to.
-async fn turn_of(desk: &Desk, conversation: ConversationId, event: u64) -> Result<TurnId, Failure> {
-    let params = aish_proto::conversation::HistoryParams {
-        id: conversation,
-        before_seq: Some(aish_proto::id::Seq(event.saturating_add(1))),
-        limit: 1,
-    };
-    let page = desk
+async fn forget(desk: &Desk, conversation: ConversationId) -> Result<Printed, Failure> {
+    let done = desk
         .caller
-        .call::<aish_proto::conversation::History>(params)
+        .call::<Forget>(ForgetParams { conversation })
         .await?;
-    let found = page.events.first();
-    let found = found.filter(|it| it.seq.is_some_and(|it| it.0 == event));
-    found.and_then(|it| it.turn).ok_or_else(|| {
-        let message = format!("event {event} belongs to no turn");
-        Failure::new(Exit::FAILED, message).hint("aishctl context archive")
+    desk.print(&done, || {
+        "the summary is out of the context; what left is in `context archive`\n".to_owned()
     })
 }

@@ -15,7 +15,7 @@ use crate::args::{Conversation, ForkArgs, SearchArgs};
 use crate::desk::{Desk, Printed};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::{resolve, route, table};
+use crate::{resolve, route, table, usage};
 
 const TITLE_WIDTH: usize = 40;
 const EXCERPT_WIDTH: usize = 80;
@@ -69,6 +69,7 @@ pub async fn run(desk: &Desk, command: &Conversation) -> Result<Printed, Failure
                 .await?;
             desk.print(&result, || format!("{} is back\n", found.title))
         }
+        Conversation::Budget(args) => usage::budget(desk, args).await,
         Conversation::Rm {
             conversation,
             yes,
@@ -126,6 +127,7 @@ async fn new(desk: &Desk, title: Option<&str>) -> Result<Printed, Failure> {
         model: desk.global.model.clone(),
         cwd: desk.around.cwd_text(),
         constraints: None,
+        budget: None,
     };
     let made = desk.caller.call::<Create>(params).await?;
     desk.print(&made, || format!("{}\n", made.id))
@@ -141,7 +143,7 @@ async fn status(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
             Activity::Queued => "held: a turn was interrupted (aishctl continue, aishctl queue resume)",
         };
         format!(
-            "{} {}\n  id        {}\n  state     {state}{}\n  model     {}\n{}  cwd       {}\n  turns     {} · last event {} · {} attached\n  updated   {}{}\n",
+            "{} {}\n  id        {}\n  state     {state}{}\n  model     {}\n{}  cwd       {}\n  turns     {} · last event {} · {} attached\n  usage     {}\n  updated   {}{}\n",
             glyph(it.state),
             it.title,
             it.id,
@@ -152,6 +154,7 @@ async fn status(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
             it.turns,
             it.last_seq,
             it.attached,
+            usage::amounts(&it),
             it.updated_at,
             if it.archived { "\n  archived" } else { "" },
         )
@@ -259,18 +262,37 @@ pub async fn fork(desk: &Desk, args: &ForkArgs) -> Result<Printed, Failure> {
     desk.print(&made, || format!("{}\n", made.id))
 }
 
+/// Hits that are shown where nobody says how many.
+const SEARCH_PAGE: u32 = 50;
+
 pub async fn search(desk: &Desk, args: &SearchArgs) -> Result<Printed, Failure> {
     let id = match desk.global.conversation.as_deref() {
         Some(name) => Some(resolve::named(&desk.caller, name).await?.id),
         None => None,
     };
-    let params = SearchParams {
+    let wanted = args.limit.unwrap_or(SEARCH_PAGE);
+    let mut params = SearchParams {
         query: args.query.join(" "),
         id,
         include_archived: args.archived,
-        limit: args.limit,
+        cursor: None,
+        limit: Some(wanted),
     };
-    let result = desk.caller.call::<Search>(params).await?;
+    let mut result = desk.caller.call::<Search>(params.clone()).await?;
+    while let (Some(cursor), Some(rest)) = (
+        result.next_cursor.clone(),
+        u32::try_from(result.hits.len())
+            .ok()
+            .and_then(|it| wanted.checked_sub(it))
+            .filter(|it| *it > 0),
+    ) {
+        params.cursor = Some(cursor);
+        params.limit = Some(rest);
+        let page = desk.caller.call::<Search>(params.clone()).await?;
+        result.hits.extend(page.hits);
+        result.more = page.more;
+        result.next_cursor = page.next_cursor;
+    }
     desk.print(&result, || {
         let rows: Vec<Vec<String>> = result
             .hits

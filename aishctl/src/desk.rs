@@ -8,8 +8,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 use crate::{
-    audit, confirm, context, conversations, kept, log, mcp, memory, model, norris, permission,
-    queue, resource, route, rpc, run, safe, saved_prompt, status, tools,
+    audit, confirm, context, conversations, export, import, kept, log, mcp, memory, model, norris,
+    permission, queue, resource, route, rpc, run, safe, saved_prompt, status, tools, usage,
 };
 
 /// What such a command works with.
@@ -86,6 +86,7 @@ impl Desk {
             Command::Norris(args) => norris::run(self, args).await,
             Command::Confirm { command } => confirm::run(self, command.as_ref()).await,
             Command::Perm { command } => permission::run(self, command.as_ref()).await,
+            Command::Usage(args) => usage::run(self, args).await,
             Command::Audit(args) => audit::run(self, args).await,
             Command::Result(args) => kept::run(self, args).await,
             Command::Prompt { command } => saved_prompt::run(self, command.as_ref()).await,
@@ -100,8 +101,12 @@ impl Desk {
             Command::Tools { command } => tools::look(self, command).await,
             Command::Rpc(args) => rpc::run(self, args).await,
             Command::Log(args) => log::page(self, args).await,
+            Command::Export(args) => export::to_file(self, args).await,
+            Command::Import(args) => import::at_desk(self, args).await,
             Command::Help { topic } => run::help(topic).map(Printed::text),
             Command::Ask(_)
+            | Command::Propose(_)
+            | Command::Init { .. }
             | Command::Attach(_)
             | Command::Retry(_)
             | Command::Continue(_)

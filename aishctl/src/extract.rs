@@ -37,31 +37,8 @@ fn opening(line: &str) -> Option<&str> {
 /// The commands of all `CMD:` lines outside fenced code (R2), one a line.
 #[must_use]
 pub fn commands(text: &str) -> String {
-    let mut found = String::new();
-    let mut fence: Option<&str> = None;
-    for line in text.lines() {
-        let start = line.trim_start();
-        match fence {
-            None => fence = opening(start),
-            Some(mark) => {
-                if start.starts_with(mark)
-                    && start.trim_end().chars().all(|it| mark.starts_with(it))
-                {
-                    fence = None;
-                }
-                continue;
-            }
-        }
-        if let Some(command) = line
-            .strip_prefix("CMD:")
-            .map(str::trim)
-            .filter(|it| !it.is_empty())
-        {
-            found.push_str(command);
-            found.push('\n');
-        }
-    }
-    found
+    let commands = aish_proto::proposed::commands(text).commands;
+    commands.iter().map(|it| format!("{it}\n")).collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use crate::connect::{CallError, Caller, Event};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::frame::Frames;
 use crate::hello::{Link, Reach, Wait};
 use crate::notice::{self, Notices};
 use crate::output::Output;
@@ -134,6 +135,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             asks,
             prompter: Prompter::default(),
             numbers: HashMap::new(),
+            frames: Frames::default(),
         };
         if !following.notices.spins() {
             following.spinner.stop();
@@ -192,6 +194,8 @@ struct Following<'a, O> {
     prompter: Prompter,
     /// What the confirms of this turn are called.
     numbers: HashMap<ConfirmId, u32>,
+    /// Its commands.
+    frames: Frames,
 }
 
 impl<O: AsyncWrite + Unpin> Following<'_, O> {
@@ -234,6 +238,15 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
         if envelope.turn.is_none_or(|it| it == self.answer.turn) {
             let written = control.guard(self.output.event(event.raw.get())).await;
             self.written(control, written).await?;
+        }
+        let of_turn = envelope.turn.filter(|it| *it == self.answer.turn);
+        if let Some(rows) = of_turn.and_then(|_| self.frames.take(envelope)) {
+            self.spinner.stop();
+            let written = control.guard(self.output.next_text()).await;
+            self.written(control, written).await?;
+            self.notices.settle();
+            rows.iter()
+                .for_each(|it| self.notices.raw(&format!("{it}\n")));
         }
         let before = self.answer.item();
         let steps = self.answer.take(envelope);

@@ -11,6 +11,7 @@ use aish_proto::attach::AttachResult;
 use aish_proto::daemon::{ClientInfo, ClientKind, Hello, HelloParams, HelloResult};
 use aish_proto::error::ErrorKind;
 use aish_proto::method::Role;
+use aish_proto::shell::USUAL_ENVIRONMENT;
 use aish_proto::version::{PROGRAM, ProtocolRange};
 use tokio::time::Instant;
 
@@ -141,12 +142,12 @@ impl Reach {
         goes_on: impl Fn() -> bool,
     ) -> Result<(Link, Option<C::Output>), Refused> {
         let tentative = greet == Greet::AndCall;
-        let greeting = self.say_hello(&caller, BTreeMap::new(), tentative);
+        let greeting = self.say_hello(&caller, BTreeMap::new(), &[], tentative);
         let (mut hello, mut called) = match greet {
             Greet::Only => (greeting.await?, None),
             Greet::AndCall => both(greeting, first(caller.clone())).await?,
         };
-        if !hello.wanted_secrets.is_empty() {
+        if wants_more(&hello) {
             // It was made before anybody was greeted, and so refused.
             called = None;
             if !goes_on() {
@@ -156,8 +157,10 @@ impl Reach {
                 });
             }
             let secrets = lent(&self.around, &hello.wanted_secrets);
-            if tentative || !secrets.is_empty() {
-                hello = self.say_hello(&caller, secrets, false).await?;
+            let more = std::mem::take(&mut hello.wanted_environment);
+            let has_more = !lent(&self.around, &more).is_empty();
+            if tentative || !secrets.is_empty() || has_more {
+                hello = self.say_hello(&caller, secrets, &more, false).await?;
             }
         }
         caller.set_line_bytes(hello.limits.line_bytes);
@@ -175,8 +178,12 @@ impl Reach {
         &self,
         caller: &Caller,
         secrets: BTreeMap<String, String>,
+        more: &[String],
         tentative: bool,
     ) -> Result<HelloResult, Refused> {
+        let usual = USUAL_ENVIRONMENT.map(str::to_owned);
+        let mut environment = lent(&self.around, &usual);
+        environment.extend(lent(&self.around, more));
         let params = HelloParams {
             protocol: ProtocolRange::OURS,
             client: ClientInfo {
@@ -192,6 +199,8 @@ impl Reach {
             },
             role: self.role,
             secrets,
+            environment,
+            umask: self.around.umask,
             tentative,
         };
         caller.call::<Hello>(params).await.map_err(|error| {
@@ -259,7 +268,7 @@ async fn both<T>(
             done = &mut call, if called.is_none() => called = Some(done),
         }
     };
-    if called.is_none() && hello.wanted_secrets.is_empty() {
+    if called.is_none() && !wants_more(&hello) {
         called = Some(call.await);
     }
     Ok((hello, called))
@@ -276,6 +285,11 @@ fn is_absent(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
     )
+}
+
+/// Whether hello is to be said again with what the daemon asked for.
+fn wants_more(hello: &HelloResult) -> bool {
+    !hello.wanted_secrets.is_empty() || !hello.wanted_environment.is_empty()
 }
 
 /// The values of the variables that the daemon asked for and this process has.

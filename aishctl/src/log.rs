@@ -101,7 +101,7 @@ async fn read<O: AsyncWrite + Unpin>(
                 Ok(())
             }
             Form::Events if envelope.seq.is_some() || follow => output.event(event.raw.get()).await,
-            Form::Events | Form::Code | Form::Commands | Form::Results => Ok(()),
+            Form::Events | Form::Code | Form::Commands | Form::Line | Form::Results => Ok(()),
             Form::Text => show(output, &envelope.kind, &transcript(rows, envelope)).await,
         };
         shown.map_err(|it| Failure::output(&it))?;

@@ -42,6 +42,7 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
                     ModelSource::Discovered => "found",
                     ModelSource::Demo => "a script, not a model",
                     ModelSource::None => "no model",
+                    ModelSource::Imported => "imported",
                 };
                 let key = match it.key {
                     KeyStatus::None => "none",

@@ -1,25 +1,34 @@
-//! `norris`: runs that work on their own towards a goal (NOR-1 to NOR-4). It launches one when it is told to with `--yes`,
-//! and says before what that would let happen unasked.
+//! `norris`: runs that work on their own towards a goal (NOR-1 to NOR-4). The launch is the consent: it says what it would
+//! let happen unasked, and launches when a person agrees, or has with `--yes`. Then it follows the run to its end.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, Write as _};
 use std::time::Duration;
 
+use aish_proto::conversation::Create;
 use aish_proto::event::{
     Envelope, NorrisEnded, NorrisLaunched, NorrisNudged, NorrisPaused, NorrisResumed, NorrisStep,
 };
+use aish_proto::id::ConversationId;
 use aish_proto::norris::{
     Halt, NorrisActivity, NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisRun,
-    NorrisSpent, Pause, Resume, RunParams, Start, StartParams,
+    NorrisSpent, Pause, Resume, RunParams, Start, StartParams, StartResult,
 };
-use aish_proto::turn::{TurnRecord, Wait, WaitParams};
+use aish_proto::turn::SendResult;
+use aish_proto::usage::Usd;
 use clap::{Args, Subcommand};
+use tokio::io::AsyncWrite;
+use ulid::Ulid;
 
+use crate::args::{AskArgs, Global};
+use crate::ask::{self, Asker, Place};
 use crate::desk::{Desk, Printed};
-use crate::exit::{self, Exit};
+use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{resolve, safe, span};
+use crate::hello::{Reach, Wait};
+use crate::receipt::{Begun, Progress, Sent, or_stop};
+use crate::{resolve, safe, span, usage};
 
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -42,11 +51,11 @@ pub enum Lead {
     Halt,
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Launch {
     /// What is to be reached
     pub goal: Vec<String>,
-    /// What runs unasked unless it is destructive: 1 reads, 2 writes; NAME=LEVEL for one provider. May be said several times
+    /// What runs unasked unless it is destructive: 1 reads, 2 writes; NAME=LEVEL for one provider, `shell` for commands. May be said several times
     #[arg(long, value_name = "LEVEL|NAME=LEVEL")]
     pub level: Vec<String>,
     /// Requests to the model, at most
@@ -58,12 +67,136 @@ pub struct Launch {
     /// Tokens, at most, in and out
     #[arg(long, value_name = "N")]
     pub tokens: Option<u64>,
-    /// Launch it; without this it is only said what would be granted
+    /// US dollars, at most, as far as the presets have a price
+    #[arg(long, value_parser = usage::usd, value_name = "X")]
+    pub max_cost: Option<Usd>,
+    /// Launch it without a question; without a terminal nothing is launched otherwise
     #[arg(long)]
     pub yes: bool,
-    /// Wait for its end
+    /// Leave it to itself instead of following it to its end
     #[arg(long)]
-    pub wait: bool,
+    pub detach: bool,
+    /// It was typed in a window, which shows what follows.
+    #[arg(skip)]
+    pub in_window: bool,
+}
+
+impl Norris {
+    /// What is to be launched and followed from here.
+    #[must_use]
+    pub fn launches(&self) -> Option<&Launch> {
+        let Self { command, launch } = self;
+        let follows = command.is_none() && !launch.detach && !launch.in_window;
+        (follows && !launch.goal.is_empty()).then_some(launch)
+    }
+}
+
+/// Launches a run and follows it to its end. Ctrl-C halts it.
+pub async fn follow<O: AsyncWrite + Unpin>(
+    mut asker: Asker<'_, O>,
+    launch: &Launch,
+) -> Result<Exit, Failure> {
+    let done = followed(&mut asker, launch).await;
+    asker.report_failure(&done).await;
+    done
+}
+
+async fn followed<O: AsyncWrite + Unpin>(
+    asker: &mut Asker<'_, O>,
+    launch: &Launch,
+) -> Result<Exit, Failure> {
+    let levels = agreed(launch, ask::may_prompt(&asker.reach.around, asker.global))?;
+    asker.listen()?;
+    let progress = Progress::default();
+    let launching = begin(asker.reach, asker.global, launch, levels, &progress);
+    let give_up = asker.give_up();
+    match or_stop(asker.signals, give_up, &progress, launching).await? {
+        Begun::Sent(sent) => {
+            let (link, conversation, sent) = *sent;
+            asker.answer(link, conversation, &sent).await
+        }
+        Begun::Stopped(exit) => ask::stopped_by(exit),
+    }
+}
+
+async fn begin(
+    reach: &Reach,
+    global: &Global,
+    launch: &Launch,
+    levels: NorrisLevels,
+    progress: &Progress,
+) -> Result<Sent, Failure> {
+    let mut link = reach.open(Wait::No).await?;
+    let Place { id, new } = ask::place(reach, global, &link.caller, &AskArgs::default()).await?;
+    let id = match new {
+        Some(new) => link.caller.call::<Create>(new).await?.id,
+        None => id,
+    };
+    let params = params(id, launch, levels, global.model.clone());
+    loop {
+        progress.sending();
+        match link.caller.call::<Start>(params.clone()).await {
+            Ok(started) => return Ok((link, id, sent(&started))),
+            // The key makes it the same run, whether or not it had arrived.
+            Err(error) if error.is_transient() && !progress.is_stopped() => {
+                link = reach.open(Wait::UntilBack).await?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A run is a turn like others to who follows it.
+fn sent(started: &StartResult) -> SendResult {
+    SendResult {
+        turn: started.turn,
+        seq: started.seq,
+        position: 0,
+        duplicate: started.duplicate,
+    }
+}
+
+fn params(
+    conversation: ConversationId,
+    launch: &Launch,
+    levels: NorrisLevels,
+    model: Option<String>,
+) -> StartParams {
+    let time = launch.time.map(|it| it.as_millis());
+    StartParams {
+        conversation,
+        goal: launch.goal.join(" "),
+        idempotency_key: Ulid::new().to_string(),
+        model,
+        levels: Some(levels),
+        steps: launch.steps,
+        time_ms: time.map(|it| u64::try_from(it).unwrap_or(u64::MAX)),
+        tokens: launch.tokens,
+        cost_usd: launch.max_cost,
+    }
+}
+
+/// How a run ended, as an exit code and a message; `None`: as its turn did. `budget`: some budget is used up.
+#[must_use]
+pub fn concluded(run: &NorrisEnded, budget: bool) -> Option<Result<Exit, Failure>> {
+    let NorrisEnded {
+        outcome,
+        reason,
+        step: _,
+        spent: _,
+    } = run;
+    let failure = |exit, what: &str| {
+        let message = format!("{what}: {}", safe::one_line(reason));
+        Some(Err(Failure::new(exit, message)))
+    };
+    match outcome {
+        NorrisOutcome::Done => Some(Ok(Exit::DONE)),
+        NorrisOutcome::Halted => failure(Exit::FAILED, "the goal was not reached"),
+        NorrisOutcome::Limit if budget => failure(Exit::BUDGET, "the run ended"),
+        NorrisOutcome::Limit => failure(Exit::LIMIT, "the run met a limit"),
+        NorrisOutcome::Stopped => failure(Exit::FAILED, "the run was stopped"),
+        NorrisOutcome::Failed => None,
+    }
 }
 
 pub async fn run(desk: &Desk, norris: &Norris) -> Result<Printed, Failure> {
@@ -104,41 +237,14 @@ pub async fn run(desk: &Desk, norris: &Norris) -> Result<Printed, Failure> {
     }
 }
 
+/// Launches one that goes on by itself.
 async fn start(desk: &Desk, launch: &Launch) -> Result<Printed, Failure> {
-    let levels = levels(&launch.level)?;
-    let goal = launch.goal.join(" ");
+    let levels = agreed(launch, desk.may_prompt)?;
     let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
-    let what = terms(&goal, &levels);
-    if !launch.yes && !(desk.may_prompt && agreed(&what)?) {
-        return Err(
-            Failure::new(Exit::DENIED, format!("nothing was launched. {what}"))
-                .hint("say it again with --yes to launch it"),
-        );
-    }
-    let params = StartParams {
-        conversation: meant.id,
-        goal,
-        idempotency_key: ulid::Ulid::new().to_string(),
-        model: desk.global.model.clone(),
-        levels: Some(levels),
-        steps: launch.steps,
-        time_ms: launch
-            .time
-            .map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
-        tokens: launch.tokens,
-    };
+    let params = params(meant.id, launch, levels, desk.global.model.clone());
     let started = desk.caller.call::<Start>(params).await?;
-    if launch.wait {
-        let params = WaitParams {
-            turn: started.turn,
-            timeout_ms: None,
-        };
-        let record = desk.caller.call::<Wait>(params).await?;
-        let mut printed = desk.print(&record, || ended(&record))?;
-        printed.exit = record
-            .stop_reason
-            .map_or(Exit::FAILED, |it| exit::of_turn(it, record.error.as_ref()));
-        return Ok(printed);
+    if launch.in_window {
+        return Ok(Printed::text(started.notices.join("\n")));
     }
     desk.print(&started, || {
         let mut text = started
@@ -157,8 +263,22 @@ async fn start(desk: &Desk, launch: &Launch) -> Result<Printed, Failure> {
     })
 }
 
-/// The launch is the consent, so a person sees what it is of.
-fn agreed(what: &str) -> Result<bool, Failure> {
+/// The levels of a launch that a person agreed to, having seen what it grants.
+fn agreed(launch: &Launch, may_prompt: bool) -> Result<NorrisLevels, Failure> {
+    let levels = levels(&launch.level)?;
+    // Who types it in a window means it, and everybody there is told what it grants.
+    if launch.yes || launch.in_window {
+        return Ok(levels);
+    }
+    let what = terms(&launch.goal.join(" "), &levels);
+    if may_prompt && says_yes(&what)? {
+        return Ok(levels);
+    }
+    let failure = Failure::new(Exit::DENIED, format!("nothing was launched. {what}"));
+    Err(failure.hint("say it again with --yes to launch it"))
+}
+
+fn says_yes(what: &str) -> Result<bool, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
     let mut line = String::new();
     let mut stderr = std::io::stderr();
@@ -168,10 +288,6 @@ fn agreed(what: &str) -> Result<bool, Failure> {
         .read_line(&mut line)
         .map_err(failed)?;
     Ok(line.trim() == "yes")
-}
-
-fn ended(record: &TurnRecord) -> String {
-    safe::screen(&record.text)
 }
 
 fn levels(said: &[String]) -> Result<NorrisLevels, Failure> {
@@ -205,8 +321,8 @@ fn levels(said: &[String]) -> Result<NorrisLevels, Failure> {
 /// What a launch grants.
 fn terms(goal: &str, levels: &NorrisLevels) -> String {
     format!(
-        "A model would work on its own towards: {}. Calls {} would run without a question; what is destructive, or needs \
-level 3, always asks",
+        "A model would work on its own towards: {}. Calls and commands {} would run without a question; what is \
+destructive always asks",
         safe::one_line(goal),
         granted(levels)
     )
@@ -221,12 +337,22 @@ fn granted(levels: &NorrisLevels) -> String {
     text
 }
 
+/// What a command is called where tools have names.
+const COMMAND: &str = "shell__run";
+
 /// A run in one line: `norris: step 3 of 25, 1200 tokens, 41 s, calls fs__write`.
 #[must_use]
 pub fn standing(run: &NorrisRun) -> String {
-    let tool = run.tool.as_deref().map(safe::one_line).unwrap_or_default();
+    let tool = run.tool.as_deref().map(|it| match it {
+        COMMAND => "a command".into(),
+        tool => safe::one_line(tool),
+    });
+    let tool = tool.unwrap_or_default();
     let does = match run.activity {
         NorrisActivity::Planning => "asks the model".to_owned(),
+        NorrisActivity::Acting if run.tool.as_deref() == Some(COMMAND) => {
+            "runs a command".to_owned()
+        }
         NorrisActivity::Acting => format!("calls {tool}"),
         NorrisActivity::Asking => format!("waits for a person: {tool}"),
         NorrisActivity::Paused => match run.paused {
@@ -240,19 +366,52 @@ pub fn standing(run: &NorrisRun) -> String {
     )
 }
 
+/// What ends a run at the latest.
+fn bounds(limits: NorrisLimits) -> String {
+    let NorrisLimits {
+        steps,
+        time_ms,
+        tokens,
+        cost_usd,
+    } = limits;
+    let mut text = format!("{steps} steps");
+    if let Some(ms) = time_ms {
+        let _never_fails = match (ms / 60_000, ms % 60_000) {
+            (minutes, 0) => write!(text, ", {minutes} min"),
+            (_, _) => write!(text, ", {} s", ms / 1000),
+        };
+    }
+    if let Some(tokens) = tokens {
+        let _never_fails = write!(text, ", {tokens} tokens");
+    }
+    if let Some(cost) = cost_usd {
+        let _never_fails = write!(text, ", {cost}");
+    }
+    text
+}
+
 fn progress(step: u32, limits: Option<NorrisLimits>, spent: NorrisSpent) -> String {
     let of = |most: Option<String>| most.map(|it| format!(" of {it}")).unwrap_or_default();
-    let NorrisSpent { time_ms, tokens } = spent;
+    let NorrisSpent {
+        time_ms,
+        tokens,
+        cost_usd,
+    } = spent;
     let limits = limits.unwrap_or(NorrisLimits {
         steps: 0,
         time_ms: None,
         tokens: None,
+        cost_usd: None,
     });
     let steps = of((limits.steps > 0).then(|| limits.steps.to_string()));
     let most = of(limits.tokens.map(|it| it.to_string()));
     let time = of(limits.time_ms.map(|it| (it / 1000).to_string()));
+    let cost = match (limits.cost_usd, cost_usd.nanos) {
+        (None, 0) => String::new(),
+        (most, _) => format!(", {cost_usd}{}", of(most.map(|it| it.to_string()))),
+    };
     format!(
-        "step {step}{steps}, {tokens}{most} tokens, {}{time} s",
+        "step {step}{steps}, {tokens}{most} tokens, {}{time} s{cost}",
         time_ms / 1000
     )
 }
@@ -267,9 +426,9 @@ pub fn told(event: &Envelope) -> Option<String> {
             "without a second opinion"
         };
         return Some(format!(
-            "norris: launched; calls {} run unasked unless they are destructive; at most {} steps, {opinion}",
+            "norris: launched; calls and commands {} run unasked unless they are destructive; at most {}, {opinion}",
             granted(&launched.levels),
-            launched.limits.steps
+            bounds(launched.limits)
         ));
     }
     if let Some(NorrisStep { step, spent }) = event.read() {
@@ -337,15 +496,29 @@ mod tests {
             steps: 25,
             time_ms: Some(3_600_000),
             tokens: None,
+            cost_usd: None,
         };
         let spent = NorrisSpent {
             time_ms: 41_000,
             tokens: 1200,
+            cost_usd: Usd::default(),
         };
         assert_eq!(
             "step 3 of 25, 1200 tokens, 41 of 3600 s",
             progress(3, Some(limits), spent)
         );
         assert_eq!("step 3, 1200 tokens, 41 s", progress(3, None, spent));
+        let limits = NorrisLimits {
+            cost_usd: Usd::of(0.5),
+            ..limits
+        };
+        let spent = NorrisSpent {
+            cost_usd: Usd::of(0.031).unwrap(),
+            ..spent
+        };
+        assert_eq!(
+            "step 3 of 25, 1200 tokens, 41 of 3600 s, $0.031 of $0.50",
+            progress(3, Some(limits), spent)
+        );
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::args::{AskArgs, Global};
-use crate::{extract, safe, surroundings};
+use crate::{extract, safe, shell, surroundings};
 
 /// What the output is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub enum Form {
     Code,
     /// The commands of `CMD:` lines at the end.
     Commands,
+    /// The one line of fenced code at the end.
+    Line,
     /// What the calls of a list gave, at the end.
     Results,
 }
@@ -91,6 +93,8 @@ pub struct ReportedUsage {
     output_tokens: Option<u64>,
     cached_input_tokens: Option<u64>,
     reasoning_tokens: Option<u64>,
+    /// Some of it was counted by no server.
+    estimated: bool,
 }
 
 impl From<Usage> for ReportedUsage {
@@ -100,6 +104,7 @@ impl From<Usage> for ReportedUsage {
             output_tokens: usage.output_tokens,
             cached_input_tokens: usage.cached_input_tokens,
             reasoning_tokens: usage.reasoning_tokens,
+            estimated: usage.estimated,
         }
     }
 }
@@ -215,6 +220,7 @@ impl<O: AsyncWrite + Unpin> Output<O> {
         let part = match self.form {
             Form::Code => extract::code(text),
             Form::Commands => extract::commands(text),
+            Form::Line => shell::line(text).unwrap_or_default(),
             Form::Text | Form::Json | Form::Events | Form::Results => return Ok(true),
         };
         let part = if self.terminal {

@@ -120,6 +120,7 @@ pub async fn to_attach(
         model: None,
         cwd: around.cwd_text(),
         constraints: None,
+        budget: None,
     };
     Ok(caller.call::<Create>(params).await?.id)
 }

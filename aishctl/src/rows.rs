@@ -14,9 +14,10 @@ use aish_proto::mcp::{ServerState, ServerStatus};
 use aish_proto::turn::StopReason;
 
 use crate::consent::{self, Extent};
+use crate::frame::Frames;
 use crate::markdown::{Colours, Style, Writer};
 use crate::stream::{Answer, Step};
-use crate::{failure, norris, progress, resource, safe, unasked};
+use crate::{failure, norris, progress, resource, safe, unasked, usage};
 
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub struct Rows {
     open: String,
     /// Where answers are laid out.
     writer: Option<(Writer, Colours)>,
+    /// Commands that run.
+    frames: Frames,
     /// What confirms are called.
     numbers: BTreeMap<ConfirmId, u32>,
     /// A window's confirms: those that waited when it was opened, until all that was before has been shown.
@@ -150,6 +153,9 @@ impl Rows {
             if let Some(turn) = self.answer.as_ref().map(|it| it.turn) {
                 self.write(turn, event, &mut rows);
             }
+        } else if let Some(frame) = self.frames.take(event) {
+            self.close(&mut rows);
+            rows.extend(frame.into_iter().map(Row::Text));
         } else if let Some(text) = self.told(event) {
             // Before a line that has begun: none of it is on the screen yet, and it stays whole.
             rows.push(notice(&text));
@@ -348,6 +354,9 @@ impl Rows {
         if let Some(changed) = event.read() {
             return crate::notice::tools(&changed);
         }
+        if let Some(budget) = usage::told(event) {
+            return Some(budget);
+        }
         event
             .read()
             .map(|Shutdown { reason, .. }| format!("aishd is going ({reason})"))
@@ -434,7 +443,8 @@ impl Rows {
             return;
         }
         let why = match finished.stop_reason {
-            StopReason::End => return,
+            // Which budget it is was said before.
+            StopReason::End | StopReason::Budget => return,
             StopReason::Cancelled => match event.client {
                 Some(client) => format!("cancelled by {}", self.you(client)),
                 None => "cancelled".to_owned(),
@@ -445,7 +455,6 @@ impl Rows {
             StopReason::Refusal => "the model refused".to_owned(),
             StopReason::Denied => "an action was not permitted".to_owned(),
             StopReason::NoApprover => "an action needed approval and nobody was there".to_owned(),
-            StopReason::Budget => "the budget is used up".to_owned(),
             StopReason::Upstream => "the model's server failed; :retry asks again".to_owned(),
         };
         let detail = finished

@@ -20,8 +20,10 @@ use crate::confirm::{Confirm, watch};
 use crate::desk::{self, Desk, Printed};
 use crate::doctor;
 use crate::exit::{self, Exit};
+use crate::export::{ExportArgs, Sink};
 use crate::failure::Failure;
 use crate::hello::{Reach, Start, Wait};
+use crate::import::ImportArgs;
 use crate::markdown::Painter;
 use crate::mcp::Mcp;
 use crate::output::Form;
@@ -30,11 +32,12 @@ use crate::parse::parse;
 use crate::program::{self, Program};
 use crate::prompted::{self, Prompted};
 use crate::service::{self, Service};
+use crate::shell::Propose;
 use crate::signals::Signals;
 use crate::stdout::Stdout;
 use crate::surroundings::Surroundings;
 use crate::tools::{self, Tools};
-use crate::{config, gateway, log, mcp, pager, queue, rpc};
+use crate::{ask, config, export, gateway, import, log, mcp, norris, pager, queue, rpc};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +93,7 @@ impl Program {
     fn run(&self, command: Option<Command>) -> Result<Exit, Failure> {
         let command = match command {
             Some(Command::Help { topic }) => return print(&help(&topic)?),
+            Some(Command::Init { shell }) => return print(shell.script()),
             Some(Command::Rpc(args)) if args.schema => {
                 return print(&rpc::schema(self.around.stdout_terminal));
             }
@@ -121,8 +125,16 @@ impl Program {
             let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
             return prompted::run(parts.asker(&reach, self), &prompted).await;
         }
+        if let Command::Norris(norris) = &command
+            && let Some(launch) = norris.launches()
+        {
+            let mut parts = self.parts(self.form());
+            let reach = self.reach(Start::Allowed, ClientKind::Ctl, Role::Driver);
+            return norris::follow(parts.asker(&reach, self), launch).await;
+        }
         match command {
             Command::Ask(args) => self.ask(&args).await,
+            Command::Propose(args) => self.propose(&args).await,
             Command::Mcp {
                 command: Some(Mcp::Serve(args)),
             } => self.gateway(&args).await,
@@ -147,6 +159,8 @@ impl Program {
             Command::Continue(args) => self.again(queue::Again::Continue, &args).await,
             Command::Attach(args) => self.window(args).await,
             Command::Log(args) => self.log(&args, self.form()).await,
+            Command::Export(args) => self.within(self.export(&args)).await,
+            Command::Import(args) => self.within(self.import(&args)).await,
             Command::Doctor => {
                 self.by_itself(doctor::run(&self.observing(), &self.global))
                     .await
@@ -155,11 +169,7 @@ impl Program {
             Command::Service {
                 command: Service::Logs(args),
             } => service::journal_or_tail(&self.observing(), &self.global, args).await,
-            Command::Service { command } => {
-                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
-                self.by_itself(service::run(&reach, &self.global, &command))
-                    .await
-            }
+            Command::Service { command } => self.service(&command).await,
             Command::Config { command } => config::run(self.config_desk(), &command).await,
             Command::Confirm {
                 command: Some(Confirm::Watch),
@@ -174,6 +184,7 @@ impl Program {
             | Command::Tools { .. }
             | Command::Confirm { .. }
             | Command::Perm { .. }
+            | Command::Usage(_)
             | Command::Audit(_)
             | Command::Result(_)
             | Command::Resource { .. }
@@ -188,14 +199,37 @@ impl Program {
             | Command::Mcp { .. }
             | Command::Reload
             | Command::Metrics
+            | Command::Init { .. }
             | Command::Rpc(_)
-            | Command::Help { .. }) => match self.global.timeout {
-                None => self.at_desk(command).await,
-                Some(limit) => tokio::time::timeout(limit, self.at_desk(command))
-                    .await
-                    .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
-            },
+            | Command::Help { .. }) => self.within(self.at_desk(command)).await,
         }
+    }
+
+    async fn service(&self, command: &Service) -> Result<Exit, Failure> {
+        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+        self.by_itself(service::run(&reach, &self.global, command))
+            .await
+    }
+
+    /// Not longer than `--timeout`.
+    async fn within(
+        &self,
+        work: impl Future<Output = Result<Exit, Failure>>,
+    ) -> Result<Exit, Failure> {
+        match self.global.timeout {
+            None => work.await,
+            Some(limit) => tokio::time::timeout(limit, work)
+                .await
+                .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
+        }
+    }
+
+    /// Asks for one command, and prints nothing but that.
+    async fn propose(&self, args: &Propose) -> Result<Exit, Failure> {
+        let asked = args.asked(&mut io::stdin().lock())?;
+        let mut parts = self.parts(Form::Line);
+        let reach = self.reach(Start::Allowed, ClientKind::Script, Role::Driver);
+        ask::run(parts.asker(&reach, self), &asked, &mut io::empty()).await
     }
 
     async fn window(&self, args: AttachArgs) -> Result<Exit, Failure> {
@@ -234,12 +268,7 @@ impl Program {
         let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Approver);
         let mut notices = self.parts(Form::Text).notices;
         let watching = watch::run(&reach, &self.global, &mut notices, form);
-        match self.global.timeout {
-            None => watching.await,
-            Some(limit) => tokio::time::timeout(limit, watching)
-                .await
-                .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
-        }
+        self.within(watching).await
     }
 
     fn observing(&self) -> Reach {
@@ -326,6 +355,35 @@ impl Program {
             Err(failure) if failure.exit == Exit::BROKEN_PIPE => Ok(Exit::DONE),
             done => waited.map_err(|it| Failure::output(&it)).and(done),
         }
+    }
+
+    /// A conversation in another form, through a pager where a person reads it.
+    async fn export(&self, args: &ExportArgs) -> Result<Exit, Failure> {
+        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
+        let terminal = self.around.stdout_terminal;
+        let sink = args.sink(|| match (!args.no_pager).then(|| self.pager()).flatten() {
+            Some((pager, to)) => Sink::Pager(pager, to),
+            None => Sink::Out {
+                to: Stdout::ours(),
+                terminal,
+            },
+        })?;
+        let is_paged = matches!(sink, Sink::Pager(..));
+        match export::run(&reach, &self.global, args, sink).await {
+            // The person has read enough.
+            Err(failure) if is_paged && failure.exit == Exit::BROKEN_PIPE => Ok(Exit::DONE),
+            done => done,
+        }
+    }
+
+    async fn import(&self, args: &ImportArgs) -> Result<Exit, Failure> {
+        let reach = self.reach(Start::Allowed, ClientKind::Ctl, Role::Driver);
+        let (printed, notes) = import::run(&reach, &self.global, args).await?;
+        let mut notices = self.parts(Form::Text).notices;
+        for note in notes {
+            notices.say(&note);
+        }
+        print(&printed.shown(self.around.stdout_terminal))
     }
 
     async fn again(

@@ -2,9 +2,10 @@
 //! the truth, and whatever a delta did not bring is taken from it.
 
 use aish_proto::event::{
-    AssistantMessage, CalledTool, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
-    ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, Snapshot, Status, StatusLevel,
-    TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted,
+    AssistantMessage, BudgetReached, CalledTool, ConfirmRequested, ConfirmResolved, Envelope,
+    EventData as _, NorrisEnded, ReplayComplete, ResyncRequired, RouteDecided, RunningTurn,
+    ShellFinished, Snapshot, Status, StatusLevel, TextDelta, ToolCall, ToolProgress, ToolResult,
+    TurnFinished, TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
 use aish_proto::model::ModelSource;
@@ -27,6 +28,10 @@ pub struct Answer {
     /// Calls that did not run because somebody or something said no, or nobody could say yes.
     pub denied: u32,
     pub ended: Option<Ended>,
+    /// What to do for more, where a budget is used up.
+    pub budget_hint: Option<String>,
+    /// How it ended, if it was a run that worked by itself.
+    pub run: Option<NorrisEnded>,
     item: Option<u32>,
     /// What has been shown of `item`.
     shown: String,
@@ -74,6 +79,8 @@ impl Answer {
             results: Vec::new(),
             denied: 0,
             ended: None,
+            budget_hint: None,
+            run: None,
             item: None,
             shown: String::new(),
             broken: false,
@@ -120,8 +127,8 @@ impl Answer {
         } else if let Some(finished) = event.read::<TurnFinished>() {
             self.finish_turn(finished, steps);
         } else if let Some(started) = event.read::<TurnStarted>() {
-            // A list of calls asks no model.
-            if started.source == ModelSource::None {
+            // A list of calls asks no model, and an import none that is known here.
+            if matches!(started.source, ModelSource::None | ModelSource::Imported) {
                 return;
             }
             steps.push(Step::Notice(
@@ -162,10 +169,16 @@ impl Answer {
                 steps.push(Step::Notice(StatusLevel::Warning, text));
             }
             self.results.push(result);
+        } else if let Some(finished) = event.read::<ShellFinished>() {
+            self.denied += u32::from(finished.denied.is_some());
         } else if let Some(text) = norris::told(event) {
+            self.run = event.read().or(self.run.take());
             steps.push(Step::Notice(StatusLevel::Info, text));
         } else if let Some(Status { level, text }) = event.read() {
             steps.push(Step::Notice(level, text));
+        } else if let Some(reached) = event.read::<BudgetReached>() {
+            steps.push(Step::Notice(StatusLevel::Warning, reached.text));
+            self.budget_hint = Some(reached.hint);
         } else if let Some(snapshot) = event.read::<Snapshot>() {
             self.running = snapshot.running.filter(|it| it.turn == self.turn);
             if let Some(notice) = snapshot.notice {

@@ -23,6 +23,8 @@ pub struct Surroundings {
     pub stderr_terminal: bool,
     /// How wide the terminal of stdout was when we started.
     pub stdout_columns: Option<usize>,
+    /// What files that we make are not for others.
+    pub umask: Option<u32>,
 }
 
 impl Surroundings {
@@ -56,6 +58,7 @@ impl Surroundings {
             stdout_terminal: terminals[1],
             stderr_terminal: terminals[2],
             stdout_columns: terminals[1].then(stdout_columns).flatten(),
+            umask: umask(),
         }
     }
 
@@ -127,6 +130,13 @@ impl Surroundings {
     pub fn cwd_text(&self) -> String {
         self.cwd.to_string_lossy().into_owned()
     }
+}
+
+/// Asked of the kernel, because the call that reads it sets it.
+fn umask() -> Option<u32> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|it| it.strip_prefix("Umask:"))?;
+    u32::from_str_radix(line.trim(), 8).ok()
 }
 
 /// How wide the terminal of stdout is now.

@@ -37,13 +37,14 @@ use crate::config::live::Live;
 use crate::config::paths::{self, PathError};
 use crate::config::shelf::Shelf;
 use crate::config::{Settings, env};
-use crate::conversation::Surroundings;
 use crate::conversation::allowances::ClientAllowances;
 use crate::conversation::directory::Directory;
 use crate::conversation::memories::Book;
 use crate::conversation::pending::Pending;
+use crate::conversation::purse::Ledger;
 use crate::conversation::routes::Routes;
 use crate::conversation::tokens::Tokens;
+use crate::conversation::{CaughtUp, Surroundings};
 use crate::logging::{Logging, Redactor, Ring};
 use crate::mcp::hub::Hub;
 use crate::rpc::{About, Parts, Server, listen};
@@ -222,8 +223,10 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             pending: Pending::new(),
             allowances: ClientAllowances::default(),
             routes: Routes::new(&store),
+            ledger: Ledger::new(&store),
             book: Book::new(&store),
             tokens: Tokens::new(&store),
+            caught_up: CaughtUp::default(),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),
             stopping: stops.stopping.clone(),

@@ -38,6 +38,8 @@ impl Link {
             },
             role: Role::Driver,
             secrets: BTreeMap::new(),
+            environment: BTreeMap::new(),
+            umask: None,
             tentative: false,
         })?;
         Ok(link)
@@ -74,6 +76,7 @@ impl Link {
                 model,
                 cwd,
                 constraints: None,
+                budget: None,
             })?
             .id)
     }

@@ -6,6 +6,7 @@ use aish_proto::id::{ConversationId, TurnId};
 use aishd::clock;
 use aishd::core::constraints::Constraints;
 use aishd::core::event::{Event, Key, Origin, Record, Source, Stop};
+use aishd::core::purse::Budget;
 use aishd::core::state::State;
 use aishd::store::{Commit, Store};
 use anyhow::Context as _;
@@ -33,7 +34,9 @@ async fn conversation(store: &Store, turns: usize) -> anyhow::Result<Conversatio
         model: None,
         cwd: "/".to_owned(),
         forked_from: None,
+        importing: false,
         constraints: Constraints::default(),
+        budget: Budget::default(),
     };
     let mut events = vec![(None, created)];
     for at in 0..turns {
@@ -85,6 +88,7 @@ fn exchange(at: usize) -> [Event; 4] {
             on_confirm: None,
             max_tool_depth: None,
             calls: None,
+            environment: None,
             origin: Origin::Asked,
         },
         Event::TurnStarted {
@@ -97,10 +101,12 @@ fn exchange(at: usize) -> [Event; 4] {
             text: answer.clone(),
             reasoning: String::new(),
             calls: vec![],
+            commands: vec![],
             extra: serde_json::Map::new(),
             complete: true,
             served_by: None,
             usage: None,
+            payee: None,
         },
         Event::TurnFinished {
             stop: Stop::End,

@@ -75,6 +75,7 @@ impl Author {
             on_confirm: None,
             max_tool_depth: None,
             calls: None,
+            environment: None,
         };
         let started = Event::TurnStarted {
             model: "m".to_owned(),
@@ -90,10 +91,12 @@ impl Author {
             text: "a".repeat(300),
             reasoning: String::new(),
             calls: vec![],
+            commands: vec![],
             extra: serde_json::Map::new(),
             complete: true,
             served_by: None,
             usage: None,
+            payee: None,
         };
         let end = Event::TurnFinished {
             stop: Stop::End,

@@ -335,6 +335,7 @@ fn a_window_shows_the_question_and_takes_the_answer() {
         model: None,
         cwd,
         constraints: None,
+        budget: None,
     });
     let mut window = scene.world.ctl_spawn(&["attach", "here"]);
     window.line_with("attached");

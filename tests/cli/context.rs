@@ -23,23 +23,23 @@ fn ask(world: &World, text: &str) -> String {
 
 #[test]
 fn turns_that_left_are_listed_found_and_put_back() {
-    let (upstream, world, _daemon) = here("max_turns = 3");
+    let (upstream, world, _daemon) = here("max_turns = 4");
     let run = |line: &str| shell(&world, &format!("aishctl -C proj {line}")).run();
     assert_eq!(
         "nothing has left the context\n",
         run("context archive").ok().out()
     );
-    for text in ["first pomelo", "second", "third"] {
+    for text in ["first pomelo", "second", "third", "fourth"] {
         ask(&world, text);
     }
-    let told = ask(&world, "fourth");
-    let left = "[aish] 2 old turns left the context; originals archived — :context archive";
+    let told = ask(&world, "fifth");
+    let left = "[aish] 3 old turns left the context; originals archived — :context archive";
     assert_eq!(1, told.lines().filter(|it| *it == left).count(), "{told}");
     let listed = run("context archive").ok();
     let rows: Vec<&str> = listed.out().lines().collect();
-    assert_eq!(3, rows.len(), "{}", listed.report());
+    assert_eq!(4, rows.len(), "{}", listed.report());
     assert!(
-        rows[1].ends_with("second") && rows[2].ends_with("first pomelo"),
+        rows[1].ends_with("third") && rows[3].ends_with("first pomelo"),
         "{}",
         listed.report()
     );
@@ -58,7 +58,7 @@ fn turns_that_left_are_listed_found_and_put_back() {
         found.report()
     );
     // By the number of the event, as both of them show it.
-    let event = rows[2].split_whitespace().next().unwrap();
+    let event = rows[3].split_whitespace().next().unwrap();
     assert_eq!(event, hit[1]);
     let back = run(&format!("context restore {event}")).ok();
     assert_eq!(
@@ -82,18 +82,22 @@ fn turns_that_left_are_listed_found_and_put_back() {
         "{}",
         refused.report()
     );
-    let nothing = run("context restore 4000").code(1);
-    assert!(
-        nothing.err().contains("event 4000 belongs to no turn"),
-        "{}",
-        nothing.report()
-    );
-    let nonsense = run("context restore pomelo").code(2);
-    assert!(
-        nonsense.err().contains("neither an event nor a turn"),
-        "{}",
-        nonsense.report()
-    );
+    upstream.finish();
+}
+
+#[test]
+fn what_cannot_be_put_back_or_forgotten_is_said() {
+    let (upstream, world, _daemon) = here("max_turns = 4");
+    ask(&world, "first");
+    let refused = |line: &str, code: i32, expected: &str| {
+        let said = shell(&world, &format!("aishctl -C proj context {line}"));
+        let said = said.run().code(code);
+        assert!(said.err().contains(expected), "{}", said.report());
+    };
+    refused("restore 4000", 8, "event 4000 has not left the context");
+    refused("restore pomelo", 2, "neither an event nor a turn");
+    refused("forget", 8, "nothing that left the context is summed up");
+    refused("archive -n 0", 2, "invalid value '0'");
     upstream.finish();
 }
 

@@ -21,7 +21,7 @@ fn facts_are_kept_listed_pinned_moved_and_forgotten() {
         "{}",
         again.report()
     );
-    run("aishctl remember --kind preference --pin 'answer in German'").ok();
+    let _ok = run("aishctl remember --kind preference --pin 'answer in German'").ok();
     let listed = run("aishctl memory").ok();
     let rows: Vec<Vec<&str>> = listed
         .out()
@@ -33,8 +33,8 @@ fn facts_are_kept_listed_pinned_moved_and_forgotten() {
         *rows[2]
     );
 
-    run("aishctl memory export > facts.jsonl").ok();
-    run("aishctl forget 1 m2").ok();
+    let _ok = run("aishctl memory export > facts.jsonl").ok();
+    let _ok = run("aishctl forget 1 m2").ok();
     assert!(run("aishctl memory").ok().out().starts_with("nothing"));
     let back = run("aishctl memory import facts.jsonl").ok();
     assert_eq!("2 facts, 2 of them new\n", back.out());

@@ -5,13 +5,13 @@ use std::path::Path;
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Finished, Upstream, World, built};
 
-const TMUX: &str = "/usr/bin/tmux";
+pub(crate) const TMUX: &str = "/usr/bin/tmux";
 
 /// A tmux server of this world; it ends with the value.
-struct Tmux<'a>(&'a World);
+pub(crate) struct Tmux<'a>(pub(crate) &'a World);
 
 impl Tmux<'_> {
-    fn run(&self, args: &[&str]) -> Finished {
+    pub(crate) fn run(&self, args: &[&str]) -> Finished {
         let socket = self.0.path("tmux");
         let all = [&["-S", socket.to_str().unwrap(), "-f", "/dev/null"], args].concat();
         self.0
@@ -21,14 +21,14 @@ impl Tmux<'_> {
     }
 
     /// What stands in a pane, rows that were wrapped put together.
-    fn screen(&self, pane: &str) -> String {
+    pub(crate) fn screen(&self, pane: &str) -> String {
         self.run(&["capture-pane", "-p", "-J", "-S", "-", "-t", pane])
             .ok()
             .out()
             .to_owned()
     }
 
-    fn type_line(&self, pane: &str, text: &str) {
+    pub(crate) fn type_line(&self, pane: &str, text: &str) {
         drop(self.run(&["send-keys", "-t", pane, "-l", text]).ok());
         drop(self.run(&["send-keys", "-t", pane, "Enter"]).ok());
     }
@@ -66,7 +66,7 @@ fn open(tmux: &Tmux<'_>) -> [&'static str; 2] {
     panes
 }
 
-fn told(screen: &str, text: &str) -> usize {
+pub(crate) fn told(screen: &str, text: &str) -> usize {
     screen.lines().filter(|it| it.contains(text)).count()
 }
 

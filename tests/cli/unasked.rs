@@ -33,6 +33,7 @@ fn scene() -> Scene {
         model: None,
         cwd: "/".to_owned(),
         constraints: None,
+        budget: None,
     });
     Scene {
         _upstream: upstream,

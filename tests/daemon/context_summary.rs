@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use aish_proto::attach::Since;
+use aish_proto::context::{Archive, ArchiveParams, Forget, ForgetParams};
 use aish_proto::event::{Status, SummaryUpdated};
 use aish_proto::id::ConversationId;
 use aish_testkit::upstream::Request;
@@ -252,5 +253,146 @@ fn a_preset_that_is_not_there_is_said() {
     let text = told(&mut follow, "without a summary");
     assert!(text.contains("(nobody: there is no such preset)"), "{text}");
     assert_eq!(0, scene.summarizer.requests().len());
+    scene.talker.finish();
+}
+
+/// What left when a daemon ended is seen to by the next one, once.
+#[test]
+fn what_nobody_summed_up_is_summed_up_by_the_next_daemon() {
+    let mut scene = Scene::new("");
+    let client = scene.world.client();
+    scene.summarizer.answer(Answer::text("They").then_stall());
+    let conversation = scene.left(&client);
+    scene.summarizer.wait_requests(1);
+    for end in ["killed", "stopped"] {
+        let daemon = scene.daemon.take().unwrap();
+        if end == "killed" {
+            daemon.kill9();
+        } else {
+            assert_eq!(0, daemon.terminate());
+        }
+        scene.daemon = Some(scene.world.daemon().spawn());
+        let client = scene.world.client();
+        // To look is no reason to ask a model.
+        let before = scene.summarizer.requests().len();
+        preview(&client, conversation, None);
+        let answer = if end == "killed" {
+            Answer::text("They").then_stall()
+        } else {
+            Answer::text("They counted apples.")
+        };
+        scene.summarizer.answer(answer);
+        assert_eq!(before, scene.summarizer.requests().len());
+        let turn = client.ask(conversation, end);
+        client.wait_turn(turn);
+        let asked = task(&scene.summarizer.wait_requests(before + 1));
+        assert!(
+            asked.contains("user: one apple\n") && asked.contains("user: two apples\n"),
+            "{asked}"
+        );
+    }
+    let client = scene.world.client();
+    let mut follow = client.attach(conversation, Since::Start);
+    told(&mut follow, "summarised by fast (20 chars)");
+    asked(&client, conversation, "more");
+    assert!(
+        scene.system().ends_with("\n> They counted apples."),
+        "{}",
+        scene.system()
+    );
+    scene.daemon.take().unwrap().kill9();
+    scene.talker.finish();
+}
+
+/// CTX-6: a refusal, what a filter took and half a sentence do not replace a good summary as if they were one.
+#[test]
+fn a_refusal_does_not_replace_the_summary() {
+    let scene = Scene::new("");
+    let client = scene.world.client();
+    scene
+        .summarizer
+        .answer(Answer::text("<think>Short.</think>They counted apples."));
+    let conversation = scene.left(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    told(&mut follow, "summarised");
+    let filtered = Answer::text("They").finish(Some("content_filter"));
+    scene.summarizer.answer(filtered);
+    asked(&client, conversation, "five");
+    asked(&client, conversation, "six");
+    told(&mut follow, "its filter held the answer back");
+    asked(&client, conversation, "seven");
+    assert!(
+        scene.system().ends_with("\n> They counted apples."),
+        "{}",
+        scene.system()
+    );
+    let half = Answer::text("They counted pears. Then they went").finish(Some("length"));
+    scene.summarizer.answer(half);
+    asked(&client, conversation, "eight");
+    let event = follow.until(|it| it.read::<SummaryUpdated>().is_some_and(|it| it.cut));
+    let text = event.read::<SummaryUpdated>().unwrap().text;
+    assert_eq!(
+        "They counted pears. [aish] the rest of this summary was cut",
+        text
+    );
+    scene.talker.finish();
+}
+
+/// People can take a summary out, and one that nobody keeps up any more is not shown.
+#[test]
+fn a_summary_can_be_forgotten() {
+    let mut scene = Scene::new("");
+    let client = scene.world.client();
+    let empty = client.create();
+    let forget = |conversation| ForgetParams { conversation };
+    assert_eq!("notFound", client.refused::<Forget>(forget(empty)).kind());
+    scene
+        .summarizer
+        .answer(Answer::text("They counted apples."));
+    let conversation = scene.left(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    told(&mut follow, "summarised");
+    assert!(
+        preview(&client, conversation, None)
+            .body
+            .contains("> They counted apples.")
+    );
+    client.done::<Forget>(forget(conversation));
+    assert!(
+        !preview(&client, conversation, None)
+            .body
+            .contains("earlier conversation")
+    );
+    let archive = client.done::<Archive>(ArchiveParams {
+        conversation,
+        cursor: None,
+        limit: None,
+    });
+    assert_eq!((None, 2), (archive.summary, archive.total));
+    // Also for another daemon, and what left is not summed up again.
+    scene.daemon.take().unwrap().kill9();
+    scene.daemon = Some(scene.world.daemon().spawn());
+    let client = scene.world.client();
+    asked(&client, conversation, "five");
+    assert!(!scene.system().contains(HEAD));
+    scene.summarizer.answer(Answer::text("They counted pears."));
+    asked(&client, conversation, "six");
+    let mut follow = client.attach(conversation, Since::Start);
+    told(&mut follow, "summarised by fast (19 chars)");
+    let second = task(&scene.summarizer.requests()[1]);
+    assert!(
+        !second.contains("<summary>") && !second.contains("one apple"),
+        "{second}"
+    );
+    // And where summaries are off, the one that there is is not shown.
+    asked(&client, conversation, "seven");
+    assert!(scene.system().contains(HEAD));
+    scene.world.write_config(&format!(
+        "default_model = \"talk\"\n{}\n[context]\nmax_turns = 3\n",
+        scene.talker.preset("talk", ""),
+    ));
+    client.done::<aish_proto::daemon::Reload>(aish_proto::method::Empty {});
+    asked(&client, conversation, "eight");
+    assert!(!scene.system().contains(HEAD));
     scene.talker.finish();
 }

@@ -17,6 +17,7 @@ fn first(id: ConversationId, text: &str) -> SendParams {
             model: None,
             cwd: "/".to_owned(),
             constraints: None,
+            budget: None,
         }),
         ..question(id, text)
     }
@@ -106,6 +107,7 @@ fn a_first_question_that_is_refused_leaves_nothing() {
             model: None,
             cwd: "here".to_owned(),
             constraints: None,
+            budget: None,
         }),
         ..question(id, "why?")
     });

@@ -109,7 +109,7 @@ fn what_is_kept_survives_a_kill() {
     add(&client, "two");
     client.done::<Remove>(named(&one));
     daemon.kill9();
-    std::fs::remove_dir_all(scene.world.state().join("db")).unwrap();
+    std::fs::remove_dir_all(scene.world.state().join("store/db")).unwrap();
     let _daemon = scene.daemon();
     let client = scene.world.client();
     assert_eq!(["two"], *texts(&client.done::<List>(Empty {})));

@@ -133,6 +133,7 @@ pub(crate) fn goal(conversation: ConversationId, level: u8) -> StartParams {
         steps: None,
         time_ms: None,
         tokens: None,
+        cost_usd: None,
     }
 }
 

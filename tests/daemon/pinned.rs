@@ -27,11 +27,16 @@ impl Scene {
 
     /// With a server that does as this mode of the script says.
     pub(crate) fn with(mode: &str) -> Self {
+        Self::of(mode, "")
+    }
+
+    /// The same with such a preset.
+    pub(crate) fn of(mode: &str, preset: &str) -> Self {
         let (upstream, world) = (Upstream::start(), World::new());
         let script = repository::top().join("tests/data/mcp/stdio_server.py");
         world.write_config(&format!(
-            "{}\n[mcp.servers.n]\ncommand = \"python3\"\nargs = [{script:?}, {mode:?}]\n",
-            upstream.config("test")
+            "default_model = \"test\"\n{}\n[mcp.servers.n]\ncommand = \"python3\"\nargs = [{script:?}, {mode:?}]\n",
+            upstream.preset("test", preset)
         ));
         let daemon = world.daemon().spawn();
         ready(&world.client());

@@ -19,6 +19,7 @@ fn create(client: &Client, cwd: &str) -> CreateResult {
         model: None,
         cwd: cwd.to_owned(),
         constraints: None,
+        budget: None,
     })
 }
 

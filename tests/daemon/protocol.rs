@@ -6,11 +6,14 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 9] = [
+const SHOWN_IF_THEY_COME: [&str; 12] = [
     "configReloaded",
     "evicted",
+    "imported",
+    "modelUsed",
     "restored",
     "resultKept",
+    "shellOutput",
     "status",
     "summaryUpdated",
     "toolCall",
@@ -25,7 +28,7 @@ fn the_document_tells_what_happens() {
     let config = format!(
         "{}\n{}\n{}\n[tools]\nbuiltin = true\n[routing]\nfallback_model = \"deep\"\n",
         upstream.config("fast"),
-        upstream.preset("deep", ""),
+        upstream.preset("deep", "price = { input = 2.0, output = 10.0 }"),
         upstream.preset("plain", "tools = false")
     );
     world.write_config(&config);

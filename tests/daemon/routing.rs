@@ -351,6 +351,7 @@ fn a_conversation_of_a_model_is_not_routed() {
             model: Some("fast".to_owned()),
             cwd: "/".to_owned(),
             constraints: None,
+            budget: None,
         })
         .id;
     client.wait_turn(client.ask(conversation, CODE));

@@ -24,7 +24,7 @@ const ON: &str = "sampling = true";
 /// What the model says to the server.
 const WORD: &str = "Forty-two.";
 
-fn asked(text: &str) -> Value {
+pub(crate) fn asked(text: &str) -> Value {
     let content = json!({"type": "text", "text": text});
     json!({"messages": [{"role": "user", "content": content}], "systemPrompt": "be brief", "maxTokens": 77})
 }
@@ -40,7 +40,7 @@ fn for_server(scene: &Scene) -> Vec<Request> {
 }
 
 /// The model calls this tool; what its server asks gets this answer.
-fn model_calls(
+pub(crate) fn model_calls(
     scene: &Scene,
     tool: &str,
     arguments: Value,
@@ -60,7 +60,7 @@ fn model_calls(
 }
 
 /// Asks, and the model calls a tool whose server asks this.
-fn asks(scene: &Scene, client: &Client, asks: &[Value]) -> (ConversationId, TurnId) {
+pub(crate) fn asks(scene: &Scene, client: &Client, asks: &[Value]) -> (ConversationId, TurnId) {
     let arguments = json!({"method": "sampling/createMessage", "asks": asks});
     model_calls(scene, "f__ask", arguments, || Said::text(WORD));
     let conversation = client.create();

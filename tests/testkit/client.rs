@@ -63,6 +63,25 @@ impl Client {
 
     #[track_caller]
     fn introduce(&self, name: &str, role: Role, tty: Option<&str>) -> HelloResult {
+        self.introduce_with(name, role, tty, BTreeMap::new())
+    }
+
+    /// Makes itself known as a person at a terminal whose programs have these variables.
+    #[track_caller]
+    pub fn hello_with(&self, tty: &str, environment: &[(&str, &str)]) -> HelloResult {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let environment = environment.iter().map(own).collect();
+        self.introduce_with("test", Role::Driver, Some(tty), environment)
+    }
+
+    #[track_caller]
+    fn introduce_with(
+        &self,
+        name: &str,
+        role: Role,
+        tty: Option<&str>,
+        environment: BTreeMap<String, String>,
+    ) -> HelloResult {
         let params = HelloParams {
             protocol: ProtocolRange::OURS,
             client: ClientInfo {
@@ -73,6 +92,8 @@ impl Client {
             },
             role,
             secrets: BTreeMap::new(),
+            environment,
+            umask: Some(0o022),
             tentative: false,
         };
         self.done::<Hello>(params)
@@ -195,6 +216,7 @@ impl Client {
             model: None,
             cwd: "/".to_owned(),
             constraints: None,
+            budget: None,
         };
         self.done::<Create>(params).id
     }

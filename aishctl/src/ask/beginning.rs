@@ -58,6 +58,7 @@ fn new(reach: &Reach) -> Place {
         model: None,
         cwd: reach.around.cwd_text(),
         constraints: None,
+        budget: None,
     };
     Place {
         id: ConversationId(Ulid::new()),

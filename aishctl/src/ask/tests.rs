@@ -298,7 +298,7 @@ async fn json_is_one_object_with_the_exact_text() {
     .await;
     let mut report: Value = serde_json::from_str(&got.out).unwrap();
     assert!(report["ms"].take().is_u64());
-    let usage = json!({"input_tokens": 5, "output_tokens": null, "cached_input_tokens": null, "reasoning_tokens": null});
+    let usage = json!({"input_tokens": 5, "output_tokens": null, "cached_input_tokens": null, "reasoning_tokens": null, "estimated": false});
     let made: ConversationId = serde_json::from_value(report["conversation"].clone()).unwrap();
     let expected = json!({"v": 1, "conversation": made, "turn": peer::turn(), "model": "fast", "routed": null,
         "text": "a\u{1b}b", "tool_calls": [], "denied": 0, "usage": usage, "cost_usd": null, "ms": null, "stop_reason": "end", "error": null});

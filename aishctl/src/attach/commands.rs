@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aish_proto::conversation::{List, ListParams};
 use aish_proto::method::Empty;
+use aish_proto::shell::{Cancel as CancelOwn, CancelParams, Run, RunParams};
 use aish_proto::turn::AgainParams;
 use ulid::Ulid;
 
@@ -31,7 +32,7 @@ impl<U: Ui> Open<U> {
                 self.leaving = true;
             }
             Said::Told(text) => self.display.tell(&text).await?,
-            Said::Question(_) | Said::Now(_) if self.window.args.read_only => {
+            Said::Question(_) | Said::Now(_) | Said::Run(_) if self.window.args.read_only => {
                 self.display.tell("this window is read-only").await?;
             }
             Said::Question(text) => {
@@ -42,6 +43,12 @@ impl<U: Ui> Open<U> {
                     self.display.tell("kept until aishd is back").await?;
                 }
                 self.outbox.put(self.conversation, text);
+            }
+            Said::Run(command) => {
+                if self.has_editor() {
+                    self.display.typed(&format!("!{command}"));
+                }
+                self.run_command(command);
             }
             Said::Now(text) => {
                 self.cancel();
@@ -55,6 +62,34 @@ impl<U: Ui> Open<U> {
             }
         }
         Ok(())
+    }
+
+    /// A command of this person, run by the daemon where the conversation is.
+    fn run_command(&mut self, command: String) {
+        let caller = self.connection.caller();
+        let params = RunParams {
+            conversation: self.conversation,
+            command,
+            cwd: None,
+            into_context: true,
+        };
+        self.calls
+            .spawn(async move { Done::Ran(caller.call::<Run>(params).await) });
+    }
+
+    /// Ctrl-C ends the newest command of this person, before anything of a model.
+    pub(super) fn cancel_command(&mut self) -> bool {
+        let Some(call) = self.own.newest().cloned() else {
+            return false;
+        };
+        let params = CancelParams {
+            conversation: self.conversation,
+            call,
+        };
+        let caller = self.connection.caller();
+        self.calls
+            .spawn(async move { Done::Quiet(caller.call::<CancelOwn>(params).await.map(drop)) });
+        true
     }
 
     fn command(&mut self, global: Global, command: Command) {

@@ -288,6 +288,7 @@ impl<U: Ui> Open<U> {
 
     fn switch(&mut self, conversation: ConversationId) {
         self.conversation = conversation;
+        self.own.clear();
         self.turns = super::Turns::default();
         self.running_model = None;
         self.display.forget();

@@ -9,6 +9,7 @@ mod delivery;
 mod display;
 pub mod look;
 mod outbox;
+mod own;
 mod plain;
 pub mod ring;
 pub mod terminal;
@@ -25,6 +26,7 @@ use aish_proto::event::{
     TurnStarted,
 };
 use aish_proto::id::{ConversationId, Seq, SubscriptionId};
+use aish_proto::shell::RunResult;
 use aish_proto::turn::{Cancel, SendResult, TurnParams};
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::task::JoinSet;
@@ -36,6 +38,7 @@ use self::connection::{Connection, Replay};
 use self::display::Display;
 use self::look::{Editor, Look, Preferred};
 use self::outbox::Outbox;
+use self::own::Own;
 use self::plain::Plain;
 use self::terminal::Terminal;
 use self::turns::Turns;
@@ -86,6 +89,8 @@ enum Done {
     Named(Names, Option<String>),
     /// What came of an answer to the confirm of this number.
     Answered(u32, Decision, Result<AnswerResult, CallError>),
+    /// A command of this window's person was begun, or not.
+    Ran(Result<RunResult, CallError>),
     Quiet(Result<(), CallError>),
 }
 
@@ -107,6 +112,7 @@ struct Open<U> {
     turns: Turns,
     asked: Asked,
     attention: Attention,
+    own: Own,
     outbox: Outbox,
     /// Another conversation is looked for: nothing is sent before it is known which one lines are for.
     switching: bool,
@@ -201,6 +207,7 @@ impl<U: Ui> Open<U> {
             turns: Turns::default(),
             asked: Asked::default(),
             attention: Attention::default(),
+            own: Own::default(),
             outbox: Outbox::default(),
             switching: false,
             held: VecDeque::new(),
@@ -317,6 +324,7 @@ impl<U: Ui> Open<U> {
             self.exit = exit;
         }
         self.notice_names(event);
+        self.own.take(event);
         self.asked.take(event);
         if let Some(columns) = self.display.ui.columns() {
             self.rows.resize(columns);
@@ -414,6 +422,11 @@ impl<U: Ui> Open<U> {
                 Ok(())
             }
             Done::Answered(number, decision, result) => self.told(number, decision, result).await,
+            Done::Ran(Ok(began)) => {
+                self.own.began(began.call);
+                Ok(())
+            }
+            Done::Ran(Err(error)) => self.display.refuse(&error.into()).await,
             Done::Quiet(Ok(())) => Ok(()),
             Done::Quiet(Err(error)) => self.display.refuse(&error.into()).await,
         }
@@ -442,7 +455,9 @@ impl<U: Ui> Open<U> {
                 Ok(false)
             }
             // From outside, for the keys of a terminal with an editor are no signals: it is to end.
-            Signal::Interrupt if self.has_editor() && self.turns.running.is_none() => {
+            Signal::Interrupt
+                if self.has_editor() && self.turns.running.is_none() && self.own.is_empty() =>
+            {
                 self.exit = signal.exit();
                 Ok(true)
             }
@@ -464,7 +479,7 @@ impl<U: Ui> Open<U> {
             self.exit = Exit::INTERRUPTED;
             return Ok(true);
         }
-        if !self.window.args.read_only && self.cancel() {
+        if !self.window.args.read_only && (self.cancel_command() || self.cancel()) {
             self.interrupted_at = Some(now);
             self.display.ui.leaving_is_near();
         } else if typed == Typed::Nothing {
@@ -495,7 +510,10 @@ impl<U: Ui> Open<U> {
 
     /// Everything was said, sent and, where nobody sits, answered.
     fn is_over(&self) -> bool {
-        let sent = self.outbox.is_empty() && self.calls.is_empty() && self.connection.is_settled();
+        let sent = self.outbox.is_empty()
+            && self.calls.is_empty()
+            && (self.own.is_empty() || self.leaving)
+            && self.connection.is_settled();
         let answered =
             self.turns.all_ended() || self.leaving || self.window.reach.around.stdin_terminal;
         // Who leaves a terminal waits for nothing but for his own words to arrive.

@@ -179,6 +179,7 @@ impl Course<'_> {
             model: None,
             cwd: self.reach.around.cwd_text(),
             constraints: None,
+            budget: None,
         });
         RunParams {
             conversation: self.seat.conversation,

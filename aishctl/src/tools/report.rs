@@ -100,7 +100,7 @@ pub(super) async fn finish<O: AsyncWrite + Unpin>(
             }
         }
         Form::Events => Ok(()),
-        Form::Results | Form::Text | Form::Code | Form::Commands => {
+        Form::Results | Form::Text | Form::Code | Form::Commands | Form::Line => {
             asker.output.as_it_is(&shown(&answer.results)).await
         }
     };

@@ -199,6 +199,7 @@ fn usage(value: Option<&Value>) -> Option<Usage> {
         cached_input: detail("prompt_tokens_details", "cached_tokens")
             .or_else(|| number("prompt_cache_hit_tokens")),
         reasoning: detail("completion_tokens_details", "reasoning_tokens"),
+        ..Usage::default()
     };
     (usage != Usage::default()).then_some(usage)
 }

@@ -15,6 +15,9 @@ const QUOTED_WORDS: usize = 12;
 const TOOL: &str = "aish__time";
 const PROPOSAL: &str = "I am aish's demo responder: a script, not a model.\n\nYou asked for it, so I propose a harmless \
 call of a tool: what time it is.\n";
+const COMMAND: &str = "I am aish's demo responder: a script, not a model.\n\nYou asked for it, so I propose a harmless \
+command. It runs only if you say so:\n\nCMD: date\n";
+const RUN: &str = "That is what the command printed. A real model would go on with it.\n";
 const QUOTED_CHARS: usize = 120;
 
 pub(super) async fn answer(body: &str, mut sink: impl FnMut(Delta<'_>) + Send) -> Reply {
@@ -23,6 +26,8 @@ pub(super) async fn answer(body: &str, mut sink: impl FnMut(Delta<'_>) + Send) -
     let proposed = proposed(&body, &question);
     let text = match (&proposed, result(&body)) {
         (Some(_), _) => PROPOSAL.to_owned(),
+        (None, None) if was_run(&question) => RUN.to_owned(),
+        (None, None) if wants_command(&body, &question) => COMMAND.to_owned(),
         (None, Some(result)) => conclusion(result),
         (None, None) => script(&question),
     };
@@ -59,6 +64,20 @@ fn proposed(body: &Value, question: &str) -> Option<ToolCall> {
         broken: None,
         extra: Map::new(),
     })
+}
+
+/// Somebody asks to see a command. What stands before the question are outputs of earlier ones.
+fn wants_command(body: &Value, question: &str) -> bool {
+    let asked = question.rsplit("\n\n").next().unwrap_or_default();
+    let asked = asked.to_lowercase();
+    let wanted = ["command", "shell", "date"];
+    wanted.iter().any(|it| asked.contains(it)) && last_role(body) == Some("user")
+}
+
+/// The output of a command was given back at once, and nobody has asked anything.
+fn was_run(question: &str) -> bool {
+    let ends = ["```", "printed nothing"];
+    question.starts_with("[aish] ") && ends.iter().any(|it| question.ends_with(it))
 }
 
 /// What the call came to.
@@ -123,7 +142,7 @@ fn script(question: &str) -> String {
          - your question is **stored**: it survives a restart of the daemon and of this machine\n\
          - this answer is **streamed** to every terminal that is attached to this conversation; try `aishctl attach` in a second one\n\
          - when a server fails or is slow, the turn ends with what arrived and says why\n\
-         - nothing runs that you did not allow: ask me to *show a tool* and see\n\
+         - nothing runs that you did not allow: ask me to *show a tool* or to *propose a command* and see\n\
          \n\
          To get answers from a model, do one of these and ask again:\n\
          \n\

@@ -239,6 +239,7 @@ fn preset(endpoint: &Endpoint, url: &Url, model: &Listed) -> Preset {
         use_tool_role: true,
         tools: true,
         include_usage: true,
+        price: None,
     }
 }
 

@@ -91,6 +91,12 @@ impl Children {
         }
     }
 
+    /// Variables that every child has.
+    #[must_use]
+    pub fn base(&self) -> &BTreeMap<String, String> {
+        &self.base
+    }
+
     /// Returns when the program runs. There is no deadline; dropping the future ends what it has begun.
     pub async fn spawn(&self, spec: &Spec) -> Result<Child, SpawnError> {
         let program = || spec.program.clone();
@@ -157,7 +163,7 @@ struct Pipes {
 fn pipes(spec: &Spec) -> io::Result<(Pipes, [OwnedFd; 3])> {
     let mut ours = Pipes::default();
     let stdin = match spec.stdin {
-        Stream::Null => File::open("/dev/null")?.into(),
+        Stream::Null | Stream::Joined => File::open("/dev/null")?.into(),
         Stream::Piped => {
             let (theirs, writer) = io::pipe()?;
             ours.stdin = Some(Sender::from_owned_fd(writer.into())?);
@@ -166,7 +172,9 @@ fn pipes(spec: &Spec) -> io::Result<(Pipes, [OwnedFd; 3])> {
     };
     let out = |stream, ours: &mut Option<Receiver>| -> io::Result<OwnedFd> {
         match stream {
-            Stream::Null => Ok(File::options().write(true).open("/dev/null")?.into()),
+            Stream::Null | Stream::Joined => {
+                Ok(File::options().write(true).open("/dev/null")?.into())
+            }
             Stream::Piped => {
                 let (reader, theirs) = io::pipe()?;
                 *ours = Some(Receiver::from_owned_fd(reader.into())?);
@@ -175,6 +183,9 @@ fn pipes(spec: &Spec) -> io::Result<(Pipes, [OwnedFd; 3])> {
         }
     };
     let stdout = out(spec.stdout, &mut ours.stdout)?;
-    let stderr = out(spec.stderr, &mut ours.stderr)?;
+    let stderr = match spec.stderr {
+        Stream::Joined => stdout.try_clone()?,
+        Stream::Null | Stream::Piped => out(spec.stderr, &mut ours.stderr)?,
+    };
     Ok((ours, [stdin, stdout, stderr]))
 }

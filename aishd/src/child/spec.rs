@@ -29,6 +29,8 @@ pub struct Spec {
 pub enum Stream {
     Null,
     Piped,
+    /// Standard error goes where standard output goes.
+    Joined,
 }
 
 /// What set-user-ID programs such as `sudo` can give to the child.

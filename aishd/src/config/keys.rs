@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use super::joined::Joined;
 use super::table::{Leaf, Part as _, tables};
 use super::value::{
-    Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature, Time, When, Whole,
+    Dollars, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature, Time,
+    When, Whole,
 };
 
 /// What holds when nobody says otherwise: the lowest layer.
@@ -69,11 +70,19 @@ max_depth = 8
 max_result_chars = 16000
 parallel_readonly = true
 
+[shell]
+confirm = true
+timeout = "5m"
+max_output_bytes = 4194304
+env_from_client = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"]
+feed_back = false
+
 [limits]
 max_clients = 64
 max_queue_per_conversation = 16
 max_conversations_in_memory = 32
 client_stall = "30s"
+daily_spend_usd = 0.0
 
 [shutdown]
 grace = "5s"
@@ -124,6 +133,8 @@ tables! {
         permissions: Permissions,
         /// Calls of tools: how many, how they run, and how much of a result models see.
         tools: Tools,
+        /// Commands of this machine: what models propose with a line `CMD:`, and your own.
+        shell: Shell,
         /// Bounds of what the daemon holds.
         limits: Limits,
         /// The daemon itself.
@@ -166,8 +177,20 @@ tables! {
         include_usage: Leaf<bool>,
         /// Sent along with each request. Their values are never shown.
         headers: BTreeMap<String, Leaf<Secret>>,
+        /// What its server takes, in US dollars for a million tokens. Without it nobody knows what a request cost.
+        price: Price,
         /// Limits of one stream; the whole has none.
         timeouts: Timeouts,
+    }
+
+    /// What a preset's server takes, in US dollars for a million tokens.
+    Price {
+        /// Of a request.
+        input: Leaf<Dollars>,
+        /// Of an answer.
+        output: Leaf<Dollars>,
+        /// Of a request, as far as the server had it still; as other input when it is not said.
+        cached_input: Leaf<Dollars>,
     }
 
     /// Limits of one stream.
@@ -230,8 +253,11 @@ tables! {
         steps: Leaf<Whole<1, 1000>>,
         /// How long one run may work; waiting for a person does not count.
         time: Leaf<Time>,
-        /// Tokens that one run may use, in and out, as servers count them. When this is not said, there is no such limit.
+        /// Tokens that one run may use, in and out, those of second opinions among them. When this is not said, there is no
+        /// such limit.
         tokens: Leaf<Whole<1, 1_000_000_000>>,
+        /// What one run may cost, in US dollars; 0 is as much as it likes. Only presets with a `price` can be counted.
+        cost_usd: Leaf<Dollars>,
         /// Whether another preset is asked before each action whether it is safe for the goal. Everything but a plain yes has
         /// a person asked. It can only make a run stricter.
         second_opinion: Leaf<bool>,
@@ -318,6 +344,22 @@ tables! {
         parallel_readonly: Leaf<bool>,
     }
 
+    /// Commands of this machine.
+    Shell {
+        /// Whether you are asked about each command that a model proposes. With false they all run, whatever they do; the
+        /// daemon says so at each start. `permissions.deny` and the constraints of a conversation still hold.
+        confirm: Leaf<bool>,
+        /// The longest that a command runs.
+        timeout: Leaf<Time>,
+        /// The most that it prints; with more it is ended.
+        max_output_bytes: Leaf<Whole<1_024, 16_777_216>>,
+        /// Variables of the asking client that commands get, by their exact names, besides SHELL. They are stored with the
+        /// question: name no secrets.
+        env_from_client: Leaf<Vec<String>>,
+        /// Whether the model goes on at once with what a command printed; else that waits for your next question.
+        feed_back: Leaf<bool>,
+    }
+
     /// One MCP server: a url, or a command.
     McpServer {
         /// The address of a server over HTTP.
@@ -358,6 +400,9 @@ tables! {
         max_conversations_in_memory: Leaf<Whole<0, 10_000>>,
         /// A client that reads nothing for so long, with data pending, is cut off.
         client_stall: Leaf<Time>,
+        /// What may be spent on a day (UTC) by all conversations together, in US dollars; 0 is as much as they like. Only
+        /// presets with a `price` can be counted. A change counts at once.
+        daily_spend_usd: Leaf<Dollars>,
     }
 
     /// The daemon itself.

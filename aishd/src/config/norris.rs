@@ -6,6 +6,7 @@ use super::routing::check;
 use super::settings::{said, time};
 use crate::core::norris::launch::Limits;
 use crate::core::norris::settings::Settings;
+use crate::core::spending::Nano;
 
 pub(super) fn norris(stack: &Stack, faults: &mut Vec<Fault>) -> Settings {
     let table = &stack.file.norris;
@@ -20,6 +21,9 @@ pub(super) fn norris(stack: &Stack, faults: &mut Vec<Fault>) -> Settings {
             steps: steps.unwrap_or(usual.limits.steps),
             ms: u64::try_from(ms).ok().filter(|it| *it > 0),
             tokens: said(&table.tokens).map(|it| it.0),
+            cost: said(&table.cost_usd)
+                .map(|it| it.nano())
+                .filter(|it| *it != Nano(0)),
         },
         second_opinion: said(&table.second_opinion).unwrap_or(usual.second_opinion),
         second_opinion_model: said(&table.second_opinion_model),

@@ -13,10 +13,11 @@ use super::table::{Leaf, join, nearest};
 use super::value::{OnTimeout, Whole};
 use crate::core::access::Access;
 use crate::core::policy::{Pattern, Patterns, Policy, ProviderRule, Silence};
+use crate::core::shell;
 use crate::core::tool_name::{Alias, ToolName};
 
 /// Providers that are part of the daemon.
-const OWN_PROVIDERS: [&str; 3] = ["aish", "data-tool", "example-tool"];
+const OWN_PROVIDERS: [&str; 4] = ["aish", "data-tool", "example-tool", shell::PROVIDER];
 /// A shorter one would be over before anybody could read the question.
 const SHORTEST: Duration = Duration::from_secs(1);
 
@@ -31,6 +32,12 @@ pub(super) fn policy(stack: &Stack, faults: &mut Vec<Fault>) -> Policy {
         let Some(approves) = approves else { continue };
         let name = stack.names.get(&join("mcp.auto_approve", text));
         if let Some(rule) = rule("mcp.auto_approve", text, name, faults) {
+            if approves.value && rule.provider().as_str() == shell::PROVIDER {
+                let message =
+                    format!("`mcp.auto_approve`: {rule} would let text of a model run unread");
+                let help = "commands are allowed by their exact text only; shell.confirm = false lets all of them run";
+                faults.extend(name.map(|it| Fault::error(it, message).help(help)));
+            }
             policy.auto_approve.insert(rule, approves.value);
         }
     }
@@ -57,6 +64,7 @@ pub(super) fn policy(stack: &Stack, faults: &mut Vec<Fault>) -> Policy {
         Some(OnTimeout::Deny) | None => Silence::Denies,
     };
     calls(stack, &mut policy);
+    policy.shell = super::shell::rules(stack, faults);
     for (name, provider) in &file.permissions.tools {
         let path = join("permissions.tools", name);
         if let Some((alias, rule)) = provider_rule(&path, name, provider, stack, faults) {

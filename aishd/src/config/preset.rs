@@ -4,14 +4,15 @@ use url::Url;
 
 use super::address::{self, Distance};
 use super::fault::Fault;
-use super::keys::Model;
+use super::keys::{self, Model};
 use super::layers::Stack;
 use super::settings::{IsSet, home, said};
 use super::source::{Access, Origin, Place};
 use super::table::{Leaf, Located, join};
-use super::value::{Secret, Time};
+use super::value::{Dollars, Secret, Time};
 use crate::core::event::Source;
 use crate::core::preset::{Backend, Endpoint, KeySource, Preset, Timeouts};
+use crate::core::spending::Price;
 
 /// One preset, while it is looked at.
 pub(super) struct Check<'a> {
@@ -28,6 +29,7 @@ impl Check<'_> {
         let url = self.endpoint(faults);
         let model = self.required("model", &self.model.model, faults);
         let key = self.key(url.as_ref(), faults);
+        let price = self.price(faults);
         let near = url.as_ref().map(address::distance);
         if faults
             .get(before..)
@@ -66,6 +68,7 @@ impl Check<'_> {
             use_tool_role: said(&self.model.use_tool_role).unwrap_or(true),
             tools: said(&self.model.tools).unwrap_or(true),
             include_usage: said(&self.model.include_usage).unwrap_or(true),
+            price,
         })
     }
 
@@ -88,6 +91,36 @@ impl Check<'_> {
         {
             let message = "the name of a preset has 1 to 64 characters and no white space";
             faults.push(Fault::error(place, message));
+        }
+    }
+
+    /// Half a price is none: what it leaves out would count as nothing.
+    fn price(&self, faults: &mut Vec<Fault>) -> Option<Price> {
+        let keys::Price {
+            input,
+            output,
+            cached_input,
+        } = &self.model.price;
+        let nano = |leaf: &Leaf<Dollars>| leaf.as_ref().map(|it| it.value.nano());
+        match (nano(input), nano(output)) {
+            (Some(input), Some(output)) => Some(Price {
+                input,
+                output,
+                cached_input: nano(cached_input),
+            }),
+            (had_input, _) => {
+                let parts = [input, output, cached_input];
+                let first = parts.into_iter().flatten().next()?;
+                let lacks = if had_input.is_some() {
+                    "output"
+                } else {
+                    "input"
+                };
+                let message = format!("`{}.price` has no `{lacks}`", self.path());
+                let help = "for example price = { input = 3.0, output = 15.0 }, in US dollars for a million tokens";
+                faults.push(Fault::error(&first.place, message).help(help));
+                None
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::fault::Fault;
 use super::file::{self, Need};
+use super::keys;
 use super::layers::{Layer, Layers};
 use super::settings::{self, IsSet};
 use super::source::Origin;
@@ -89,6 +90,16 @@ fn forbid(layers: &Layers, project: &Layer, faults: &mut Vec<Fault>) {
         let Some(other) = others.file.models.get(name) else {
             continue;
         };
+        let keys::Price {
+            input,
+            output,
+            cached_input,
+        } = &model.price;
+        for said in [input, output, cached_input].into_iter().flatten() {
+            let message = format!("a project may not say what `{name}` costs");
+            let help = "give this preset another name";
+            faults.push(Fault::error(&said.place, message).help(help));
+        }
         // Headers are often keys by another name.
         if !other.has_key() && other.headers.is_empty() {
             continue;

@@ -188,7 +188,8 @@ fn preset_key(key: &str) -> String {
 #[must_use]
 pub fn needs_restart(key: &str) -> bool {
     const KEYS: [&str; 3] = ["logging.format", "logging.redact", "logging.content"];
-    key.starts_with("limits.") || key.starts_with("daemon.") || KEYS.contains(&key)
+    let is_limit = key.starts_with("limits.") && key != "limits.daily_spend_usd";
+    is_limit || key.starts_with("daemon.") || KEYS.contains(&key)
 }
 
 impl Log {
@@ -294,6 +295,7 @@ pub(super) fn models(stack: &Stack, is_set: IsSet<'_>, faults: &mut Vec<Fault>) 
         memory: memory(stack, faults),
         routing: super::routing::routing(stack, faults),
         norris: super::norris::norris(stack, faults),
+        daily_usd: super::spending::daily(stack, &presets, faults),
         presets,
         local_servers: said(&file.discovery.servers).unwrap_or_default(),
         projects: BTreeMap::new(),

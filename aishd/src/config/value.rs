@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::de::DeValue;
 
 use super::table::{Misread, Value, nearest};
+use crate::core::spending::Nano;
 
 impl Value for String {
     fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
@@ -177,6 +178,56 @@ impl JsonSchema for Temperature {
 
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "number", "minimum": 0, "maximum": 100 })
+    }
+}
+
+/// An amount of money in US dollars.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dollars(f64);
+
+impl Dollars {
+    const MOST: f64 = 1_000_000.0;
+
+    /// The nearest amount that can be counted with.
+    #[must_use]
+    pub fn nano(self) -> Nano {
+        Nano::from_usd(self.0).unwrap_or_default()
+    }
+}
+
+impl Value for Dollars {
+    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+        let number = match value {
+            DeValue::Integer(number) => number.as_str().parse().ok(),
+            DeValue::Float(number) => number.as_str().parse().ok(),
+            DeValue::String(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_)
+            | DeValue::Table(_) => return Err(Misread::kind("a number of dollars", value)),
+        };
+        number
+            .filter(|it| (0.0..=Self::MOST).contains(it))
+            .map(Self)
+            .ok_or_else(|| Misread::new("expected a number of dollars from 0 to 1000000"))
+    }
+
+    fn show(&self) -> String {
+        toml::Value::from(self.0).to_string()
+    }
+}
+
+impl JsonSchema for Dollars {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Dollars".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0, "maximum": Self::MOST })
     }
 }
 

@@ -7,6 +7,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::{address, keys};
+use crate::core::hidden::is_hidden;
 
 const COVER: &str = "*";
 const UNSAFE: &str = "?";
@@ -57,11 +58,7 @@ pub fn safe(text: &str) -> Cow<'_, str> {
 
 /// What moves a cursor, or what people do not see or see in another order.
 fn is_unsafe(sign: char) -> bool {
-    sign.is_control()
-        || matches!(sign,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}')
+    sign.is_control() || is_hidden(sign)
 }
 
 fn in_table<'a>(table: &'a DeTable<'_>, path: &mut Vec<&'a str>, secret: &mut Vec<Range<usize>>) {

@@ -19,7 +19,7 @@ use crate::core::preset::Preset;
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
 use crate::core::tool_name::{Alias, ToolName};
-use crate::core::turn::{Answer, Effect, Input, Step};
+use crate::core::turn::{Answer, Effect, Input, Owing, Step};
 use crate::store::ReadError;
 use crate::tools::builtin;
 
@@ -30,16 +30,24 @@ const MAX_EDITED_BYTES: usize = 256 << 10;
 
 impl Conversation {
     /// What the gate says of calls that have not begun.
-    pub(super) fn judge(&self, calls: &[ToolCall], approved: Option<Sha>) -> Vec<Judged> {
+    pub(super) fn judge(&self, owing: &[Owing], approved: Option<Sha>) -> Vec<Judged> {
         let mut clients = Allowances::clone(&self.around.allowances.of(self.id));
         self.with_gate(|gate| {
-            let mut judged = Vec::with_capacity(calls.len());
-            for (position, call) in calls.iter().enumerate() {
+            let mut judged = Vec::with_capacity(owing.len());
+            for (position, owed) in owing.iter().enumerate() {
+                let approved = approved.filter(|_| position == 0);
+                let call = match owed {
+                    Owing::Call(call) => call,
+                    Owing::Command(proposed) => {
+                        judged.push(self.judge_command(proposed, approved));
+                        continue;
+                    }
+                };
                 let gate = Gate {
                     clients: &clients,
                     ..gate
                 };
-                let judgement = match approved.filter(|_| position == 0) {
+                let judgement = match approved {
                     Some(digest) => gate.approved(call, digest),
                     None => gate.judge(call),
                 };
@@ -77,6 +85,9 @@ impl Conversation {
         let Judged::Ask(mut confirm) = judged else {
             return judged;
         };
+        if confirm.kind != ConfirmKind::Tool {
+            return Judged::Ask(confirm);
+        }
         let approved = self.state.grants.approved.get(&confirm.tool).copied();
         if let Some(approved) = approved.filter(|it| *it != confirm.definition_digest) {
             let before = self.definition(approved).unwrap_or_else(|error| {
@@ -229,7 +240,13 @@ impl Conversation {
         if let Some(edited) = &edited {
             call.arguments.clone_from(edited);
         }
-        let Some(digest) = self.as_asked(&confirm, answering.decision, [&asked, &call]) else {
+        let meant = [&asked, &call];
+        let digest = if confirm.shell.is_some() {
+            self.as_asked_command(&confirm, answering.decision, meant)?
+        } else {
+            self.as_asked(&confirm, answering.decision, meant)
+        };
+        let Some(digest) = digest else {
             self.withdraw(&confirm).await;
             return Ok(AnswerOutcome::ArgumentsChanged);
         };

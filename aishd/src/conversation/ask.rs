@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aish_proto::id::TurnId;
 use futures_util::FutureExt as _;
 
-use super::choose::{Chosen, gone};
+use super::choose::{Chosen, MOST_STEPS_BACK, Told, gone};
 use super::commit::{Fact, RETRY_LONGEST};
 use super::handle::{Accepted, Again, Ask, AskAgain, Mode, Place, RequestError};
 use super::live::Live;
@@ -15,11 +15,15 @@ use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Discovery;
 use crate::clock;
+use crate::core::catalog::Offer;
 use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Key, Level, Origin, Stop};
+use crate::core::exchange::Exchange;
 use crate::core::policy::Patterns;
 use crate::core::preset::{Models, Preset};
-use crate::core::turn::{Effect, Turn};
+use crate::core::request::fit::Fit;
+use crate::core::transcript::Transcript;
+use crate::core::turn::{Effect, Step, StreamId, Turn};
 use crate::failpoint;
 
 impl Conversation {
@@ -49,6 +53,7 @@ impl Conversation {
             on_confirm: ask.on_confirm,
             max_tool_depth: ask.max_tool_depth,
             calls: ask.calls,
+            environment: self.said_anew(ask.environment),
         };
         let turn = TurnId(clock::ulid());
         self.take_in(turn, ask.by, event, ask.mode).await
@@ -71,19 +76,15 @@ impl Conversation {
             .turn
             .or(self.state.last_turn)
             .ok_or(RequestError::NothingToRepeat)?;
-        let place = self.around.store.find_turn(old)?;
-        let place = place
-            .filter(|it| it.conversation == self.id)
-            .ok_or(RequestError::UnknownTurn(old))?;
-        let question = self.around.store.record(self.id, place.message_seq)?;
-        let Some(Event::UserMessage {
+        let (old, question) = self.to_repeat(again.kind, old)?;
+        let Event::UserMessage {
             text,
             attachments,
             on_confirm,
             max_tool_depth,
             calls,
             ..
-        }) = question.map(|it| it.event)
+        } = question
         else {
             return Err(RequestError::UnknownTurn(old));
         };
@@ -93,6 +94,10 @@ impl Conversation {
             (Again::Continue, Some(list)) => {
                 self.check_rest(list, origin)?;
                 (text, attachments)
+            }
+            // The model goes on with what it has said last, whichever turn was named.
+            (Again::Continue, None) if self.state.last_turn != Some(old) => {
+                return Err(RequestError::NotLast(old));
             }
             (Again::Continue, None) => ("continue".to_owned(), vec![]),
         };
@@ -109,10 +114,37 @@ impl Conversation {
             }),
             max_tool_depth,
             calls,
+            environment: self.said_anew(again.environment),
         };
         // It goes ahead of what waits: the queue was held for exactly this.
         let turn = TurnId(clock::ulid());
         self.start_with(turn, again.by, event).await
+    }
+
+    /// The turn that is meant and its question: where a continuation is to be asked again, those that it went on from.
+    fn to_repeat(&self, kind: Again, mut turn: TurnId) -> Result<(TurnId, Event), RequestError> {
+        for _ in 0..MOST_STEPS_BACK {
+            let place = self.around.store.find_turn(turn)?;
+            let place = place.filter(|it| it.conversation == self.id);
+            let place = place.ok_or(RequestError::UnknownTurn(turn))?;
+            let question = self.question(place.message_seq)?;
+            let question = question.ok_or(RequestError::UnknownTurn(turn))?;
+            let goes_on_from = if let Event::UserMessage {
+                origin: Origin::Continue(before),
+                calls: None,
+                ..
+            } = &question
+            {
+                Some(*before)
+            } else {
+                None
+            };
+            match (kind, goes_on_from) {
+                (Again::Retry, Some(before)) => turn = before,
+                (Again::Retry, None) | (Again::Continue, _) => return Ok((turn, question)),
+            }
+        }
+        Err(RequestError::UnknownTurn(turn))
     }
 
     /// The record of a key that was used before (G4).
@@ -257,9 +289,8 @@ impl Conversation {
                 }
             }
             Chosen::Ready(preset, routed) => {
-                if let Err(error) = self.begin(turn, preset, routed, vec![]).await {
-                    self.start_later(turn, &error);
-                }
+                let begun = self.begin(turn, preset, routed, vec![]).await;
+                self.unless_begun(turn, begun).await;
             }
             Chosen::Look => self.look_for_preset(turn),
             Chosen::Gone(name) => match self.commit(&[gone(turn, &name)], LiveChange::Keep).await {
@@ -313,9 +344,21 @@ impl Conversation {
                 text,
             },
         });
-        let begun = self.begin(turn, discovery.preset, vec![], notices.collect());
-        if let Err(error) = begun.await {
-            self.start_later(turn, &error);
+        let told = Told::default();
+        let begun = self
+            .begin(turn, discovery.preset, told, notices.collect())
+            .await;
+        self.unless_begun(turn, begun).await;
+    }
+
+    /// A waiting turn that cannot start ends where that will not change by itself, and else is tried again.
+    async fn unless_begun(&mut self, turn: TurnId, begun: Result<(), RequestError>) {
+        match begun {
+            Ok(()) => {}
+            Err(RequestError::Budget(_, reached)) if self.end_unasked(turn, reached).await => {
+                Box::pin(self.start_next()).await;
+            }
+            Err(error) => self.start_later(turn, &error),
         }
     }
 
@@ -329,7 +372,7 @@ impl Conversation {
         &mut self,
         turn: TurnId,
         preset: Arc<Preset>,
-        routed: Vec<Event>,
+        routed: Told,
         mut facts: Vec<Fact>,
     ) -> Result<(), RequestError> {
         let started = Event::TurnStarted {
@@ -337,19 +380,19 @@ impl Conversation {
             model_id: preset.model.clone(),
             source: preset.source,
         };
-        let told = std::iter::once(started).chain(routed);
+        let told = std::iter::once(started).chain(routed.events);
         facts.extend(told.map(|event| Fact {
             turn: Some(turn),
             by: None,
             event,
         }));
         facts.extend(self.steering(turn));
-        self.load_transcript()
-            .await
-            .map_err(RequestError::Storage)?;
+        let ticket = self.first_ticket(&preset).await?;
         let mut commit = self.number(&facts);
         let terms = self.terms(turn, &facts);
-        let (machine, step) = Turn::start(terms.max_depth(&self.around.policy.borrow()));
+        let policy = self.around.policy.borrow().clone();
+        let (mut machine, step) = Turn::start(terms.max_depth(&policy));
+        machine.set_feed_back(policy.shell.feed_back);
         let machine = with_run(machine, &commit.state, turn);
         let token = self.around.stopping.child_token();
         self.turn = Some(Active {
@@ -358,11 +401,14 @@ impl Conversation {
             preset: Some(preset.clone()),
             second: None,
             model: (preset.name.clone(), preset.source),
+            asking: None,
             offer: None,
+            held: vec![],
+            rules: self.models().context.clone(),
             on_confirm: terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
-            clock: Clock::default(),
+            clock: Clock::start(&self.purse),
             heard: None,
         });
         self.find_way();
@@ -375,30 +421,27 @@ impl Conversation {
         commit.records.iter().for_each(|it| transcript.apply(it));
         let applied = commit.records.len();
         self.around.tools.freshen();
-        let tools = self.tools();
-        let mut fitted = self.fit(&preset, &transcript, &offer);
-        let leaving = fitted.as_mut().map(|it| std::mem::take(&mut it.leaving));
-        let leaving = leaving.unwrap_or_default();
+        let opened = opened_by(&step);
+        // What is pinned has to be read before anybody can say what fits.
+        let waits = opened.filter(|_| !self.state.pinned.is_empty());
+        let fitted = waits
+            .is_none()
+            .then(|| self.fit(&preset, &transcript, &offer, &[]));
+        let leaving = match &fitted {
+            Some(Ok(fit)) => self.leaving_for(&preset, &transcript, &offer, fit),
+            Some(Err(_)) | None => vec![],
+        };
         if !leaving.is_empty() {
             facts.extend(self.eviction_facts(turn, &transcript, leaving.len()));
             commit = self.number(&facts);
         }
         let live = Arc::new(Live::new(turn, 0, commit.state.last_seq));
-        let opened = step.effects.iter().find_map(|it| match it {
-            Effect::OpenStream(stream) => Some(*stream),
-            Effect::OpenFallback(_)
-            | Effect::Wait(..)
-            | Effect::Judge { .. }
-            | Effect::CallTool { .. }
-            | Effect::Abandon => None,
-        });
         match (opened, fitted) {
-            (Some(stream), Ok(fit)) => {
-                let body = self.body_of(fit, &preset, &transcript, &offer, tools);
-                self.spawn_stream(stream, preset.clone(), body, live.clone());
+            (Some(stream), Some(Ok(fit))) => {
+                self.spawn_stream(stream, (preset.clone(), ticket), fit.body, live.clone());
             }
-            (Some(stream), Err(error)) => self.refuse_stream(stream, &error),
-            (None, _) => {}
+            (Some(stream), Some(Err(error))) => self.refuse_stream(stream, &error),
+            (_, None) | (None, Some(_)) => {}
         }
         let later = commit.records.iter().skip(applied);
         later.for_each(|it| transcript.apply(it));
@@ -408,11 +451,27 @@ impl Conversation {
             self.abandon().await;
             return Err(error.into());
         }
+        self.unknown_told.extend(routed.unknown);
+        // Before what leaves now.
+        self.catch_up(&transcript);
         self.publish(commit.records, commit.state, LiveChange::End);
         self.transcript = Some(transcript);
         self.sum_up(leaving);
         self.publisher.begin_live(live);
+        waits.into_iter().for_each(|it| self.read_pinned(it));
         Ok(())
+    }
+
+    /// What leaves the conversation for a first request that pins nothing.
+    fn leaving_for(
+        &self,
+        preset: &Preset,
+        transcript: &Transcript,
+        offer: &Offer,
+        fit: &Fit,
+    ) -> Vec<Exchange> {
+        let count = self.leave_for_good(preset, transcript, offer, &[], fit.leaving.len());
+        fit.leaving.iter().take(count).cloned().collect()
     }
 
     /// Questions that wait to join the running turn, as facts that let them.
@@ -441,4 +500,17 @@ pub(super) fn fact(turn: TurnId, by: Person, event: Event) -> Fact {
         by: Some(by),
         event,
     }
+}
+
+/// The stream that a turn begins with.
+fn opened_by(step: &Step) -> Option<StreamId> {
+    step.effects.iter().find_map(|it| match it {
+        Effect::OpenStream(stream) => Some(*stream),
+        Effect::OpenFallback(_)
+        | Effect::Wait(..)
+        | Effect::Judge { .. }
+        | Effect::CallTool { .. }
+        | Effect::RunCommand { .. }
+        | Effect::Abandon => None,
+    })
 }

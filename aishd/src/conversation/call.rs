@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::doing::Word;
 use super::elicit::{self, Asking};
 use super::kept::kept;
+use super::purse::Purse;
 use super::quota::Quota;
 use super::view::Teller;
 use super::{resource, sample};
@@ -44,6 +45,8 @@ pub(super) struct Started {
     pub(super) doing: Teller,
     /// Where the questions of its server go.
     pub(super) forms: mpsc::Sender<Asking>,
+    /// Pays for models that its server wants.
+    pub(super) purse: Purse,
     pub(super) turn: TurnId,
 }
 

@@ -10,6 +10,7 @@ use crate::clock;
 use crate::core::audit::{Draft, Told};
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Stop};
+use crate::core::purse::BudgetChanged;
 use crate::core::state::State;
 
 impl Conversation {
@@ -33,6 +34,10 @@ impl Conversation {
                 self.own = None;
                 let by = Some(by.clone());
                 Event::ConstraintsChanged { constraints, by }
+            }
+            Change::Budget(budget) => {
+                let by = Some(by.clone());
+                Event::BudgetChanged(Box::new(BudgetChanged { budget, by }))
             }
         };
         let put_away = matches!(event, Event::ArchivedChanged { archived: true });

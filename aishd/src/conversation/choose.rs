@@ -16,7 +16,7 @@ use crate::core::routing::{self, Classified, Meant, Routed, Which};
 /// How to get the preset of a turn.
 pub(super) enum Chosen {
     /// With what is to be told of the choice.
-    Ready(Arc<Preset>, Vec<Event>),
+    Ready(Arc<Preset>, Told),
     /// No model is asked: these calls are run.
     List(CallList, Origin),
     /// Nothing is configured: a local server has to be looked for.
@@ -25,18 +25,29 @@ pub(super) enum Chosen {
     Gone(String),
 }
 
+/// What is told of a choice when the turn starts.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) events: Vec<Event>,
+    /// A preset that a class names and that is not there. Once is enough, once that is in the log.
+    pub(super) unknown: Option<String>,
+}
+
 /// What a question comes to by its look.
 struct Route {
     found: Classified,
     /// The preset that this means, where it is another one.
     preset: Option<Arc<Preset>>,
-    told: Vec<Event>,
+    told: Told,
 }
+
+/// Continuations of continuations that are followed to their question.
+pub(super) const MOST_STEPS_BACK: usize = 64;
 
 impl Conversation {
     /// For a question: a list of calls needs no model; a name by hand, of the turn or of the conversation, beats the look
-    /// of the question, and that beats the default (spec 00, Conversations and asks).
-    pub(super) fn choose(&mut self, question: &Event) -> Chosen {
+    /// of the question, and that beats the default (spec 00, Conversations and asks). Nothing is changed by it.
+    pub(super) fn choose(&self, question: &Event) -> Chosen {
         let Event::UserMessage {
             model,
             calls,
@@ -59,7 +70,7 @@ impl Conversation {
         };
         let replaced = route.preset.is_some();
         let chosen = match route.preset {
-            Some(preset) => Chosen::Ready(preset, vec![]),
+            Some(preset) => Chosen::Ready(preset, Told::default()),
             None => self.choose_named(None),
         };
         match chosen {
@@ -71,9 +82,9 @@ impl Conversation {
                     replaced,
                 };
                 let said = routed.status().map(|it| status(Level::Info, it));
-                let mut told = vec![Event::RouteDecided(routed)];
-                told.extend(route.told);
-                told.extend(said);
+                let mut told = route.told;
+                told.events.insert(0, Event::RouteDecided(routed));
+                told.events.extend(said);
                 Chosen::Ready(preset, told)
             }
             other @ (Chosen::List(..) | Chosen::Look | Chosen::Gone(_)) => other,
@@ -85,7 +96,7 @@ impl Conversation {
         let models = self.models();
         match by_hand.or(models.default.as_deref()) {
             Some(name) => match models.named(name) {
-                Some(preset) => Chosen::Ready(preset, vec![]),
+                Some(preset) => Chosen::Ready(preset, Told::default()),
                 None => Chosen::Gone(name.to_owned()),
             },
             None => Chosen::Look,
@@ -93,7 +104,7 @@ impl Conversation {
     }
 
     /// What the look of a question comes to; `None`: nobody wants that.
-    fn route(&mut self, text: &str, origin: Origin) -> Option<Route> {
+    fn route(&self, text: &str, origin: Origin) -> Option<Route> {
         // A run keeps to one preset (RTE-4).
         if self.state.norris.is_some() {
             return None;
@@ -109,7 +120,7 @@ impl Conversation {
         }
         let begun = self.question_of(origin);
         let found = routing::classify(begun.as_deref().unwrap_or(text));
-        let mut told = vec![];
+        let mut told = Told::default();
         let is_known = |name: &str| models.named(name).is_some();
         let preset = match models.routing.meant(found.class, is_known) {
             Meant::Active => None,
@@ -120,9 +131,9 @@ impl Conversation {
                     "routing.classes.{class} names {name:?}, which is no preset; the active one answers \
                      (aishctl config check)"
                 );
-                // Once is enough.
-                if self.unknown_told.insert(name) {
-                    told.push(status(Level::Warning, text));
+                if !self.unknown_told.contains(&name) {
+                    told.events.push(status(Level::Warning, text));
+                    told.unknown = Some(name);
                 }
                 None
             }
@@ -139,7 +150,10 @@ impl Conversation {
     /// The question that such a turn goes back to in the end: what a continuation says itself is only to go on.
     fn question_of(&self, mut origin: Origin) -> Option<String> {
         let mut asked = None;
-        while let Origin::Continue(turn) | Origin::Retry(turn) = origin {
+        for _ in 0..MOST_STEPS_BACK {
+            let (Origin::Continue(turn) | Origin::Retry(turn)) = origin else {
+                break;
+            };
             let place = self.around.store.find_turn(turn).ok().flatten();
             let place = place.filter(|it| it.conversation == self.id);
             let question = place.and_then(|it| self.question(it.message_seq).ok().flatten());

@@ -13,6 +13,7 @@ use crate::core::audit::Draft;
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Record};
 use crate::core::raise::ended_by;
+use crate::core::reply::Usage;
 use crate::core::state::State;
 use crate::core::turn::{Effect, Step};
 use crate::failpoint;
@@ -112,6 +113,8 @@ impl Conversation {
         if asks_again {
             facts.extend(self.steering(turn));
         }
+        let owed = self.owed(Some(turn));
+        facts.splice(0..0, owed);
         let effects = step.effects;
         self.settle(Pending {
             facts,
@@ -192,7 +195,17 @@ impl Conversation {
         let born = self.unborn.iter();
         let born = born.filter_map(|it| Draft::of(self.id, &State::default(), it));
         let mut audit: Vec<Draft> = born.map(|it| it.by(maker.clone())).collect();
-        let mut place = |state: &mut State, fact: Fact| {
+        let mut place = |state: &mut State, mut fact: Fact| {
+            let running = state
+                .running
+                .as_ref()
+                .filter(|it| Some(it.turn) == fact.turn);
+            if let (Event::TurnFinished { usage, .. }, Some(running)) = (&mut fact.event, running)
+                && running.usage != Usage::default()
+            {
+                // Of all its requests, those that no answer came of among them.
+                *usage = Some(running.usage);
+            }
             let record = Record {
                 seq: state.last_seq.next(),
                 at,
@@ -233,6 +246,7 @@ impl Conversation {
         self.around.routes.count(&records);
         let ended = ends_running(&self.state, &records);
         self.state = state;
+        self.purse.set_budget(self.state.budget);
         self.note_confirms(&records);
         if ended {
             self.around.allowances.end_turn(self.id);
@@ -265,7 +279,7 @@ fn pass_before(facts: &[Fact]) {
         if let Event::FellBack { .. } = fact.event {
             failpoint::pass("fallback.before_store");
         }
-        if let Event::ToolStarted { .. } = fact.event {
+        if let Event::ToolStarted { .. } | Event::ShellStarted { .. } = fact.event {
             failpoint::pass("tool.before_start_mark");
         }
         if let Event::Norris(_) = fact.event {
@@ -291,13 +305,13 @@ fn pass_after(facts: &[Fact]) {
         if let Event::FellBack { .. } = fact.event {
             failpoint::pass("fallback.after_store");
         }
-        if let Event::ToolStarted { .. } = fact.event {
+        if let Event::ToolStarted { .. } | Event::ShellStarted { .. } = fact.event {
             failpoint::pass("tool.after_start_mark");
         }
         if let Event::ResourceChanged(_) = fact.event {
             failpoint::pass("resource.after_store");
         }
-        if let Event::ToolResult { .. } = fact.event {
+        if let Event::ToolResult { .. } | Event::ShellFinished { .. } = fact.event {
             failpoint::pass("tool.after_result");
         }
         if let Event::Norris(_) = fact.event {
@@ -311,10 +325,11 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
     match event {
         Event::PermissionChanged { by, .. } => by.clone(),
         // One that ran to its end did so by itself.
-        Event::ToolResult { ms: Some(_), .. } => None,
-        Event::ConfirmResolved(_) | Event::ToolResult { .. } | Event::TurnFinished { .. } => {
-            caused_by.cloned()
-        }
+        Event::ToolResult { ms: Some(_), .. } | Event::ShellFinished { ms: Some(_), .. } => None,
+        Event::ConfirmResolved(_)
+        | Event::ToolResult { .. }
+        | Event::ShellFinished { .. }
+        | Event::TurnFinished { .. } => caused_by.cloned(),
         Event::Created { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }
@@ -333,9 +348,15 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         | Event::ConstraintsChanged { .. }
         | Event::Evicted(_)
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
+        | Event::CwdChanged { .. }
+        | Event::ShellStarted { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ArchivedChanged { .. }
         | Event::Status { .. } => None,
     }

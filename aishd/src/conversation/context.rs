@@ -1,29 +1,30 @@
 //! What a request shows of the conversation: made to fit before it is sent (CTX-1), and looked at beforehand. Both come
 //! from [`fit`], so that a preview is the bytes that would be sent.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use aish_proto::id::TurnId;
+use futures_util::FutureExt as _;
 
 use super::choose::Chosen;
 use super::commit::{Fact, Pending};
 use super::handle::RequestError;
 use super::live::Live;
-use super::perform::{Body, Unread};
 use super::view::LiveChange;
-use super::{Conversation, failed};
+use super::{Conversation, Done, failed};
 use crate::clock;
-use crate::core::budget::{BytesPerToken, Limit, Mode};
+use crate::core::budget::{BytesPerToken, Limit, Mode, Rules};
 use crate::core::catalog::Offer;
 use crate::core::event::{Event, Level, Origin};
 use crate::core::exchange::{Eviction, Exchange};
+use crate::core::pinned::{Held, Pinned};
 use crate::core::preset::Preset;
-use crate::core::reply::Failure;
+use crate::core::reply::{Failure, Reply};
 use crate::core::request::fit::{Fit, TooLong, Wanted, fit, next_to_leave};
 use crate::core::request::{self, Parts};
 use crate::core::transcript::Transcript;
-use crate::core::turn::{Effect, StreamId};
+use crate::core::turn::{Effect, Input, StreamId};
 use crate::tools::Tools;
 
 /// What is to be looked at.
@@ -33,17 +34,29 @@ pub struct Previewing {
     pub text: Option<String>,
     /// A preset by name.
     pub model: Option<String>,
-    /// One that was found on this machine, for a conversation that has none.
-    pub found: Option<Arc<Preset>>,
+    /// What pinned resources hold, where that has been read.
+    pub held: Option<Vec<Held>>,
 }
 
 /// A request that is not sent.
 #[derive(Debug)]
 pub enum Previewed {
-    /// No preset is configured, so one has to be looked for first.
-    Look,
+    /// No preset is configured, and to look for one is no looking on.
+    Nobody,
+    /// First it has to be read what these hold.
+    Read(Vec<Pinned>, Box<Tools>),
     Fits(Box<Preview>),
-    TooLong(Arc<Preset>, TooLong),
+    TooLong(Box<NoRequest>),
+}
+
+/// A request that there would not be.
+#[derive(Debug)]
+pub struct NoRequest {
+    pub preset: Arc<Preset>,
+    pub limit: Limit,
+    pub ratio: BytesPerToken,
+    pub turns: usize,
+    pub error: TooLong,
 }
 
 #[derive(Debug)]
@@ -59,24 +72,23 @@ pub struct Preview {
     pub parts: Parts,
     /// Of questions, answers and results.
     pub messages: u64,
-    /// Of the body without pinned resources.
-    pub bytes: usize,
-    body: Body,
-}
-
-impl Preview {
-    /// The body as it would go out, with what pinned resources hold now.
-    pub async fn body(self) -> String {
-        self.body.text().await
-    }
+    pub body: String,
 }
 
 impl Conversation {
-    /// What people keep for all conversations stands in the next request as it is now.
-    fn tell_background(&mut self) {
+    /// What people keep for all conversations stands in the next turn's requests as it is now.
+    pub(super) fn tell_background(&mut self) {
         let most = self.models().memory.max_chars;
         if let Some(transcript) = &mut self.transcript {
             transcript.set_background(self.around.book.background(most));
+        }
+    }
+
+    /// The rules of contexts: a running turn keeps to those that it began with.
+    pub(super) fn rules(&self) -> Rules {
+        match &self.turn {
+            Some(active) => active.rules.clone(),
+            None => self.models().context.clone(),
         }
     }
 
@@ -86,8 +98,9 @@ impl Conversation {
         preset: &Preset,
         transcript: &Transcript,
         offer: &Offer,
+        held: &[Held],
     ) -> Result<Fit, TooLong> {
-        fit(self.wanted(preset, transcript, offer))
+        fit(self.wanted(preset, transcript, offer, held))
     }
 
     fn wanted<'a>(
@@ -95,20 +108,41 @@ impl Conversation {
         preset: &'a Preset,
         transcript: &'a Transcript,
         offer: &'a Offer,
+        held: &'a [Held],
     ) -> Wanted<'a> {
-        let pinned_bytes = if self.state.pinned.is_empty() {
-            0
-        } else {
-            self.pinned_bytes.load(Ordering::Relaxed)
-        };
+        let rules = self.rules();
         Wanted {
             preset,
             transcript,
             offer,
-            pinned_bytes,
-            limit: Limit::of(&self.models().context, preset),
+            pinned: held,
+            summary: rules.summarizer(transcript.mode()).is_some(),
+            limit: Limit::of(&rules, preset),
             ratio: self.around.tokens.ratio(preset),
             mode: transcript.mode(),
+        }
+    }
+
+    /// How many of the exchanges that a request has no room for leave the conversation: one that another preset answers
+    /// takes nothing out that its own has room for.
+    pub(super) fn leave_for_good(
+        &self,
+        preset: &Preset,
+        transcript: &Transcript,
+        offer: &Offer,
+        held: &[Held],
+        leaving: usize,
+    ) -> usize {
+        let own = match self.choose_named(self.state.model.as_deref()) {
+            Chosen::Ready(own, _) => own,
+            Chosen::Look | Chosen::Gone(_) | Chosen::List(..) => return leaving,
+        };
+        if leaving == 0 || own.name == preset.name {
+            return leaving;
+        }
+        match self.fit(&own, transcript, offer, held) {
+            Ok(fit) => fit.leaving.len().min(leaving),
+            Err(_too_long) => leaving,
         }
     }
 
@@ -125,7 +159,7 @@ impl Conversation {
         let count = eviction.count;
         let mut events = vec![Event::Evicted(Box::new(eviction))];
         let mode = transcript.mode();
-        match (mode, self.models().context.summarizer(mode)) {
+        match (mode, self.rules().summarizer(mode)) {
             (Mode::Talk, None) => events.push(Event::Status {
                 level: Level::Info,
                 text: format!(
@@ -161,58 +195,89 @@ impl Conversation {
         let Some(active) = &mut self.turn else {
             return;
         };
-        active.offer = Some(offer.clone());
+        active.offer = Some(offer);
+        if !self.state.pinned.is_empty() {
+            return self.read_pinned(stream);
+        }
+        active.held = vec![];
         if let Some(preset) = active.preset.clone() {
-            self.ask_model(Effect::OpenStream(stream), stream, preset, &offer)
+            self.ask_model(Effect::OpenStream(stream), stream, preset)
                 .await;
         }
     }
 
     /// Sends the same to the preset that the turn falls back to.
     pub(super) async fn open_fallback(&mut self, stream: StreamId) {
-        let active = self.turn.as_ref();
-        let offer = active.and_then(|it| it.offer.clone());
-        let offer = offer.unwrap_or_else(|| Arc::new(self.offer()));
-        if let Some(preset) = active.and_then(|it| it.second.clone()) {
-            self.ask_model(Effect::OpenFallback(stream), stream, preset, &offer)
+        if let Some(preset) = self.turn.as_ref().and_then(|it| it.second.clone()) {
+            self.ask_model(Effect::OpenFallback(stream), stream, preset)
+                .await;
+        }
+    }
+
+    /// Has it read what pinned resources hold. The actor waits for no server.
+    pub(super) fn read_pinned(&mut self, stream: StreamId) {
+        let Some(active) = &self.turn else { return };
+        let (turn, token) = (active.id, active.token.clone());
+        let (pinned, tools) = (self.state.pinned.clone(), self.tools());
+        self.io.spawn(async move {
+            let read = AssertUnwindSafe(tools.held(&pinned)).catch_unwind();
+            match token.run_until_cancelled(read).await {
+                Some(Ok(held)) => Done::Held(turn, stream, held),
+                Some(Err(_panic)) => {
+                    let failure = Failure::Transport("internal error".to_owned());
+                    Done::Turn(turn, Box::new(failed(stream, failure)))
+                }
+                None => abandoned(turn, stream),
+            }
+        });
+    }
+
+    /// What pinned resources hold is known: the request can be made.
+    pub(super) async fn held(&mut self, turn: TurnId, stream: StreamId, held: Vec<Held>) {
+        let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
+            return;
+        };
+        active.held = held;
+        if active.token.is_cancelled() {
+            return Box::pin(self.apply_done(abandoned(turn, stream))).await;
+        }
+        if let Some(preset) = active.preset.clone() {
+            self.ask_model(Effect::OpenStream(stream), stream, preset)
                 .await;
         }
     }
 
     /// Once what has to leave for it is written down; the text shows after the log as it stands.
-    async fn ask_model(
-        &mut self,
-        effect: Effect,
-        stream: StreamId,
-        preset: Arc<Preset>,
-        offer: &Arc<Offer>,
-    ) {
-        let tools = self.tools();
-        self.tell_background();
+    async fn ask_model(&mut self, effect: Effect, stream: StreamId, preset: Arc<Preset>) {
         let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
             return;
         };
         let turn = active.id;
-        let fit = match self.fit(&preset, transcript, offer) {
+        let offer = active.offer.clone();
+        let offer = offer.unwrap_or_else(|| Arc::new(self.offer()));
+        let fit = match self.fit(&preset, transcript, &offer, &active.held) {
             Ok(fit) => fit,
             Err(error) => return self.refuse_stream(stream, &error),
         };
-        let facts = self.eviction_facts(turn, transcript, fit.leaving.len());
+        let ticket = match self.admit(&preset, transcript) {
+            Ok(ticket) => ticket,
+            Err(reached) => return self.end_for_budget(stream, reached).await,
+        };
+        let leaving = fit.leaving.len();
+        let leaving = self.leave_for_good(&preset, transcript, &offer, &active.held, leaving);
+        let facts = self.eviction_facts(turn, transcript, leaving);
         if !facts.is_empty()
             && let Err(error) = self.commit(&facts, LiveChange::Keep).await
         {
             return self.wait_for_store(Pending::before_stream(facts, effect), &error);
         }
-        let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
-            return;
-        };
+        let Some(active) = &self.turn else { return };
         let live = Arc::new(Live::new(
             active.id,
             active.machine.item(),
             self.state.last_seq,
         ));
-        let body = self.body_of(fit, &preset, transcript, offer, tools);
-        self.spawn_stream(stream, preset, body, live.clone());
+        self.spawn_stream(stream, (preset, ticket), fit.body, live.clone());
         self.publisher.begin_live(live);
     }
 
@@ -223,31 +288,8 @@ impl Conversation {
         self.spawn(active.id, stream, async move { failed(stream, failure) });
     }
 
-    /// What a request says, once it is known what pinned resources hold.
-    pub(super) fn body_of(
-        &self,
-        fit: Fit,
-        preset: &Arc<Preset>,
-        transcript: &Transcript,
-        offer: &Arc<Offer>,
-        tools: Tools,
-    ) -> Body {
-        if self.state.pinned.is_empty() {
-            return Body::Ready(fit.body);
-        }
-        Body::Pinned(Box::new(Unread {
-            preset: preset.clone(),
-            transcript: fit.shown.unwrap_or_else(|| transcript.clone()),
-            offer: offer.clone(),
-            pinned: self.state.pinned.clone(),
-            tools,
-            bytes: self.pinned_bytes.clone(),
-            mode: transcript.mode(),
-        }))
-    }
-
     /// How the preset of such a question is found; without one, that of a question that is not routed.
-    fn chosen_for(&mut self, model: Option<String>, text: Option<&str>) -> Chosen {
+    fn chosen_for(&self, model: Option<String>, text: Option<&str>) -> Chosen {
         match text {
             Some(text) => self.choose(&question(text.to_owned(), model)),
             None => self.choose_named(model.or_else(|| self.state.model.clone()).as_deref()),
@@ -262,25 +304,30 @@ impl Conversation {
         self.load_transcript()
             .await
             .map_err(RequestError::Storage)?;
-        let Previewing { text, model, found } = previewing;
+        let Previewing { text, model, held } = previewing;
         if let Some(name) = &model {
             self.check_model(name)?;
         }
         let running = self.turn.as_ref().and_then(|it| it.preset.clone());
-        let preset = match (running, &model, &text, found) {
-            (Some(preset), None, None, _) => preset,
-            (_, _, _, Some(found)) => found,
-            (_, _, _, None) => match self.chosen_for(model, text.as_deref()) {
+        let preset = match (running, &model, &text) {
+            (Some(preset), None, None) => preset,
+            (_, _, _) => match self.chosen_for(model, text.as_deref()) {
                 Chosen::Ready(preset, _) => preset,
                 Chosen::Gone(name) => return Err(RequestError::UnknownModel(name)),
-                Chosen::Look | Chosen::List(..) => return Ok(Previewed::Look),
+                Chosen::Look | Chosen::List(..) => return Ok(Previewed::Nobody),
             },
         };
+        let held = match held {
+            Some(held) => held,
+            None if self.state.pinned.is_empty() => vec![],
+            None => {
+                let (pinned, tools) = (self.state.pinned.clone(), self.tools());
+                return Ok(Previewed::Read(pinned, Box::new(tools)));
+            }
+        };
         let offer = Arc::new(self.offer_to(&preset));
-        let tools = self.tools();
-        self.tell_background();
         let Some(transcript) = &self.transcript else {
-            return Ok(Previewed::Look);
+            return Ok(Previewed::Nobody);
         };
         let mut transcript = transcript.clone();
         if let Some(text) = text {
@@ -289,10 +336,20 @@ impl Conversation {
                 transcript.apply(&record);
             }
         }
-        let wanted = self.wanted(&preset, &transcript, &offer);
+        let wanted = self.wanted(&preset, &transcript, &offer, &held);
+        let (limit, ratio) = (wanted.limit, wanted.ratio);
         let fitted = match fit(wanted) {
             Ok(fitted) => fitted,
-            Err(error) => return Ok(Previewed::TooLong(preset, error)),
+            Err(error) => {
+                let turns = transcript.exchanges().len();
+                return Ok(Previewed::TooLong(Box::new(NoRequest {
+                    preset,
+                    limit,
+                    ratio,
+                    turns,
+                    error,
+                })));
+            }
         };
         let shown = fitted.shown.as_ref().unwrap_or(&transcript);
         let then = Wanted {
@@ -303,11 +360,10 @@ impl Conversation {
         let next = shown.exchanges().take(next).cloned().collect();
         let turns = shown.exchanges().len();
         let messages = shown.exchanges().map(Exchange::bytes).sum();
-        let parts = request::parts(&preset, shown, &offer, shown.mode());
-        let (limit, ratio) = (wanted.limit, wanted.ratio);
-        let (bytes, shortened) = (fitted.body.len(), fitted.shortened);
-        let leaving = fitted.leaving.clone();
-        let body = self.body_of(fitted, &preset, &transcript, &offer, tools);
+        let parts = request::parts(&preset, shown, &offer, &held, shown.mode());
+        let mut leaving = fitted.leaving;
+        let for_good = self.leave_for_good(&preset, &transcript, &offer, &held, leaving.len());
+        leaving.truncate(for_good);
         Ok(Previewed::Fits(Box::new(Preview {
             preset,
             limit,
@@ -315,13 +371,18 @@ impl Conversation {
             leaving,
             next,
             turns,
-            shortened,
+            shortened: fitted.shortened,
             parts,
             messages,
-            bytes,
-            body,
+            body: fitted.body,
         })))
     }
+}
+
+/// The end of a request that was called off before it was made.
+fn abandoned(turn: TurnId, stream: StreamId) -> Done {
+    let input = Input::ReplyAbandoned(stream, Reply::default());
+    Done::Turn(turn, Box::new(input))
 }
 
 /// A question as it would be asked.
@@ -335,6 +396,7 @@ fn question(text: String, model: Option<String>) -> Event {
         on_confirm: None,
         max_tool_depth: None,
         calls: None,
+        environment: None,
     }
 }
 
@@ -360,6 +422,3 @@ pub(super) fn old_turns(count: u64) -> String {
         more => format!("{more} old turns"),
     }
 }
-
-/// What pinned resources took in the last request, in bytes.
-pub(super) type PinnedBytes = Arc<AtomicU64>;

@@ -6,21 +6,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use super::allowances::ClientAllowances;
 use super::attendance::Attendance;
-use super::context::PinnedBytes;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::memories::Book;
+use super::own_command::OwnCommands;
 use super::pending::{Pending, Question};
+use super::purse::{Ledger, Purse};
 use super::routes::Routes;
 use super::summarize::Summing;
 use super::view::{Loading, Publisher, Recent, View};
-use super::{Conversation, Start, Surroundings};
+use super::{Conversation, Start, Surroundings, import};
 use crate::broker::Broker;
 pub use crate::broker::Probe as Probed;
 use crate::clock;
@@ -31,6 +32,8 @@ use crate::core::constraints::Constraints;
 use crate::core::event::{Event, Record};
 use crate::core::policy::Policy;
 use crate::core::preset::Models;
+use crate::core::purse::Budget;
+use crate::core::spending::{Day, Spent};
 use crate::core::state::State;
 use crate::store::{Commit, Health, ReadError, Store};
 use crate::tools::Tools;
@@ -40,6 +43,8 @@ const MAILBOX: usize = 32;
 /// An actor that nobody needs ends after this, or sooner when there are many.
 const IDLE: Duration = Duration::from_secs(60);
 const IDLE_WHEN_CROWDED: Duration = Duration::from_millis(500);
+/// Imports at a time; each may hold a line.
+const IMPORTS: usize = 4;
 
 type Open = Arc<Mutex<HashMap<ConversationId, Entry>>>;
 
@@ -65,6 +70,7 @@ pub struct Directory {
     crowded_at: usize,
     /// An actor began, ended, or has another state.
     changed: Arc<Notify>,
+    pub(super) imports: Arc<Semaphore>,
 }
 
 /// An actor's place in the directory, which it gives up when it ends.
@@ -84,6 +90,7 @@ pub struct NewConversation {
     pub model: Option<String>,
     pub cwd: String,
     pub constraints: Constraints,
+    pub budget: Budget,
 }
 
 impl NewConversation {
@@ -94,6 +101,8 @@ impl NewConversation {
             cwd: self.cwd,
             forked_from: None,
             constraints: self.constraints,
+            importing: false,
+            budget: self.budget,
         }
     }
 }
@@ -152,6 +161,7 @@ impl Directory {
             started: Arc::default(),
             crowded_at,
             changed: Arc::default(),
+            imports: Arc::new(Semaphore::new(IMPORTS)),
         }
     }
 
@@ -180,6 +190,17 @@ impl Directory {
         self.around.models.borrow().clone()
     }
 
+    /// What is spent on a day, by everybody.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.around.ledger
+    }
+
+    /// What was taken of models from this day on, oldest first.
+    pub async fn spent_since(&self, day: Day) -> Result<Vec<Spent>, RequestError> {
+        Ok(self.blocking(move |store| store.spent_since(day)).await??)
+    }
+
     /// What is switched of routing and fallback.
     #[must_use]
     pub fn routes(&self) -> &Routes {
@@ -203,11 +224,16 @@ impl Directory {
 
     /// Opens every conversation that has work left from the last daemon, so that it is ended or goes on.
     pub fn resume(&self) -> Result<usize, ReadError> {
-        let unsettled = self.around.store.unsettled().inspect_err(|_| {
+        let unsettled = self.around.store.unsettled();
+        let unsettled = unsettled.and_then(|it| self.half_imported(&it));
+        let (halves, whole) = unsettled.inspect_err(|_| {
             // Nobody is to wait for what cannot be read.
             self.around.pending.complete();
         })?;
-        let handles: Vec<Handle> = unsettled.iter().map(|it| self.handle(*it)).collect();
+        for half in halves {
+            import::discard(&self.around.store, half);
+        }
+        let handles: Vec<Handle> = whole.iter().map(|it| self.handle(*it)).collect();
         let pending = self.around.pending.clone();
         lock(&self.actors).spawn(async move {
             for mut handle in handles {
@@ -216,7 +242,7 @@ impl Directory {
             }
             pending.complete();
         });
-        Ok(unsettled.len())
+        Ok(whole.len())
     }
 
     /// The conversation, once it has been read.
@@ -370,9 +396,14 @@ impl Directory {
             expiry_at: None,
             own: None,
             summing: Summing::default(),
+            own_commands: OwnCommands::default(),
             proposing: false,
-            pinned_bytes: PinnedBytes::default(),
             unknown_told: BTreeSet::new(),
+            purse: Purse::new(
+                self.around.ledger.clone(),
+                self.around.models.clone(),
+                self.around.tokens.clone(),
+            ),
             registration: Registration {
                 id,
                 number,
@@ -449,7 +480,7 @@ impl Directory {
         Err(RequestError::Closed)
     }
 
-    fn check_model(&self, new: &NewConversation) -> Result<(), RequestError> {
+    pub(super) fn check_model(&self, new: &NewConversation) -> Result<(), RequestError> {
         let Some(name) = new.model.as_ref().filter(|it| *it != "demo") else {
             return Ok(());
         };
@@ -491,6 +522,7 @@ impl Directory {
     /// Every conversation with its state, last used first.
     pub async fn states(&self) -> Result<Vec<(ConversationId, State)>, RequestError> {
         let mut states = self.blocking(|store| store.states()).await??;
+        states.retain(|(_, state)| !state.importing);
         states.sort_by_key(|(id, state)| std::cmp::Reverse((state.updated_at, *id)));
         Ok(states)
     }

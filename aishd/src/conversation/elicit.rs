@@ -281,12 +281,13 @@ impl Conversation {
     }
 
     pub(super) async fn tell(&mut self, turn: TurnId, level: Level, text: String) {
-        let fact = Fact {
+        let mut facts = self.owed(Some(turn));
+        facts.push(Fact {
             turn: Some(turn),
             by: None,
             event: Event::Status { level, text },
-        };
-        if let Err(error) = self.commit(&[fact], LiveChange::Keep).await {
+        });
+        if let Err(error) = self.commit(&facts, LiveChange::Keep).await {
             tracing::warn!(conversation = %self.id, %error, "a word about a server's question is not kept");
         }
     }

@@ -2,6 +2,7 @@
 //! as both grow. Attaching is nothing but choosing the position, so there is no gap between "what was" and
 //! "what comes" (architecture, decision 4).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
@@ -10,7 +11,9 @@ use tokio::sync::watch;
 use super::doing::Word;
 use super::handle::Handle;
 use super::live::{Live, Unseen};
+use super::printing::Printing;
 use super::view::View;
+use super::window::Part;
 use crate::core::event::Record;
 use crate::core::state::State;
 use crate::store::ReadError;
@@ -27,6 +30,8 @@ pub struct Follower {
     positions: Vec<u64>,
     /// How much of what calls say was given.
     heard: u64,
+    /// How much of what commands print was given.
+    printed: HashMap<String, u64>,
 }
 
 /// The next things to show.
@@ -37,6 +42,8 @@ pub enum Page {
         live: Arc<Live>,
         pieces: Vec<Unseen>,
     },
+    /// What commands print.
+    Printed(Vec<(Arc<Printing>, Part)>),
     /// What running calls say.
     Said(Vec<Arc<Word>>),
     /// Nothing new in the log or the text, but the view changed.
@@ -57,6 +64,7 @@ impl Follower {
             item: None,
             positions: vec![],
             heard,
+            printed: HashMap::new(),
         }
     }
 
@@ -112,10 +120,15 @@ impl Follower {
 
     /// What is there now and has not been given out, without waiting.
     pub fn ready(&mut self, max_bytes: usize) -> Result<Option<Page>, ReadError> {
-        let (head, live, doing) = {
+        let (head, live, doing, printing) = {
             let view = self.view.borrow_and_update();
-            (view.state.last_seq, view.live.clone(), view.doing.clone())
+            let (live, doing) = (view.live.clone(), view.doing.clone());
+            (view.state.last_seq, live, doing, view.printing.clone())
         };
+        let parts = self.unseen_output(&printing, max_bytes);
+        if !parts.is_empty() {
+            return Ok(Some(Page::Printed(parts)));
+        }
         if head > self.cursor {
             // The store may have more than the view says; the rest waits for its view.
             let records = self.records_until(head, max_bytes)?;
@@ -138,6 +151,30 @@ impl Follower {
         }
         let pieces = live.unseen(&mut self.positions, max_bytes);
         Ok((!pieces.is_empty()).then_some(Page::Live { live, pieces }))
+    }
+
+    /// What commands printed whose start was given out and whose end was not: it goes before that end.
+    fn unseen_output(
+        &mut self,
+        printing: &[Arc<Printing>],
+        max_bytes: usize,
+    ) -> Vec<(Arc<Printing>, Part)> {
+        if !self.wants_live {
+            return vec![];
+        }
+        self.printed
+            .retain(|call, _| printing.iter().any(|it| it.call == *call));
+        let mut left = max_bytes;
+        let mut parts = vec![];
+        let cursor = self.cursor;
+        for it in printing.iter().filter(|it| it.is_shown_at(cursor)) {
+            let position = self.printed.entry(it.call.clone()).or_default();
+            if let Some(part) = it.unseen(position, left) {
+                left -= part.text.len();
+                parts.push((it.clone(), part));
+            }
+        }
+        parts
     }
 
     /// Waits for the next page. May be dropped while it waits: it takes nothing that it could lose.

@@ -12,6 +12,8 @@ use crate::core::event::{Event, Origin, Record};
 use crate::core::norris::NorrisEvent;
 use crate::core::resource::Change;
 use crate::core::state::State;
+use crate::core::summary::Summary;
+use crate::core::transcript::Transcript;
 use crate::store::ReadError;
 
 /// How much of the log is read in one go.
@@ -30,7 +32,7 @@ impl Directory {
         }
         let handle = self.open(id).await?;
         let source = handle.view().borrow().state.clone();
-        let records = self
+        let (records, gone) = self
             .blocking(move |_| settled_records(&handle, at))
             .await??;
         let copy = ConversationId(clock::ulid());
@@ -43,15 +45,27 @@ impl Directory {
             forked_from: Some((id, cut)),
             // As they are now: a copy of an older part is no way around them.
             constraints: source.constraints.clone(),
+            importing: false,
+            budget: source.budget,
         };
         let mut batch = vec![place(&mut state, None, created)];
         let mut turns = HashMap::new();
+        let mut through = Seq(0);
         for record in records {
             let turn = record
                 .turn
                 .map(|old| *turns.entry(old).or_insert_with(|| TurnId(clock::ulid())));
-            batch.push(place(&mut state, turn, copied(record.event, &turns)));
+            batch.push(place(
+                &mut state,
+                turn,
+                copied(unpaid(record.event), &turns),
+            ));
+            if record.seq <= gone.through {
+                through = state.last_seq;
+            }
         }
+        let left = left(&batch, through, gone.summary, &state);
+        batch.extend(left.map(|event| place(&mut state, None, event)));
         // One commit, so that nobody ever sees half a copy.
         let seq = state.last_seq;
         self.commit(copy, batch, state, by).await?;
@@ -59,8 +73,33 @@ impl Directory {
     }
 }
 
-/// Records of finished turns up to `at`, without the first and without what only concerned waiting.
-fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, ReadError> {
+/// What had left the context of the original.
+#[derive(Default)]
+struct Gone {
+    through: Seq,
+    summary: Option<Box<Summary>>,
+}
+
+/// What has left the copy's context with its first record: what had left the original's, and how that is summed up.
+fn left(
+    batch: &[Record],
+    through: Seq,
+    summary: Option<Box<Summary>>,
+    state: &State,
+) -> impl Iterator<Item = Event> + use<> {
+    let mut transcript = Transcript::default();
+    batch.iter().for_each(|it| transcript.apply(it));
+    let left = transcript.exchanges().take_while(|it| it.last() <= through);
+    let eviction = transcript.eviction(left.count(), state);
+    let summary = summary.filter(|_| eviction.is_some());
+    let summary = summary.map(|it| Event::SummaryUpdated(Box::new(Summary { through, ..*it })));
+    let eviction = eviction.map(|it| Event::Evicted(Box::new(it)));
+    eviction.into_iter().chain(summary)
+}
+
+/// Records of finished turns up to `at`, without the first and without what only concerned waiting; and what had left by
+/// then.
+fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<(Vec<Record>, Gone), ReadError> {
     let last = at.unwrap_or(Seq(u64::MAX));
     let mut records = vec![];
     let mut cursor = Seq(1);
@@ -82,16 +121,30 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
         .filter(|it| matches!(it.event, Event::TurnFinished { .. }))
         .filter_map(|it| it.turn)
         .collect();
+    let mut gone = Gone::default();
+    for record in &records {
+        if let Event::Evicted(eviction) = &record.event {
+            gone.through = gone.through.max(eviction.through);
+        }
+        if let Event::SummaryUpdated(summary) = &record.event {
+            gone.summary = Some(summary.clone());
+        }
+    }
     as_they_are(&mut records);
+    without_running(&mut records);
     records.retain(|it| it.turn.is_none_or(|turn| finished.contains(&turn)));
     records.retain(|it| {
         !matches!(
             it.event,
-            // To the copy nothing has left yet.
+            // The copy has one of its own.
             Event::Evicted(_)
                 | Event::Restored(_)
+                | Event::ModelUsed(_)
+                | Event::BudgetChanged(_)
+                | Event::BudgetReached(_)
                 | Event::SummaryUpdated(_)
                 | Event::Renamed { .. }
+                | Event::Imported(_)
                 | Event::ArchivedChanged { .. }
                 | Event::TurnQueued { .. }
                 // Consent was given for the original.
@@ -103,7 +156,29 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<Vec<Record>, Read
                 | Event::ConstraintsChanged { .. }
         )
     });
-    Ok(records)
+    Ok((records, gone))
+}
+
+/// A command that runs goes on in the original, and ends there.
+fn without_running(records: &mut Vec<Record>) {
+    let ended: HashSet<String> = records
+        .iter()
+        .filter_map(|it| command_of(it, true))
+        .collect();
+    records.retain(|it| command_of(it, false).is_none_or(|call| ended.contains(&call)));
+}
+
+/// The command of a person that a record is the start or the end of.
+fn command_of(record: &Record, end: bool) -> Option<String> {
+    let own = record.turn.is_none();
+    let call = if let Event::ShellFinished { call, .. } = &record.event {
+        end.then_some(call)
+    } else if let Event::ShellStarted { call, .. } = &record.event {
+        (!end).then_some(call)
+    } else {
+        None
+    };
+    call.filter(|_| own).cloned()
 }
 
 /// A copy has each resource once, as it was in the end, also those of turns that it does not have.
@@ -127,6 +202,15 @@ fn as_they_are(records: &mut Vec<Record>) {
     });
 }
 
+/// The original has paid for it.
+fn unpaid(mut event: Event) -> Event {
+    if let Event::AssistantMessage { usage, payee, .. } = &mut event {
+        *usage = None;
+        *payee = None;
+    }
+    event
+}
+
 /// The event as it stands in a copy: keys belong to the original, and turns have new names.
 fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
     let renamed = |old: TurnId| turns.get(&old).copied().unwrap_or(old);
@@ -140,12 +224,13 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             key: _,
             on_confirm: _,
             max_tool_depth: _,
+            environment,
         } => Event::UserMessage {
             text,
             attachments,
             model,
             origin: match origin {
-                Origin::Asked => origin,
+                Origin::Asked | Origin::Imported => origin,
                 Origin::Retry(old) => Origin::Retry(renamed(old)),
                 Origin::Continue(old) => Origin::Continue(renamed(old)),
             },
@@ -153,6 +238,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             on_confirm: None,
             max_tool_depth: None,
             calls,
+            environment,
         },
         Event::TurnFinished {
             stop,
@@ -187,9 +273,16 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::ConstraintsChanged { .. }
         | Event::Evicted(_)
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
+        | Event::ShellStarted { .. }
+        | Event::ShellFinished { .. }
+        | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ArchivedChanged { .. }
         | Event::Status { .. }) => other,
     }

@@ -9,11 +9,13 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::archive::Gone;
 use super::attendance::{Attendance, Attending};
 use super::context::{Previewed, Previewing};
 use super::follow::Follower;
 use super::kept::{KeptPart, kept};
 use super::norris::{Launching, Lead};
+use super::own_command::{Began, OwnCommand};
 use super::record::{Progress, TurnReport, first_result, report};
 use super::view::{Loading, Recent, View};
 use crate::core::access::Access;
@@ -23,10 +25,12 @@ use crate::core::constraints::Constraints;
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
 use crate::core::norris::standing::Standing;
 use crate::core::pinned::Pinned;
+use crate::core::purse::{Budget, Reached};
 use crate::core::raise::{MOST, Upgrade, Wanted};
 use crate::core::resource::{
     ChangeError, Data, Head, ResourceChange, ResourceChanged, ResourceName,
 };
+use crate::core::shell::setting::Environment;
 use crate::core::tool::Sha;
 use crate::core::tool_name::Alias;
 pub use crate::store::ReadError;
@@ -64,6 +68,8 @@ pub struct Ask {
     pub max_tool_depth: Option<NonZeroU32>,
     /// What is run, where no model is asked.
     pub calls: Option<CallList>,
+    /// What its commands run with.
+    pub environment: Environment,
 }
 
 /// Where a question is asked.
@@ -141,6 +147,7 @@ pub struct AskAgain {
     pub key: Key,
     pub model: Option<String>,
     pub by: Person,
+    pub environment: Environment,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +175,7 @@ pub enum Change {
     Pinned(Pinned),
     Unpinned(Pinned),
     Constraints(Constraints),
+    Budget(Budget),
 }
 
 /// What a person does to a provider's level.
@@ -210,12 +218,18 @@ pub enum RequestError {
     UnknownModel(String),
     #[error("no turn {0} waits or ran here")]
     UnknownTurn(TurnId),
-    #[error("turn {0} has not left the context, or nothing is known of its exchange")]
-    NotArchived(TurnId),
-    #[error("the exchange of turn {0} is in the context")]
-    InContext(TurnId),
+    #[error("{0} has not left the context, or nothing is known of its exchange")]
+    NotArchived(Gone),
+    #[error("the exchange of {0} is in the context")]
+    InContext(Gone),
+    #[error("turn {0} is not the last one, and only that can go on")]
+    NotLast(TurnId),
+    #[error("nothing that left the context is summed up here")]
+    NoSummary,
     #[error("there is no room in the context for it: {0}")]
     NoRoom(String),
+    #[error("{1}")]
+    Budget(ConversationId, Reached),
     #[error("no turn has finished here yet")]
     NothingToRepeat,
     #[error("every call of that list has begun, and none is started twice by itself")]
@@ -228,6 +242,8 @@ pub enum RequestError {
     Missing,
     #[error("{provider} is already at level {}", level.number())]
     AlreadyAtLevel { provider: Alias, level: Access },
+    #[error("so many commands run in this conversation already")]
+    TooManyCommands,
     #[error("{MOST} levels are asked about in this conversation already")]
     TooManyRaises,
     #[error("max_level of {provider} is {}", max.number())]
@@ -273,12 +289,16 @@ pub(super) enum Request {
     Resource(Box<ResourceChange>, Person, Reply<ResourceDone>),
     Queue(QueueChange, Person, Reply<()>),
     /// Put an exchange that left back into the context.
-    Restore(TurnId, Person, Reply<Seq>),
+    Restore(Gone, Person, Reply<Seq>),
+    /// Have the summary of what left out of the context.
+    Forget(Person, Reply<Seq>),
     Preview(Box<Previewing>, Reply<Previewed>),
     WantLevel(Box<Wanted>, Reply<Raising>),
     Launch(Box<Launching>, Reply<Accepted>),
     Lead(Lead, Person, Reply<Standing>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
+    RunCommand(Box<OwnCommand>, Reply<Began>),
+    CancelCommand(String, Reply<bool>),
     Delete(Person, Reply<()>),
     /// Says that everything before it has been done.
     Drain(Reply<()>),
@@ -406,9 +426,14 @@ impl Handle {
     }
 
     /// Returns once an exchange that had left the context is back.
-    pub async fn restore(&self, turn: TurnId, by: Person) -> Result<Seq, RequestError> {
-        self.request(|reply| Request::Restore(turn, by, reply))
+    pub async fn restore(&self, gone: Gone, by: Person) -> Result<Seq, RequestError> {
+        self.request(|reply| Request::Restore(gone, by, reply))
             .await
+    }
+
+    /// Returns once the summary of what left is forgotten.
+    pub async fn forget(&self, by: Person) -> Result<Seq, RequestError> {
+        self.request(|reply| Request::Forget(by, reply)).await
     }
 
     /// The request that would be sent.
@@ -468,7 +493,10 @@ impl Handle {
         let _gone = self.request(Request::Drain).await;
     }
 
-    async fn request<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, RequestError> {
+    pub(super) async fn request<T>(
+        &self,
+        make: impl FnOnce(Reply<T>) -> Request,
+    ) -> Result<T, RequestError> {
         let (reply, answer) = oneshot::channel();
         self.mailbox
             .send(make(reply))

@@ -10,7 +10,7 @@ use super::{Active, Conversation};
 use crate::core::call_list::CallList;
 use crate::core::event::{Event, Origin, Source};
 use crate::core::reply::ToolCall;
-use crate::core::state::Running;
+use crate::core::state::turns::Running;
 use crate::core::turn::{Course, Turn};
 use crate::store::ReadError;
 
@@ -46,12 +46,15 @@ impl Conversation {
             machine,
             preset: None,
             second: None,
+            asking: None,
             model: (String::new(), Source::None),
             offer: None,
+            held: vec![],
+            rules: self.models().context.clone(),
             on_confirm,
             token: token.clone(),
             stopped_by: None,
-            clock: Clock::default(),
+            clock: Clock::start(&self.purse),
             heard: None,
         });
         self.stopper.set(Some((turn, token)));

@@ -6,8 +6,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use aish_proto::id::{Seq, TurnId};
-use aish_proto::limits::LIVE_WINDOW_BYTES;
 
+use super::window::Window;
 use crate::core::reply::Delta;
 
 /// One item in progress.
@@ -32,9 +32,7 @@ pub enum Channel {
 #[derive(Debug)]
 struct Stream {
     channel: Channel,
-    /// Bytes that were dropped from the front.
-    start: u64,
-    text: String,
+    window: Window,
 }
 
 /// A part of a text that a reader has not seen.
@@ -69,11 +67,10 @@ impl Live {
             }
         };
         match found {
-            Some(index) => streams[index].push(text),
+            Some(index) => streams[index].window.push(text),
             None => streams.push(Stream {
                 channel: channel_of(delta),
-                start: 0,
-                text: text.to_owned(),
+                window: Window::of(text),
             }),
         }
     }
@@ -86,21 +83,16 @@ impl Live {
         let mut left = max_bytes;
         let mut pieces = vec![];
         for (stream, position) in streams.iter().zip(positions) {
-            let from = (*position).max(stream.start);
-            let skip = usize::try_from(from - stream.start).unwrap_or(usize::MAX);
-            let rest = stream.text.get(skip..).unwrap_or_default();
-            let rest = &rest[..floor_boundary(rest, left)];
-            if rest.is_empty() {
+            let Some(part) = stream.window.unseen(position, left) else {
                 continue;
-            }
-            left -= rest.len();
+            };
+            left -= part.text.len();
             pieces.push(Unseen {
                 channel: stream.channel.clone(),
-                offset: from,
-                text: rest.to_owned(),
-                gap: from > *position,
+                offset: part.offset,
+                text: part.text,
+                gap: part.gap,
             });
-            *position = from + rest.len() as u64;
         }
         pieces
     }
@@ -112,9 +104,8 @@ impl Live {
         let Some(index) = find(&streams, |it| matches!(it, Channel::Text)) else {
             return (0, String::new());
         };
-        let stream = &streams[index];
-        let cut = ceil_boundary(&stream.text, stream.text.len().saturating_sub(max_bytes));
-        (stream.start + cut as u64, stream.text[cut..].to_owned())
+        let (offset, tail) = streams[index].window.tail(max_bytes);
+        (offset, tail.to_owned())
     }
 
     /// Positions of a reader that has been given [`Live::tail`] and nothing else.
@@ -126,18 +117,6 @@ impl Live {
             Channel::Reasoning | Channel::Arguments { .. } => 0,
         };
         streams.iter().map(position).collect()
-    }
-}
-
-impl Stream {
-    fn push(&mut self, text: &str) {
-        self.text.push_str(text);
-        // Twice the window, so that the cut is rare and each byte is moved about once.
-        if self.text.len() > 2 * LIVE_WINDOW_BYTES {
-            let cut = ceil_boundary(&self.text, self.text.len() - LIVE_WINDOW_BYTES);
-            self.text.drain(..cut);
-            self.start += cut as u64;
-        }
     }
 }
 
@@ -166,7 +145,7 @@ pub(super) fn floor_boundary(text: &str, at: usize) -> usize {
 }
 
 /// The first character boundary at or after `at`.
-fn ceil_boundary(text: &str, at: usize) -> usize {
+pub(super) fn ceil_boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at += 1;
@@ -176,6 +155,8 @@ fn ceil_boundary(text: &str, at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use aish_proto::limits::LIVE_WINDOW_BYTES;
+
     use super::*;
 
     fn live() -> Live {

@@ -132,15 +132,11 @@ impl Book {
             key: KEY.to_owned(),
             text,
         };
-        if !self.0.store.keep_note(note) {
-            return Err(RequestError::Storage("the store is busy".to_owned()).into());
-        }
-        // The writer takes things in their order: when this is durable, the note is.
         let draft = audit::Draft {
             by,
             ..audit::Draft::beside(clock::now(), Told::MemoryChanged { what })
         };
-        let durable = self.0.store.tell(vec![draft]).await;
+        let durable = self.0.store.keep(note, vec![draft]).await;
         durable.map_err(RequestError::from)?;
         *self.lock() = Some(Arc::new(memories));
         Ok(result)

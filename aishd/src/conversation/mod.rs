@@ -12,38 +12,47 @@ pub mod audit;
 mod call;
 mod change;
 mod choose;
+mod command;
 mod commit;
 pub mod context;
 pub mod directory;
 pub mod doing;
 mod elicit;
 mod expiry;
+pub mod export;
 pub mod follow;
 mod fork;
 pub mod handle;
+pub mod import;
 mod kept;
 mod listed;
 pub mod live;
 pub mod memories;
 pub mod norris;
+pub mod own_command;
 pub mod pending;
 mod perform;
+pub mod printing;
 mod propose;
+pub mod purse;
 mod quota;
 mod raise;
 pub mod record;
 mod recover;
+mod refuse;
 pub mod resource;
 mod resume;
 pub mod routes;
 mod sample;
 pub mod search;
 mod sessions;
+mod spend;
 mod stop;
 mod summarize;
 mod terms;
 pub mod tokens;
 pub mod view;
+pub mod window;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -62,30 +71,33 @@ use tracing::Instrument as _;
 use self::allowances::ClientAllowances;
 use self::attendance::Attendance;
 use self::commit::Unstored;
-use self::context::PinnedBytes;
 use self::directory::{NewConversation, Registration};
 use self::elicit::{Forms, News};
 use self::handle::{Request, RequestError, Stopper};
 pub use self::kept::KeptPart;
-use self::live::Live;
 use self::memories::Book;
 use self::norris::Opined;
+use self::own_command::OwnCommands;
 use self::pending::Pending;
-use self::perform::Body;
 use self::propose::Proposed;
+use self::purse::{Ledger, Purse, Ticket};
 use self::routes::Routes;
 use self::sessions::Own;
-use self::summarize::{Summed, Summing};
+pub use self::summarize::CaughtUp;
+use self::summarize::{Left, Summed, Summing};
 use self::tokens::Tokens;
 use self::view::{Loading, Publisher};
 use crate::broker::{Broker, Discovery};
+use crate::core::budget::Rules;
 use crate::core::catalog::Offer;
 use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Record, Source, Stop};
 use crate::core::norris::danger::Heard;
+use crate::core::pinned::Held;
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
 use crate::core::reply::{Broken, Failure, Reply};
+use crate::core::shell::ending::Ended;
 use crate::core::state::State;
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Effect, Input, Step, StreamId, Turn};
@@ -106,10 +118,14 @@ pub struct Surroundings {
     pub allowances: ClientAllowances,
     /// What servers count as a token.
     pub tokens: Tokens,
+    /// Whose lost summaries have been seen to.
+    pub caught_up: CaughtUp,
     /// What is switched of routing and fallback.
     pub routes: Routes,
     /// What people keep for all conversations.
     pub book: Book,
+    /// What is spent on a day.
+    pub ledger: Ledger,
     /// Turns that may wait in one conversation.
     pub max_queue: usize,
     /// No new turns from here on.
@@ -149,11 +165,13 @@ struct Conversation {
     own: Option<Own>,
     /// What left the context and is being summed up.
     summing: Summing,
+    /// Commands of people that run.
+    own_commands: OwnCommands,
     /// A model is looking for what is worth remembering.
     proposing: bool,
-    pinned_bytes: PinnedBytes,
     /// Presets that classes name and that are not there, as far as somebody was told.
     unknown_told: BTreeSet<String>,
+    purse: Purse,
 }
 
 /// What an actor begins with.
@@ -175,8 +193,14 @@ struct Active {
     /// Whom a request goes to whose server looks down.
     second: Option<Arc<Preset>>,
     model: (String, Source),
+    /// The request that is under way.
+    asking: Option<(StreamId, Ticket)>,
     /// What the last request offered. `None`: that was another daemon's.
     offer: Option<Arc<Offer>>,
+    /// What pinned resources held when the last request was made.
+    held: Vec<Held>,
+    /// The rules of contexts that it began with: a reload is for the next turn.
+    rules: Rules,
     on_confirm: OnConfirm,
     token: CancellationToken,
     /// Who cancelled it.
@@ -196,10 +220,16 @@ enum Done {
     Found(TurnId, StreamId, Box<Discovery>),
     /// A waiting turn that the store would not let start.
     StartAgain(TurnId),
+    /// What pinned resources hold, for a request that is to be made.
+    Held(TurnId, StreamId, Vec<Held>),
     /// What left the context was summed up, or not.
     Summed(Box<Summed>),
+    /// A person's command is over.
+    OwnEnded(String, Box<Ended>),
     /// What this preset proposes to be remembered, or not.
     Proposed(String, Proposed),
+    /// What had left before, and nobody has summed up.
+    Left(Box<Left>),
     /// Another model was asked about a call of a run.
     Opinion(TurnId, Box<Opined>),
     /// A run may have worked for as long as it may.
@@ -287,7 +317,8 @@ impl Conversation {
             || self.resolving.is_some()
             || self.unstored.is_some()
             || self.proposing
-            || !self.summing.is_idle();
+            || !self.summing.is_idle()
+            || !self.own_commands.is_empty();
         // Silence has to be counted while a person is asked.
         !works && self.state.raises.is_empty()
     }
@@ -298,7 +329,8 @@ impl Conversation {
 
     /// Breaks when the conversation is no more.
     async fn apply_request(&mut self, request: Request) -> ControlFlow<()> {
-        if self.unstored.is_some() {
+        let looks = matches!(request, Request::Preview(..));
+        if self.unstored.is_some() && !looks {
             let why = "an earlier change still waits for the store";
             request.refuse(RequestError::Storage(why.to_owned()));
             return ControlFlow::Continue(());
@@ -351,8 +383,19 @@ impl Conversation {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
-            Request::Restore(turn, by, reply) => {
-                let result = self.restore(turn, by).await;
+            Request::RunCommand(wanted, reply) => {
+                let result = self.run_own(*wanted).await;
+                let _client_left = reply.send(result);
+            }
+            Request::CancelCommand(call, reply) => {
+                let _client_left = reply.send(self.cancel_own(&call).await);
+            }
+            Request::Restore(gone, by, reply) => {
+                let result = self.restore(gone, by).await;
+                let _client_left = reply.send(result);
+            }
+            Request::Forget(by, reply) => {
+                let result = self.forget(by).await;
                 let _client_left = reply.send(result);
             }
             Request::Preview(previewing, reply) => {
@@ -374,7 +417,9 @@ impl Conversation {
 
     async fn apply_done(&mut self, done: Done) {
         match done {
-            Done::Turn(turn, input) => {
+            Done::Turn(turn, mut input) => {
+                let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
+                let paid = is_ours.then(|| self.charge(&mut input)).flatten();
                 let input = match *input {
                     Input::ReplyFailed(stream, broken, _) => {
                         let evictable = self.evictable(&broken.failure);
@@ -388,7 +433,8 @@ impl Conversation {
                         self.check_changes(&call, &mut returned);
                         Input::ToolReturned { call, returned }
                     }
-                    other @ (Input::ReplyAbandoned(..)
+                    other @ (Input::CommandEnded { .. }
+                    | Input::ReplyAbandoned(..)
                     | Input::WaitElapsed(_)
                     | Input::Judged(_)
                     | Input::Answered(_)
@@ -416,8 +462,12 @@ impl Conversation {
                         Stop::Cancelled
                     };
                     step.append(active.hear(Input::Stopped(stop)));
+                    command::fill(&mut step, &input);
                 }
                 step.append(active.hear(input));
+                if let Some(paid) = paid {
+                    spend::note(paid, &mut step.events);
+                }
                 self.take_step(step).await;
             }
             Done::Resolved(turn, discovery) => {
@@ -426,10 +476,13 @@ impl Conversation {
                     self.resolved(turn, *discovery).await;
                 }
             }
+            Done::Held(turn, stream, held) => self.held(turn, stream, held).await,
             Done::Opinion(turn, opined) => self.opined(turn, *opined).await,
             Done::TimeIsOver(turn) => self.time_is_over(turn).await,
             Done::Summed(summed) => self.summed(*summed).await,
+            Done::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
             Done::Proposed(by, outcome) => self.proposed(&by, outcome).await,
+            Done::Left(left) => self.begin_with(*left),
             Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
             Done::StartAgain(turn) => {
                 if self.resolving == Some(turn) {
@@ -463,9 +516,9 @@ impl Conversation {
             Effect::Wait(stream, pause) => {
                 self.spawn(turn, stream, perform::wait(stream, pause, token));
             }
-            Effect::Judge { calls, approved } => {
-                let judged = self.judge(&calls, approved);
-                if self.ask_for_opinion(&calls, approved, &judged) {
+            Effect::Judge { owing, approved } => {
+                let judged = self.judge(&owing, approved);
+                if self.ask_for_opinion(&owing, approved, &judged) {
                     return;
                 }
                 if let Some(active) = &mut self.turn {
@@ -491,32 +544,18 @@ impl Conversation {
                     token,
                     doing: self.publisher.teller(),
                     forms: self.forms.sender(),
+                    purse: self.purse.clone(),
                     turn,
                 };
                 self.io
                     .spawn(async move { Done::Turn(turn, Box::new(call::run(started).await)) });
             }
+            Effect::RunCommand { call, run } => {
+                self.forget_opinion();
+                self.start_command(turn, call, *run, token);
+            }
             Effect::Abandon => token.cancel(),
         }
-    }
-
-    fn spawn_stream(&mut self, stream: StreamId, preset: Arc<Preset>, body: Body, live: Arc<Live>) {
-        self.watch_time();
-        let Some(active) = &self.turn else { return };
-        let turn = active.id;
-        let request = perform::Request {
-            conversation: self.id,
-            stream,
-            preset,
-            body,
-            live,
-            sender: self.publisher.live_sender(),
-            broker: self.around.broker.clone(),
-            store: self.around.store.clone(),
-            tokens: self.around.tokens.clone(),
-            token: active.token.clone(),
-        };
-        self.spawn(turn, stream, Box::pin(perform::stream(request)));
     }
 
     /// Starts work of a turn; a panic in it is a failed request and nothing worse.
@@ -565,26 +604,5 @@ fn finished(stop: Stop) -> Event {
         usage: None,
         error: None,
         merged_into: None,
-    }
-}
-
-impl Request {
-    fn refuse(self, error: RequestError) {
-        match self {
-            Self::Send(_, reply) | Self::Again(_, reply) => drop(reply.send(Err(error))),
-            Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
-            Self::Change(_, _, reply) | Self::Restore(_, _, reply) => {
-                drop(reply.send(Err(error)));
-            }
-            Self::Preview(_, reply) => drop(reply.send(Err(error))),
-            Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
-            Self::Launch(_, reply) => drop(reply.send(Err(error))),
-            Self::Lead(_, _, reply) => drop(reply.send(Err(error))),
-            Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
-            Self::Answer(_, reply) => drop(reply.send(Err(error))),
-            Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
-                drop(reply.send(Err(error)));
-            }
-        }
     }
 }

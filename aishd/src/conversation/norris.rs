@@ -13,25 +13,28 @@ use super::ask::fact;
 use super::choose::Chosen;
 use super::commit::{Fact, Pending};
 use super::handle::{Accepted, Ask, RequestError};
+use super::purse::Purse;
 use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Broker;
 use crate::clock;
+use crate::core::canonical::canonical;
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Origin, Stop};
-use crate::core::gate::{Go, Judged, spelled};
-use crate::core::norris::NorrisEvent;
+use crate::core::gate::{Execution, Go, Judged, spelled};
 use crate::core::norris::danger::{Autonomy, Heard};
 use crate::core::norris::launch::Launch;
 use crate::core::norris::opinion::{Opinion, Planned, body, read, too_long};
 use crate::core::norris::run::Run;
 use crate::core::norris::settings::second;
 use crate::core::norris::standing::Standing;
+use crate::core::norris::{NorrisEvent, Spent};
 use crate::core::preset::Preset;
-use crate::core::reply::ToolCall;
+use crate::core::shell;
+use crate::core::spending::{Nano, Purpose};
 use crate::core::state::State;
 use crate::core::tool::{Reach, Sha};
-use crate::core::turn::{Effect, Input, Step, Turn};
+use crate::core::turn::{Effect, Input, Owing, Step, Turn};
 
 /// A goal, checked for form and size, and what a person grants for it.
 #[derive(Clone, Debug)]
@@ -47,51 +50,69 @@ pub enum Lead {
     Resume,
 }
 
-/// What another model said, and the calls that wait for it.
+/// What another model said, and what waits for it.
 #[derive(Debug)]
 pub(super) struct Opined {
     heard: Heard,
-    calls: Vec<ToolCall>,
+    owing: Vec<Owing>,
 }
 
-/// How long a turn has worked.
+/// How long a turn has worked, and what its requests have taken: those of tasks beside it among them.
 #[derive(Debug)]
 pub(super) struct Clock {
     worked: Duration,
     since: Instant,
-}
-
-impl Default for Clock {
-    fn default() -> Self {
-        Self {
-            worked: Duration::ZERO,
-            since: Instant::now(),
-        }
-    }
+    purse: Purse,
+    /// What the conversation had taken before this turn.
+    before: (u64, Nano),
 }
 
 impl Clock {
-    /// As far as the log says.
-    pub(super) fn of(state: &State) -> Self {
-        let spent = state.norris.as_ref().map_or(0, |it| it.spent.ms);
+    /// Of a turn that begins.
+    pub(super) fn start(purse: &Purse) -> Self {
         Self {
-            worked: Duration::from_millis(spent),
+            worked: Duration::ZERO,
             since: Instant::now(),
+            before: purse.taken(),
+            purse: purse.clone(),
+        }
+    }
+
+    /// Of one that another daemon left, as far as the log says.
+    pub(super) fn of(state: &State, purse: &Purse) -> Self {
+        let worked = state.norris.as_ref().map_or(0, |it| it.spent.ms);
+        let of_turn = state.running.as_ref().map(|it| it.usage);
+        let of_turn = of_turn.unwrap_or_default();
+        let (tokens, cost) = purse.taken();
+        Self {
+            worked: Duration::from_millis(worked),
+            before: (
+                tokens.saturating_sub(of_turn.tokens()),
+                cost.minus(of_turn.cost.unwrap_or_default()),
+            ),
+            ..Self::start(purse)
+        }
+    }
+
+    fn spent(&self) -> Spent {
+        let (tokens, cost) = self.purse.taken();
+        Spent {
+            ms: u64::try_from(self.worked.as_millis()).unwrap_or(u64::MAX),
+            tokens: tokens.saturating_sub(self.before.0),
+            cost: cost.minus(self.before.1),
         }
     }
 }
 
 impl Active {
-    /// Hands its machine an input, with the time that passed.
+    /// Hands its machine an input, with the time that passed and what was paid for meanwhile.
     pub(super) fn hear(&mut self, input: Input) -> Step {
         let now = Instant::now();
         if self.machine.works() {
             self.clock.worked += now.duration_since(self.clock.since);
         }
         self.clock.since = now;
-        let ms = self.clock.worked.as_millis();
-        self.machine
-            .note_time(u64::try_from(ms).unwrap_or(u64::MAX));
+        self.machine.note_spent(self.clock.spent());
         self.machine.handle(input)
     }
 }
@@ -130,6 +151,7 @@ impl Conversation {
             on_confirm,
             max_tool_depth,
             calls,
+            environment,
             mode: _,
             expected: _,
             place: _,
@@ -143,13 +165,14 @@ impl Conversation {
             on_confirm,
             max_tool_depth,
             calls,
+            environment: self.said_anew(environment),
         };
         let turn = TurnId(clock::ulid());
         let launched = Event::Norris(NorrisEvent::Launched(Box::new(launch)));
         let facts = vec![fact(turn, by.clone(), question), fact(turn, by, launched)];
         let seq = self.state.last_seq.next();
         match chosen {
-            Chosen::Ready(preset, _) => self.begin(turn, preset, vec![], facts).await?,
+            Chosen::Ready(preset, told) => self.begin(turn, preset, told, facts).await?,
             Chosen::Look => {
                 self.commit(&facts, LiveChange::Keep).await?;
                 self.look_for_preset(turn);
@@ -219,10 +242,10 @@ impl Conversation {
         standing.filter(|it| it.turn == turn)
     }
 
-    /// Asks another model about the call that would begin next. True: the calls are judged again when it has answered.
+    /// Asks another model about what would begin next. True: all is judged again when it has answered.
     pub(super) fn ask_for_opinion(
         &mut self,
-        calls: &[ToolCall],
+        owing: &[Owing],
         approved: Option<Sha>,
         judged: &[Judged],
     ) -> bool {
@@ -238,25 +261,32 @@ impl Conversation {
             return false;
         }
         let refused = |it: &&Judged| matches!(it, Judged::Refuse { .. });
-        let next = judged.iter().zip(calls).find(|(it, _)| !refused(it));
-        let Some((Judged::Run(go), call)) = next else {
-            return false;
+        let next = judged.iter().zip(owing).find(|(it, _)| !refused(it));
+        let (action, call, digest) = match next {
+            Some((Judged::Run(go), owed)) if go.tool.reach != Reach::Conversation => {
+                (Action::of_call(go), owed.id(), go.digest)
+            }
+            Some((Judged::Execute(run), owed)) => (Action::of_command(run), owed.id(), run.digest),
+            Some((Judged::Run(_) | Judged::Ask(_) | Judged::Refuse { .. }, _)) | None => {
+                return false;
+            }
         };
-        let is_known = |it: &Heard| it.call == call.id && it.digest == go.digest;
-        if go.tool.reach == Reach::Conversation || active.heard.as_ref().is_some_and(is_known) {
+        let is_known = |it: &Heard| it.call == call && it.digest == digest;
+        if active.heard.as_ref().is_some_and(is_known) {
             return false;
         }
         let models = self.models();
         let asking = Asking {
             broker: self.around.broker.clone(),
             preset: second(&models, &active.model.0),
+            purse: self.purse.clone(),
             goal: standing.launch.goal.clone(),
-            go: go.clone(),
+            action,
             within: models.norris.second_opinion_within,
         };
-        let (call, digest) = (call.id.clone(), go.digest);
+        let call = call.to_owned();
         let name = asking.preset.as_ref().map(|it| it.name.clone());
-        let calls = calls.to_vec();
+        let owing = owing.to_vec();
         self.io.spawn(async move {
             let asked = AssertUnwindSafe(asking.ask()).catch_unwind();
             let opinion = match token.run_until_cancelled(asked).await {
@@ -270,12 +300,12 @@ impl Conversation {
                 preset: name.unwrap_or_default(),
                 opinion,
             };
-            Done::Opinion(turn, Box::new(Opined { heard, calls }))
+            Done::Opinion(turn, Box::new(Opined { heard, owing }))
         });
         true
     }
 
-    /// Another model has answered: the calls are judged with that, by the rules as they are now.
+    /// Another model has answered: all is judged with that, by the rules as they are now.
     pub(super) async fn opined(&mut self, turn: TurnId, opined: Opined) {
         let stop = self.stop_of_token();
         let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
@@ -284,10 +314,10 @@ impl Conversation {
         if active.token.is_cancelled() {
             return self.stop_now(stop).await;
         }
-        let Opined { heard, calls } = opined;
+        let Opined { heard, owing } = opined;
         active.heard = Some(heard);
         let judge = Effect::Judge {
-            calls,
+            owing,
             approved: None,
         };
         if !active.machine.keep_for_later(judge.clone()) {
@@ -303,7 +333,7 @@ impl Conversation {
         }
     }
 
-    /// It was about one call, once.
+    /// It was about one action, once.
     pub(super) fn forget_opinion(&mut self) {
         if let Some(active) = &mut self.turn {
             active.heard = None;
@@ -351,19 +381,25 @@ impl Conversation {
             tracing::warn!(conversation = %self.id, "a run cannot be read");
             return None;
         };
-        let (machine, paused) = Turn::take_up(Run::of(&standing), running.items, running.usage);
+        let clock = Clock::of(&self.state, &self.purse);
+        let mut run = Run::of(&standing);
+        run.note_spent(clock.spent());
+        let (machine, paused) = Turn::take_up(run, running.items, running.usage);
         let token = self.around.stopping.child_token();
         self.turn = Some(Active {
             id: running.turn,
             machine,
             preset: None,
             second: None,
+            asking: None,
             model: (model, source),
             offer: None,
+            held: vec![],
+            rules: self.models().context.clone(),
             on_confirm: on_confirm.unwrap_or_default(),
             token: token.clone(),
             stopped_by: None,
-            clock: Clock::of(&self.state),
+            clock,
             heard: None,
         });
         self.stopper.set(Some((running.turn, token)));
@@ -377,9 +413,36 @@ struct Asking {
     broker: Broker,
     /// `None`: there is no other.
     preset: Option<Arc<Preset>>,
+    purse: Purse,
     goal: String,
-    go: Go,
+    action: Action,
     within: Duration,
+}
+
+/// What it is about, as it would run.
+struct Action {
+    tool: String,
+    description: String,
+    arguments: String,
+}
+
+impl Action {
+    fn of_call(go: &Go) -> Self {
+        Self {
+            tool: go.tool.name.to_string(),
+            description: go.tool.description.clone(),
+            arguments: spelled(&go.arguments),
+        }
+    }
+
+    fn of_command(run: &Execution) -> Self {
+        let arguments = serde_json::json!({"command": run.command, "directory": run.setting.cwd});
+        Self {
+            tool: shell::TOOL.to_owned(),
+            description: shell::tool().description.clone(),
+            arguments: canonical(&arguments),
+        }
+    }
 }
 
 impl Asking {
@@ -387,23 +450,39 @@ impl Asking {
         let Some(preset) = self.preset else {
             return Opinion::Missing("there is no other preset that could be asked".to_owned());
         };
-        let (tool, arguments) = (self.go.tool.name.to_string(), spelled(&self.go.arguments));
         let planned = Planned {
             goal: &self.goal,
-            tool: &tool,
-            description: &self.go.tool.description,
-            arguments: &arguments,
+            tool: &self.action.tool,
+            description: &self.action.description,
+            arguments: &self.action.arguments,
         };
         if let Some(opinion) = too_long(planned) {
             return opinion;
         }
-        let answer = self
-            .broker
-            .stream(&preset, body(&preset, planned), |_delta| {});
+        let body = body(&preset, planned);
+        let bytes = body.len();
+        let admitted = self
+            .purse
+            .admit_aside(&preset, bytes as u64, Purpose::Opinion);
+        let ticket = match admitted {
+            Ok(ticket) => ticket,
+            Err(reached) => return Opinion::Missing(reached.to_string()),
+        };
+        let meter = ticket.meter();
+        meter.sends(bytes);
+        let answer = self.broker.stream(&preset, body, |delta| {
+            meter.receives(delta.text().len());
+        });
         match timeout(self.within, answer).await {
-            Ok(Ok(reply)) => read(&reply.text),
+            Ok(Ok(reply)) => {
+                ticket.charge_aside(Some(&reply), None);
+                read(&reply.text)
+            }
             // What its server said is not for the log of a conversation.
-            Ok(Err(_broken)) => Opinion::Missing(format!("{} failed", preset.name)),
+            Ok(Err(broken)) => {
+                ticket.charge_aside(Some(&broken.partial), Some(&broken.failure));
+                Opinion::Missing(format!("{} failed", preset.name))
+            }
             Err(_elapsed) => Opinion::Missing(format!(
                 "{} said nothing within {} s",
                 preset.name,

@@ -3,7 +3,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aish_proto::id::ConversationId;
@@ -11,89 +10,75 @@ use futures_util::FutureExt as _;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::context::PinnedBytes;
+use super::Conversation;
 use super::live::{Channel, Live};
+use super::purse::{Meter, Ticket};
 use super::tokens::Tokens;
 use super::view::LiveSender;
 use crate::broker::Broker;
-use crate::core::budget::Mode;
-use crate::core::catalog::Offer;
-use crate::core::pinned::Pinned;
 use crate::core::preset::Preset;
 use crate::core::reply::{Broken, Delta, Failure, Reply};
-use crate::core::request;
-use crate::core::transcript::Transcript;
 use crate::core::turn::{Input, StreamId};
 use crate::failpoint;
 use crate::store::{Partial, Store};
-use crate::tools::Tools;
 
 /// How often the text being written is put where kill -9 does not reach it (spec 00, Store).
 const KEEP_EVERY: Duration = Duration::from_millis(250);
 
 /// One model request.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) conversation: ConversationId,
-    pub(super) stream: StreamId,
-    pub(super) preset: Arc<Preset>,
-    pub(super) body: Body,
-    pub(super) live: Arc<Live>,
-    pub(super) sender: LiveSender,
-    pub(super) broker: Broker,
-    pub(super) store: Store,
+struct Request {
+    conversation: ConversationId,
+    stream: StreamId,
+    preset: Arc<Preset>,
+    body: String,
+    live: Arc<Live>,
+    sender: LiveSender,
+    broker: Broker,
+    store: Store,
     /// Learn from what the server counts.
-    pub(super) tokens: Tokens,
-    pub(super) token: CancellationToken,
+    tokens: Tokens,
+    /// Learns what goes out and comes in.
+    meter: Meter,
+    token: CancellationToken,
 }
 
-/// What a request says.
-#[derive(Debug)]
-pub(super) enum Body {
-    Ready(String),
-    /// Once it is known what the pinned resources hold.
-    Pinned(Box<Unread>),
-}
-
-/// What such a request is made of.
-#[derive(Debug)]
-pub(super) struct Unread {
-    pub(super) preset: Arc<Preset>,
-    pub(super) transcript: Transcript,
-    pub(super) offer: Arc<Offer>,
-    pub(super) pinned: Vec<Pinned>,
-    pub(super) tools: Tools,
-    /// Learns what they take.
-    pub(super) bytes: PinnedBytes,
-    pub(super) mode: Mode,
-}
-
-impl Body {
-    pub(super) async fn text(self) -> String {
-        match self {
-            Self::Ready(text) => text,
-            Self::Pinned(unread) => {
-                let Unread {
-                    preset,
-                    transcript,
-                    offer,
-                    pinned,
-                    tools,
-                    bytes,
-                    mode,
-                } = *unread;
-                let held = tools.held(&pinned).await;
-                let takes = held.iter().map(|it| it.block().len() + 2).sum::<usize>();
-                bytes.store(takes as u64, Ordering::Relaxed);
-                request::body(&preset, &transcript, &offer, &held, mode)
-            }
-        }
+impl Conversation {
+    /// Asks a model; the ticket says that it may be asked.
+    pub(super) fn spawn_stream(
+        &mut self,
+        stream: StreamId,
+        (preset, ticket): (Arc<Preset>, Ticket),
+        body: String,
+        live: Arc<Live>,
+    ) {
+        self.watch_time();
+        let Some(active) = &mut self.turn else {
+            return;
+        };
+        let turn = active.id;
+        let meter = ticket.meter();
+        active.asking = Some((stream, ticket));
+        let request = Request {
+            conversation: self.id,
+            stream,
+            preset,
+            body,
+            live,
+            sender: self.publisher.live_sender(),
+            broker: self.around.broker.clone(),
+            store: self.around.store.clone(),
+            tokens: self.around.tokens.clone(),
+            meter,
+            token: active.token.clone(),
+        };
+        self.spawn(turn, stream, Box::pin(streamed(request)));
     }
 }
 
 /// Streams the answer into the live text and returns how it ended. A cancel drops the connection at once
 /// and keeps what had arrived (BRK-13).
-pub(super) async fn stream(request: Request) -> Input {
+async fn streamed(request: Request) -> Input {
     let Request {
         conversation,
         stream,
@@ -104,10 +89,13 @@ pub(super) async fn stream(request: Request) -> Input {
         broker,
         store,
         tokens,
+        meter,
         token,
     } = request;
     let mut arrived = Reply::default();
+    let incoming = meter.clone();
     let sink = |delta: Delta<'_>| {
+        incoming.receives(delta.text().len());
         match delta {
             Delta::Text(text) => arrived.text.push_str(text),
             Delta::Reasoning(text) => arrived.reasoning.push_str(text),
@@ -117,8 +105,8 @@ pub(super) async fn stream(request: Request) -> Input {
         failpoint::pass("stream.mid");
     };
     let answer = async {
-        let body = body.text().await;
         let bytes = body.len();
+        meter.sends(bytes);
         let answer = broker.stream(&preset, body, sink).await;
         if let Ok(reply) = &answer {
             tokens.learn(&preset, bytes, reply.usage.and_then(|it| it.input));

@@ -11,6 +11,7 @@ use tracing::Instrument as _;
 
 use super::commit::Fact;
 use super::memories::Book;
+use super::purse::Purse;
 use super::tokens::Tokens;
 use super::view::LiveChange;
 use super::{Conversation, Done};
@@ -20,7 +21,8 @@ use crate::core::exchange::Exchange;
 use crate::core::memory::Proposer;
 use crate::core::memory::proposal::{body, proposed};
 use crate::core::preset::Preset;
-use crate::core::summary::rendered;
+use crate::core::spending::Purpose;
+use crate::core::summary::{portions, worth};
 
 const WITHIN: Duration = Duration::from_secs(30);
 
@@ -30,6 +32,7 @@ pub(super) type Proposed = Result<usize, String>;
 struct Job {
     broker: Broker,
     tokens: Tokens,
+    purse: Purse,
     book: Book,
     preset: Arc<Preset>,
     exchanges: Vec<Exchange>,
@@ -58,6 +61,7 @@ impl Conversation {
         let job = Job {
             broker: self.around.broker.clone(),
             tokens: self.around.tokens.clone(),
+            purse: self.purse.clone(),
             book: self.around.book.clone(),
             from: Proposer {
                 conversation: self.id,
@@ -80,45 +84,61 @@ impl Conversation {
     /// Tells people, who alone can keep something of it.
     pub(super) async fn proposed(&mut self, by: &str, outcome: Proposed) {
         self.proposing = false;
-        let (level, text) = match outcome {
-            Ok(0) => return,
-            Ok(1) => (
+        let mut facts = self.owed(None);
+        let told = match outcome {
+            Ok(0) => None,
+            Ok(1) => Some((
                 Level::Info,
                 format!("{by} proposes a fact to remember — :memory"),
-            ),
-            Ok(count) => (
+            )),
+            Ok(count) => Some((
                 Level::Info,
                 format!("{by} proposes {count} facts to remember — :memory"),
-            ),
-            Err(why) => (
+            )),
+            Err(why) => Some((
                 Level::Warning,
                 format!("nothing is proposed to be remembered ({by}: {why})"),
-            ),
+            )),
         };
-        let fact = Fact {
+        facts.extend(told.map(|(level, text)| Fact {
             turn: None,
             by: None,
             event: Event::Status { level, text },
-        };
-        if let Err(error) = self.commit(&[fact], LiveChange::Keep).await {
+        }));
+        if facts.is_empty() {
+            return;
+        }
+        if let Err(error) = self.commit(&facts, LiveChange::Keep).await {
             tracing::warn!(%error, "what was proposed to be remembered could not be told");
         }
     }
 }
 
 async fn propose(job: Job) -> Proposed {
-    let body = body(&job.preset, &rendered(&job.exchanges, &job.preset));
+    // The newest of it that the model can take in.
+    let newest = portions(&job.exchanges, &job.preset).texts.pop();
+    let body = body(&job.preset, &newest.unwrap_or_default());
     let bytes = body.len();
+    let (purse, preset) = (&job.purse, &job.preset);
+    let admitted = purse.admit_aside(preset, bytes as u64, Purpose::Memory);
+    let ticket = admitted.map_err(|reached| reached.to_string())?;
+    ticket.meter().sends(bytes);
     let answer = job.broker.stream(&job.preset, body, |_delta| {});
     let reply = match timeout(WITHIN, answer).await {
-        Ok(Ok(reply)) => reply,
-        Ok(Err(broken)) => return Err(broken.failure.to_string()),
+        Ok(Ok(reply)) => {
+            ticket.charge_aside(Some(&reply), None);
+            reply
+        }
+        Ok(Err(broken)) => {
+            ticket.charge_aside(Some(&broken.partial), Some(&broken.failure));
+            return Err(broken.failure.to_string());
+        }
         Err(_elapsed) => return Err(format!("no answer within {} s", WITHIN.as_secs())),
     };
     let counted = reply.usage.and_then(|it| it.input);
     job.tokens.learn(&job.preset, bytes, counted);
     let mut new = 0;
-    for draft in proposed(&reply.text, &job.from) {
+    for draft in proposed(&worth(&reply)?.text, &job.from) {
         let (_, is_new) = job
             .book
             .add(draft, None)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aish_proto::id::{Seq, TurnId};
 
 use super::handle::Handle;
-use crate::core::event::{At, Event, Record, Source, Stop, TurnError};
+use crate::core::event::{At, Event, Record, Stop, TurnError};
 use crate::core::reply::Usage;
 use crate::core::routing::Routed;
 use crate::core::state::State;
@@ -81,12 +81,14 @@ pub(super) fn report(
         for record in page.iter().filter(|it| it.turn == Some(turn)) {
             match &record.event {
                 Event::TurnStarted { model, source, .. } => {
-                    report.model = (*source != Source::None).then(|| model.clone());
+                    report.model = source.is_a_model().then(|| model.clone());
                 }
                 Event::RouteDecided(routed) => report.routed = Some(routed.clone()),
                 Event::FellBack { to, .. } => report.fell_back = Some(to.clone()),
                 Event::AssistantMessage { text, .. } => report.text.clone_from(text),
-                Event::ToolResult { denial, .. } => report.denied += u32::from(denial.is_some()),
+                Event::ToolResult { denial, .. } | Event::ShellFinished { denial, .. } => {
+                    report.denied += u32::from(denial.is_some())
+                }
                 Event::TurnFinished {
                     stop,
                     text,
@@ -118,9 +120,15 @@ pub(super) fn report(
                 | Event::ConstraintsChanged { .. }
                 | Event::Evicted(_)
                 | Event::Restored(_)
+                | Event::ModelUsed(_)
+                | Event::BudgetChanged(_)
+                | Event::BudgetReached(_)
                 | Event::SummaryUpdated(_)
+                | Event::ShellStarted { .. }
+                | Event::CwdChanged { .. }
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
+                | Event::Imported(_)
                 | Event::ArchivedChanged { .. }
                 | Event::Status { .. } => {}
             }

@@ -1,19 +1,24 @@
 //! Coming back: reading a conversation from the store, and ending what the last daemon left open (LOOP-3).
 
-use aish_proto::id::Seq;
+use aish_proto::id::{Seq, TurnId};
 
 use super::archive;
 use super::commit::{Fact, Pending};
 use super::directory::{NewConversation, place};
+use super::spend::note;
 use super::view::{LiveChange, Loading};
 use super::{Conversation, finished};
 use crate::core::confirm::{Fate, Resolution};
 use crate::core::event::{Event, Refused, Stop};
 use crate::core::reply::ToolCall;
 use crate::core::server_request::UNKNOWN_WHILE_ASKING;
+use crate::core::shell::Given;
+use crate::core::shell::ending::Ending;
+use crate::core::spending::Paid;
+use crate::core::state::turns::OpenCall;
 use crate::core::state::{OpenConfirm, State};
 use crate::core::transcript::Transcript;
-use crate::core::turn::{Step, called, refuse_calls, unknown_effect};
+use crate::core::turn::{Step, called, left, refuse_calls, unknown_effect};
 use crate::failpoint;
 use crate::store::{Loaded, Partial};
 
@@ -31,24 +36,29 @@ impl Conversation {
             Ok(Err(error)) => return self.cannot(Loading::Failed(error.to_string())),
             Err(panic) => return self.cannot(Loading::Failed(panic.to_string())),
         };
+        if state.importing {
+            return self.cannot(Loading::Missing);
+        }
         self.state = state;
+        self.purse.begin(&self.state);
         let waits = self.resume();
-        let facts = if waits {
-            vec![]
-        } else {
+        let mut facts = self.own_left();
+        if !waits {
+            let paid = self.interrupted_request(partial.as_ref()).await;
             // A run stands still until a person says that it goes on; everything else ends.
             let end = match self.take_up_run() {
                 Some(paused) => paused,
                 None => vec![finished(Stop::Interrupted)],
             };
-            leftovers(&self.state, partial, &self.unannounced(), end)
-        };
+            let left = leftovers(&self.state, partial, &self.unannounced(), paid, end);
+            facts.extend(left);
+        }
         let ends = self.turn.is_none();
         self.make_known(waits);
         if !facts.is_empty() {
             failpoint::pass("recover.before_commit");
             match self.commit(&facts, LiveChange::End).await {
-                Ok(_) => tracing::info!("an interrupted turn was ended"),
+                Ok(_) => tracing::info!("what was interrupted was ended"),
                 // Reading works all the same, and the end is stored when there is room.
                 Err(error) => {
                     let pending = Pending::led(facts, vec![], ends);
@@ -66,6 +76,7 @@ impl Conversation {
             Ok(None) => {
                 let created = place(&mut self.state, None, new.created());
                 self.unborn = Some(created);
+                self.purse.begin(&self.state);
                 self.transcript = Some(Transcript::default());
                 true
             }
@@ -96,11 +107,16 @@ impl Conversation {
         false
     }
 
-    /// Reads what the model is to be shown, if that has not been read yet.
+    /// Reads what the model is to be shown, if that has not been read yet, and what people keep beside it.
     pub(super) async fn load_transcript(&mut self) -> Result<(), String> {
-        if self.transcript.is_some() {
-            return Ok(());
+        if self.transcript.is_none() {
+            self.transcript = Some(self.read_transcript().await?);
         }
+        self.tell_background();
+        Ok(())
+    }
+
+    async fn read_transcript(&self) -> Result<Transcript, String> {
         let (store, id, state) = (self.around.store.clone(), self.id, self.state.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut transcript = Transcript::default();
@@ -127,9 +143,33 @@ impl Conversation {
         });
         let read: Result<Transcript, crate::store::ReadError> =
             read.await.map_err(|panic| panic.to_string())?;
-        self.transcript = Some(read.map_err(|error| error.to_string())?);
-        Ok(())
+        read.map_err(|error| error.to_string())
     }
+}
+
+fn is_run(state: &State, turn: TurnId) -> bool {
+    state.norris.as_ref().is_some_and(|it| it.turn == turn)
+}
+
+/// A command of a turn that nobody waits for any more: one that began is never run again (G7).
+fn command_left(open: &OpenCall, command: &str, given: Given) -> Event {
+    if open.started {
+        return left(&open.id, command, Ending::Unknown, given);
+    }
+    let why = "interrupted by a restart";
+    let mut end = left(&open.id, command, Ending::Refused, given);
+    if let Event::ShellFinished {
+        output, refused, ..
+    } = &mut end
+    {
+        *output = format!("[aish] {why}");
+        *refused = Some(Box::new(Refused {
+            subject: None,
+            because: why.to_owned(),
+            imported: false,
+        }));
+    }
+    end
 }
 
 /// What has to be said of a turn that was running when the daemon ended: the text that is left of it, a
@@ -139,10 +179,17 @@ fn leftovers(
     state: &State,
     partial: Option<Partial>,
     unannounced: &[ToolCall],
+    paid: Option<Paid>,
     end: Vec<Event>,
 ) -> Vec<Fact> {
     let Some(running) = &state.running else {
         return vec![];
+    };
+    // A run goes on with it.
+    let given = if is_run(state, running.turn) {
+        Given::AtOnce
+    } else {
+        Given::default()
     };
     let mut events = vec![];
     let partial = partial
@@ -154,21 +201,31 @@ fn leftovers(
             text: text.clone(),
             reasoning: String::new(),
             calls: vec![],
+            commands: vec![],
             extra: serde_json::Map::new(),
             complete: false,
             served_by: None,
             usage: None,
+            payee: None,
         });
+    }
+    if let Some(paid) = paid {
+        note(paid, &mut events);
     }
     for confirm in &state.confirms {
         let end = Resolution::unanswered(confirm.id, Fate::Cancelled, None);
         events.push(Event::ConfirmResolved(Box::new(end)));
     }
     for call in &running.open_calls {
+        if let Some(command) = &call.command {
+            events.push(command_left(call, command, given));
+            continue;
+        }
         let refused = (!call.started).then(|| {
             Box::new(Refused {
                 subject: None,
                 because: "interrupted by a restart".to_owned(),
+                imported: false,
             })
         });
         let asked = |it: &OpenConfirm| it.call.as_ref() == Some(&call.id);

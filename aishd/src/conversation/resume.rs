@@ -12,8 +12,8 @@ use crate::broker::Discovery;
 use crate::core::confirm::Confirm;
 use crate::core::event::{Event, Source};
 use crate::core::preset::Preset;
-use crate::core::reply::{Failure, ToolCall};
-use crate::core::turn::{Course, Paused, StreamId, Turn};
+use crate::core::reply::Failure;
+use crate::core::turn::{Course, Owing, Paused, StreamId, Turn};
 use crate::store::ReadError;
 
 /// What the log says of such a turn.
@@ -21,7 +21,8 @@ struct Waiting {
     model: (String, Source),
     terms: Terms,
     text: String,
-    calls: Vec<ToolCall>,
+    owing: Vec<Owing>,
+    called: bool,
     confirm: Confirm,
     course: Option<Course>,
 }
@@ -50,23 +51,28 @@ impl Conversation {
             depth: running.rounds.saturating_sub(1),
             usage: running.usage,
             text: waiting.text,
-            calls: waiting.calls,
+            owing: waiting.owing,
+            called: waiting.called,
             confirm: waiting.confirm,
             course: waiting.course.map(Box::new),
         };
-        let max_depth = waiting.terms.max_depth(&self.around.policy.borrow());
-        let machine = Turn::resume(paused, max_depth);
+        let policy = self.around.policy.borrow().clone();
+        let mut machine = Turn::resume(paused, waiting.terms.max_depth(&policy));
+        machine.set_feed_back(policy.shell.feed_back);
         self.turn = Some(Active {
             id: running.turn,
             machine: with_run(machine, &self.state, running.turn),
             preset: None,
             second: None,
+            asking: None,
             model: waiting.model,
             offer: None,
+            held: vec![],
+            rules: self.models().context.clone(),
             on_confirm: waiting.terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
-            clock: Clock::of(&self.state),
+            clock: Clock::of(&self.state, &self.purse),
             heard: None,
         });
         self.stopper.set(Some((running.turn, token)));
@@ -94,7 +100,12 @@ impl Conversation {
                 ..
             }),
             Some(Event::TurnStarted { model, source, .. }),
-            Some(Event::AssistantMessage { text, calls, .. }),
+            Some(Event::AssistantMessage {
+                text,
+                calls,
+                commands,
+                ..
+            }),
             Some(Event::ConfirmRequested(confirm)),
         ) = (
             event(running.message_seq)?,
@@ -109,10 +120,13 @@ impl Conversation {
             Some(list) => self.course(list, origin, Some(running))?,
             None => None,
         };
-        let owed = |call: &ToolCall| running.open_calls.iter().any(|it| it.id == call.id);
-        let calls: Vec<ToolCall> = calls.into_iter().filter(owed).collect();
+        let called = !calls.is_empty();
+        let owed = |it: &Owing| running.open_calls.iter().any(|open| open.id == it.id());
+        let calls = calls.into_iter().map(Owing::Call);
+        let owing = calls.chain(commands.into_iter().map(Owing::Command));
+        let owing: Vec<Owing> = owing.filter(owed).collect();
         // The one that is asked about comes first, or the log is not what this program writes.
-        let fits = calls.first().is_some_and(|it| it.id == confirm.call);
+        let fits = owing.first().is_some_and(|it| it.id() == confirm.call);
         Ok(fits.then_some(Waiting {
             model: (model, source),
             terms: Terms {
@@ -120,7 +134,8 @@ impl Conversation {
                 max_tool_depth,
             },
             text,
-            calls,
+            owing,
+            called,
             confirm: *confirm,
             course,
         }))
@@ -137,8 +152,8 @@ impl Conversation {
         let preset = match source {
             Source::Configured => models.presets.get(&name).cloned(),
             Source::Demo => Some(Arc::new(Preset::demo())),
-            // A list of calls opens no stream.
-            Source::None => None,
+            // A list of calls opens no stream, and nothing is imported into a turn.
+            Source::None | Source::Imported => None,
             Source::Discovered => {
                 let broker = self.around.broker.clone();
                 self.io.spawn(async move {

@@ -23,8 +23,8 @@ pub struct Routes(Arc<Inner>);
 struct Inner {
     store: Store,
     switches: Mutex<Switches>,
-    /// Held by who throws one, until that is durable.
-    throwing: tokio::sync::Mutex<()>,
+    /// Held by who throws one, until that is durable: whether the store has them as they are.
+    stored: tokio::sync::Mutex<bool>,
     tally: Tally,
 }
 
@@ -62,7 +62,7 @@ impl Routes {
         Self(Arc::new(Inner {
             store: store.clone(),
             switches: Mutex::new(switches),
-            throwing: tokio::sync::Mutex::default(),
+            stored: tokio::sync::Mutex::new(true),
             tally: Tally::default(),
         }))
     }
@@ -80,9 +80,9 @@ impl Routes {
         on: Option<bool>,
         by: Person,
     ) -> Result<bool, RequestError> {
-        let _alone = self.0.throwing.lock().await;
+        let mut stored = self.0.stored.lock().await;
         let before = self.switches();
-        if before.get(which).map(|it| it.on) == on {
+        if *stored && before.get(which).map(|it| it.on) == on {
             return Ok(false);
         }
         let mut after = before;
@@ -101,15 +101,13 @@ impl Routes {
             key: KEY.to_owned(),
             text,
         };
-        if !self.0.store.keep_note(note) {
-            return Err(RequestError::Storage("the store is busy".to_owned()));
-        }
-        // The writer takes things in their order: when this is durable, the note is.
         let draft = Draft {
             by: Some(by),
             ..Draft::beside(at, Told::RoutingSwitched { which, on })
         };
-        self.0.store.tell(vec![draft]).await?;
+        *stored = false;
+        self.0.store.keep(note, vec![draft]).await?;
+        *stored = true;
         *self.lock() = after;
         Ok(true)
     }
@@ -152,5 +150,64 @@ impl Routes {
             .switches
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aish_proto::id::ClientId;
+
+    use super::*;
+
+    fn person() -> Person {
+        Person {
+            client: ClientId::from_bytes([1; 16]),
+            name: "test".to_owned(),
+            uid: None,
+            pid: None,
+            tty: None,
+        }
+    }
+
+    /// What was not stored is not said to be: it counts for now, and whoever says it again is heard.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_switch_that_was_not_stored_is_no_switch_that_stands() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let routes = Routes::new(&store);
+        assert!(
+            routes
+                .throw(Which::Fallback, Some(true), person())
+                .await
+                .unwrap()
+        );
+        store.close();
+        for _ in 0..2 {
+            let refused = routes.throw(Which::Fallback, Some(false), person()).await;
+            assert!(refused.is_err(), "{refused:?}");
+            let now = routes.switches().get(Which::Fallback).map(|it| it.on);
+            assert_eq!(Some(false), now);
+        }
+        let store = Store::open(dir.path()).unwrap();
+        let routes = Routes::new(&store);
+        let on = |routes: &Routes| routes.switches().get(Which::Fallback).map(|it| it.on);
+        assert_eq!(Some(true), on(&routes));
+        assert!(
+            routes
+                .throw(Which::Fallback, Some(false), person())
+                .await
+                .unwrap()
+        );
+        assert!(
+            !routes
+                .throw(Which::Fallback, Some(false), person())
+                .await
+                .unwrap()
+        );
+        store.close();
+        assert_eq!(
+            Some(false),
+            on(&Routes::new(&Store::open(dir.path()).unwrap()))
+        );
     }
 }

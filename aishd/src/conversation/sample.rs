@@ -25,6 +25,7 @@ use crate::core::preset::Preset;
 use crate::core::request::completion;
 use crate::core::sampling::judge;
 use crate::core::server_request::Judged;
+use crate::core::spending::Purpose;
 use crate::core::tool_name::Alias;
 use crate::tools::{Filled, ForModel, Sampled};
 
@@ -142,10 +143,25 @@ async fn sampled(started: &Started, alias: &Alias, params: Value) -> Sampled {
 /// Once: a request that fails is not repeated, for the yes was for one.
 async fn ask(started: &Started, preset: &Preset, asked: &Sampling) -> Result<Value, String> {
     let body = completion::body(preset, asked);
-    let answer = started.broker.stream(preset, body, |_delta| {});
+    let bytes = body.len();
+    let admitted = started
+        .purse
+        .admit_aside(preset, bytes as u64, Purpose::Sampling);
+    let ticket = admitted.map_err(|reached| reached.to_string())?;
+    let meter = ticket.meter();
+    meter.sends(bytes);
+    let answer = started.broker.stream(preset, body, |delta| {
+        meter.receives(delta.text().len());
+    });
     match timeout(WITHIN, answer).await {
-        Ok(Ok(reply)) => Ok(result(&reply, &preset.model)),
-        Ok(Err(broken)) => Err(broken.failure.to_string()),
+        Ok(Ok(reply)) => {
+            ticket.charge_aside(Some(&reply), None);
+            Ok(result(&reply, &preset.model))
+        }
+        Ok(Err(broken)) => {
+            ticket.charge_aside(Some(&broken.partial), Some(&broken.failure));
+            Err(broken.failure.to_string())
+        }
         Err(_elapsed) => Err(format!("none within {} seconds", WITHIN.as_secs())),
     }
 }
@@ -196,7 +212,7 @@ impl Conversation {
         match source {
             Source::Configured => self.models().presets.get(name).cloned(),
             Source::Demo => Some(Arc::new(Preset::demo())),
-            Source::Discovered | Source::None => None,
+            Source::Discovered | Source::None | Source::Imported => None,
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use aish_proto::id::{ConversationId, Seq};
 
+use super::archive::joined_at;
 use super::directory::Directory;
 use super::handle::RequestError;
 use crate::core::event::{Event, Record};
-use crate::core::needle::Needle;
+use crate::core::needle::{Needle, folded};
 use crate::core::state::State;
 use crate::store::{ReadError, Store};
 
@@ -29,16 +30,26 @@ pub struct Hit {
     pub left: bool,
 }
 
+/// Behind which hit a search goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct After {
+    pub conversation: ConversationId,
+    pub seq: Seq,
+}
+
 impl Directory {
-    /// Messages that contain `query`, ignoring case, those that left the context too; one more than `limit` says that
-    /// there are more.
+    /// Messages that contain `query`, ignoring case, those that left the context too: those of the conversation that was
+    /// made last come first, and in each the newest. One more than `limit` says that there are more.
     pub async fn search(
         &self,
         query: String,
-        among: Vec<(ConversationId, State)>,
+        mut among: Vec<(ConversationId, State)>,
+        after: Option<After>,
         limit: usize,
     ) -> Result<Vec<Hit>, RequestError> {
-        let found = self.blocking(move |store| search(store, &Needle::new(&query), among, limit));
+        among.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
+        let found =
+            self.blocking(move |store| search(store, &Needle::new(&query), among, after, limit));
         Ok(found.await??)
     }
 }
@@ -47,19 +58,27 @@ fn search(
     store: &Store,
     needle: &Needle,
     among: Vec<(ConversationId, State)>,
+    after: Option<After>,
     limit: usize,
 ) -> Result<Vec<Hit>, ReadError> {
     let mut hits = vec![];
     for (conversation, state) in among {
-        let mut cursor = Some(Seq(0));
-        while let Some(after) = cursor {
-            let looked = store.records_where(conversation, after, PAGE_BYTES, |stored| {
-                needle.may_be_in(stored)
-            })?;
+        let mut cursor = match after {
+            Some(after) if conversation > after.conversation => None,
+            Some(after) if conversation == after.conversation => Some(after.seq),
+            Some(_) | None => Some(Seq(u64::MAX)),
+        };
+        while let Some(before) = cursor {
+            let looked =
+                store.records_where_before(conversation, before, PAGE_BYTES, |stored| {
+                    needle.may_be_in(stored)
+                })?;
             cursor = looked.through;
             for record in looked.records {
-                let found = text_of(&record.event)
-                    .and_then(|(kind, text)| Some((kind, excerpt(text, needle.query())?)));
+                let found = texts_of(&record.event).and_then(|(kind, mut texts)| {
+                    let excerpt = texts.find_map(|it| excerpt(it, needle.query()))?;
+                    Some((kind, excerpt))
+                });
                 let Some((kind, excerpt)) = found else {
                     continue;
                 };
@@ -67,7 +86,7 @@ fn search(
                     kind,
                     conversation,
                     title: state.title().to_owned(),
-                    left: state.has_left(&record),
+                    left: has_left(store, conversation, &state, &record)?,
                     record,
                     excerpt,
                 });
@@ -80,12 +99,43 @@ fn search(
     Ok(hits)
 }
 
-/// What people said and were told.
-fn text_of(event: &Event) -> Option<(&'static str, &str)> {
+/// Whether it left the context and is not back. A question comes into that with its turn, which may have waited.
+fn has_left(
+    store: &Store,
+    conversation: ConversationId,
+    state: &State,
+    record: &Record,
+) -> Result<bool, ReadError> {
+    if record.seq > state.evicted_through {
+        return Ok(false);
+    }
+    let through = state.evicted_through;
+    let at = if let (Event::UserMessage { .. }, Some(turn)) = (&record.event, record.turn) {
+        joined_at(store, conversation, turn, record.seq, through)?
+    } else {
+        Some(record.seq)
+    };
+    Ok(at.is_some_and(|it| state.has_left(it)))
+}
+
+type Texts<'a> = Box<dyn Iterator<Item = &'a str> + 'a>;
+
+/// What people said and were told, with what came with it.
+fn texts_of(event: &Event) -> Option<(&'static str, Texts<'_>)> {
+    let one = |text| -> Texts<'_> { Box::new(std::iter::once(text)) };
     match event {
-        Event::UserMessage { text, .. } => Some(("userMessage", text)),
-        Event::AssistantMessage { text, .. } => Some(("assistantMessage", text)),
-        Event::ToolResult { content, .. } => Some(("toolResult", content)),
+        Event::UserMessage {
+            text, attachments, ..
+        } => {
+            let came = attachments
+                .iter()
+                .flat_map(|it| [it.text.as_str(), it.name.as_str()]);
+            let texts = std::iter::once(text.as_str()).chain(came);
+            Some(("userMessage", Box::new(texts)))
+        }
+        Event::AssistantMessage { text, .. } => Some(("assistantMessage", one(text))),
+        Event::ToolResult { content, .. } => Some(("toolResult", one(content))),
+        Event::ShellFinished { output, .. } => Some(("shellFinished", one(output))),
         Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::RouteDecided(_)
@@ -104,18 +154,24 @@ fn text_of(event: &Event) -> Option<(&'static str, &str)> {
         | Event::ConstraintsChanged { .. }
         | Event::Evicted(_)
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
+        | Event::ShellStarted { .. }
+        | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ArchivedChanged { .. }
         | Event::Status { .. }
         | Event::TurnFinished { .. } => None,
     }
 }
 
-/// The text around the first hit of `query`, which is in lower case.
+/// The text around the first hit of `query`, which is folded.
 fn excerpt(text: &str, query: &str) -> Option<String> {
-    let lower = text.to_lowercase();
+    let lower = folded(text);
     let at = lower.find(query)?;
     // Lower case may be longer or shorter, so the place is counted in characters.
     let before = lower[..at].chars().count();
@@ -143,5 +199,6 @@ mod tests {
         assert!(found.contains("The Linker cannot"), "{found}");
         assert!(found.chars().count() <= EXCERPT_CHARS + 6);
         assert_eq!(None, excerpt(&text, "missing"));
+        assert_eq!(Some("ΟΔΟΣΑ".to_owned()), excerpt("ΟΔΟΣΑ", &folded("ΟΔΟΣ")));
     }
 }

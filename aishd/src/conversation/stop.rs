@@ -67,6 +67,7 @@ impl Conversation {
         if let Some(turn) = self.turn.as_ref().filter(|it| !waits(it)).map(|it| it.id) {
             self.until_over(turn).await;
         }
+        self.until_own_over(None).await;
         self.io.shutdown().await;
     }
 
@@ -75,7 +76,9 @@ impl Conversation {
         self.turn = None;
         self.resolving = None;
         self.summing = Summing::default();
+        self.own_commands.clear();
         self.proposing = false;
+        self.around.caught_up.forget(self.id);
         self.stopper.set(None);
         self.io.shutdown().await;
     }

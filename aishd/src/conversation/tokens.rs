@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::core::budget::BytesPerToken;
-use crate::core::preset::Preset;
+use crate::core::budget::{BytesPerToken, Counted};
+use crate::core::preset::{Backend, Preset};
+use crate::core::tool::Sha;
 use crate::store::{Note, Store};
 
 /// A change by less is not written down.
@@ -23,6 +24,8 @@ struct Known {
     /// `None`: its server has not counted yet.
     ratio: Option<BytesPerToken>,
     noted: Option<BytesPerToken>,
+    /// The last that was believed.
+    last: Option<Counted>,
 }
 
 impl Tokens {
@@ -42,12 +45,15 @@ impl Tokens {
 
     /// A server has counted so many tokens in a request of so many bytes.
     pub fn learn(&self, preset: &Preset, bytes: usize, tokens: Option<u64>) {
-        let Some(tokens) = tokens.filter(|it| *it > 0) else {
-            return;
-        };
+        let Some(tokens) = tokens else { return };
+        let bytes = bytes as u64;
+        let counted = Counted { bytes, tokens };
         let key = key(preset);
         let before = self.known(&key);
-        let ratio = BytesPerToken::learned(before.ratio, bytes as u64, tokens);
+        if !counted.is_credible(before.last) {
+            return;
+        }
+        let ratio = BytesPerToken::learned(before.ratio, counted);
         let far = |it: BytesPerToken| (it.get() / ratio.get() - 1.0).abs() > WORTH_A_NOTE;
         let mut noted = before.noted;
         if noted.is_none_or(far) {
@@ -61,7 +67,8 @@ impl Tokens {
             }
         }
         let ratio = Some(ratio);
-        self.lock().insert(key, Known { ratio, noted });
+        let last = Some(counted);
+        self.lock().insert(key, Known { ratio, noted, last });
     }
 
     fn known(&self, key: &str) -> Known {
@@ -79,6 +86,7 @@ impl Tokens {
         let known = Known {
             ratio,
             noted: ratio,
+            last: None,
         };
         *self.lock().entry(key.to_owned()).or_insert(known)
     }
@@ -88,7 +96,35 @@ impl Tokens {
     }
 }
 
-/// The model counts, and the preset's name tells servers apart.
+/// The model counts, and whose server it is. The address may hold what nobody is to read in a note.
 fn key(preset: &Preset) -> String {
-    format!("bytes_per_token\n{}\n{}", preset.name, preset.model)
+    let server = match &preset.backend {
+        Backend::Demo => String::new(),
+        Backend::Http(endpoint) => Sha::of(endpoint.url.as_bytes()).to_string(),
+    };
+    format!(
+        "bytes_per_token\n{}\n{}\n{server}",
+        preset.name, preset.model
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::preset::{Endpoint, KeySource, Timeouts};
+
+    #[test]
+    fn each_server_counts_for_itself() {
+        let at = |url: &str| Preset {
+            backend: Backend::Http(Endpoint {
+                url: url.to_owned(),
+                key: KeySource::None,
+                headers: std::collections::BTreeMap::new(),
+                timeouts: Timeouts::LOOPBACK,
+            }),
+            ..Preset::demo()
+        };
+        assert_ne!(key(&at("http://a:secret@h/")), key(&at("http://b/")));
+        assert!(!key(&at("http://a:secret@h/")).contains("secret"));
+    }
 }

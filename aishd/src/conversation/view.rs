@@ -8,7 +8,8 @@ use tokio::sync::{Notify, watch};
 
 use super::doing::{Doing, Word};
 use super::live::Live;
-use crate::core::event::Record;
+use super::printing::Printing;
+use crate::core::event::{Event, Record};
 use crate::core::reply::Delta;
 use crate::core::state::State;
 
@@ -33,6 +34,8 @@ pub struct View {
     pub loading: Loading,
     pub state: Arc<State>,
     pub live: Option<Arc<Live>>,
+    /// What commands print, the oldest first.
+    pub printing: Vec<Arc<Printing>>,
     /// What running calls say.
     pub doing: Arc<Doing>,
     /// Grows with each delta, so that a watcher wakes.
@@ -56,6 +59,7 @@ impl Publisher {
             loading: Loading::Loading,
             state: Arc::default(),
             live: None,
+            printing: vec![],
             doing: Arc::default(),
             live_version: 0,
             stuck: None,
@@ -79,6 +83,7 @@ impl Publisher {
 
     /// New records and the state after them; `live` is what is being written from now on.
     pub(super) fn advance(&self, records: Vec<Record>, state: &State, live: LiveChange) {
+        let ended: Vec<(String, Seq)> = records.iter().filter_map(ended).collect();
         self.recent.push(records);
         self.view.send_modify(|view| {
             view.loading = Loading::Ready;
@@ -88,12 +93,26 @@ impl Publisher {
                 LiveChange::Keep => {}
                 LiveChange::End => view.live = None,
             }
+            for (call, at) in &ended {
+                let mut printing = view.printing.iter();
+                if let Some(over) = printing.find(|it| it.call == *call) {
+                    over.end(*at);
+                }
+            }
         });
         self.changed.notify_one();
     }
 
     pub(super) fn begin_live(&self, live: Arc<Live>) {
         self.view.send_modify(|view| view.live = Some(live));
+    }
+
+    /// A command begins to print; what others printed whose end is told by now goes.
+    pub(super) fn begin_printing(&self, printing: Arc<Printing>) {
+        self.view.send_modify(|view| {
+            view.printing.retain(|it| !it.is_over());
+            view.printing.push(printing);
+        });
     }
 
     pub(super) fn stuck(&self, why: String) {
@@ -112,6 +131,10 @@ impl Publisher {
 
     pub(super) fn teller(&self) -> Teller {
         Teller(self.view.clone())
+    }
+
+    pub(super) fn printer(&self, printing: Arc<Printing>) -> Printer {
+        Printer(self.view.clone(), printing)
     }
 
     pub(super) fn live_sender(&self) -> LiveSender {
@@ -133,6 +156,17 @@ pub(super) struct LiveSender(watch::Sender<View>);
 impl LiveSender {
     pub(super) fn push(&self, live: &Live, delta: Delta<'_>) {
         live.push(delta);
+        self.0.send_modify(|view| view.live_version += 1);
+    }
+}
+
+/// Passes on what a command prints; held by the task that reads it.
+#[derive(Clone, Debug)]
+pub(super) struct Printer(watch::Sender<View>, Arc<Printing>);
+
+impl Printer {
+    pub(super) fn print(&self, text: &str) {
+        self.1.push(text);
         self.0.send_modify(|view| view.live_version += 1);
     }
 }
@@ -195,10 +229,17 @@ impl Recent {
     }
 }
 
+/// The command whose end a record is.
+fn ended(record: &Record) -> Option<(String, Seq)> {
+    if let Event::ShellFinished { call, .. } = &record.event {
+        return Some((call.clone(), record.seq));
+    }
+    None
+}
+
 /// About what a record takes in memory and on the wire.
 fn weight(record: &Record) -> usize {
     use crate::core::call_list::CallList;
-    use crate::core::event::Event;
     let text = match &record.event {
         Event::UserMessage {
             text,
@@ -218,12 +259,16 @@ fn weight(record: &Record) -> usize {
             text.len() + reasoning.len() + calls.iter().map(|it| it.arguments.len()).sum::<usize>()
         }
         Event::ToolResult { content, .. } => content.len(),
+        Event::ShellStarted { command, .. } => command.len(),
+        Event::ShellFinished {
+            command, output, ..
+        } => command.len() + output.len(),
         Event::ConfirmRequested(confirm) => {
             let asked = confirm.elicitation.as_ref();
             let asked = asked.map_or(0, |it| it.to_string().len());
             let for_model = confirm.sampling.as_ref();
             let for_model = for_model.map_or(0, |it| it.params.to_string().len());
-            confirm.arguments.len() + asked + for_model + 4096
+            3 * confirm.arguments.len() + asked + for_model + 4096
         }
         Event::RaiseRequested(_) => 256,
         Event::ToolStarted { arguments, .. } => arguments.len(),
@@ -239,8 +284,13 @@ fn weight(record: &Record) -> usize {
         | Event::Norris(_)
         | Event::TurnStarted { .. }
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::ModelChanged { .. }
+        | Event::CwdChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::ConfirmResolved(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)

@@ -218,6 +218,12 @@ pub enum Told {
         #[serde(rename = "count", default, skip_serializing_if = "Option::is_none")]
         count: Option<NonZeroU32>,
     },
+    /// Somebody made a conversation of what was said elsewhere.
+    #[serde(rename = "conversation_imported")]
+    ConversationImported {
+        #[serde(rename = "messages")]
+        messages: u64,
+    },
     /// Other rules of the configuration are in force.
     #[serde(rename = "policy_changed")]
     PolicyChanged(RuleChange),

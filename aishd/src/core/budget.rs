@@ -9,9 +9,9 @@ use super::preset::Preset;
 const GOAL_PERCENT: u64 = 70;
 /// What is assumed of a server that has not counted yet: fewer than there are in most texts.
 const USUAL: f64 = 3.0;
-/// A server that counts beyond these counts something else.
-const LEAST: f64 = 1.0;
-const MOST: f64 = 16.0;
+/// A server that counts beyond these counts something else, or not all of what it was sent.
+const LEAST: f64 = 2.0;
+const MOST: f64 = 6.0;
 /// The part of a new measurement in what is believed.
 const SHARE: f64 = 0.5;
 
@@ -119,6 +119,23 @@ impl TokenLimit {
     }
 }
 
+/// What a server counted in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    pub bytes: u64,
+    pub tokens: u64,
+}
+
+impl Counted {
+    /// False: more was sent than `before`, and no more was read. Such a server cuts off in silence what is too much for it,
+    /// and nothing is to be learned from it.
+    #[must_use]
+    pub fn is_credible(self, before: Option<Self>) -> bool {
+        let cut = |it: Self| self.bytes > it.bytes && self.tokens <= it.tokens;
+        self.tokens > 0 && !before.is_some_and(cut)
+    }
+}
+
 /// Bytes of a request for each token, by what a preset's server counts (CTX-1).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -136,10 +153,10 @@ impl BytesPerToken {
         self.0
     }
 
-    /// What is believed after a server has counted `tokens` in so many bytes; `before`: what it has counted so far.
+    /// What is believed after a server has counted; `before`: what it has counted so far.
     #[must_use]
-    pub fn learned(before: Option<Self>, bytes: u64, tokens: u64) -> Self {
-        let measured = as_float(bytes) / as_float(tokens.max(1));
+    pub fn learned(before: Option<Self>, counted: Counted) -> Self {
+        let measured = as_float(counted.bytes) / as_float(counted.tokens.max(1));
         let measured = measured.clamp(LEAST, MOST);
         Self(match before {
             Some(before) => before.checked().0 * (1.0 - SHARE) + measured * SHARE,
@@ -211,7 +228,8 @@ mod tests {
     fn a_server_that_counts_is_believed_within_reason() {
         let usual = BytesPerToken::default();
         assert_eq!((100, 300), (usual.tokens(300), usual.bytes(100)));
-        let learn = |before, bytes, tokens| BytesPerToken::learned(before, bytes, tokens);
+        let learn =
+            |before, bytes, tokens| BytesPerToken::learned(before, Counted { bytes, tokens });
         assert_eq!(BytesPerToken(4.5), learn(None, 900, 200));
         assert_eq!(
             BytesPerToken(4.0),
@@ -224,6 +242,18 @@ mod tests {
             let ratio = read.checked().get();
             assert!((LEAST..=MOST).contains(&ratio), "{stored}: {ratio}");
         }
+    }
+
+    #[test]
+    fn a_server_that_cuts_in_silence_is_not_believed() {
+        let counted = |bytes, tokens| Counted { bytes, tokens };
+        let full = Some(counted(20_000, 4_096));
+        assert!(!counted(40_000, 4_096).is_credible(full));
+        assert!(!counted(40_000, 4_000).is_credible(full));
+        assert!(counted(40_000, 8_192).is_credible(full));
+        assert!(counted(20_000, 4_096).is_credible(full));
+        assert!(counted(10_000, 4_096).is_credible(full));
+        assert!(counted(10, 3).is_credible(None) && !counted(10, 0).is_credible(None));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::access::Access;
 use super::event::At;
 use super::policy::Patterns;
 use super::sampling::ForModel;
+use super::shell;
 use super::tool::{Sha, Subject};
 use super::tool_name::ToolName;
 
@@ -75,6 +76,9 @@ pub struct Confirm {
     /// What a server wants a model to be asked; for sampling.
     #[serde(rename = "sampling", default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<ForModel>,
+    /// What is asked about a command.
+    #[serde(rename = "shell", default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<Box<shell::Asked>>,
     #[serde(rename = "options")]
     pub options: Vec<Decision>,
     /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
@@ -99,6 +103,9 @@ pub enum ConfirmKind {
     /// An autonomous run wants to do something destructive, or something that another model warns of (NOR-2, NOR-3).
     #[serde(rename = "halt")]
     Halt,
+    /// A command that a model proposes (SHL-1).
+    #[serde(rename = "shell")]
+    Shell,
     /// A server wants to know something while the call runs (MCP-15).
     #[serde(rename = "elicitation")]
     Elicitation,
@@ -113,7 +120,7 @@ pub enum Decision {
     /// This call.
     #[serde(rename = "allow_once")]
     AllowOnce,
-    /// This definition of this tool, in this conversation; with the level that the confirm showed.
+    /// This definition of this tool, in this conversation; with the level that the confirm showed. Or this very command.
     #[serde(rename = "allow_conversation")]
     AllowConversation,
     /// All tools of its provider as they are now, in this conversation; with the level that the confirm showed.

@@ -16,10 +16,15 @@ use super::constraints::Constraints;
 use super::exchange::{Eviction, Left};
 use super::norris::NorrisEvent;
 use super::pinned::Pinned;
+use super::purse::{Budget, BudgetChanged, Reached};
 use super::raise::Raise;
 use super::reply::{FailureClass, ToolCall, Usage};
 use super::resource::ResourceChanged;
 use super::routing::Routed;
+use super::shell::ending::Ending;
+use super::shell::setting::Environment;
+use super::shell::{Given, Proposed};
+use super::spending::{Paid, Payee};
 use super::structured::Structured;
 use super::summary::Summary;
 use super::tool::{Sha, Subject};
@@ -70,6 +75,15 @@ pub enum Event {
             skip_serializing_if = "Constraints::is_empty"
         )]
         constraints: Constraints,
+        /// What is imported follows; until its end is in the log, nobody sees the conversation.
+        #[serde(
+            rename = "importing",
+            default,
+            skip_serializing_if = "std::ops::Not::not"
+        )]
+        importing: bool,
+        #[serde(rename = "budget", default, skip_serializing_if = "Budget::is_none")]
+        budget: Budget,
     },
     /// A question was accepted. It joins the transcript when its turn starts or is merged.
     #[serde(rename = "user_message")]
@@ -103,6 +117,13 @@ pub enum Event {
         /// The turn runs these calls and asks no model.
         #[serde(rename = "calls", default, skip_serializing_if = "Option::is_none")]
         calls: Option<CallList>,
+        /// What the asker's client gave for commands. `None`: what the question before it came with.
+        #[serde(
+            rename = "environment",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        environment: Option<Environment>,
     },
     /// The turn waits at this position, 1 being next; said again when it is moved.
     #[serde(rename = "turn_queued")]
@@ -161,6 +182,9 @@ pub enum Event {
         reasoning: String,
         #[serde(rename = "calls", default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
+        /// Lines of it that propose commands, taken out of it where it ended properly (SHL-1).
+        #[serde(rename = "commands", default, skip_serializing_if = "Vec::is_empty")]
+        commands: Vec<Proposed>,
         /// Fields of the message that we do not know and the same model wants back (BRK-9).
         #[serde(
             rename = "extra",
@@ -174,7 +198,20 @@ pub enum Event {
         served_by: Option<String>,
         #[serde(rename = "usage", default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
+        /// Who was asked for it; absent: nobody who could take money for it.
+        #[serde(rename = "payee", default, skip_serializing_if = "Option::is_none")]
+        payee: Option<Box<Payee>>,
     },
+    /// A model was asked, and no message came of it: a summary, a server's request, an answer that was stopped before its
+    /// first word.
+    #[serde(rename = "model_used")]
+    ModelUsed(Box<Paid>),
+    /// The conversation may take another amount than before.
+    #[serde(rename = "budget_changed")]
+    BudgetChanged(Box<BudgetChanged>),
+    /// A request was not sent, because a budget is used up.
+    #[serde(rename = "budget_reached")]
+    BudgetReached(Reached),
     /// A person is asked. The turn waits, over a restart too.
     #[serde(rename = "confirm_requested")]
     ConfirmRequested(Box<Confirm>),
@@ -244,6 +281,65 @@ pub enum Event {
         #[serde(rename = "refused", default, skip_serializing_if = "Option::is_none")]
         refused: Option<Box<Refused>>,
     },
+    /// The mark that a command was started: from here on it is never started again by itself. Without a turn it is a
+    /// person's own.
+    #[serde(rename = "shell_started")]
+    ShellStarted {
+        #[serde(rename = "call")]
+        call: String,
+        #[serde(rename = "command")]
+        command: String,
+        #[serde(rename = "cwd")]
+        cwd: String,
+        #[serde(rename = "shell")]
+        shell: String,
+        #[serde(rename = "digest")]
+        digest: Sha,
+        /// What let it through.
+        #[serde(rename = "rule")]
+        rule: String,
+        #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+        #[serde(rename = "given", default)]
+        given: Given,
+    },
+    /// The one end of a command, whether it began or not.
+    #[serde(rename = "shell_finished")]
+    ShellFinished {
+        #[serde(rename = "call")]
+        call: String,
+        #[serde(rename = "command")]
+        command: String,
+        /// Where it ran.
+        #[serde(rename = "cwd", default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<String>,
+        #[serde(rename = "ending")]
+        ending: Ending,
+        /// What is shown of what it printed; where nothing could be, why.
+        #[serde(rename = "output")]
+        output: String,
+        #[serde(rename = "bytes", default)]
+        bytes: u64,
+        #[serde(rename = "ms", default, skip_serializing_if = "Option::is_none")]
+        ms: Option<u64>,
+        #[serde(rename = "kept", default, skip_serializing_if = "Option::is_none")]
+        kept: Option<KeptResult>,
+        #[serde(rename = "denial", default, skip_serializing_if = "Option::is_none")]
+        denial: Option<Denial>,
+        /// Why it never began. `None`: it did.
+        #[serde(rename = "refused", default, skip_serializing_if = "Option::is_none")]
+        refused: Option<Box<Refused>>,
+        #[serde(rename = "given", default)]
+        given: Given,
+    },
+    /// Commands run there from now on (SHL-4).
+    #[serde(rename = "cwd_changed")]
+    CwdChanged {
+        #[serde(rename = "cwd")]
+        cwd: String,
+        #[serde(rename = "from")]
+        from: String,
+    },
     /// A provider has another level in this conversation (PRM-4).
     #[serde(rename = "permission_changed")]
     PermissionChanged {
@@ -306,6 +402,9 @@ pub enum Event {
         #[serde(rename = "archived")]
         archived: bool,
     },
+    /// All that was imported stands before it. None of it was asked, called or allowed here.
+    #[serde(rename = "imported")]
+    Imported(Imported),
     #[serde(rename = "status")]
     Status {
         #[serde(rename = "level")]
@@ -334,6 +433,22 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Whether it is a question that a person asks, and not an old one again: outputs that wait go with it (SHL-5).
+    #[must_use]
+    pub fn is_new_question(&self) -> bool {
+        let Self::UserMessage { origin, calls, .. } = self else {
+            return false;
+        };
+        match origin {
+            Origin::Asked | Origin::Imported => true,
+            Origin::Retry(_) => false,
+            // The rest of a list has its own question.
+            Origin::Continue(_) => calls.is_some(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     #[serde(rename = "name")]
@@ -351,6 +466,25 @@ pub struct Key {
     pub body: String,
 }
 
+/// What came with an import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// Of the text, so that an import whose reply was lost is known again.
+    #[serde(rename = "bytes")]
+    pub bytes: u64,
+    /// Questions, each with what followed on it.
+    #[serde(rename = "exchanges")]
+    pub exchanges: u64,
+    #[serde(rename = "messages")]
+    pub messages: u64,
+    /// System messages, which were left out.
+    #[serde(rename = "left_out", default)]
+    pub left_out: u64,
+    /// Calls without a result.
+    #[serde(rename = "unanswered", default)]
+    pub unanswered: u64,
+}
+
 /// A call that never began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
@@ -360,6 +494,13 @@ pub struct Refused {
     /// The rule, or why; never with a word of the model or of a person.
     #[serde(rename = "because")]
     pub because: String,
+    /// It was asked for elsewhere, and came with an import.
+    #[serde(
+        rename = "imported",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub imported: bool,
 }
 
 /// A result that is kept whole.
@@ -383,6 +524,9 @@ pub enum Origin {
     /// Go on from where that turn stopped.
     #[serde(rename = "continue")]
     Continue(TurnId),
+    /// It was asked elsewhere.
+    #[serde(rename = "imported")]
+    Imported,
 }
 
 /// Where a turn's preset came from.
@@ -397,6 +541,20 @@ pub enum Source {
     /// There is none: the turn runs a list of calls.
     #[serde(rename = "none")]
     None,
+    /// None was asked here.
+    #[serde(rename = "imported")]
+    Imported,
+}
+
+impl Source {
+    /// Whether a model is asked.
+    #[must_use]
+    pub fn is_a_model(self) -> bool {
+        match self {
+            Self::Configured | Self::Discovered | Self::Demo => true,
+            Self::None | Self::Imported => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -429,7 +587,7 @@ pub enum Stop {
     /// A person denied a call and ended the turn with it.
     #[serde(rename = "denied")]
     Denied,
-    /// A limit was met.
+    /// A limit of a run is met, or a budget is used up and the next request was not sent.
     #[serde(rename = "budget")]
     Budget,
 }

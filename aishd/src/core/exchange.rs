@@ -19,6 +19,8 @@ pub(super) struct Entry {
     pub(super) at: Seq,
     pub(super) turn: Option<TurnId>,
     pub(super) message: Message,
+    /// There is more to read of a result or an output than it shows.
+    pub(super) keeps_more: bool,
 }
 
 /// Messages that belong together.
@@ -29,6 +31,8 @@ pub struct Exchange {
     entries: Vec<Entry>,
     /// About what its messages take in a request.
     bytes: u64,
+    /// It had left.
+    was_put_back: bool,
 }
 
 /// An exchange that left the context, so that it is found again.
@@ -48,6 +52,14 @@ pub struct Left {
     /// About what it took in a request.
     #[serde(rename = "bytes", default)]
     pub bytes: u64,
+}
+
+impl Left {
+    /// Whether a message of it came with this record.
+    #[must_use]
+    pub fn holds(&self, at: Seq) -> bool {
+        self.first <= at && at <= self.last
+    }
 }
 
 /// Exchanges that left the context together.
@@ -113,9 +125,20 @@ impl Exchange {
         self.begin
     }
 
+    /// It needs this record too.
+    pub(super) fn reach_back(&mut self, to: Seq) {
+        self.begin = self.begin.min(to);
+    }
+
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether there is more to read of one of its results.
+    #[must_use]
+    pub fn keeps_results(&self) -> bool {
+        self.entries.iter().any(|it| it.keeps_more)
     }
 
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
@@ -135,9 +158,41 @@ impl Exchange {
         self.entries.insert(place, entry);
     }
 
+    /// Adds to a question that stands last; false where an answer does.
+    pub(super) fn go_on_with(&mut self, more: &str, keeps_more: bool) -> bool {
+        let Some(Entry {
+            message: Message::User { text },
+            keeps_more: keeps,
+            ..
+        }) = self.entries.last_mut()
+        else {
+            return false;
+        };
+        text.push_str("\n\n");
+        text.push_str(more);
+        *keeps |= keeps_more;
+        self.bytes = self.messages().map(weight).sum();
+        true
+    }
+
     pub(super) fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
         self.entries.retain(|it| keep(it));
         self.bytes = self.messages().map(weight).sum();
+    }
+
+    pub(super) fn put_back(&mut self) {
+        self.was_put_back = true;
+    }
+
+    #[must_use]
+    pub(super) fn was_put_back(&self) -> bool {
+        self.was_put_back
+    }
+
+    /// Whether it had left with what is up to there, and is back.
+    #[must_use]
+    pub fn is_back(&self, evicted_through: Seq) -> bool {
+        self.last() <= evicted_through
     }
 
     /// The record that its first message comes from.

@@ -1,5 +1,7 @@
 //! Every call passes here before anything runs: is it a call at all, of a tool that was offered, and may it run?
 
+mod command;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ use super::norris::danger::Autonomy;
 use super::policy::{Grants, Policy, Question, Verdict, Why, decide};
 use super::reply::ToolCall;
 use super::tool::{Sha, Subject, Tool};
+pub use command::{CommandGate, Execution};
 
 const NOT_OFFERED: &str = "no such tool is offered";
 const MISFIT: &str = "its arguments do not fit the tool's schema";
@@ -52,6 +55,8 @@ pub enum Attended {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judged {
     Run(Go),
+    /// A command, and no call of a tool.
+    Execute(Box<Execution>),
     Ask(Box<Confirm>),
     /// It does not run; this is its reply.
     Refuse {
@@ -112,6 +117,7 @@ impl Gate<'_> {
                 digest,
             }),
             because,
+            imported: false,
         };
         if self.offered(tool)
             && let Some(why) = self.catalog.misfit(tool, &arguments)
@@ -181,7 +187,10 @@ impl Gate<'_> {
                     (Ok(_) | Err(_), _) => Judged::Ask(confirm),
                 }
             }
-            other @ (Judged::Ask(_) | Judged::Run(_) | Judged::Refuse { .. }) => other,
+            other @ (Judged::Ask(_)
+            | Judged::Run(_)
+            | Judged::Execute(_)
+            | Judged::Refuse { .. }) => other,
         }
     }
 
@@ -216,6 +225,7 @@ impl Gate<'_> {
                 digest,
             }),
             because: because.to_owned(),
+            imported: false,
         };
         match (self.on_confirm.then, self.attended) {
             (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}
@@ -271,6 +281,7 @@ impl Gate<'_> {
             why_told: Some(why.told(&tool.name)).filter(|it| *it != why.text(&tool.name)),
             elicitation: None,
             sampling: None,
+            shell: None,
             options,
             expires_at,
         }))
@@ -311,6 +322,7 @@ fn because(because: &str) -> Refused {
     Refused {
         subject: None,
         because: because.to_owned(),
+        imported: false,
     }
 }
 

@@ -251,8 +251,9 @@ pub struct Rules {
 
 /// Visible characters on one line, so that it cannot pass for another block of the system message.
 fn one_line(text: &str) -> Option<String> {
-    let lines = cleaned(text)?;
-    Some(lines.split_whitespace().collect::<Vec<_>>().join(" "))
+    // Before what cannot be seen goes: a tab stands between words.
+    let words: Vec<&str> = text.split_whitespace().collect();
+    cleaned(&words.join(" "))
 }
 
 #[cfg(test)]

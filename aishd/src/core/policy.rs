@@ -15,6 +15,7 @@ use super::access::Access;
 use super::allowances::{Allowances, Number};
 use super::constraints::{Breach, Constraints, Doubt, Standing};
 use super::norris::danger::Halt;
+use super::shell;
 use super::shorten::MAX_RESULT_CHARS;
 use super::tool::{Reach, Sha, Tool};
 use super::tool_name::{Alias, ToolName};
@@ -54,6 +55,8 @@ pub struct Policy {
     pub max_result_chars: usize,
     /// Whether calls that only read and need no consent run side by side (MCP-13).
     pub parallel_readonly: bool,
+    /// About commands of this machine.
+    pub shell: shell::Rules,
 }
 
 /// What it means that nobody answers.
@@ -86,6 +89,13 @@ pub struct Grants {
     /// "Always", for exactly this definition (AUT-3).
     #[serde(rename = "approved", default)]
     pub approved: BTreeMap<ToolName, Sha>,
+    /// "Always", for exactly this command where and as it was asked about (R1).
+    #[serde(
+        rename = "commands",
+        default,
+        skip_serializing_if = "BTreeSet::is_empty"
+    )]
+    pub commands: BTreeSet<Sha>,
 }
 
 /// What one decision is about.
@@ -179,6 +189,7 @@ impl Default for Policy {
             max_depth: MAX_DEPTH,
             max_result_chars: MAX_RESULT_CHARS,
             parallel_readonly: true,
+            shell: shell::Rules::default(),
         }
     }
 }
@@ -285,6 +296,7 @@ impl Policy {
             max_depth,
             max_result_chars,
             parallel_readonly,
+            shell,
         } = self;
         let denied = deny.iter().map(|it| format!("permissions.deny {it}"));
         let approved = auto_approve.iter();
@@ -309,7 +321,7 @@ impl Policy {
             format!("tools.parallel_readonly = {parallel_readonly}"),
         ];
         let rules = denied.chain(approved).chain(providers).chain(needs);
-        rules.chain(others).collect()
+        rules.chain(others).chain(shell.lines()).collect()
     }
 
     fn auto_approves(&self, tool: &ToolName) -> Option<Pattern> {

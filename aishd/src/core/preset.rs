@@ -11,6 +11,7 @@ use super::event::Source;
 use super::memory;
 use super::norris;
 use super::routing::Routing;
+use super::spending::{Nano, Price};
 
 /// The built-in responder can always be asked by name.
 const DEMO: &str = "demo";
@@ -32,6 +33,8 @@ pub struct Preset {
     pub tools: bool,
     /// Whether to ask for `stream_options.include_usage` (BRK-3).
     pub include_usage: bool,
+    /// What its server takes; `None`: nobody said.
+    pub price: Option<Price>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -155,6 +158,8 @@ pub struct Models {
     pub routing: Routing,
     /// Runs that work by themselves.
     pub norris: norris::settings::Settings,
+    /// What may be spent on a day (UTC), by all conversations together; `None`: as much as they like.
+    pub daily_usd: Option<Nano>,
     /// What holds below the roots of trusted projects instead.
     pub projects: BTreeMap<PathBuf, Arc<Self>>,
 }
@@ -202,6 +207,16 @@ impl Preset {
         }
     }
 
+    /// Whether its requests cannot cost anything, so that no budget of money stops them: it is a script, or was found on
+    /// this machine, or has a price of nothing. One without a price may cost anything.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        match self.source {
+            Source::Demo | Source::Discovered | Source::None | Source::Imported => true,
+            Source::Configured => self.price.is_some_and(|it| it.is_nothing()),
+        }
+    }
+
     /// The built-in responder.
     #[must_use]
     pub fn demo() -> Self {
@@ -216,6 +231,7 @@ impl Preset {
             use_tool_role: true,
             tools: true,
             include_usage: false,
+            price: None,
         }
     }
 }

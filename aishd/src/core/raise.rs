@@ -271,9 +271,16 @@ pub fn ended_by(event: &Event, state: &State, now: At) -> Vec<Resolution> {
         | Event::ConstraintsChanged { .. }
         | Event::Evicted(_)
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
+        | Event::ShellStarted { .. }
+        | Event::ShellFinished { .. }
+        | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
+        | Event::Imported(_)
         | Event::Status { .. }
         | Event::TurnFinished { .. } => false,
     };

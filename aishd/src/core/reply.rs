@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::spending::Nano;
+
 /// A piece of a reply, as it arrives (BRK-8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
@@ -16,6 +18,16 @@ pub enum Delta<'a> {
         name: &'a str,
         text: &'a str,
     },
+}
+
+impl Delta<'_> {
+    /// What it adds, whatever it is a piece of.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Reasoning(text) | Self::Arguments { text, .. } => text,
+        }
+    }
 }
 
 /// Everything that a stream said, whether or not it ended well.
@@ -63,7 +75,8 @@ pub struct ToolCall {
     pub extra: Map<String, Value>,
 }
 
-/// Tokens as the server counted them; `None` where it did not say.
+/// Tokens as the server counted them; `None` where it did not say. Once a request is charged for, also what it cost; then
+/// sums of these say what many requests took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     #[serde(rename = "input", default)]
@@ -74,6 +87,26 @@ pub struct Usage {
     pub cached_input: Option<u64>,
     #[serde(rename = "reasoning", default)]
     pub reasoning: Option<u64>,
+    /// Some of it was not counted by a server, and is believed from bytes.
+    #[serde(
+        rename = "estimated",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub estimated: bool,
+    /// Of the requests whose price was known; `None`: of none was it.
+    #[serde(rename = "cost", default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Nano>,
+    /// Requests that were charged for.
+    #[serde(rename = "requests", default, skip_serializing_if = "is_none")]
+    pub requests: u64,
+    /// Those of them that nobody knows the cost of.
+    #[serde(rename = "unpriced", default, skip_serializing_if = "is_none")]
+    pub unpriced: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -89,7 +122,21 @@ impl Usage {
             output: sum(self.output, other.output),
             cached_input: sum(self.cached_input, other.cached_input),
             reasoning: sum(self.reasoning, other.reasoning),
+            estimated: self.estimated || other.estimated,
+            cost: match (self.cost, other.cost) {
+                (None, None) => None,
+                (a, b) => Some(a.unwrap_or_default().plus(b.unwrap_or_default())),
+            },
+            requests: self.requests.saturating_add(other.requests),
+            unpriced: self.unpriced.saturating_add(other.unpriced),
         }
+    }
+
+    /// Of requests and answers together.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        let (input, output) = (self.input.unwrap_or(0), self.output.unwrap_or(0));
+        input.saturating_add(output)
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::budget::Mode;
 use super::catalog::Offer;
+use super::exchange::json_bytes;
 use super::pinned::Held;
 use super::preset::Preset;
 use super::reply::ToolCall;
@@ -34,7 +35,7 @@ const DESCRIPTION_BYTES: usize = 4096;
 const TEMPERATURE: f64 = 0.2;
 
 /// Stands in for a reply that is missing, so that strict templates never see an orphaned call (MSG-1).
-const NO_RESULT: &str = "[aish] no result";
+pub(super) const NO_RESULT: &str = "[aish] no result";
 
 /// The request body as it goes out, byte for byte.
 #[must_use]
@@ -91,10 +92,17 @@ pub struct Parts {
     pub system: usize,
     pub summary: usize,
     pub tools: usize,
+    pub pinned: usize,
 }
 
 #[must_use]
-pub fn parts(preset: &Preset, transcript: &Transcript, offer: &Offer, mode: Mode) -> Parts {
+pub fn parts(
+    preset: &Preset,
+    transcript: &Transcript,
+    offer: &Offer,
+    pinned: &[Held],
+    mode: Mode,
+) -> Parts {
     let offers = preset.tools && !offer.is_empty();
     let summary = match mode {
         Mode::Talk => transcript.summary().map_or(0, |it| it.block().len()),
@@ -105,6 +113,7 @@ pub fn parts(preset: &Preset, transcript: &Transcript, offer: &Offer, mode: Mode
         system: system(transcript, offers, mode).len() - summary,
         summary,
         tools: if offers { tools } else { 0 },
+        pinned: usize::try_from(json_bytes(&in_front(pinned))).unwrap_or(usize::MAX),
     }
 }
 
@@ -114,7 +123,7 @@ fn pin(messages: &mut [Out<'_>], pinned: &[Held]) {
     if pinned.is_empty() {
         return;
     }
-    let mut text: String = pinned.iter().map(|it| it.block() + "\n\n").collect();
+    let mut text = in_front(pinned);
     let newest = messages.iter_mut().rev().find_map(|it| match it {
         Out::User(text) => Some(text),
         Out::System(_) | Out::Assistant { .. } | Out::Tool { .. } => None,
@@ -123,6 +132,10 @@ fn pin(messages: &mut [Out<'_>], pinned: &[Held]) {
         text.push_str(question);
         *question = text.into();
     }
+}
+
+fn in_front(pinned: &[Held]) -> String {
+    pinned.iter().map(|it| it.block() + "\n\n").collect()
 }
 
 struct Body<'a> {

@@ -108,6 +108,7 @@ impl ServerRequest<'_> {
             why_told: None,
             elicitation: wanted.elicitation,
             sampling: wanted.sampling,
+            shell: None,
             options: vec![Decision::AllowOnce, Decision::Deny, Decision::Abort],
             expires_at: timeout.map(|it| At(self.now.0.saturating_add_unsigned(it))),
         }))

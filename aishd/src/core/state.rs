@@ -3,24 +3,31 @@
 //! It is small and stays small, because it is stored beside every commit: texts are in the log, and the
 //! queue names them by position.
 
+pub mod shell;
+pub mod turns;
+
 use std::collections::BTreeSet;
 
 use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+use self::shell::Shell;
+use self::turns::{OpenCall, Queued, Running};
 use super::access::Access;
 use super::block::KeptBlock;
 use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
-use super::event::{At, Event, Origin, Record, Source, Stop};
+use super::event::{At, Event, Origin, Record, Stop};
 use super::exchange::{Eviction, Left};
 use super::norris::standing::{self, Standing};
 use super::pinned::Pinned;
 use super::policy::Grants;
+use super::purse::Budget;
 use super::raise::{OpenRaise, Raise};
-use super::reply::Usage;
+use super::reply::{ToolCall, Usage};
 use super::resource::{Change, ResourceChanged};
 use super::routing::Routed;
+use super::shell::{PROVIDER, Proposed, TOOL};
 use super::tool::{Sha, Subject};
 use super::tool_name::{Alias, ToolName};
 
@@ -49,6 +56,9 @@ pub struct State {
     pub turns: u64,
     #[serde(rename = "usage", default)]
     pub usage: Usage,
+    /// What it may take.
+    #[serde(rename = "budget", default, skip_serializing_if = "Budget::is_none")]
+    pub budget: Budget,
     #[serde(rename = "running", default)]
     pub running: Option<Running>,
     #[serde(rename = "queue", default)]
@@ -121,6 +131,19 @@ pub struct State {
     /// The run that works by itself.
     #[serde(rename = "norris", default, skip_serializing_if = "Option::is_none")]
     pub norris: Option<Box<Standing>>,
+    /// What there is of commands.
+    #[serde(rename = "shell", default, skip_serializing_if = "Shell::is_empty")]
+    pub shell: Shell,
+    /// It is half an import: nobody sees it, and the next daemon takes it out.
+    #[serde(
+        rename = "importing",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub importing: bool,
+    /// Where its import ended; 0: it was not imported.
+    #[serde(rename = "imported", default, skip_serializing_if = "is_first")]
+    pub imported: Seq,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -168,57 +191,6 @@ pub struct OpenConfirm {
     pub call: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Running {
-    #[serde(rename = "turn")]
-    pub turn: TurnId,
-    /// Where its question stands.
-    #[serde(rename = "message_seq")]
-    pub message_seq: Seq,
-    #[serde(rename = "started_seq")]
-    pub started_seq: Seq,
-    /// Answers of the model that are finished.
-    #[serde(rename = "items", default)]
-    pub items: u32,
-    /// Calls of the last answer that have no result yet.
-    #[serde(rename = "open_calls", default)]
-    pub open_calls: Vec<OpenCall>,
-    /// Where the last answer stands.
-    #[serde(rename = "answer_seq", default)]
-    pub answer_seq: Seq,
-    /// Answers that called tools.
-    #[serde(rename = "rounds", default)]
-    pub rounds: u32,
-    #[serde(rename = "usage", default)]
-    pub usage: Usage,
-}
-
-/// A call whose reply is still owed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenCall {
-    #[serde(rename = "id")]
-    pub id: String,
-    #[serde(rename = "name")]
-    pub name: String,
-    /// Whether it began to run: then its effect is unknown until it has said so.
-    #[serde(rename = "started", default)]
-    pub started: bool,
-    /// What began.
-    #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<Subject>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Queued {
-    #[serde(rename = "turn")]
-    pub turn: TurnId,
-    /// Where its question stands.
-    #[serde(rename = "message_seq")]
-    pub message_seq: Seq,
-    #[serde(rename = "steer", default)]
-    pub steer: bool,
-}
-
 impl Began {
     fn with(turn: TurnId, model: &str) -> Self {
         Self {
@@ -257,10 +229,14 @@ impl State {
         self.requires_action() || (is_paused && !open.clone().any(|it| it.started))
     }
 
-    /// Work is under way or waits, or a person is asked: such a conversation is looked at after a restart.
+    /// Work is under way or waits, a person is asked, or it is not whole: such a conversation is looked at after a restart.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
-        self.running.is_some() || !self.queue.is_empty() || !self.raises.is_empty()
+        let works = self.running.is_some()
+            || !self.queue.is_empty()
+            || !self.raises.is_empty()
+            || !self.shell.own.is_empty();
+        works || self.importing
     }
 
     /// Reading what the context holds begins behind this record: questions that wait may stand before what left.
@@ -268,34 +244,38 @@ impl State {
     pub fn context_begins(&self) -> Seq {
         let questions = self.queue.iter().map(|it| it.message_seq);
         let running = self.running.iter().map(|it| it.message_seq);
-        let first = questions.chain(running).map(|it| Seq(it.0 - 1)).min();
+        let outputs = self.shell.pending_from;
+        let first = questions.chain(running).chain(outputs);
+        let first = first.map(|it| Seq(it.0 - 1)).min();
         let begin = self.context_from.map(|it| Seq(it.0.saturating_sub(1)));
         let begin = begin.unwrap_or(self.evicted_through);
         first.map_or(begin, |it| it.min(begin))
     }
 
-    /// Whether a message left the context and is not back.
+    /// Whether a message that came into the context with this record has left it and is not back.
     #[must_use]
-    pub fn has_left(&self, record: &Record) -> bool {
-        let back = |it: &Left| {
-            record.turn == Some(it.turn) || (it.first <= record.seq && record.seq <= it.last)
-        };
-        record.seq <= self.evicted_through && !self.restored.iter().any(back)
+    pub fn has_left(&self, at: Seq) -> bool {
+        at <= self.evicted_through && !self.restored.iter().any(|it| it.holds(at))
     }
 
     /// Takes the next event in. Records come in the order of their `seq`, each once.
     pub fn apply(&mut self, record: &Record) {
         self.last_seq = record.seq;
         self.updated_at = record.at;
+        self.shell.apply(record);
         match &record.event {
             Event::Created {
                 title,
                 model,
                 cwd,
                 constraints,
-                ..
+                importing,
+                budget,
+                forked_from: _,
             } => {
+                self.importing = *importing;
                 self.created_at = record.at;
+                self.budget = *budget;
                 self.title.clone_from(title);
                 self.model.clone_from(model);
                 self.cwd.clone_from(cwd);
@@ -306,16 +286,34 @@ impl State {
             Event::TurnStarted { .. } | Event::RouteDecided(_) | Event::FellBack { .. } => {
                 self.model_asked(record);
             }
-            Event::AssistantMessage { usage, calls, .. } => {
-                self.said(record.seq, usage.unwrap_or_default(), calls);
-                self.usage = self.usage.plus(usage.unwrap_or_default());
+            Event::AssistantMessage {
+                usage,
+                calls,
+                commands,
+                ..
+            } => {
+                self.said(record.seq, calls, commands);
+                self.used(record.turn, usage.unwrap_or_default());
             }
+            Event::ModelUsed(paid) => self.used(record.turn, paid.usage),
+            Event::BudgetChanged(changed) => self.budget = changed.budget,
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
             Event::RaiseRequested(raise) => self.wanted_raised(record, raise),
             Event::ConfirmResolved(resolution) => self.answered(resolution),
             Event::ToolStarted {
                 call, name, digest, ..
             } => self.call_started(call, name, *digest),
+            Event::ShellStarted { call, digest, .. } => {
+                if record.turn.is_some() {
+                    self.call_started(call, TOOL, *digest);
+                }
+            }
+            Event::ShellFinished { call, .. } => {
+                if record.turn.is_some() {
+                    self.replied(call, &[]);
+                }
+            }
+            Event::CwdChanged { cwd, .. } => self.cwd.clone_from(cwd),
             Event::PermissionChanged {
                 provider,
                 to,
@@ -341,10 +339,18 @@ impl State {
             Event::SummaryUpdated(_) => self.summary_seq = record.seq,
             Event::ModelChanged { model } => self.model.clone_from(model),
             Event::Renamed { title } => self.title = Some(title.clone()),
+            Event::Imported(_) => (self.importing, self.imported) = (false, record.seq),
             Event::ArchivedChanged { archived } => self.archived = *archived,
             Event::Norris(event) => standing::apply(&mut self.norris, record.turn, event),
-            Event::Status { .. } | Event::ResultKept { .. } => {}
-            Event::TurnFinished { stop, .. } => self.finished(record.turn, *stop),
+            Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
+            Event::TurnFinished {
+                stop, merged_into, ..
+            } => {
+                if merged_into.is_some() {
+                    self.flush(record.turn);
+                }
+                self.finished(record.turn, *stop);
+            }
         }
     }
 
@@ -352,14 +358,28 @@ impl State {
     fn asked(&mut self, record: &Record, text: &str, origin: Origin) {
         let Some(turn) = record.turn else { return };
         self.turns += 1;
-        if self.title.is_none() && matches!(origin, Origin::Asked) {
+        if self.title.is_none() && matches!(origin, Origin::Asked | Origin::Imported) {
             self.title = title_from(text);
         }
         self.queue.push(Queued {
             turn,
             message_seq: record.seq,
             steer: false,
+            is_new: record.event.is_new_question(),
+            environment_seq: self.shell.environment_seq(),
+            retry: match origin {
+                Origin::Retry(old) => Some(old),
+                Origin::Asked | Origin::Continue(_) | Origin::Imported => None,
+            },
         });
+    }
+
+    /// Outputs that wait go with a question that begins to be answered.
+    fn flush(&mut self, turn: Option<TurnId>) {
+        let mut waiting = self.queue.iter();
+        if waiting.any(|it| Some(it.turn) == turn && it.is_new) {
+            self.shell.flushed();
+        }
     }
 
     fn move_to(&mut self, turn: Option<TurnId>, position: u32, steer: bool) {
@@ -375,7 +395,7 @@ impl State {
     /// A turn that asks a model, and what becomes of that.
     fn model_asked(&mut self, record: &Record) {
         if let Event::TurnStarted { model, source, .. } = &record.event {
-            if let (Some(turn), true) = (record.turn, *source != Source::None) {
+            if let (Some(turn), true) = (record.turn, source.is_a_model()) {
                 self.began = Some(Began::with(turn, model));
             }
             self.started(record);
@@ -404,7 +424,11 @@ impl State {
         else {
             return;
         };
+        self.flush(record.turn);
         let queued = self.queue.remove(at);
+        let back = self.restored.len();
+        self.restored.retain(|it| Some(it.turn) != queued.retry);
+        self.left += (back - self.restored.len()) as u64;
         self.held = false;
         self.running = Some(Running {
             turn: queued.turn,
@@ -415,25 +439,38 @@ impl State {
             answer_seq: Seq(0),
             rounds: 0,
             usage: Usage::default(),
+            environment_seq: queued.environment_seq,
         });
     }
 
     /// The model has finished an answer.
-    fn said(&mut self, at: Seq, usage: Usage, calls: &[super::reply::ToolCall]) {
+    fn said(&mut self, at: Seq, calls: &[ToolCall], commands: &[Proposed]) {
         let Some(running) = &mut self.running else {
             return;
         };
-        let open = |call: &super::reply::ToolCall| OpenCall {
-            id: call.id.clone(),
-            name: call.name.clone(),
+        let open = |id: &str, name: &str, command: Option<&str>| OpenCall {
+            id: id.to_owned(),
+            name: name.to_owned(),
             started: false,
             subject: None,
+            command: command.map(str::to_owned),
         };
+        let called = calls.iter().map(|it| open(&it.id, &it.name, None));
+        let proposed = commands.iter();
+        let proposed = proposed.map(|it| open(&it.call, TOOL, Some(&it.command)));
         running.items += 1;
-        running.usage = running.usage.plus(usage);
         running.answer_seq = at;
-        running.rounds += u32::from(!calls.is_empty());
-        running.open_calls = calls.iter().map(open).collect();
+        running.open_calls = called.chain(proposed).collect();
+        running.rounds += u32::from(!running.open_calls.is_empty());
+    }
+
+    /// A request was answered, or charged for without that.
+    fn used(&mut self, turn: Option<TurnId>, usage: Usage) {
+        self.usage = self.usage.plus(usage);
+        let running = self.running.iter_mut();
+        for running in running.filter(|it| Some(it.turn) == turn) {
+            running.usage = running.usage.plus(usage);
+        }
     }
 
     fn evicted(&mut self, at: Seq, eviction: &Eviction) {
@@ -474,6 +511,9 @@ impl State {
         self.grants.levels.insert(provider.clone(), to);
         if revoked {
             self.grants.approved.retain(|it, _| it.alias() != provider);
+            if provider.as_str() == PROVIDER {
+                self.grants.commands.clear();
+            }
         }
     }
 
@@ -495,7 +535,7 @@ impl State {
             subject: Some(confirm.subject()),
             call: match confirm.kind {
                 ConfirmKind::Elicitation | ConfirmKind::Sampling => Some(confirm.call.clone()),
-                ConfirmKind::Tool | ConfirmKind::Halt => None,
+                ConfirmKind::Tool | ConfirmKind::Shell | ConfirmKind::Halt => None,
             },
         });
     }
@@ -514,8 +554,13 @@ impl State {
     fn answered(&mut self, resolution: &Resolution) {
         self.confirms.retain(|it| it.id != resolution.confirm);
         self.raises.retain(|it| it.id != resolution.confirm);
-        let approved = resolution.approved.iter().cloned();
-        self.grants.approved.extend(approved);
+        for (tool, approved) in resolution.approved.iter().cloned() {
+            if tool == super::shell::tool().name {
+                self.grants.commands.insert(approved);
+            } else {
+                self.grants.approved.insert(tool, approved);
+            }
+        }
     }
 
     fn finished(&mut self, turn: Option<TurnId>, stop: Stop) {
@@ -550,34 +595,4 @@ fn title_from(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Records of the first version that asked people, with fields of a later one among them (STO-4).
-    const CONSENT: &str = include_str!("../../../tests/data/store/consent.jsonl");
-
-    #[test]
-    fn what_was_granted_long_ago_is_granted() {
-        let mut state = State::default();
-        let mut waited = 0;
-        for line in CONSENT.lines() {
-            let record: Record = serde_json::from_str(line).unwrap();
-            state.apply(&record);
-            waited += usize::from(state.requires_action());
-        }
-        assert_eq!((12, 1, 1), (state.last_seq.0, state.confirm_count, waited));
-        assert!(state.confirms.is_empty());
-        let levels: Vec<_> = state.grants.levels.iter().collect();
-        assert_eq!(vec![(&"aish".parse().unwrap(), &Access::Execute)], levels);
-        assert_eq!(BTreeSet::from(["aish".parse().unwrap()]), state.used);
-        let approved: Vec<String> = state
-            .grants
-            .approved
-            .keys()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(vec!["aish__time"], approved);
-        let running = state.running.unwrap();
-        assert_eq!((1, 0), (running.rounds, running.open_calls.len()));
-    }
-}
+mod tests;

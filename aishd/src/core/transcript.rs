@@ -13,6 +13,7 @@ use super::exchange::{Entry, Eviction, Exchange};
 use super::norris::launch::Launch;
 use super::norris::{NorrisEvent, Pause};
 use super::reply::ToolCall;
+use super::shell::{Given, told};
 use super::state::State;
 use super::summary::Summary;
 
@@ -50,6 +51,16 @@ struct Waiting {
     at: Seq,
 }
 
+/// Outputs of commands that go with the next question (SHL-5).
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Outputs {
+    texts: Vec<String>,
+    /// Where the first of them stands.
+    from: Option<Seq>,
+    /// There is more to read of one of them than it shows.
+    keeps_more: bool,
+}
+
 /// The messages that are in the context, and the questions that wait for their turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
@@ -61,13 +72,12 @@ pub struct Transcript {
     /// What people keep for all conversations; no part of the log.
     background: Option<Arc<str>>,
     waiting: HashMap<TurnId, Waiting>,
+    outputs: Outputs,
     model_id: String,
     /// Where the last turn started.
     started: Seq,
     /// The model that writes the next message, where it is not the turn's own.
     falls_back_to: Option<String>,
-    /// A result is in it that is not whole.
-    keeps_results: bool,
     /// The last turn that ran a list of calls, and where it started.
     listed: Option<(TurnId, Seq)>,
     /// The run that works by itself, and its turn.
@@ -86,14 +96,7 @@ impl Transcript {
                 ..
             } => {
                 let text = with_attachments(text, attachments);
-                let origin = match origin {
-                    // The rest of a list has its own question: no answer of a model goes on.
-                    Origin::Continue(_) if calls.is_some() => Origin::Asked,
-                    Origin::Asked | Origin::Retry(_) | Origin::Continue(_) => *origin,
-                };
-                let at = record.seq;
-                let waiting = record.turn.map(|turn| (turn, Waiting { text, origin, at }));
-                self.waiting.extend(waiting);
+                self.asked(record, text, *origin, calls.is_some());
             }
             Event::TurnStarted {
                 model_id, source, ..
@@ -109,7 +112,7 @@ impl Transcript {
                     extra: extra.clone(),
                     model_id: writer.unwrap_or_else(|| self.model_id.clone()),
                 };
-                self.push(record, message);
+                self.push(record, message, /*keeps_more*/ false);
             }
             Event::ToolResult {
                 call,
@@ -120,10 +123,14 @@ impl Transcript {
                 ..
             } => {
                 let reads = blocks.iter().any(|it| it.form == Form::Text);
-                self.keeps_results |= kept.is_some() || reads;
-                let call = self.id(record, call);
-                self.reply(record, &call, name, content);
+                let message = Message::Tool {
+                    call: self.id(record, call),
+                    name: name.clone(),
+                    content: content.clone(),
+                };
+                self.reply(record, message, kept.is_some() || reads);
             }
+            Event::ShellFinished { .. } => self.command_ended(record),
             Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
             Event::Restored(left) => self.put_back(left.turn),
             Event::SummaryUpdated(summary) => self.summary = Some(summary.clone()),
@@ -142,19 +149,36 @@ impl Transcript {
             | Event::RouteDecided(_)
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
+            | Event::Imported(_)
             | Event::ArchivedChanged { .. }
             | Event::ConfirmRequested(_)
             | Event::RaiseRequested(_)
             | Event::ConfirmResolved(_)
             | Event::ToolStarted { .. }
             | Event::ResultKept { .. }
+            | Event::ShellStarted { .. }
+            | Event::CwdChanged { .. }
             | Event::PermissionChanged { .. }
             | Event::ResourcePinned(_)
             | Event::ResourceUnpinned(_)
             | Event::ResourceChanged(_)
             | Event::ConstraintsChanged { .. }
+            | Event::ModelUsed(_)
+            | Event::BudgetChanged(_)
+            | Event::BudgetReached(_)
             | Event::Status { .. } => {}
         }
+    }
+
+    fn asked(&mut self, record: &Record, text: String, origin: Origin, is_list: bool) {
+        let origin = match origin {
+            // The rest of a list has its own question: no answer of a model goes on.
+            Origin::Continue(_) if is_list => Origin::Asked,
+            Origin::Asked | Origin::Retry(_) | Origin::Continue(_) | Origin::Imported => origin,
+        };
+        let at = record.seq;
+        let waiting = record.turn.map(|turn| (turn, Waiting { text, origin, at }));
+        self.waiting.extend(waiting);
     }
 
     fn started(&mut self, record: &Record, model_id: &str, source: Source) {
@@ -174,14 +198,14 @@ impl Transcript {
             }
             NorrisEvent::Nudged { text } => {
                 let text = text.clone();
-                self.push(record, Message::User { text });
+                self.push(record, Message::User { text }, /*keeps_more*/ false);
             }
             NorrisEvent::Paused {
                 pause: Pause::Interrupted,
                 ..
             } => {
                 let text = INTERRUPTED.to_owned();
-                self.push(record, Message::User { text });
+                self.push(record, Message::User { text }, /*keeps_more*/ false);
             }
             NorrisEvent::StepBegun { .. }
             | NorrisEvent::Paused {
@@ -231,7 +255,20 @@ impl Transcript {
 
     #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
-        self.summary.as_deref()
+        self.summary.as_deref().filter(|it| !it.text.is_empty())
+    }
+
+    /// What left up to here has been summed up, or forgotten.
+    #[must_use]
+    pub fn summed_through(&self) -> Seq {
+        self.summary.as_ref().map_or(Seq(0), |it| it.through)
+    }
+
+    /// Takes the summary out; whether there was one.
+    pub(super) fn take_summary(&mut self) -> bool {
+        let had = self.summary().is_some();
+        self.summary = None;
+        had
     }
 
     /// Takes the oldest exchange out; never the last.
@@ -241,6 +278,18 @@ impl Transcript {
         } else {
             None
         }
+    }
+
+    /// Reading what is here, and what waits, begins with this record. `None`: nothing is here.
+    pub(super) fn begins(&self) -> Option<Seq> {
+        let here = self.exchanges.iter().map(Exchange::begin);
+        let waiting = self.waiting.values().map(|it| it.at);
+        here.chain(waiting).chain(self.outputs.from).min()
+    }
+
+    /// All that is here, the oldest first.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Exchange> {
+        self.exchanges.drain(..)
     }
 
     /// The exchange that begins with the question of this turn.
@@ -266,10 +315,10 @@ impl Transcript {
         self.exchanges.back_mut()
     }
 
-    /// Whether there is more to read of a result than it shows.
+    /// Whether there is more to read of a result than it shows, or of an output that the next question takes along.
     #[must_use]
     pub fn keeps_results(&self) -> bool {
-        self.keeps_results
+        self.outputs.keeps_more || self.exchanges.iter().any(Exchange::keeps_results)
     }
 
     /// What is written down where the oldest `count` exchanges leave; the last exchange never does (CTX-2). `state` is
@@ -277,19 +326,20 @@ impl Transcript {
     #[must_use]
     pub fn eviction(&self, count: usize, state: &State) -> Option<Eviction> {
         let count = count.min(self.exchanges.len().saturating_sub(1));
+        let is_back = |it: &Exchange| it.is_back(state.evicted_through);
         let stay = self.exchanges.iter().skip(count);
         let mut eviction = Eviction {
             previous: state.last_eviction,
             before: stay.clone().next().map(Exchange::first),
-            begin: stay.map(Exchange::begin).min(),
+            // What is back is read from its own place.
+            begin: stay.filter(|it| !is_back(it)).map(Exchange::begin).min(),
             count: count as u64,
             ..Eviction::default()
         };
         for exchange in self.exchanges.iter().take(count) {
             eviction.through = eviction.through.max(exchange.last());
             // One that was back is listed where it left first.
-            let was_back = exchange.last() <= state.evicted_through;
-            let left = exchange.left().filter(|_| !was_back);
+            let left = exchange.left().filter(|_| !is_back(exchange));
             eviction.exchanges.extend(left);
         }
         (count > 0).then_some(eviction)
@@ -312,15 +362,16 @@ impl Transcript {
     }
 
     /// A reply takes its place among those to the same message, in the order of the calls (MCP-13).
-    fn reply(&mut self, record: &Record, call: &str, name: &str, content: &str) {
+    fn reply(&mut self, record: &Record, message: Message, keeps_more: bool) {
+        let called = match &message {
+            Message::Tool { call, .. } => call.clone(),
+            Message::User { .. } | Message::Assistant { .. } => return,
+        };
         let entry = Entry {
             at: record.seq,
             turn: record.turn,
-            message: Message::Tool {
-                call: call.to_owned(),
-                name: name.to_owned(),
-                content: content.to_owned(),
-            },
+            message,
+            keeps_more,
         };
         let exchange = self.newest();
         let entries = exchange.entries();
@@ -331,7 +382,7 @@ impl Transcript {
         });
         if let Some(calls) = asked {
             let rank = |id: &str| calls.iter().position(|it| it.id == id);
-            let own = rank(call);
+            let own = rank(&called);
             let later = |it: &Entry| match &it.message {
                 Message::Tool { call, .. } => own.is_some() && rank(call) > own,
                 Message::User { .. } | Message::Assistant { .. } => false,
@@ -343,11 +394,12 @@ impl Transcript {
         exchange.insert(place, entry);
     }
 
-    fn push(&mut self, record: &Record, message: Message) {
+    fn push(&mut self, record: &Record, message: Message, keeps_more: bool) {
         self.newest().push(Entry {
             at: record.seq,
             turn: record.turn,
             message,
+            keeps_more,
         });
     }
 
@@ -362,31 +414,85 @@ impl Transcript {
 
     fn place(&mut self, record: &Record, turn: Option<TurnId>) {
         let Some(waiting) = turn.and_then(|it| self.waiting.remove(&it)) else {
+            // Its question was before what was read, and took them along.
+            self.outputs = Outputs::default();
             return;
         };
-        let exchange = Exchange::new(turn, waiting.at.min(self.started));
+        let mut begin = waiting.at.min(self.started);
+        let mut text = waiting.text;
+        let mut keeps_more = false;
         match waiting.origin {
-            Origin::Asked => self.exchanges.push_back(exchange),
+            Origin::Asked | Origin::Imported => {
+                let outputs = std::mem::take(&mut self.outputs);
+                text = told::before(&outputs.texts, &text);
+                begin = outputs.from.map_or(begin, |it| it.min(begin));
+                keeps_more = outputs.keeps_more;
+                self.exchanges.push_back(Exchange::new(turn, begin));
+            }
             Origin::Retry(old) => {
+                // The same question, with what went with it. One that was put back is not there on a load.
+                let mut exchanges = self.exchanges.iter().filter(|it| !it.was_put_back());
+                if let Some(old) = exchanges.find(|it| it.turn() == Some(old))
+                    && let Some(first) = old.entries().first()
+                    && let Message::User { text: asked } = &first.message
+                    && asked.ends_with(&text)
+                {
+                    text.clone_from(asked);
+                    begin = begin.min(old.begin());
+                    keeps_more = first.keeps_more;
+                }
+                // It leaves with what went on after it.
+                self.exchanges.retain(|it| it.turn() != Some(old));
                 self.keep(|it| it.turn != Some(old));
-                self.exchanges.push_back(exchange);
+                self.exchanges.push_back(Exchange::new(turn, begin));
             }
             Origin::Continue(_) => {
                 let last = self.exchanges.back();
                 match last.and_then(|it| it.messages().next_back()) {
                     // Nothing was written yet, or results wait: the same request says it all.
                     Some(Message::User { .. } | Message::Tool { .. }) => return,
-                    // It goes on in the exchange whose answer it continues.
-                    Some(Message::Assistant { .. }) => {}
-                    None => self.exchanges.push_back(exchange),
+                    // It goes on in the exchange whose answer it continues, and may have been asked before that.
+                    Some(Message::Assistant { .. }) => self.newest().reach_back(waiting.at),
+                    None => self.exchanges.push_back(Exchange::new(turn, begin)),
                 }
             }
         }
         let text = match waiting.origin {
-            Origin::Asked | Origin::Retry(_) => waiting.text,
+            Origin::Asked | Origin::Retry(_) | Origin::Imported => text,
             Origin::Continue(_) => CONTINUE.to_owned(),
         };
-        self.push(record, Message::User { text });
+        self.push(record, Message::User { text }, keeps_more);
+    }
+
+    /// What it printed goes with the next question, or stands where the turn goes on with it.
+    fn command_ended(&mut self, record: &Record) {
+        let Event::ShellFinished {
+            command,
+            cwd,
+            ending,
+            output,
+            kept,
+            given,
+            ..
+        } = &record.event
+        else {
+            return;
+        };
+        let own = record.turn.is_none();
+        let text = told::of(command, cwd.as_deref(), *ending, output, own);
+        match given {
+            Given::Never => {}
+            Given::WithNextQuestion => {
+                self.outputs.from.get_or_insert(record.seq);
+                self.outputs.keeps_more |= kept.is_some();
+                self.outputs.texts.push(text);
+            }
+            Given::AtOnce => {
+                if !self.newest().go_on_with(&text, kept.is_some()) {
+                    self.push(record, Message::User { text }, kept.is_some());
+                }
+            }
+        }
     }
 
     /// Keeps only such messages, and exchanges that have any.
@@ -401,9 +507,10 @@ impl Transcript {
 
     fn put_back(&mut self, turn: TurnId) {
         // It stays at hand: read from far back, a log may say so more than once.
-        let Some(exchange) = self.shelf.get(&turn).cloned() else {
+        let Some(mut exchange) = self.shelf.get(&turn).cloned() else {
             return;
         };
+        exchange.put_back();
         let first = exchange.first();
         let place = self.exchanges.partition_point(|it| it.first() < first);
         self.exchanges.insert(place, exchange);

@@ -1,4 +1,5 @@
-//! Rules of the configuration that speak of no tool there is are told to whoever reads the log, once each (AUT-2).
+//! Rules of the configuration that speak of no tool there is are told to whoever reads the log, once each (AUT-2), and so
+//! is that nobody is asked about commands.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,13 +7,19 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::core::policy::{Pattern, Policy};
+use crate::core::shell::UNASKED;
 use crate::tools::Tools;
 
 /// Looks whenever tools or rules have changed, for ever.
 pub(super) async fn follow(mut tools: Tools, mut policy: watch::Receiver<Arc<Policy>>) {
     let mut told: BTreeSet<Pattern> = BTreeSet::new();
+    let mut unasked = false;
     loop {
         let rules = policy.borrow_and_update().clone();
+        if !rules.shell.confirm && !unasked {
+            tracing::warn!("{UNASKED}");
+        }
+        unasked = !rules.shell.confirm;
         let unmatched: BTreeSet<Pattern> = tools.unmatched(&rules).into_iter().collect();
         for rule in unmatched.difference(&told) {
             tracing::warn!(%rule, "a rule of the configuration matches no tool; aishctl perm rules");

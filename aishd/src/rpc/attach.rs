@@ -23,7 +23,7 @@ use super::convert::{self, Log};
 use super::encoded::DeltaKey;
 use super::refusal::Refusal;
 use super::room::Seat;
-use super::{Call, Server, Untold, auto_approve, mcp, notices, register, tool};
+use super::{Call, Server, Untold, auto_approve, mcp, notices, register, shell, tool};
 use crate::clock;
 use crate::config::live::Standing;
 use crate::conversation::allowances::All;
@@ -413,6 +413,12 @@ impl Subscription {
                 for piece in &pieces {
                     let text = self.delta(&live, piece);
                     self.line(&mut lines, &text);
+                }
+            }
+            Page::Printed(parts) => {
+                for (printing, part) in parts {
+                    let event = shell::printed(self.log, &printing, part);
+                    self.line(&mut lines, &event);
                 }
             }
             Page::Said(words) => {

@@ -36,6 +36,7 @@ async fn set(call: Call<SetAutoApprove>) -> Result<AutoApproveResult, Refusal> {
         count,
     } = params;
     let patterns = read(&patterns)?;
+    super::shell::refuse_pattern(&patterns)?;
     let allowances = server.directory.allowances();
     // Nobody would see what somebody allows who is not there.
     let not_here = || {

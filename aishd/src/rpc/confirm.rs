@@ -279,6 +279,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         why_told: _,
         elicitation,
         sampling,
+        shell,
         options,
         expires_at,
     } = confirm;
@@ -291,6 +292,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         kind: match kind {
             ConfirmKind::Tool => wire::ConfirmKind::Tool,
             ConfirmKind::Halt => wire::ConfirmKind::Halt,
+            ConfirmKind::Shell => wire::ConfirmKind::Shell,
             ConfirmKind::Elicitation => wire::ConfirmKind::Elicitation,
             ConfirmKind::Sampling => wire::ConfirmKind::Sampling,
         },
@@ -308,6 +310,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         why,
         elicitation: elicitation.map(Box::new),
         sampling: sampling.map(|it| Box::new(for_model(it))),
+        shell: shell.map(|it| Box::new(super::shell::asked(*it))),
         upgrade: None,
         options: options.into_iter().map(decision).collect(),
         expires_at: expires_at.map(clock::rfc3339),
@@ -343,6 +346,7 @@ pub(super) fn raise_requested(raise: Raise) -> events::ConfirmRequested {
         why,
         elicitation: None,
         sampling: None,
+        shell: None,
         upgrade: Some(Box::new(shown_upgrade::Upgrade {
             provider: provider.to_string(),
             from: from.number(),

@@ -1,6 +1,6 @@
 //! One client: reading its lines, answering its calls, remembering what it may do.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::panic::AssertUnwindSafe;
@@ -36,7 +36,9 @@ use super::envelope::{Entry, Line, read};
 use super::outbox::{Cut, Outbox};
 use super::refusal::Refusal;
 use super::{Server, notices};
+use crate::conversation::import::Importing;
 use crate::core::confirm::Person;
+use crate::core::shell::setting::Environment;
 
 /// How much is read from the socket at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -53,6 +55,8 @@ pub(super) struct Connection {
     pub(super) subscriptions:
         Mutex<HashMap<SubscriptionId, (Option<ConversationId>, CancellationToken)>>,
     pub(super) blobs: Mutex<HashMap<BlobId, String>>,
+    /// What is being imported; it goes with the connection.
+    pub(super) import: Mutex<Option<Importing>>,
     /// Held by the one change that is being made for this client; the others wait in the order of their lines.
     pub(super) change: tokio::sync::Mutex<()>,
     /// The last reading of the configuration that this client was told of.
@@ -85,12 +89,38 @@ pub(super) struct Peer {
 struct Greeting {
     info: ClientInfo,
     role: Role,
+    given: Given,
+}
+
+/// What a client gives of its own environment.
+#[derive(Clone)]
+pub(super) struct Given {
+    pub(super) variables: BTreeMap<String, String>,
+    pub(super) umask: Option<u32>,
+}
+
+/// Values may be secrets.
+impl std::fmt::Debug for Given {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Given").finish_non_exhaustive()
+    }
 }
 
 impl Connection {
     /// Takes the client's introduction; it may be said again with the same identity.
-    pub(super) fn greet(&self, info: ClientInfo, role: Role) {
-        *lock(&self.greeting) = Some(Greeting { info, role });
+    pub(super) fn greet(&self, info: ClientInfo, role: Role, given: Given) {
+        *lock(&self.greeting) = Some(Greeting { info, role, given });
+    }
+
+    /// What commands of this client run with.
+    pub(super) fn environment(&self, server: &Server) -> Environment {
+        let rules = server.directory.policy().shell.env_from_client.clone();
+        let greeting = lock(&self.greeting);
+        let Some(Greeting { info, given, .. }) = greeting.as_ref() else {
+            return Environment::default();
+        };
+        let Given { variables, umask } = given.clone();
+        Environment::taken(variables, umask, info.tty.clone(), &rules)
     }
 
     pub(super) fn may_call(&self, method: &str, needed: Role) -> Result<(), Refusal> {
@@ -201,6 +231,7 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         of_ours: OnceLock::new(),
         subscriptions: Mutex::default(),
         blobs: Mutex::default(),
+        import: Mutex::default(),
         told_of_config: AtomicU64::new(0),
         change: tokio::sync::Mutex::default(),
         notices: notices::Ahead::default(),

@@ -1,24 +1,21 @@
 //! `context/*`: what the model is shown, what has left that, and what comes back (CTX-1 to CTX-8).
 
-use std::sync::Arc;
-
 use aish_proto::context::{
-    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextTurn, Preview, PreviewParams,
-    PreviewResult, Restore, TokenCount,
+    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextTurn, Forget, Preview,
+    PreviewParams, PreviewResult, Restore, RestoreParams, TokenCount,
 };
 use aish_proto::conversation::SeqResult;
+use aish_proto::error::ErrorKind;
 use aish_proto::limits::INPUT_BYTES;
 use jsonrpsee::RpcModule;
 
 use super::refusal::Refusal;
 use super::{Call, Server, fit, register};
 use crate::clock;
-use crate::conversation::archive::{Archived, Place};
-use crate::conversation::context::{self as conversation, Previewed, Previewing};
+use crate::conversation::archive::{Archived, Gone, Place};
+use crate::conversation::context::{self as conversation, NoRequest, Previewed, Previewing};
 use crate::core::budget::BytesPerToken;
 use crate::core::exchange::Exchange;
-use crate::core::preset::Preset;
-use crate::core::request::fit::TooLong;
 use crate::core::transcript::Message;
 
 /// Characters of a question that are shown.
@@ -30,6 +27,7 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Preview, _, _>(module, preview);
     register::<Archive, _, _>(module, archive);
     register::<Restore, _, _>(module, restore);
+    register::<Forget, _, _>(module, forget);
 }
 
 async fn preview(call: Call<Preview>) -> Result<PreviewResult, Refusal> {
@@ -45,28 +43,24 @@ async fn preview(call: Call<Preview>) -> Result<PreviewResult, Refusal> {
     if text.as_ref().is_some_and(|it| it.trim().is_empty()) {
         return Err(Refusal::params("the question is empty"));
     }
-    let directory = &call.server.directory;
     let mut previewing = Previewing {
         text,
         model,
-        found: None,
+        held: None,
     };
     let mut previewed = looked_at(&call.server, conversation, &previewing).await?;
-    if matches!(previewed, Previewed::Look) {
-        let handle = directory.open(conversation).await?;
-        let cwd = handle.view().borrow().state.cwd.clone();
-        let models = directory.models();
-        let found = directory.broker().discover(models.within(&cwd)).await;
-        previewing.found = Some(found.preset);
+    if let Previewed::Read(pinned, tools) = previewed {
+        previewing.held = Some(tools.held(&pinned).await);
         previewed = looked_at(&call.server, conversation, &previewing).await?;
     }
     match previewed {
-        Previewed::Look => Err(Refusal::internal("the conversation has no preset")),
-        Previewed::Fits(preview) => Ok(fit::record(fits(*preview).await)),
-        Previewed::TooLong(preset, error) => {
-            let max_turns = directory.models().context.max_turns as u64;
-            Ok(too_long(&preset, &error, max_turns))
+        Previewed::Nobody => {
+            let message = "no preset is configured, and none is looked for by looking on";
+            Err(Refusal::new(ErrorKind::NotFound, message).hint("name one with model"))
         }
+        Previewed::Read(..) => Err(Refusal::internal("what is pinned was not read")),
+        Previewed::Fits(preview) => Ok(fit::record(fits(*preview))),
+        Previewed::TooLong(none) => Ok(too_long(&none)),
     }
 }
 
@@ -82,44 +76,39 @@ async fn looked_at(
     Ok(looked.await?)
 }
 
-async fn fits(preview: conversation::Preview) -> PreviewResult {
+fn fits(preview: conversation::Preview) -> PreviewResult {
     let ratio = preview.ratio;
     let limit = preview.limit;
     let tokens = |bytes: usize| ratio.tokens(bytes as u64);
     let parts = preview.parts;
-    let messages = ratio.tokens(preview.messages);
-    let evicts = preview.leaving.iter().map(|it| turn(it, ratio)).collect();
-    let next = preview.next.iter().map(|it| turn(it, ratio)).collect();
-    let (model, turns) = (preview.preset.name.clone(), preview.turns as u64);
-    let (shortened, bytes) = (preview.shortened as u64, preview.bytes);
-    let body = preview.body().await;
     PreviewResult {
-        model,
-        bytes: body.len() as u64,
+        model: preview.preset.name.clone(),
+        bytes: preview.body.len() as u64,
         tokens: TokenCount {
-            total: tokens(body.len()),
+            total: tokens(preview.body.len()),
             system: tokens(parts.system),
             summary: tokens(parts.summary),
             tools: tokens(parts.tools),
-            pinned: tokens(body.len().saturating_sub(bytes)),
-            messages,
+            pinned: tokens(parts.pinned),
+            messages: ratio.tokens(preview.messages),
             limit: limit.tokens.map(|it| it.whole),
             reserve: limit.tokens.map_or(0, |it| it.reserve),
             bytes_per_token: ratio.get(),
         },
-        turns,
+        turns: preview.turns as u64,
         max_turns: limit.turns as u64,
-        evicts,
-        next,
-        shortened,
+        evicts: preview.leaving.iter().map(|it| turn(it, ratio)).collect(),
+        next: preview.next.iter().map(|it| turn(it, ratio)).collect(),
+        shortened: preview.shortened as u64,
         too_long: None,
-        body,
+        body: preview.body,
     }
 }
 
-fn too_long(preset: &Arc<Preset>, error: &TooLong, max_turns: u64) -> PreviewResult {
+fn too_long(none: &NoRequest) -> PreviewResult {
+    let error = &none.error;
     PreviewResult {
-        model: preset.name.clone(),
+        model: none.preset.name.clone(),
         body: String::new(),
         bytes: 0,
         tokens: TokenCount {
@@ -127,14 +116,14 @@ fn too_long(preset: &Arc<Preset>, error: &TooLong, max_turns: u64) -> PreviewRes
             system: 0,
             summary: 0,
             tools: 0,
-            pinned: 0,
+            pinned: error.pinned.iter().map(|(_, it)| it).sum(),
             messages: error.question + error.results,
             limit: Some(error.limit.whole),
             reserve: error.limit.reserve,
-            bytes_per_token: BytesPerToken::default().get(),
+            bytes_per_token: none.ratio.get(),
         },
-        turns: 1,
-        max_turns,
+        turns: none.turns as u64,
+        max_turns: none.limit.turns as u64,
         evicts: vec![],
         next: vec![],
         shortened: 0,
@@ -168,10 +157,11 @@ async fn archive(call: Call<Archive>) -> Result<ArchiveResult, Refusal> {
     let from = cursor.map(|it| place(&it)).transpose()?;
     let handle = call.server.directory.open(conversation).await?;
     let state = handle.view().borrow().state.clone();
-    let found = handle.archive(&state, from, limit)?;
+    let total = state.left;
+    let found = handle.archive(state, from, limit).await?;
     Ok(ArchiveResult {
         exchanges: found.exchanges.into_iter().map(archived).collect(),
-        total: state.left,
+        total,
         summary: found.summary,
         next_cursor: found.next.map(|it| format!("{}-{}", it.eviction, it.told)),
     })
@@ -201,20 +191,42 @@ fn archived(archived: Archived) -> ArchivedTurn {
         turn: left.turn,
         seq: question,
         asked_at: clock::rfc3339(asked_at),
-        text: beginning(&text),
+        text,
         tokens: BytesPerToken::default().tokens(left.bytes),
         restored,
     }
 }
 
 async fn restore(call: Call<Restore>) -> Result<SeqResult, Refusal> {
-    let turn = call.params.turn;
+    let RestoreParams {
+        conversation,
+        turn,
+        event,
+    } = call.params;
+    let gone = match (turn, event) {
+        (Some(turn), None) => Gone::Turn(turn),
+        (None, Some(event)) => Gone::Event(event),
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(Refusal::params("it takes a turn or an event"));
+        }
+    };
     let by = call.connection.person();
-    let restored = call.server.directory.with(call.params.conversation, |it| {
+    let restored = call.server.directory.with(conversation, |it| {
         let by = by.clone();
-        async move { it.restore(turn, by).await }
+        async move { it.restore(gone, by).await }
     });
     Ok(SeqResult {
         seq: restored.await?,
+    })
+}
+
+async fn forget(call: Call<Forget>) -> Result<SeqResult, Refusal> {
+    let by = call.connection.person();
+    let forgotten = call.server.directory.with(call.params.conversation, |it| {
+        let by = by.clone();
+        async move { it.forget(by).await }
+    });
+    Ok(SeqResult {
+        seq: forgotten.await?,
     })
 }

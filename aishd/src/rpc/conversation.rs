@@ -3,7 +3,7 @@
 use aish_proto::conversation::{
     Archive, ConversationStatus, Create, CreateParams, CreateResult, Delete, Fork, History,
     HistoryResult, Limits, List, ListParams, ListResult, ListState, Rename, Search, SearchHit,
-    SearchResult, SeqResult, SetConstraints, SetModel, StatusOf, Unarchive,
+    SearchResult, SeqResult, SetBudget, SetConstraints, SetModel, StatusOf, Unarchive,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::event::Envelope;
@@ -16,10 +16,10 @@ use super::connection::Connection;
 use super::convert::{self, Log};
 use super::fit::FITTING_BYTES;
 use super::refusal::Refusal;
-use super::{Call, Server, notices, register};
+use super::{Call, Server, notices, register, usage};
 use crate::conversation::directory::NewConversation;
 use crate::conversation::handle::Change;
-use crate::conversation::search::MAX_QUERY_CHARS;
+use crate::conversation::search::{After, MAX_QUERY_CHARS};
 use crate::core::constraints::{Constraints, MAX_ROOTS, Root};
 use crate::core::state::State;
 
@@ -38,6 +38,10 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
         let constraints = kept_from(params.constraints)?;
         let change_to = Change::Constraints(constraints);
         change(&call.server, &call.connection, params.id, change_to).await
+    });
+    register::<SetBudget, _, _>(module, |call: Call<SetBudget>| async move {
+        let change_to = Change::Budget(usage::asked(call.params.budget));
+        change(&call.server, &call.connection, call.params.id, change_to).await
     });
     register::<List, _, _>(module, list);
     register::<StatusOf, _, _>(module, status);
@@ -88,6 +92,7 @@ pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> 
         model,
         cwd,
         constraints,
+        budget,
     } = params;
     if let Some(title) = &title {
         check_title(title)?;
@@ -101,6 +106,7 @@ pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> 
         model,
         cwd,
         constraints: kept_from(constraints)?,
+        budget: usage::asked(budget),
     })
 }
 
@@ -274,13 +280,16 @@ async fn search(call: Call<Search>) -> Result<SearchResult, Refusal> {
         let message = format!("there is no conversation {only}");
         return Err(Refusal::new(ErrorKind::NotFound, message).hint("aishctl conv list"));
     }
+    let after = params.cursor.as_deref().map(after).transpose()?;
     let mut found = call
         .server
         .directory
-        .search(params.query, among, limit)
+        .search(params.query, among, after, limit)
         .await?;
     let more = found.len() > limit;
     found.truncate(limit);
+    let last = found.last().filter(|_| more);
+    let next_cursor = last.map(|it| format!("{}-{}", it.conversation, it.record.seq));
     let hits = found.into_iter().map(|it| SearchHit {
         conversation: it.conversation,
         title: it.title,
@@ -293,5 +302,18 @@ async fn search(call: Call<Search>) -> Result<SearchResult, Refusal> {
     Ok(SearchResult {
         hits: hits.collect(),
         more,
+        next_cursor,
     })
+}
+
+fn after(cursor: &str) -> Result<After, Refusal> {
+    let parts = cursor.split_once('-');
+    parts
+        .and_then(|(conversation, seq)| {
+            Some(After {
+                conversation: conversation.parse().ok()?,
+                seq: Seq(seq.parse().ok()?),
+            })
+        })
+        .ok_or_else(|| Refusal::params("cursor is not one that conversation/search gave"))
 }

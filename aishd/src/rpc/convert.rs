@@ -10,7 +10,8 @@ use aish_proto::version::EVENT_SCHEMA;
 use serde::Serialize;
 
 use super::confirm as confirms;
-use super::{fit, route};
+use super::usage::{self, usage_of};
+use super::{fit, route, shell};
 use crate::clock::rfc3339;
 use crate::conversation::doing::Word;
 use crate::conversation::live::{Channel, Unseen};
@@ -20,7 +21,7 @@ use crate::core::confirm::Denial;
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnError};
 use crate::core::gate::spelled;
-use crate::core::reply::{FailureClass, ToolCall, Usage};
+use crate::core::reply::{FailureClass, ToolCall};
 use crate::core::state::{Began, State};
 use crate::core::structured::Structured;
 use crate::core::tool_name::Alias;
@@ -177,6 +178,8 @@ impl Log {
                 cwd,
                 forked_from,
                 constraints: _,
+                importing: _,
+                budget: _,
             } => out!(wire::Created {
                 title: title.unwrap_or_default(),
                 model,
@@ -193,6 +196,7 @@ impl Log {
                 model: _,
                 on_confirm: _,
                 max_tool_depth: _,
+                environment: _,
             } => out!(wire::UserMessage {
                 text,
                 attachments: attachments
@@ -204,11 +208,11 @@ impl Log {
                     .collect(),
                 retry_of: match origin {
                     Origin::Retry(turn) => Some(turn),
-                    Origin::Asked | Origin::Continue(_) => None,
+                    Origin::Asked | Origin::Continue(_) | Origin::Imported => None,
                 },
                 continues: match origin {
                     Origin::Continue(turn) => Some(turn),
-                    Origin::Asked | Origin::Retry(_) => None,
+                    Origin::Asked | Origin::Retry(_) | Origin::Imported => None,
                 },
                 calls: calls.iter().flat_map(CallList::calls).map(listed).collect(),
             }),
@@ -243,19 +247,25 @@ impl Log {
                 text,
                 reasoning,
                 calls,
+                commands,
                 complete,
                 served_by,
                 usage,
                 extra: _,
+                payee: _,
             } => out!(wire::AssistantMessage {
                 item,
                 text,
                 reasoning,
                 tool_calls: calls.into_iter().map(called).collect(),
+                commands: commands.into_iter().map(shell::proposed).collect(),
                 complete,
                 served_by,
                 usage: usage.map(usage_of),
             }),
+            Event::ModelUsed(paid) => out!(usage::model_used(*paid)),
+            Event::BudgetChanged(changed) => out!(usage::budget_changed(*changed)),
+            Event::BudgetReached(reached) => out!(usage::reached(reached, self.conversation)),
             Event::ConfirmRequested(asked) => out!(confirms::requested(*asked)),
             Event::RaiseRequested(raise) => out!(confirms::raise_requested(*raise)),
             Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
@@ -277,6 +287,7 @@ impl Log {
             Event::ResultKept { result, text } => out!(wire::ResultKept {
                 result,
                 bytes: text.len() as u64,
+                text: None,
             }),
             Event::ToolResult {
                 call,
@@ -303,6 +314,53 @@ impl Log {
                     Structured::Value(value) => wire::Structured::Value(value),
                 }),
             }),
+            Event::ShellStarted {
+                call,
+                command,
+                cwd,
+                shell,
+                digest,
+                rule,
+                confirm,
+                given: _,
+            } => out!(wire::ShellStarted {
+                call,
+                command,
+                cwd,
+                shell,
+                digest: digest.to_string(),
+                rule,
+                confirm,
+            }),
+            Event::ShellFinished {
+                call,
+                command,
+                cwd: _,
+                ending,
+                output,
+                bytes,
+                ms,
+                kept,
+                denial,
+                refused: _,
+                given,
+            } => {
+                let (ending, exit_code, signal) = shell::ending(ending);
+                out!(wire::ShellFinished {
+                    call,
+                    command,
+                    ending,
+                    exit_code,
+                    signal,
+                    output,
+                    bytes,
+                    denied: denial.map(denied),
+                    ms,
+                    kept: kept.map(super::kept::result),
+                    into_context: shell::goes_to_model(given),
+                })
+            }
+            Event::CwdChanged { cwd, from } => out!(wire::CwdChanged { cwd, from }),
             Event::ResourcePinned(pinned) => out!(wire::ResourcePinned {
                 alias: pinned.alias.to_string(),
                 uri: pinned.uri,
@@ -349,6 +407,12 @@ impl Log {
             Event::Norris(event) => self.norris(record, event),
             Event::ModelChanged { model } => out!(wire::ModelChanged { model }),
             Event::Renamed { title } => out!(wire::Renamed { title }),
+            Event::Imported(it) => out!(wire::Imported {
+                exchanges: it.exchanges,
+                messages: it.messages,
+                left_out: it.left_out,
+                unanswered: it.unanswered,
+            }),
             Event::ArchivedChanged { archived } => out!(wire::ArchivedChanged { archived }),
             Event::Status { level, text } => out!(wire::Status {
                 level: match level {
@@ -407,6 +471,7 @@ pub(super) fn source_of(source: Source) -> ModelSource {
         Source::Discovered => ModelSource::Discovered,
         Source::Demo => ModelSource::Demo,
         Source::None => ModelSource::None,
+        Source::Imported => ModelSource::Imported,
     }
 }
 
@@ -421,15 +486,6 @@ fn stop_reason(stop: Stop) -> turn::StopReason {
         Stop::Interrupted => turn::StopReason::Interrupted,
         Stop::Denied => turn::StopReason::Denied,
         Stop::Budget => turn::StopReason::Budget,
-    }
-}
-
-fn usage_of(usage: Usage) -> turn::Usage {
-    turn::Usage {
-        input_tokens: usage.input,
-        output_tokens: usage.output,
-        cached_input_tokens: usage.cached_input,
-        reasoning_tokens: usage.reasoning,
     }
 }
 
@@ -498,6 +554,7 @@ pub(super) fn status(id: ConversationId, state: &State, attached: u32) -> Conver
         norris: super::norris::run(state),
         attached,
         usage: usage_of(state.usage),
+        budget: usage::budget(state.budget),
         created_at: rfc3339(state.created_at),
         updated_at: rfc3339(state.updated_at),
     }

@@ -1,6 +1,6 @@
 //! `daemon/*`: the handshake, and the daemon itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use aish_proto::conversation::Activity;
@@ -10,9 +10,11 @@ use aish_proto::daemon::{
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::method::{Empty, Role};
+use aish_proto::shell::USUAL_ENVIRONMENT;
 use aish_proto::version::{EVENT_SCHEMA, PROGRAM, ProtocolRange};
 use jsonrpsee::RpcModule;
 
+use super::connection::Given;
 use super::refusal::Refusal;
 use super::{Call, Server, Stopping, config, convert, metrics, register};
 use crate::clock;
@@ -20,6 +22,7 @@ use crate::config::live::{Errors, Reading};
 use crate::core::event::At;
 use crate::core::preset::{Backend, KeySource, Preset};
 use crate::core::routing::Which;
+use crate::core::shell::setting::MAX_ENVIRONMENT_BYTES;
 
 /// What ends after the turns needs some of the 10 s of a stop, too.
 const GRACE_MOST_MS: u64 = 8_000;
@@ -82,8 +85,23 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
             wanted.insert(name);
         }
     }
-    if wanted.is_empty() || !params.tentative {
-        call.connection.greet(params.client, params.role);
+    let more = more_environment(&call.server, &params.environment);
+    let bytes: usize = params
+        .environment
+        .iter()
+        .map(|(a, b)| a.len() + b.len())
+        .sum();
+    if bytes > MAX_ENVIRONMENT_BYTES {
+        let message =
+            format!("environment is {bytes} bytes; at most {MAX_ENVIRONMENT_BYTES} are taken");
+        return Err(Refusal::new(ErrorKind::TooLarge, message));
+    }
+    if (wanted.is_empty() && more.is_empty()) || !params.tentative {
+        let given = Given {
+            variables: params.environment,
+            umask: params.umask,
+        };
+        call.connection.greet(params.client, params.role, given);
         // Whoever says hello again as somebody who may not allow anything has allowed nothing.
         if params.role < Role::Driver {
             let allowances = call.server.directory.allowances();
@@ -103,8 +121,17 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         ],
         limits: call.server.limits.clone(),
         wanted_secrets: wanted.into_iter().map(str::to_owned).collect(),
+        wanted_environment: more,
         ui: config::ui(&call.server.config.standing().borrow()),
     })
+}
+
+/// What the daemon would take besides, of what clients do not give by themselves.
+fn more_environment(server: &Server, given: &BTreeMap<String, String>) -> Vec<String> {
+    let names = server.directory.policy().shell.env_from_client.clone();
+    let usual = |it: &String| USUAL_ENVIRONMENT.contains(&it.as_str());
+    let unknown = names.into_iter().filter(|it| !usual(it));
+    unknown.filter(|it| !given.contains_key(it)).collect()
 }
 
 /// The variable that holds the preset's key.

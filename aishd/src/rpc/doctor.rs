@@ -30,6 +30,7 @@ async fn doctor(call: Call<Doctor>) -> Result<DoctorResult, Refusal> {
     let mut checks = vec![config(server)];
     checks.extend(models(server).await);
     checks.extend(tools(server).await);
+    checks.extend(spending(server));
     checks.push(store(server));
     Ok(DoctorResult { checks })
 }
@@ -183,6 +184,29 @@ fn no_key(name: String, endpoint: &Endpoint) -> Check {
         ),
     };
     fix(check(name, Outcome::Fail, detail), what)
+}
+
+/// The limit of a day, if there is one, and what it cannot count.
+fn spending(server: &Server) -> Option<Check> {
+    let models = server.directory.models();
+    let limit = models.daily_usd?;
+    let (_, spent, _) = server.directory.ledger().today();
+    let detail = format!("{spent} of {limit} today (UTC)");
+    let uncounted = models.presets.values().filter(|it| it.price.is_none());
+    let uncounted: Vec<&str> = uncounted.map(|it| it.name.as_str()).collect();
+    if spent >= limit {
+        let warned = check("spending", Outcome::Warn, format!("{detail}: used up"));
+        return Some(fix(warned, "limits.daily_spend_usd raises it"));
+    }
+    if uncounted.is_empty() {
+        return Some(check("spending", Outcome::Ok, detail));
+    }
+    let names = uncounted.join(", ");
+    let detail = format!("{detail}; what {names} cost cannot be counted");
+    Some(fix(
+        check("spending", Outcome::Warn, detail),
+        "models.NAME.price says what a preset costs; 0 for what costs nothing",
+    ))
 }
 
 /// Tools that are written down, if there are any.

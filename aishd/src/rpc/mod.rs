@@ -39,9 +39,12 @@ mod resource;
 mod room;
 mod route;
 mod saved_prompt;
+mod shell;
 mod tool;
 mod toolset;
+mod transfer;
 mod turn;
+mod usage;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -218,8 +221,10 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     doctor::register_all(&mut module);
     log::register_all(&mut module);
     conversation::register_all(&mut module);
+    transfer::register_all(&mut module);
     attach::register_all(&mut module);
     turn::register_all(&mut module);
+    shell::register_all(&mut module);
     context::register_all(&mut module);
     memory::register_all(&mut module);
     kept::register_all(&mut module);
@@ -235,6 +240,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     model::register_all(&mut module);
     norris::register_all(&mut module);
     route::register_all(&mut module);
+    usage::register_all(&mut module);
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);
     saved_prompt::register_all(&mut module);

@@ -1,6 +1,7 @@
 //! `norris/*`: launching and leading a run that works by itself, and how one looks on the wire (NOR-1 to NOR-4).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use aish_proto::event as wire;
 use aish_proto::id::ConversationId;
@@ -14,6 +15,7 @@ use super::connection::Connection;
 use super::convert::Log;
 use super::refusal::Refusal;
 use super::turn::{check_key, digest};
+use super::usage::usd;
 use super::{Call, Server, register};
 use crate::conversation::handle::{Ask, Handle, Mode, Place, RequestError};
 use crate::conversation::norris::{Launching, Lead};
@@ -23,7 +25,8 @@ use crate::core::norris::launch::{Launch, Levels, Limits, MAX_GOAL_BYTES};
 use crate::core::norris::settings::second;
 use crate::core::norris::standing::Standing;
 use crate::core::norris::{self, NorrisEvent};
-use crate::core::preset::Models;
+use crate::core::preset::{Models, Preset};
+use crate::core::spending::Nano;
 use crate::core::state::State;
 use crate::core::tool_name::Alias;
 
@@ -50,7 +53,7 @@ async fn start(call: Call<Start>) -> Result<StartResult, Refusal> {
     let state = handle.view().borrow().state.clone();
     let models = server.directory.models();
     let models = models.within(&state.cwd);
-    let launching = launching(params, &connection, models)?;
+    let launching = launching(&server, params, &connection, models)?;
     let launch = launching.launch.clone();
     let model = launching.ask.model.clone();
     let accepted = server
@@ -78,6 +81,7 @@ async fn start(call: Call<Start>) -> Result<StartResult, Refusal> {
 }
 
 fn launching(
+    server: &Server,
     params: StartParams,
     connection: &Connection,
     models: &Models,
@@ -92,6 +96,7 @@ fn launching(
         steps,
         time_ms,
         tokens,
+        cost_usd,
     } = params;
     check_key(&idempotency_key)?;
     let goal = goal.trim().to_owned();
@@ -110,9 +115,11 @@ fn launching(
         steps: steps.unwrap_or(configured.steps),
         ms: time_ms.or(configured.ms),
         tokens: tokens.or(configured.tokens),
+        cost: cost_usd.map(|it| Nano(it.nanos)).or(configured.cost),
     };
-    if limits.steps == 0 || limits.ms == Some(0) || limits.tokens == Some(0) {
-        return Err(Refusal::params("a limit of a run is at least 1"));
+    let nothing = [limits.ms, limits.tokens, limits.cost.map(|it| it.0)];
+    if limits.steps == 0 || nothing.contains(&Some(0)) {
+        return Err(Refusal::params("a limit of a run is more than 0"));
     }
     let launch = Launch {
         goal: goal.clone(),
@@ -135,6 +142,7 @@ fn launching(
         on_confirm: None,
         max_tool_depth: None,
         calls: None,
+        environment: connection.environment(server),
     };
     Ok(Launching { ask, launch })
 }
@@ -175,6 +183,17 @@ fn notices(
 every action"
                 .to_owned(),
         );
+    }
+    if launch.limits.cost.is_some() {
+        let opinion = second(models, &planner).filter(|_| launch.second_opinion);
+        let asked = models.presets.get(&planner).cloned().into_iter();
+        let unpriced = |it: &Arc<Preset>| it.price.is_none() && !it.is_free();
+        for preset in asked.chain(opinion).filter(unpriced) {
+            notices.push(format!(
+                "nobody knows what {0} costs, so the limit of cost does not count it (models.{0}.price)",
+                preset.name
+            ));
+        }
     }
     let policy = server.directory.policy();
     for (provider, granted) in &launch.levels.providers {
@@ -279,19 +298,26 @@ fn levels(levels: &Levels) -> NorrisLevels {
 }
 
 fn limits(limits: Limits) -> NorrisLimits {
-    let Limits { steps, ms, tokens } = limits;
+    let Limits {
+        steps,
+        ms,
+        tokens,
+        cost,
+    } = limits;
     NorrisLimits {
         steps,
         time_ms: ms,
         tokens,
+        cost_usd: cost.map(usd),
     }
 }
 
 fn used(spent: norris::Spent) -> NorrisSpent {
-    let norris::Spent { ms, tokens } = spent;
+    let norris::Spent { ms, tokens, cost } = spent;
     NorrisSpent {
         time_ms: ms,
         tokens,
+        cost_usd: usd(cost),
     }
 }
 

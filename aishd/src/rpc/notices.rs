@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use super::connection::lock;
 use super::{Server, config};
+use crate::core::shell::UNASKED;
 
 /// A notice is worth no more of somebody's time: the directory may be on a disk far away.
 const WITHIN: Duration = Duration::from_millis(200);
@@ -20,11 +21,16 @@ pub(super) async fn of(server: &Server, cwd: &str) -> Vec<Notice> {
     let asked = config::read(server, move |it| it.notice(&cwd));
     let answered = tokio::time::timeout(WITHIN, asked).await;
     let notice = answered.ok().and_then(Result::ok).flatten();
+    let unasked = !server.directory.policy().shell.confirm;
+    let unasked = unasked.then(|| Notice {
+        text: UNASKED.to_owned(),
+        hint: None,
+    });
     let notice = notice.map(|it| Notice {
         text: it.text,
         hint: it.root.as_deref().and_then(trust),
     });
-    notice.into_iter().collect()
+    notice.into_iter().chain(unasked).collect()
 }
 
 /// The command that trusts a project, safe to be copied into a shell.

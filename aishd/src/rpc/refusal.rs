@@ -124,6 +124,8 @@ impl From<RequestError> for Refusal {
                 ChangeError::Unread(_) => Self::new(ErrorKind::Storage, message),
                 ChangeError::Exists { .. } | ChangeError::Stale { .. } => Self::params(&message),
             },
+            RequestError::TooManyCommands => Self::new(ErrorKind::Overloaded, message)
+                .hint("wait for one to finish, or end it with shell/cancel"),
             RequestError::TooManyRaises => {
                 Self::new(ErrorKind::Overloaded, message).hint("aishctl confirm ls")
             }
@@ -138,8 +140,16 @@ impl From<RequestError> for Refusal {
             RequestError::NotArchived(_) => Self::new(ErrorKind::NotFound, message)
                 .hint("aishctl context archive lists what can be restored"),
             RequestError::InContext(_) => Self::params(&message),
+            RequestError::NotLast(_) => {
+                Self::params(&message).hint("turn/retry asks its question again")
+            }
+            RequestError::NoSummary => Self::new(ErrorKind::NotFound, message),
             RequestError::NoRoom(_) => Self::new(ErrorKind::BudgetExceeded, message)
                 .hint("it stays readable: aishctl log, aishctl search; or raise context.max_turns or context.max_tokens"),
+            RequestError::Budget(conversation, reached) => {
+                let remedy = reached.remedy(&conversation.to_string());
+                Self::new(ErrorKind::BudgetExceeded, message).hint(remedy)
+            }
             RequestError::NothingLeft => Self::new(ErrorKind::NotFound, message)
                 .hint("turn/retry (aishctl retry) runs all of them again"),
             RequestError::Exists => Self::params(&format!(

@@ -24,6 +24,7 @@ use crate::core::call_list::CallList;
 use crate::core::confirm;
 use crate::core::event::{self, Event, Key};
 use crate::core::policy::Patterns;
+use crate::core::shell::setting::Environment;
 use crate::core::state::State;
 
 /// Characters of a waiting question that are shown.
@@ -110,7 +111,8 @@ pub(super) async fn take(
     } else {
         Place::Existing
     };
-    let mut ask = ask(params, connection, place)?;
+    let environment = connection.environment(server);
+    let mut ask = ask(params, connection, place, environment)?;
     match body {
         Body::Said => {}
         Body::From(text) => ask.key.body = digest(&text, &[], ask.model.as_deref()),
@@ -145,7 +147,12 @@ fn sent(accepted: Accepted) -> SendResult {
 }
 
 /// Checks form and size, and fetches what was put ahead.
-fn ask(params: SendParams, connection: &Connection, place: Place) -> Result<Ask, Refusal> {
+fn ask(
+    params: SendParams,
+    connection: &Connection,
+    place: Place,
+    environment: Environment,
+) -> Result<Ask, Refusal> {
     check_key(&params.idempotency_key)?;
     let mut attachments = Vec::with_capacity(params.attachments.len());
     let mut bytes = params.text.len();
@@ -190,6 +197,7 @@ fn ask(params: SendParams, connection: &Connection, place: Place) -> Result<Ask,
         on_confirm: params.on_confirm.as_ref().map(on_confirm).transpose()?,
         max_tool_depth: params.max_tool_depth,
         calls: None,
+        environment,
     })
 }
 
@@ -204,13 +212,15 @@ pub(super) fn on_confirm(wanted: &OnConfirm) -> Result<confirm::OnConfirm, Refus
         })?;
         allow.push(rule);
     }
+    let allow = Patterns::new(allow);
+    super::shell::refuse_pattern(&allow)?;
     Ok(confirm::OnConfirm {
         then: match wanted.then {
             Then::Ask => confirm::Then::Ask,
             Then::AskAttended => confirm::Then::AskAttended,
             Then::Deny => confirm::Then::Deny,
         },
-        allow: Patterns::new(allow),
+        allow,
         timeout_ms: wanted.timeout_ms,
     })
 }
@@ -270,6 +280,7 @@ async fn again(
         },
         model: params.model,
         by: connection.person(),
+        environment: connection.environment(&server),
     };
     let accepted = server
         .directory

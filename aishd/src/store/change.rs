@@ -9,10 +9,12 @@ use sled::{Batch, Db};
 use super::index::{Fault, StoredKeyUse, read_state};
 use super::journal::Location;
 use super::line::{PartialRec, Rec};
+use super::spending::Sums;
 use super::{Note, Partial, scan, trail, values};
 use crate::core::audit::chain;
 use crate::core::event::{Event, Record};
 use crate::core::resource::ResourceChanged;
+use crate::core::spending::Spent;
 use crate::core::state::State;
 
 /// A replayed batch is applied when it has so many lines, so that memory stays small.
@@ -109,6 +111,7 @@ pub(super) struct Changes<'a> {
     db: &'a Db,
     memory: &'a mut Memory,
     batch: Batch,
+    sums: Sums,
     at: Option<Location>,
     lines: usize,
     bytes: usize,
@@ -120,6 +123,7 @@ impl<'a> Changes<'a> {
             db,
             memory,
             batch: Batch::default(),
+            sums: Sums::default(),
             at: None,
             lines: 0,
             bytes: 0,
@@ -139,6 +143,7 @@ impl<'a> Changes<'a> {
         self.at = Some(at);
         let key = values::event(conversation, record.seq);
         self.put(&key, stored)?;
+        self.sums.count(self.db, conversation, record)?;
         if let (Event::UserMessage { key, .. }, Some(turn)) = (&record.event, record.turn) {
             let place = [&conversation.to_bytes()[..], &record.seq.0.to_be_bytes()].concat();
             self.batch.insert(values::turn(turn), place);
@@ -183,9 +188,16 @@ impl<'a> Changes<'a> {
             | Event::ConstraintsChanged { .. }
             | Event::Evicted(_)
             | Event::Restored(_)
+            | Event::ModelUsed(_)
+            | Event::BudgetChanged(_)
+            | Event::BudgetReached(_)
             | Event::SummaryUpdated(_)
+            | Event::ShellStarted { .. }
+            | Event::ShellFinished { .. }
+            | Event::CwdChanged { .. }
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
+            | Event::Imported(_)
             | Event::ArchivedChanged { .. }
             | Event::Status { .. }
             | Event::TurnFinished { .. } => {}
@@ -317,10 +329,11 @@ impl<'a> Changes<'a> {
     }
 
     /// Takes a conversation out. What was collected is applied first, because the search for what there is to
-    /// take out only finds what is applied.
+    /// take out only finds what is applied. What it took of models stays (`spent`), under no name.
     pub(super) fn delete(
         &mut self,
         conversation: ConversationId,
+        spent: &[Spent],
         at: Location,
     ) -> Result<(), Fault> {
         self.apply()?;
@@ -346,6 +359,8 @@ impl<'a> Changes<'a> {
                 self.batch.remove(entry?.0);
             }
         }
+        self.sums
+            .orphan(self.db, &mut self.batch, conversation, spent)?;
         self.batch
             .insert(values::deleted(conversation), &at.pos.to_be_bytes());
         self.memory.heads.remove(&conversation);
@@ -358,6 +373,7 @@ impl<'a> Changes<'a> {
         let Some(at) = self.at.take() else {
             return Ok(());
         };
+        self.sums.write(&mut self.batch)?;
         let mut batch = std::mem::take(&mut self.batch);
         batch.insert(values::APPLIED, serde_json::to_vec(&at)?);
         (self.lines, self.bytes) = (0, 0);
@@ -453,7 +469,7 @@ impl<'a> Replay<'a> {
                 }
                 Rec::Delete(it) => {
                     self.settle()?;
-                    self.changes.delete(it.conversation, at)?;
+                    self.changes.delete(it.conversation, &it.spent, at)?;
                 }
             }
         }

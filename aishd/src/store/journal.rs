@@ -19,6 +19,7 @@ use super::line::{
 use super::{Note, Partial, segment};
 use crate::clock;
 use crate::core::audit::chain::Head;
+use crate::core::spending::Spent;
 
 pub(super) const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
 
@@ -50,9 +51,13 @@ pub(super) enum Entry<'a> {
     Partial(&'a Partial),
     Delete {
         conversation: ConversationId,
+        spent: &'a [Spent],
         last: bool,
     },
-    Note(&'a Note),
+    Note {
+        note: &'a Note,
+        last: bool,
+    },
     Audit {
         head: Head,
         entry: &'a RawValue,
@@ -274,10 +279,11 @@ impl Journal {
 impl<'a> Entry<'a> {
     fn is_last(&self) -> bool {
         match self {
-            Self::Event { last, .. } | Self::Delete { last, .. } | Self::Audit { last, .. } => {
-                *last
-            }
-            Self::Partial(_) | Self::Note(_) => true,
+            Self::Event { last, .. }
+            | Self::Delete { last, .. }
+            | Self::Note { last, .. }
+            | Self::Audit { last, .. } => *last,
+            Self::Partial(_) => true,
         }
     }
 
@@ -306,11 +312,16 @@ impl<'a> Entry<'a> {
                 hash: head.hash,
                 entry,
             }),
-            Self::Delete { conversation, .. } => Rec::Delete(DeleteRec {
+            Self::Delete {
+                conversation,
+                spent,
+                ..
+            } => Rec::Delete(DeleteRec {
                 place,
                 conversation: *conversation,
+                spent: spent.to_vec(),
             }),
-            Self::Note(note) => Rec::Note(NoteRec {
+            Self::Note { note, .. } => Rec::Note(NoteRec {
                 place,
                 key: note.key.clone(),
                 text: note.text.clone(),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::core::event::At;
+use crate::core::spending::Spent;
 use crate::core::tool::Sha;
 
 /// The newest format that this program writes and understands.
@@ -109,6 +110,9 @@ pub(super) struct DeleteRec {
     pub(super) place: Place,
     #[serde(rename = "conversation")]
     pub(super) conversation: ConversationId,
+    /// What it had taken of models, for when its records are gone: its money was spent all the same.
+    #[serde(rename = "spent", default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) spent: Vec<Spent>,
 }
 
 /// Something that is kept under a key beside the conversations; the newest counts.

@@ -16,6 +16,7 @@ mod scan;
 mod search;
 mod segment;
 mod shared;
+mod spending;
 mod trail;
 mod upkeep;
 mod values;
@@ -35,7 +36,7 @@ use sled::Db;
 use tokio::sync::{mpsc, oneshot};
 
 use self::index::Fault;
-use self::requests::{Ack, Prepared, Request, Trail};
+use self::requests::{Ack, Deletion, Prepared, Request, Trail};
 use self::shared::{Handle, Shared};
 pub use self::trail::Direction;
 use self::writer::Writer;
@@ -272,7 +273,15 @@ impl Store {
     /// only if the disk is full or the daemon is killed before.
     #[must_use]
     pub fn keep_note(&self, note: Note) -> bool {
-        self.requests.try_send(Request::Note(note)).is_ok()
+        let request = Request::Note(note, Trail::default(), None);
+        self.requests.try_send(request).is_ok()
+    }
+
+    /// The same for one that somebody counts on, together with what the audit trail tells of it: both or neither. Returns
+    /// once they are durable.
+    pub async fn keep(&self, note: Note, audit: Vec<Draft>) -> Result<(), CommitError> {
+        self.request(|ack| Request::Note(note, Trail::new(audit), Some(ack)))
+            .await
     }
 
     /// The newest note of a key.
@@ -286,8 +295,18 @@ impl Store {
         conversation: ConversationId,
         audit: Vec<Draft>,
     ) -> Result<(), CommitError> {
-        self.request(|ack| Request::Delete(conversation, Trail::new(audit), Some(ack)))
+        let deletion = Box::new(Deletion::new(conversation, audit));
+        self.request(|ack| Request::Delete(deletion, Some(ack)))
             .await
+    }
+
+    /// As [`Store::delete`] for what nobody knows of; never waits. Returns whether the writer took it.
+    #[must_use]
+    pub fn discard(&self, conversation: ConversationId) -> bool {
+        let deletion = Box::new(Deletion::new(conversation, vec![]));
+        self.requests
+            .try_send(Request::Delete(deletion, None))
+            .is_ok()
     }
 
     /// Adds to the audit trail what concerns no conversation's log. Returns once it is durable.

@@ -11,10 +11,11 @@ use super::change::{Changes, Memory};
 use super::index::Fault;
 use super::journal::{Entry, Location};
 use super::line::Pos;
-use super::{Commit, CommitError, Note, Partial};
+use super::{Commit, CommitError, Note, Partial, spending};
 use crate::core::audit::Draft;
 use crate::core::audit::chain::Head;
 use crate::core::event::Record;
+use crate::core::spending::Spent;
 use crate::core::state::State;
 use crate::core::tool::Sha;
 
@@ -30,10 +31,53 @@ pub(super) type Ack = oneshot::Sender<Result<(), CommitError>>;
 pub(super) enum Request {
     Commit(Box<Prepared>, Option<Ack>),
     Partial(Partial),
-    Delete(ConversationId, Trail, Option<Ack>),
-    Note(Note),
+    Delete(Box<Deletion>, Option<Ack>),
+    /// Something kept beside the conversations, and what is told of it.
+    Note(Note, Trail, Option<Ack>),
     /// What is told beside the conversations.
     Audit(Trail, Option<Ack>),
+}
+
+/// A conversation that is to go.
+#[derive(Debug)]
+pub(super) struct Deletion {
+    conversation: ConversationId,
+    trail: Trail,
+    /// What it took until then; filled in by the writer, who alone knows what was before.
+    spent: Vec<Spent>,
+}
+
+impl Deletion {
+    pub(super) fn new(conversation: ConversationId, audit: Vec<Draft>) -> Self {
+        Self {
+            conversation,
+            trail: Trail::new(audit),
+            spent: vec![],
+        }
+    }
+
+    /// Reckons up what it took, up to what is taken in before it.
+    fn reckon(&mut self, db: &Db, before: &[Request]) -> Result<(), Fault> {
+        let again = |it: &Request| matches!(it, Request::Delete(other, _) if other.conversation == self.conversation);
+        let from = before.iter().rposition(again).map_or(0, |it| it + 1);
+        let records = before[from..].iter().flat_map(|it| match it {
+            Request::Commit(commit, _) if commit.conversation == self.conversation => {
+                commit.records.as_slice()
+            }
+            Request::Commit(..)
+            | Request::Partial(_)
+            | Request::Delete(..)
+            | Request::Note(..)
+            | Request::Audit(..) => &[],
+        });
+        let records = records.map(|(record, _)| record);
+        self.spent = if from == 0 {
+            spending::with(db, self.conversation, records)?
+        } else {
+            spending::alone(self.conversation, records)
+        };
+        Ok(())
+    }
 }
 
 /// What a request adds to the audit trail: drafts until the writer gives them their places.
@@ -155,39 +199,45 @@ impl Request {
         match self {
             Self::Commit(commit, _) => commit.bytes(),
             Self::Partial(partial) => partial.text.len(),
-            Self::Delete(_, trail, _) | Self::Audit(trail, _) => trail.bytes(),
-            Self::Note(note) => note.text.len(),
+            Self::Delete(deletion, _) => deletion.trail.bytes(),
+            Self::Audit(trail, _) => trail.bytes(),
+            Self::Note(note, trail, _) => note.text.len() + trail.bytes(),
         }
     }
 
     pub(super) fn refuse(self, error: &CommitError) {
         match self {
             Self::Commit(_, Some(ack))
-            | Self::Delete(_, _, Some(ack))
+            | Self::Delete(_, Some(ack))
+            | Self::Note(_, _, Some(ack))
             | Self::Audit(_, Some(ack)) => {
                 answer(ack, Err(error.clone()));
             }
             Self::Commit(_, None)
-            | Self::Delete(_, _, None)
+            | Self::Delete(_, None)
+            | Self::Note(_, _, None)
             | Self::Audit(_, None)
-            | Self::Partial(_)
-            | Self::Note(_) => {}
+            | Self::Partial(_) => {}
         }
     }
 
     /// Whom it is to be answered to; asked once.
     pub(super) fn take_ack(&mut self) -> Option<Ack> {
         match self {
-            Self::Commit(_, ack) | Self::Delete(_, _, ack) | Self::Audit(_, ack) => ack.take(),
-            Self::Partial(_) | Self::Note(_) => None,
+            Self::Commit(_, ack)
+            | Self::Delete(_, ack)
+            | Self::Note(_, _, ack)
+            | Self::Audit(_, ack) => ack.take(),
+            Self::Partial(_) => None,
         }
     }
 
     fn trail(&mut self) -> Option<&mut Trail> {
         match self {
             Self::Commit(commit, _) => Some(&mut commit.trail),
-            Self::Delete(_, trail, _) | Self::Audit(trail, _) => Some(trail),
-            Self::Partial(_) | Self::Note(_) => None,
+            Self::Delete(deletion, _) => Some(&mut deletion.trail),
+            Self::Note(_, trail, _) | Self::Audit(trail, _) => Some(trail),
+            Self::Partial(_) => None,
         }
     }
 }
@@ -214,11 +264,16 @@ pub(super) fn in_order(
     let mut last_seqs: HashMap<ConversationId, Seq> = HashMap::new();
     let mut taken = Vec::with_capacity(group.len());
     let mut waiting = group.into_iter();
-    while let Some(request) = waiting.next() {
-        match &request {
-            Request::Partial(_) | Request::Note(_) | Request::Audit(..) => {}
-            Request::Delete(conversation, ..) => {
-                last_seqs.insert(*conversation, Seq(0));
+    while let Some(mut request) = waiting.next() {
+        match &mut request {
+            Request::Partial(_) | Request::Note(..) | Request::Audit(..) => {}
+            Request::Delete(deletion, _) => {
+                if let Err(fault) = deletion.reckon(db, &taken) {
+                    taken.push(request);
+                    taken.extend(waiting);
+                    return Err((taken, fault));
+                }
+                last_seqs.insert(deletion.conversation, Seq(0));
             }
             Request::Commit(commit, _) => {
                 let known = match last_seqs.get(&commit.conversation) {
@@ -253,13 +308,20 @@ pub(super) fn entries(group: &[Request]) -> Vec<Entry<'_>> {
     for request in group {
         match request {
             Request::Partial(partial) => entries.push(Entry::Partial(partial)),
-            Request::Delete(conversation, trail, _) => {
-                let (conversation, last) = (*conversation, trail.sealed.is_empty());
-                entries.push(Entry::Delete { conversation, last });
-                entries.extend(trail.entries());
+            Request::Delete(deletion, _) => {
+                entries.push(Entry::Delete {
+                    conversation: deletion.conversation,
+                    spent: &deletion.spent,
+                    last: deletion.trail.sealed.is_empty(),
+                });
+                entries.extend(deletion.trail.entries());
             }
             Request::Audit(trail, _) => entries.extend(trail.entries()),
-            Request::Note(note) => entries.push(Entry::Note(note)),
+            Request::Note(note, trail, _) => {
+                let last = trail.sealed.is_empty();
+                entries.push(Entry::Note { note, last });
+                entries.extend(trail.entries());
+            }
             Request::Commit(commit, _) => {
                 let untold = commit.trail.sealed.is_empty();
                 let count = commit.records.len();
@@ -300,18 +362,20 @@ pub(super) fn apply(
                     changes.partial(partial, at)?;
                 }
             }
-            Request::Delete(conversation, trail, _) => {
+            Request::Delete(deletion, _) => {
+                let conversation = deletion.conversation;
                 for at in locations.by_ref().take(1) {
-                    changes.delete(*conversation, at)?;
-                    deleted.push((*conversation, at.pos));
+                    changes.delete(conversation, &deletion.spent, at)?;
+                    deleted.push((conversation, at.pos));
                 }
-                trail.apply(&mut changes, &mut locations)?;
+                deletion.trail.apply(&mut changes, &mut locations)?;
             }
             Request::Audit(trail, _) => trail.apply(&mut changes, &mut locations)?,
-            Request::Note(note) => {
+            Request::Note(note, trail, _) => {
                 for at in locations.by_ref().take(1) {
                     changes.note(note, at)?;
                 }
+                trail.apply(&mut changes, &mut locations)?;
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::core::event::Record;
 /// Part of a log that was looked through.
 #[derive(Clone, Debug)]
 pub struct Looked {
-    /// Those that were wanted, oldest first.
+    /// Those that were wanted, in the order in which they were met.
     pub records: Vec<Record>,
     /// The last position that was looked at; `None`: there is nothing after it.
     pub through: Option<Seq>,
@@ -35,6 +35,57 @@ impl Store {
                 missing_parts = index::collect_part(&key, &part, &mut value, missing_parts)?;
                 if missing_parts > 0 {
                     continue;
+                }
+                if wanted(&value) {
+                    records.push(serde_json::from_slice(&value)?);
+                }
+                bytes += value.len();
+                if bytes > max_bytes {
+                    let through = values::seq_in(&key);
+                    let through = through.ok_or_else(|| Fault::garbled("the key of a record"))?;
+                    return Ok(Looked {
+                        records,
+                        through: Some(through),
+                    });
+                }
+            }
+            Ok(Looked {
+                records,
+                through: None,
+            })
+        })
+    }
+
+    /// The same backwards: records with seq < `before`.
+    pub fn records_where_before(
+        &self,
+        conversation: ConversationId,
+        before: Seq,
+        max_bytes: usize,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Looked, ReadError> {
+        self.read(|db| {
+            let mut records = vec![];
+            let mut value = vec![];
+            // The last part of a value comes first.
+            let mut parts = vec![];
+            let mut bytes = 0;
+            let from = values::event(conversation, Seq(0));
+            let to = values::event(conversation, before);
+            for entry in db.range(from..to).rev() {
+                let (key, part) = entry?;
+                if values::part_in(&key) != Some(0) {
+                    parts.push(part);
+                    continue;
+                }
+                value.clear();
+                let mut missing = index::collect_part(&key, &part, &mut value, 0)?;
+                for (number, part) in (1_u16..).zip(parts.drain(..).rev()) {
+                    let key = [&key[..key.len() - 2], &number.to_be_bytes()].concat();
+                    missing = index::collect_part(&key, &part, &mut value, missing)?;
+                }
+                if missing > 0 {
+                    return Err(Fault::garbled("a record has not all its parts"));
                 }
                 if wanted(&value) {
                     records.push(serde_json::from_slice(&value)?);

@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use sled::{Batch, Tree};
 
 use crate::core::resource::ResourceName;
+use crate::core::spending::Day;
 
 /// Sixteen of them share a page of sled, which must stay well below its limit for a page in the log.
 pub(super) const PART_BYTES: usize = 4096;
@@ -26,6 +27,8 @@ const CONFIRM_END: u8 = b'C';
 const AUDIT: u8 = b'a';
 const RESOURCE: u8 = b'r';
 const RESOURCE_GONE: u8 = b'R';
+const SPENT: u8 = b'$';
+const SPENT_NAMED: u8 = b'%';
 
 pub(super) const APPLIED: &[u8] = b"mapplied";
 /// The last record of the audit trail.
@@ -129,6 +132,30 @@ pub(super) fn gone_resource(conversation: ConversationId, name: &ResourceName) -
 pub(super) fn resource_in(key: &[u8]) -> Option<ResourceName> {
     let name = str::from_utf8(key.get(17..)?).ok()?;
     name.parse().ok()
+}
+
+/// What was taken on a day; no conversation has sixteen zeros.
+pub(super) fn spent(day: Day, conversation: Option<ConversationId>, which: &[u8; 16]) -> Vec<u8> {
+    let conversation = conversation.map_or([0; 16], ConversationId::to_bytes);
+    [&spent_from(day)[..], &conversation, which].concat()
+}
+
+pub(super) fn spent_from(day: Day) -> Vec<u8> {
+    [&[SPENT], &day.0.to_be_bytes()[..]].concat()
+}
+
+/// Behind all of them.
+pub(super) fn spent_end() -> Vec<u8> {
+    vec![SPENT + 1]
+}
+
+pub(super) fn spent_by(conversation: ConversationId) -> Vec<u8> {
+    of(SPENT_NAMED, conversation)
+}
+
+/// Where such a sum is found by its conversation.
+pub(super) fn spent_named(conversation: ConversationId, day: Day, which: &[u8; 16]) -> Vec<u8> {
+    [&spent_by(conversation)[..], &day.0.to_be_bytes(), which].concat()
 }
 
 /// A record of the audit trail.

@@ -4,8 +4,9 @@ mod blocks;
 pub mod builtin;
 pub mod registry;
 mod result;
+pub mod shell;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +26,9 @@ use crate::core::mcp::server::{Servers, State};
 use crate::core::pinned::{Held, Pinned};
 use crate::core::policy::{Pattern, Policy};
 use crate::core::registry::{Manifest, Registry};
+use crate::core::shell as command;
+use crate::core::shell::ending::Ended;
+use crate::core::shell::setting::Setting;
 use crate::core::tool::Tool;
 use crate::core::tool_name::Alias;
 use crate::mcp::hub::{Ears, Hub};
@@ -159,6 +163,7 @@ impl Tools {
     pub fn taken(&self) -> BTreeSet<Alias> {
         let servers = self.servers.borrow().clone();
         let own = builtin::tools().map(|it| it.name.alias().clone());
+        let own = own.chain([command::tool().name.alias().clone()]);
         let others = servers.list.iter().map(|it| it.alias.clone());
         own.into_iter().chain(others).collect()
     }
@@ -177,8 +182,14 @@ impl Tools {
         };
         let catalog = self.catalog();
         let unknown = catalog.unknown_to(policy.patterns());
+        let commands = command::tool();
+        let [command, commands] = [
+            Pattern::Tool(commands.name.clone()),
+            Pattern::Provider(commands.name.alias().clone()),
+        ];
         let mut unknown: Vec<Pattern> = unknown
             .into_iter()
+            .filter(|it| ![&command, &commands].contains(&it))
             .filter(|it| has_told(it.provider()))
             .collect();
         unknown.sort();
@@ -228,6 +239,26 @@ impl Tools {
     /// is there.
     pub async fn run(&self, job: &Job, cwd: &str, context: &Context) -> Output {
         self.runner.run(job, cwd, context).await
+    }
+
+    /// Variables that every command has.
+    #[must_use]
+    pub fn base(&self) -> &BTreeMap<String, String> {
+        self.runner.children().base()
+    }
+
+    /// Runs a command of this machine to its end, or until it is cancelled; dropped, it is ended. `print` hears what it
+    /// prints.
+    pub async fn command(
+        &self,
+        command: &str,
+        setting: &Arc<Setting>,
+        limits: shell::Limits,
+        cancel: &CancellationToken,
+        print: impl FnMut(&str),
+    ) -> Ended {
+        let children = self.runner.children();
+        shell::run(children, command, setting, limits, cancel, print).await
     }
 
     /// What these resources hold now, or why they cannot be read; none is waited for long.

@@ -68,6 +68,8 @@ pub(crate) fn behind_a_budget(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         ("what is nowhere", "pomelo"),
         ("what is in the last turn", last.as_str()),
         ("what is in each turn", "the plan"),
+        ("a word of letters that have other cases", "link"),
+        ("a word of no Latin letter", "привет"),
     ] {
         let mut figure = vec![];
         for _ in 0..bench.effort.rounds(20) {
@@ -76,6 +78,7 @@ pub(crate) fn behind_a_budget(bench: &Bench) -> anyhow::Result<Vec<Row>> {
                 query: query.to_owned(),
                 id: Some(ids[1]),
                 include_archived: false,
+                cursor: None,
                 limit: None,
             })?;
             figure.push(millis(began, Instant::now()));

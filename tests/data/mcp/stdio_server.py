@@ -203,7 +203,8 @@ def main():
             if not uri.startswith("note://"):
                 say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32002, "message": f"no resource {uri}"}})
             elif method == "resources/read":
-                result(ident, {"contents": [{"uri": uri, "text": f"version {len(GROWN)}"}]})
+                said = f"version {len(GROWN)}" + " and on" * (2000 if "big" in uri else 0)
+                result(ident, {"contents": [{"uri": uri, "text": said}]})
             else:
                 (TOLD.add if method == "resources/subscribe" else TOLD.discard)(uri)
                 result(ident, {})

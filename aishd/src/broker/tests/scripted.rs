@@ -178,5 +178,6 @@ pub(super) fn preset(url: &str) -> Preset {
         use_tool_role: true,
         tools: true,
         include_usage: true,
+        price: None,
     }
 }

@@ -4,10 +4,12 @@ use super::rules::RuleChange;
 use super::{CallMark, Outcome, Told};
 use crate::core::confirm::{Confirm, Resolution};
 use crate::core::constraints::Constraints;
-use crate::core::event::Event;
+use crate::core::event::{Event, Origin, Refused, Source};
 use crate::core::norris::NorrisEvent;
 use crate::core::pinned::Pinned;
+use crate::core::raise::Raise;
 use crate::core::resource::ResourceChanged;
+use crate::core::shell::TOOL;
 use crate::core::state::State;
 use crate::core::tool::{Sha, Subject};
 
@@ -15,21 +17,25 @@ use crate::core::tool::{Sha, Subject};
 #[must_use]
 pub fn tells(event: &Event) -> bool {
     match event {
-        Event::UserMessage { .. }
-        | Event::RouteDecided(_)
-        | Event::TurnStarted { .. }
+        Event::RouteDecided(_)
         | Event::FellBack { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
-        | Event::ToolResult { .. }
+        | Event::ShellStarted { .. }
+        | Event::ShellFinished { .. }
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
         | Event::ResourceChanged(_)
         | Event::Norris(NorrisEvent::Launched(_))
+        | Event::Imported(_)
         | Event::ConstraintsChanged { .. } => true,
+        // What was imported had no effect here; of the import as a whole there is a record.
+        Event::UserMessage { origin, .. } => *origin != Origin::Imported,
+        Event::TurnStarted { source, .. } => *source != Source::Imported,
+        Event::ToolResult { refused, .. } => !is_imported(refused.as_deref()),
         Event::Created { constraints, .. } => !constraints.is_empty(),
         Event::Norris(
             NorrisEvent::StepBegun { .. }
@@ -43,7 +49,11 @@ pub fn tells(event: &Event) -> bool {
         | Event::ResultKept { .. }
         | Event::Evicted(_)
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
+        | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }
@@ -52,11 +62,18 @@ pub fn tells(event: &Event) -> bool {
     }
 }
 
+fn is_imported(refused: Option<&Refused>) -> bool {
+    refused.is_some_and(|it| it.imported)
+}
+
 #[expect(
     clippy::too_many_lines,
     reason = "one arm for each kind of event, and nothing else"
 )]
 pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
+    if !tells(event) {
+        return None;
+    }
     Some(match event {
         Event::UserMessage { on_confirm, .. } => Told::TurnAsked {
             on_confirm: on_confirm.clone(),
@@ -68,11 +85,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         Event::RouteDecided(routed) => Told::QuestionRouted(routed.clone()),
         Event::FellBack { .. } => return fell_back(event),
         Event::ConfirmRequested(confirm) => asked(confirm),
-        Event::RaiseRequested(raise) => Told::RaiseRequested {
-            confirm: raise.id,
-            upgrade: raise.upgrade.clone(),
-            wanted_for: raise.wanted_for.clone(),
-        },
+        Event::RaiseRequested(raise) => raised(raise),
         Event::ConfirmResolved(resolution) => resolved(before, resolution),
         Event::ToolStarted {
             call,
@@ -88,6 +101,19 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             confirm: *confirm,
         },
         Event::ToolResult { .. } => return ended(before, event),
+        Event::ShellStarted {
+            call,
+            digest,
+            rule,
+            confirm,
+            ..
+        } => Told::CallStarted {
+            call: CallMark::of(call),
+            subject: Subject::named(TOOL, *digest),
+            rule: rule.clone(),
+            confirm: *confirm,
+        },
+        Event::ShellFinished { .. } => return command_ended(before, event),
         Event::PermissionChanged {
             provider,
             from,
@@ -102,21 +128,22 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             revoked: *revoked,
             confirm: *confirm,
         },
-        Event::ConstraintsChanged { constraints, .. } => {
-            Told::ConstraintsChanged(between(&before.constraints, constraints))
-        }
+        Event::ConstraintsChanged { constraints, .. } => limits(&before.constraints, constraints),
         Event::Created { constraints, .. } if !constraints.is_empty() => {
-            Told::ConstraintsChanged(between(&Constraints::default(), constraints))
+            limits(&Constraints::default(), constraints)
         }
-        Event::ResourcePinned(Pinned { alias, uri }) => Told::ResourcePinned {
-            provider: alias.clone(),
-            resource: Sha::of(uri.as_bytes()),
-        },
-        Event::ResourceUnpinned(Pinned { alias, uri }) => Told::ResourceUnpinned {
-            provider: alias.clone(),
-            resource: Sha::of(uri.as_bytes()),
-        },
+        Event::ResourcePinned(Pinned { alias, uri }) => {
+            let (provider, resource) = (alias.clone(), Sha::of(uri.as_bytes()));
+            Told::ResourcePinned { provider, resource }
+        }
+        Event::ResourceUnpinned(Pinned { alias, uri }) => {
+            let (provider, resource) = (alias.clone(), Sha::of(uri.as_bytes()));
+            Told::ResourceUnpinned { provider, resource }
+        }
         Event::ResourceChanged(changed) => resource_changed(changed),
+        Event::Imported(imported) => Told::ConversationImported {
+            messages: imported.messages,
+        },
         Event::Norris(NorrisEvent::Launched(launch)) => Told::NorrisLaunched {
             levels: launch.levels.clone(),
             limits: launch.limits,
@@ -135,13 +162,29 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         | Event::ResultKept { .. }
         | Event::Evicted(_)
         | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
+        | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }
         | Event::Status { .. }
         | Event::TurnFinished { .. } => return None,
     })
+}
+
+fn raised(raise: &Raise) -> Told {
+    Told::RaiseRequested {
+        confirm: raise.id,
+        upgrade: raise.upgrade.clone(),
+        wanted_for: raise.wanted_for.clone(),
+    }
+}
+
+fn limits(before: &Constraints, after: &Constraints) -> Told {
+    Told::ConstraintsChanged(between(before, after))
 }
 
 /// What is told of a request that went to another preset: no word of a server.
@@ -235,11 +278,45 @@ fn ended(before: &State, event: &Event) -> Option<Told> {
     })
 }
 
+/// The same for a command.
+fn command_ended(before: &State, event: &Event) -> Option<Told> {
+    let Event::ShellFinished {
+        call,
+        ending,
+        bytes,
+        ms,
+        denial,
+        refused,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(match refused {
+        Some(refused) => Told::CallRefused {
+            call: CallMark::of(call),
+            subject: refused.subject.clone(),
+            denial: *denial,
+            because: refused.because.clone(),
+        },
+        None => Told::CallEnded {
+            call: CallMark::of(call),
+            subject: started(before, call),
+            outcome: outcome(ending.is_success(), *bytes, *ms),
+        },
+    })
+}
+
 /// What the call was when it began.
 fn started(before: &State, call: &str) -> Option<Subject> {
     let mut open = before.running.iter().flat_map(|it| &it.open_calls);
-    open.find(|it| it.id == call)
-        .and_then(|it| it.subject.clone())
+    let in_turn = open.find(|it| it.id == call);
+    let own = || {
+        let mut own = before.shell.own.iter();
+        let own = own.find(|it| it.call == call)?;
+        Subject::named(TOOL, own.digest)
+    };
+    in_turn.map_or_else(own, |it| it.subject.clone())
 }
 
 fn outcome(ok: bool, bytes: u64, ms: Option<u64>) -> Outcome {

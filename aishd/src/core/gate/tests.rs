@@ -52,6 +52,7 @@ fn check(call: &ToolCall, on_confirm: &OnConfirm, attended: Attended, expected: 
     let said = match judged {
         Judged::Run(go) => format!("run {}: {}", spelled(&go.arguments), go.rule),
         Judged::Ask(confirm) => format!("ask {}: {}", confirm.arguments, confirm.why),
+        Judged::Execute(run) => panic!("{} is no call", run.command),
         Judged::Refuse {
             denial, content, ..
         } => format!("{denial:?} {content}"),
@@ -310,6 +311,7 @@ fn damaged_arguments_are_shown_as_they_would_run() {
             (gate.judge(&call), gate.digest(&call))
         });
         let confirm = match judged {
+            Judged::Execute(run) => panic!("{} is no call", run.command),
             Judged::Refuse {
                 denial,
                 content,

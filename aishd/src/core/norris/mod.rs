@@ -3,7 +3,6 @@
 //! what may be done unasked.
 
 pub mod danger;
-pub mod fence;
 pub mod launch;
 pub mod opinion;
 pub mod run;
@@ -14,6 +13,7 @@ pub mod standing;
 use serde::{Deserialize, Serialize};
 
 use self::launch::Launch;
+use crate::core::spending::Nano;
 
 /// A fact of a run. The serde attributes spell the stored form out, as in [`super::event`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,9 +66,16 @@ pub struct Spent {
     /// Milliseconds in which it worked; waiting for a person is none.
     #[serde(rename = "ms")]
     pub ms: u64,
-    /// As servers counted them, in and out.
+    /// In and out, those of second opinions among them.
     #[serde(rename = "tokens")]
     pub tokens: u64,
+    /// Of requests whose price is known.
+    #[serde(rename = "cost", default, skip_serializing_if = "is_nothing")]
+    pub cost: Nano,
+}
+
+fn is_nothing(cost: &Nano) -> bool {
+    *cost == Nano(0)
 }
 
 /// Why a run stands still.
@@ -90,7 +97,7 @@ pub enum Outcome {
     /// The model gave up.
     #[serde(rename = "halted")]
     Halted,
-    /// One of its limits was met.
+    /// One of its limits was met, or a budget is used up.
     #[serde(rename = "limit")]
     Limit,
     /// A person stopped it.

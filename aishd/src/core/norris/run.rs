@@ -3,7 +3,6 @@
 use super::launch::Limits;
 use super::standing::Standing;
 use super::{NorrisEvent, Outcome, Pause, Spent};
-use crate::core::reply::Usage;
 use crate::core::turn::{Effect, StreamId};
 
 /// So many answers in a row may do nothing.
@@ -76,19 +75,9 @@ impl Run {
         self.held.iter().any(opens)
     }
 
-    /// Milliseconds of work so far.
-    pub fn note_time(&mut self, ms: u64) {
-        self.spent.ms = ms;
-    }
-
-    /// What servers counted so far.
-    pub fn note_usage(&mut self, usage: Option<Usage>) {
-        let usage = usage.unwrap_or_default();
-        let tokens = usage
-            .input
-            .unwrap_or(0)
-            .saturating_add(usage.output.unwrap_or(0));
-        self.spent.tokens = tokens;
+    /// What it has used up so far.
+    pub fn note_spent(&mut self, spent: Spent) {
+        self.spent = spent;
     }
 
     /// Milliseconds that are left, where there is such a limit.
@@ -149,15 +138,23 @@ impl Run {
     /// A limit that is met.
     #[must_use]
     pub fn limit(&self) -> Option<String> {
-        let Limits { steps, ms, tokens } = self.limits;
+        let Limits {
+            steps,
+            ms,
+            tokens,
+            cost,
+        } = self.limits;
         if self.step >= steps {
             return Some(format!("{steps} steps"));
         }
         if let Some(most) = ms.filter(|it| self.spent.ms >= *it) {
             return Some(time(most));
         }
-        let most = tokens.filter(|it| self.spent.tokens >= *it)?;
-        Some(format!("{most} tokens"))
+        if let Some(most) = tokens.filter(|it| self.spent.tokens >= *it) {
+            return Some(format!("{most} tokens"));
+        }
+        let most = cost.filter(|it| self.spent.cost >= *it)?;
+        Some(most.to_string())
     }
 
     /// The limit of time, where that is met while a model writes.
@@ -177,7 +174,7 @@ impl Run {
         if self.idle >= MAX_IDLE {
             return Idle::GivesUp;
         }
-        let text = "[aish] Nothing was done: your answer calls no tool, and no line of it begins with DONE: or HALT:. \
+        let text = "[aish] Nothing was done: your answer calls no tool, and no line of it begins with CMD:, DONE: or HALT:. \
 Take the next step, or write such a line.";
         Idle::Nudge(NorrisEvent::Nudged {
             text: text.to_owned(),

@@ -1,6 +1,6 @@
 //! What the model says of itself: that it is done, or that it gives up (NOR-1).
 
-use super::fence::Fences;
+use aish_proto::proposed::outside_code;
 
 /// What an answer comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +17,8 @@ const REASON_CHARS: usize = 500;
 /// for it is the careful one of two that contradict each other.
 #[must_use]
 pub fn said(text: &str) -> Said {
-    let mut fences = Fences::default();
     let mut done = None;
-    for line in text.lines() {
-        if !fences.is_outside(line) {
-            continue;
-        }
+    for line in outside_code(text) {
         if let Some(why) = line.strip_prefix("HALT:") {
             return Said::Halts(reason(why));
         }

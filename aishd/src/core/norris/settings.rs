@@ -25,6 +25,7 @@ impl Default for Settings {
                 steps: 25,
                 ms: Some(60 * 60 * 1000),
                 tokens: None,
+                cost: None,
             },
             second_opinion: true,
             second_opinion_model: None,

@@ -1,6 +1,6 @@
 //! What a request says so that it fits its budget (CTX-1, CTX-2): whole exchanges leave from the front, the last one
-//! never. Where that one alone is too long its largest results are shortened, and where that is not enough there is no
-//! request. The real call, and every preview of it, come from here.
+//! never. Where that one alone is too long it goes without the summary, then its largest results are shortened, and where
+//! that is not enough there is no request. The real call, and every preview of it, come from here.
 
 use std::fmt;
 
@@ -8,6 +8,7 @@ use super::Message;
 use crate::core::budget::{BytesPerToken, Limit, Mode, TokenLimit};
 use crate::core::catalog::Offer;
 use crate::core::exchange::{Exchange, json_bytes};
+use crate::core::pinned::Held;
 use crate::core::preset::Preset;
 use crate::core::shorten::without_middle;
 use crate::core::transcript::Transcript;
@@ -21,8 +22,10 @@ pub struct Wanted<'a> {
     pub preset: &'a Preset,
     pub transcript: &'a Transcript,
     pub offer: &'a Offer,
-    /// What pinned resources took in the last request; they are read when it is sent.
-    pub pinned_bytes: u64,
+    /// What pinned resources hold.
+    pub pinned: &'a [Held],
+    /// Whether a summary is shown at all.
+    pub summary: bool,
     pub limit: Limit,
     pub ratio: BytesPerToken,
     pub mode: Mode,
@@ -31,9 +34,8 @@ pub struct Wanted<'a> {
 /// A request that fits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// Without pinned resources.
     pub body: String,
-    /// An estimate, with pinned resources.
+    /// An estimate.
     pub tokens: u64,
     /// Exchanges that leave the context for it, the oldest first.
     pub leaving: Vec<Exchange>,
@@ -51,6 +53,8 @@ pub struct TooLong {
     pub tokens: u64,
     pub question: u64,
     pub results: u64,
+    /// Pinned resources by name, the largest first.
+    pub pinned: Vec<(String, u64)>,
     pub limit: TokenLimit,
 }
 
@@ -61,24 +65,50 @@ impl fmt::Display for TooLong {
             tokens,
             question,
             results,
+            pinned,
             limit,
         } = self;
-        let rest = tokens.saturating_sub(question + results);
+        let held: u64 = pinned.iter().map(|(_, it)| it).sum();
+        let rest = tokens.saturating_sub(question + results + held);
         write!(
             f,
             "the last question and what belongs to it take about {tokens} tokens, and {preset} has room for {} \
-({} without the {} that are kept for the answer): about {question} are the question, {results} the results of tools, \
-{rest} the rest; ask with less at once, offer fewer tools, or raise context_tokens of [models.{preset}] or \
-context.max_tokens",
+({} without the {} that are kept for the answer): about {question} are the question, {results} the results of tools, ",
             limit.available(),
             limit.whole,
             limit.reserve,
+        )?;
+        if let Some((largest, takes)) = pinned.first() {
+            let count = pinned.len();
+            write!(
+                f,
+                "{held} the {count} pinned resources (unpin {largest:?}, which is {takes} of them), "
+            )?;
+        }
+        write!(
+            f,
+            "{rest} the rest; ask with less at once, offer fewer tools, or raise context_tokens of [models.{preset}] or \
+context.max_tokens"
         )
     }
 }
 
 /// Makes the request fit. Reads nothing but what it is given.
 pub fn fit(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
+    if wanted.summary || wanted.transcript.summary().is_none() {
+        return fit_all(wanted);
+    }
+    let mut without = wanted.transcript.clone();
+    without.take_summary();
+    let mut fit = fit_all(Wanted {
+        transcript: &without,
+        ..wanted
+    })?;
+    fit.shown.get_or_insert(without);
+    Ok(fit)
+}
+
+fn fit_all(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
     let Wanted {
         transcript, limit, ..
     } = wanted;
@@ -106,6 +136,10 @@ pub fn fit(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
             break;
         };
         leaving.push(oldest);
+        body = wanted.body(&shown);
+    }
+    // It is worth less than anything that the question came with.
+    if !limit.holds(wanted.tokens(&body)) && shown.take_summary() {
         body = wanted.body(&shown);
     }
     let mut shortened = 0;
@@ -138,11 +172,11 @@ pub fn next_to_leave(wanted: Wanted<'_>, tokens: u64) -> usize {
 
 impl Wanted<'_> {
     fn body(&self, transcript: &Transcript) -> String {
-        super::body(self.preset, transcript, self.offer, &[], self.mode)
+        super::body(self.preset, transcript, self.offer, self.pinned, self.mode)
     }
 
     fn tokens(&self, body: &str) -> u64 {
-        self.ratio.tokens(body.len() as u64 + self.pinned_bytes)
+        self.ratio.tokens(body.len() as u64)
     }
 
     fn how_many_leave(&self, tokens: u64) -> usize {
@@ -178,7 +212,7 @@ impl Wanted<'_> {
     /// of them are shorter.
     fn shorten(&self, shown: &mut Transcript, body_bytes: usize, available: u64) -> usize {
         let most = self.ratio.bytes(available);
-        let mut excess = (body_bytes as u64 + self.pinned_bytes).saturating_sub(most);
+        let mut excess = (body_bytes as u64).saturating_sub(most);
         let Some(exchange) = shown.newest_mut() else {
             return 0;
         };
@@ -195,14 +229,15 @@ impl Wanted<'_> {
             .map(|(_, it)| (it.len(), json_bytes(it)))
             .collect();
         while excess > 0 {
-            let largest = sizes.iter().enumerate().max_by_key(|(_, it)| it.1);
+            // With its mark, one that is hardly longer would not be shorter.
+            let can = sizes
+                .iter()
+                .enumerate()
+                .filter(|(_, it)| it.0 > 2 * LEAST_RESULT_BYTES);
+            let largest = can.max_by_key(|(_, it)| it.1);
             let Some((at, (length, takes))) = largest.map(|(at, it)| (at, *it)) else {
                 break;
             };
-            // With its mark, one that is hardly longer would not be shorter.
-            if length <= 2 * LEAST_RESULT_BYTES {
-                break;
-            }
             let shorter = (length / 2).max(LEAST_RESULT_BYTES);
             let takes_then = json_bytes(&without_some(&texts[at].1, shorter));
             excess = excess.saturating_sub(takes.saturating_sub(takes_then));
@@ -228,11 +263,19 @@ impl Wanted<'_> {
                 Message::Assistant { .. } => {}
             }
         }
+        let tokens_of = |it: &Held| self.ratio.tokens(json_bytes(&it.block()));
+        let pinned = self
+            .pinned
+            .iter()
+            .map(|it| (it.name.clone(), tokens_of(it)));
+        let mut pinned: Vec<(String, u64)> = pinned.collect();
+        pinned.sort_by_key(|(_, it)| std::cmp::Reverse(*it));
         TooLong {
             preset: self.preset.name.clone(),
             tokens,
             question: self.ratio.tokens(question),
             results: self.ratio.tokens(results),
+            pinned,
             limit,
         }
     }

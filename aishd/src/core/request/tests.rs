@@ -29,6 +29,7 @@ fn preset(use_tool_role: bool) -> Preset {
         use_tool_role,
         tools: true,
         include_usage: true,
+        price: None,
     }
 }
 
@@ -151,6 +152,7 @@ impl World {
                 on_confirm: None,
                 max_tool_depth: None,
                 calls: None,
+                environment: None,
             },
         );
         self.waiting.push(turn);
@@ -251,22 +253,28 @@ impl World {
     }
 
     fn fit(&mut self, turns: u8, tokens: u16) {
-        let fitted = fit(Wanted {
-            preset: &preset(true),
-            transcript: &self.transcript,
-            offer: &Offer::default(),
-            pinned_bytes: 0,
-            limit: Limit {
-                turns: usize::from(turns),
-                tokens: Some(TokenLimit {
-                    whole: u64::from(tokens),
-                    reserve: 0,
-                }),
-            },
-            ratio: BytesPerToken::default(),
-            mode: Mode::Talk,
-        });
-        if let Ok(fit) = fitted {
+        let fitted = |use_tool_role| {
+            fit(Wanted {
+                preset: &preset(use_tool_role),
+                transcript: &self.transcript,
+                offer: &Offer::default(),
+                pinned: &[],
+                summary: true,
+                limit: Limit {
+                    turns: usize::from(turns),
+                    tokens: Some(TokenLimit {
+                        whole: u64::from(tokens),
+                        reserve: 0,
+                    }),
+                },
+                ratio: BytesPerToken::default(),
+                mode: Mode::Talk,
+            })
+        };
+        if let Ok(fit) = fitted(false) {
+            assert!(!checked(&fit.body).contains(&"tool".to_owned()), "BRK-12");
+        }
+        if let Ok(fit) = fitted(true) {
             checked(&fit.body);
             assert!(fit.tokens <= u64::from(tokens));
             self.evict(fit.leaving.len());
@@ -312,10 +320,12 @@ impl World {
                 },
                 reasoning: String::new(),
                 calls,
+                commands: vec![],
                 extra: Map::new(),
                 complete: true,
                 served_by: None,
                 usage: None,
+                payee: None,
             },
         );
     }

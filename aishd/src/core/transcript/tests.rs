@@ -1,4 +1,4 @@
-use super::super::event::{At, Source, Stop};
+use super::super::event::{At, KeptResult, Source, Stop};
 use super::super::exchange::Eviction;
 use super::*;
 
@@ -40,6 +40,7 @@ fn record(seq: u64, line: &str) -> Record {
         on_confirm: None,
         max_tool_depth: None,
         calls: None,
+        environment: None,
     };
     let finished = |stop, merged_into| Event::TurnFinished {
         stop,
@@ -48,20 +49,17 @@ fn record(seq: u64, line: &str) -> Record {
         error: None,
         merged_into,
     };
+    let started = |model: &str, model_id: &str, source| Event::TurnStarted {
+        model: model.to_owned(),
+        model_id: model_id.to_owned(),
+        source,
+    };
     let event = match words[1..] {
         ["ask", text] => asked(text, Origin::Asked),
         ["retry", old, text] => asked(text, Origin::Retry(turn(old))),
         ["continue", old] => asked("", Origin::Continue(turn(old))),
-        ["start"] => Event::TurnStarted {
-            model: "m".to_owned(),
-            model_id: "id".to_owned(),
-            source: Source::Configured,
-        },
-        ["run"] => Event::TurnStarted {
-            model: String::new(),
-            model_id: String::new(),
-            source: Source::None,
-        },
+        ["start"] => started("m", "id", Source::Configured),
+        ["run"] => started("", "", Source::None),
         ["call", id] => crate::core::turn::called(
             0,
             vec![ToolCall {
@@ -77,19 +75,24 @@ fn record(seq: u64, line: &str) -> Record {
             text: text.to_owned(),
             reasoning: String::new(),
             calls: vec![],
+            commands: vec![],
             extra: Map::new(),
             complete: true,
             served_by: None,
             usage: None,
+            payee: None,
         },
-        ["result", call, content] => Event::ToolResult {
+        ["result" | "kept", call, content] => Event::ToolResult {
             call: call.to_owned(),
             name: "t__x".to_owned(),
             ok: true,
             content: content.to_owned(),
             denial: None,
             ms: None,
-            kept: None,
+            kept: (words[1] == "kept").then(|| KeptResult {
+                result: aish_proto::id::ResultId::from_bytes([1; 16]),
+                bytes: 99,
+            }),
             blocks: vec![],
             structured: None,
             refused: None,
@@ -298,6 +301,95 @@ fn an_exchange_that_is_restored_stands_where_it_stood() {
     }
     transcript.clear_shelf();
     assert_eq!(play(&log), transcript);
+}
+
+/// Its tool is offered for as long as there is something to read on in, also when that comes back.
+#[test]
+fn a_kept_result_can_be_read_on_while_it_is_shown() {
+    let log = [
+        "a ask one",
+        "a start",
+        "a call c1",
+        "a kept c1 some",
+        "a end",
+        "b ask two",
+        "b start",
+    ];
+    let mut transcript = play(&log);
+    assert!(transcript.keeps_results());
+    transcript.apply(&record(8, "b evicted 4"));
+    assert!(!transcript.keeps_results());
+    transcript.shelve(play(&log).take(turn("a")).unwrap());
+    let left = play(&log).take(turn("a")).unwrap().left().unwrap();
+    transcript.apply(&Record {
+        event: Event::Restored(left),
+        ..record(9, "b end")
+    });
+    assert!(transcript.keeps_results());
+}
+
+/// What is back is read from its own place: nobody reads the log from there.
+#[test]
+fn reading_begins_with_what_never_left() {
+    let log = [
+        "a ask one",
+        "a start",
+        "b ask two",
+        "b start",
+        "c ask three",
+        "c start",
+        "d ask four",
+        "d start",
+    ];
+    let transcript = play(&log);
+    let mut state = State::default();
+    let first = transcript.eviction(2, &state).unwrap();
+    assert_eq!((Some(Seq(5)), Seq(4)), (first.begin, first.through));
+    state.apply(&Record {
+        event: Event::Evicted(Box::new(first)),
+        ..record(9, "d end")
+    });
+    // Both are back, and one of them leaves again.
+    let again = transcript.eviction(1, &state).unwrap();
+    assert_eq!((Some(Seq(5)), Seq(2)), (again.begin, again.through));
+    assert_eq!(Vec::<super::super::exchange::Left>::new(), again.exchanges);
+}
+
+#[test]
+fn a_retry_takes_the_old_answer_out_with_what_went_on_after_it() {
+    check(
+        &[
+            "a ask one",
+            "a start",
+            "a say half",
+            "a end",
+            "b continue a",
+            "b start",
+            "b say rest",
+            "b end",
+            "c retry a one",
+            "c start",
+        ],
+        "user one",
+    );
+}
+
+/// One that is forgotten is none, and says up to where.
+#[test]
+fn a_summary_without_a_text_is_none() {
+    let mut transcript = Transcript::default();
+    for (seq, text) in [(1, "They met."), (2, "")] {
+        transcript.apply(&Record {
+            event: Event::SummaryUpdated(Box::new(Summary {
+                text: text.to_owned(),
+                through: Seq(7),
+                ..Summary::default()
+            })),
+            ..record(seq, "a end")
+        });
+        assert_eq!(seq == 1, transcript.summary().is_some());
+        assert_eq!(Seq(7), transcript.summed_through());
+    }
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! A turn that goes on by itself (NOR-1). Nothing new begins while it is paused: what would have begun is kept, and
 //! begins when a person resumes it. When its daemon ends, it pauses instead of ending.
 
-use super::round::{Round, refuse_calls};
-use super::{Effect, Input, Phase, Step, StreamId, Turn, status};
+use super::round::refuse_all;
+use super::{Effect, Input, Owing, Phase, Step, StreamId, Turn, status};
 use crate::core::event::{Event, Level, Stop};
 use crate::core::norris::run::{Idle, Onward, Run};
 use crate::core::norris::said::{Said, said};
-use crate::core::norris::{NorrisEvent, Outcome, Pause};
-use crate::core::reply::{Reply, ToolCall, Usage};
+use crate::core::norris::{NorrisEvent, Outcome, Pause, Spent};
+use crate::core::reply::{Reply, Usage};
+use crate::core::shell::Given;
 
 impl Turn {
     /// Takes one input in. Input for a stream or call that the turn has left behind changes nothing.
@@ -23,15 +24,17 @@ impl Turn {
             | Input::WaitElapsed(_)
             | Input::Judged(_)
             | Input::Answered(_)
-            | Input::ToolReturned { .. }) => self.advance(other),
+            | Input::ToolReturned { .. }
+            | Input::CommandEnded { .. }) => self.advance(other),
         };
         self.hold_back(&mut step);
         step
     }
 
-    /// Makes it a run.
+    /// Makes it a run. Whatever is configured, what its commands print goes to the model with its next step.
     #[must_use]
     pub fn with_run(mut self, run: Run) -> Self {
+        self.give(Given::AtOnce);
         self.run = Some(Box::new(run));
         self
     }
@@ -42,10 +45,8 @@ impl Turn {
         let (mut turn, _opens) = Self::start(u32::MAX);
         turn.items = items;
         turn.usage = Some(usage);
-        run.note_usage(turn.usage);
         let paused = run.stand_still(StreamId(0));
-        turn.run = Some(Box::new(run));
-        (turn, paused)
+        (turn.with_run(run), paused)
     }
 
     #[must_use]
@@ -70,10 +71,17 @@ impl Turn {
         !self.stands_still() && self.asking().is_none()
     }
 
-    /// Milliseconds of work so far.
-    pub fn note_time(&mut self, ms: u64) {
+    /// What a run has used up so far.
+    pub fn note_spent(&mut self, spent: Spent) {
         if let Some(run) = &mut self.run {
-            run.note_time(ms);
+            run.note_spent(spent);
+        }
+    }
+
+    /// A run is about to end because of this budget.
+    pub fn note_budget(&mut self, why: String) {
+        if let Some(run) = &mut self.run {
+            run.ends(Outcome::Limit, why);
         }
     }
 
@@ -95,17 +103,15 @@ impl Turn {
     }
 
     /// An answer in a run: it ends it, acts, or does nothing. What stands beside a last word never begins.
-    pub(super) fn replied_alone(&mut self, stop: Stop, calls: Vec<ToolCall>, step: &mut Step) {
-        self.note_usage();
+    pub(super) fn replied_alone(&mut self, stop: Stop, owing: Vec<Owing>, step: &mut Step) {
         let said = said(&self.text);
         let Some(run) = &mut self.run else { return };
         match said {
             Said::Done(what) => run.ends(Outcome::Done, what),
             Said::Halts(why) => run.ends(Outcome::Halted, why),
-            Said::GoesOn if !calls.is_empty() => {
+            Said::GoesOn if !owing.is_empty() => {
                 run.acted();
-                self.phase = Phase::Calling(Box::new(Round::start(calls, step)));
-                return;
+                return self.act(owing, step);
             }
             Said::GoesOn if stop == Stop::Refusal => return self.end(stop, None, step),
             Said::GoesOn => match run.did_nothing() {
@@ -121,13 +127,12 @@ impl Turn {
                 }
             },
         }
-        refuse_calls(&calls, Stop::End, step);
+        refuse_all(&owing, Stop::End, step);
         self.end(Stop::End, None, step);
     }
 
     /// The next step, unless a limit is met.
     pub(super) fn next_step(&mut self, step: &mut Step) {
-        self.note_usage();
         let Some(run) = &mut self.run else { return };
         match run.next_step() {
             Ok(begun) => {
@@ -143,7 +148,6 @@ impl Turn {
 
     /// What a run says at its end. True: it does not end, but waits for a person.
     pub(super) fn end_run(&mut self, stop: Stop, step: &mut Step) -> bool {
-        self.note_usage();
         let Some(mut run) = self.run.take() else {
             return false;
         };
@@ -156,25 +160,14 @@ impl Turn {
             self.run = Some(run);
             return true;
         }
-        let ended = run.ended(outcome(stop));
-        if let NorrisEvent::Ended {
-            outcome: Outcome::Limit,
-            reason,
-            ..
-        } = &ended
-        {
-            let text = format!("the run met its limit of {reason}");
+        // A budget that is used up has told of itself.
+        if let Some(limit) = run.limit().filter(|_| stop == Stop::Budget) {
+            let text = format!("the run met its limit of {limit}");
             step.events.push(status(Level::Warning, text));
         }
+        let ended = run.ended(outcome(stop));
         step.events.push(Event::Norris(ended));
         false
-    }
-
-    fn note_usage(&mut self) {
-        let usage = self.usage;
-        if let Some(run) = &mut self.run {
-            run.note_usage(usage);
-        }
     }
 
     fn pause(&mut self) -> Step {
@@ -246,7 +239,10 @@ impl Turn {
         for effect in std::mem::take(&mut step.effects) {
             let is_new = match effect {
                 Effect::OpenStream(_) | Effect::OpenFallback(_) | Effect::Judge { .. } => true,
-                Effect::Wait(..) | Effect::CallTool { .. } | Effect::Abandon => false,
+                Effect::Wait(..)
+                | Effect::CallTool { .. }
+                | Effect::RunCommand { .. }
+                | Effect::Abandon => false,
             };
             if !is_new || !self.keep_for_later(effect.clone()) {
                 step.effects.push(effect);

@@ -154,9 +154,16 @@ impl Course {
             | Event::ConstraintsChanged { .. }
             | Event::Evicted(_)
             | Event::Restored(_)
+            | Event::ModelUsed(_)
+            | Event::BudgetChanged(_)
+            | Event::BudgetReached(_)
             | Event::SummaryUpdated(_)
+            | Event::ShellStarted { .. }
+            | Event::ShellFinished { .. }
+            | Event::CwdChanged { .. }
             | Event::ModelChanged { .. }
             | Event::Renamed { .. }
+            | Event::Imported(_)
             | Event::ArchivedChanged { .. }
             | Event::Status { .. }
             | Event::TurnFinished { .. } => {}

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::StreamId;
-use crate::core::gate::Go;
-use crate::core::reply::ToolCall;
+use super::{Owing, StreamId};
+use crate::core::gate::{Execution, Go};
 use crate::core::tool::Sha;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -15,14 +14,16 @@ pub enum Effect {
     OpenFallback(StreamId),
     /// Ends in `WaitElapsed`.
     Wait(StreamId, Duration),
-    /// Ask the gate about calls that have not begun; ends in `Judged`, at once and with as many judgements.
+    /// Ask the gate about what has not begun; ends in `Judged`, at once and with as many judgements.
     Judge {
-        calls: Vec<ToolCall>,
+        owing: Vec<Owing>,
         /// What a person has just approved of the first one.
         approved: Option<Sha>,
     },
     /// The mark that it started is stored. Ends in `ToolReturned`.
     CallTool { call: String, go: Box<Go> },
+    /// The mark that it started is stored. Ends in `CommandEnded`.
+    RunCommand { call: String, run: Box<Execution> },
     /// Drop whatever of this turn is under way.
     Abandon,
 }

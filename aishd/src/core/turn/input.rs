@@ -10,6 +10,7 @@ use crate::core::exchange::Eviction;
 use crate::core::gate::Judged;
 use crate::core::reply::{Broken, Reply};
 use crate::core::resource::{ResourceChange, ResourceChanged};
+use crate::core::shell::ending::Ended;
 use crate::core::structured::Structured;
 use crate::core::tool::Sha;
 
@@ -25,13 +26,17 @@ pub enum Input {
     /// The stream was dropped on [`super::Effect::Abandon`]; this is what had arrived.
     ReplyAbandoned(StreamId, Reply),
     WaitElapsed(StreamId),
-    /// What the gate says of the calls that have not begun, in their order.
+    /// What the gate says of what has not begun, in its order.
     Judged(Vec<Judged>),
     /// The open confirm was answered, or its time is over.
     Answered(Box<Answer>),
     ToolReturned {
         call: String,
         returned: Box<Returned>,
+    },
+    CommandEnded {
+        call: String,
+        ended: Box<Ended>,
     },
     /// A person wants nothing new to begin in a run.
     Paused,

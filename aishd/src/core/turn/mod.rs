@@ -9,6 +9,7 @@ mod course;
 mod effect;
 mod fall_back;
 mod input;
+mod owing;
 mod round;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,8 @@ use std::time::Duration;
 pub use course::Course;
 pub use effect::Effect;
 pub use input::{Answer, Input, Returned, StreamId};
-pub(crate) use round::{refuse_calls, unknown_effect};
+pub use owing::{Owing, command_of, left};
+pub(crate) use round::{finish, refuse_calls, unknown_effect};
 
 use self::course::Ready;
 use self::round::{Denials, Progress, Round, refused, reply};
@@ -28,6 +30,7 @@ use super::exchange::Eviction;
 use super::fallback::{Sent, Way};
 use super::norris::run::Run;
 use super::reply::{Broken, Failure, Finish, Reply, ToolCall, Usage};
+use super::shell::{Given, Proposed};
 
 /// The longest `Retry-After` that is waited for (spec 00, Conversations and asks).
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
@@ -89,6 +92,10 @@ pub struct Turn {
     course: Option<Box<Course>>,
     /// It goes on by itself.
     run: Option<Box<Run>>,
+    /// What becomes of the outputs of its commands.
+    given: Given,
+    /// The last answer called tools, so that the model is asked again.
+    called: bool,
 }
 
 /// A turn that waits for a person, as a daemon finds it that was not there when it began.
@@ -99,8 +106,10 @@ pub struct Paused {
     pub depth: u32,
     pub usage: Usage,
     pub text: String,
-    /// Calls of the last answer that have no reply, the one that is asked about first.
-    pub calls: Vec<ToolCall>,
+    /// Calls and commands of the last answer that have no reply, the one that is asked about first.
+    pub owing: Vec<Owing>,
+    /// The last answer called tools.
+    pub called: bool,
     pub confirm: Confirm,
     /// The list that it runs, as far as it has come.
     pub course: Option<Box<Course>>,
@@ -125,6 +134,8 @@ impl Turn {
             denials: Denials::default(),
             course: None,
             run: None,
+            given: Given::default(),
+            called: false,
         };
         let step = Step {
             events: vec![],
@@ -150,6 +161,8 @@ impl Turn {
             denials: Denials::default(),
             course: Some(Box::new(course)),
             run: None,
+            given: Given::default(),
+            called: true,
         };
         let mut step = Step::default();
         turn.next_wave(&mut step);
@@ -160,7 +173,7 @@ impl Turn {
     #[must_use]
     pub fn resume(paused: Paused, max_depth: u32) -> Self {
         Self {
-            phase: Phase::Calling(Box::new(Round::resume(paused.calls, paused.confirm))),
+            phase: Phase::Calling(Box::new(Round::resume(paused.owing, paused.confirm))),
             items: paused.items,
             depth: paused.depth,
             max_depth,
@@ -173,6 +186,8 @@ impl Turn {
             denials: Denials::default(),
             course: paused.course,
             run: None,
+            given: Given::default(),
+            called: paused.called,
         }
     }
 
@@ -180,6 +195,22 @@ impl Turn {
     #[must_use]
     pub fn runs_list(&self) -> bool {
         self.course.is_some()
+    }
+
+    /// Outputs of its commands go to the model at once, or with the next question (SHL-5).
+    pub fn set_feed_back(&mut self, feeds_back: bool) {
+        self.give(if feeds_back {
+            Given::AtOnce
+        } else {
+            Given::WithNextQuestion
+        });
+    }
+
+    fn give(&mut self, given: Given) {
+        self.given = given;
+        if let Phase::Calling(round) = &mut self.phase {
+            round.give(given);
+        }
     }
 
     /// The confirm that this turn waits for.
@@ -226,20 +257,20 @@ impl Turn {
             (Phase::Stopping(stream, stop), Input::ReplyAbandoned(from, partial))
                 if stream == from =>
             {
-                self.keep(partial, /*complete*/ false, &mut step);
+                self.keep(partial, vec![], /*complete*/ false, &mut step);
                 self.end(stop, None, &mut step);
             }
             (Phase::Stopping(stream, stop), Input::ReplyFinished(from, reply))
                 if stream == from =>
             {
-                let calls = self.keep(reply, /*complete*/ true, &mut step);
+                let calls = self.keep(reply, vec![], /*complete*/ true, &mut step);
                 refuse_calls(&calls, stop, &mut step);
                 self.end(stop, None, &mut step);
             }
             (Phase::Stopping(stream, stop), Input::ReplyFailed(from, broken, _))
                 if stream == from =>
             {
-                self.keep(broken.partial, /*complete*/ false, &mut step);
+                self.keep(broken.partial, vec![], /*complete*/ false, &mut step);
                 self.end(stop, None, &mut step);
             }
             (Phase::Waiting(stream), Input::WaitElapsed(from)) if stream == from => {
@@ -265,6 +296,12 @@ impl Turn {
                 let progress = round.returned(&call, *returned, &mut step);
                 self.go_on(round, progress, &mut step);
             }
+            (Phase::Calling(mut round), Input::CommandEnded { call, ended })
+                if round.runs(&call) =>
+            {
+                let progress = round.ended(&call, *ended, &mut step);
+                self.go_on(round, progress, &mut step);
+            }
             (Phase::Calling(round), Input::Stopped(stop)) => {
                 step.effects.push(Effect::Abandon);
                 round.stop(stop, &mut step);
@@ -284,6 +321,7 @@ impl Turn {
                 | Input::Judged(_)
                 | Input::Answered(_)
                 | Input::ToolReturned { .. }
+                | Input::CommandEnded { .. }
                 | Input::Paused
                 | Input::Resumed
                 | Input::TimeIsOver
@@ -302,15 +340,31 @@ impl Turn {
             }
             Some(Finish::Stop | Finish::ToolCalls | Finish::Other) | None => Stop::End,
         };
-        let calls = self.keep(reply, /*complete*/ true, step);
+        let (commands, left_out) = owing::proposed(&reply, stop, self.items);
+        let calls = self.keep(reply, commands.clone(), /*complete*/ true, step);
+        if left_out > 0 {
+            let text = format!(
+                "{left_out} more lines propose commands; they are too many or too long, and are not run"
+            );
+            step.events.push(status(Level::Warning, text));
+        }
+        self.called = !calls.is_empty();
+        let calls = calls.into_iter().map(Owing::Call);
+        let owing = calls.chain(commands.into_iter().map(Owing::Command));
+        let owing: Vec<Owing> = owing.collect();
         if self.is_run() {
-            return self.replied_alone(stop, calls, step);
-        }
-        if calls.is_empty() {
+            self.replied_alone(stop, owing, step);
+        } else if owing.is_empty() {
             self.end(stop, None, step);
-            return;
+        } else {
+            self.act(owing, step);
         }
-        self.phase = Phase::Calling(Box::new(Round::start(calls, step)));
+    }
+
+    /// Begins what an answer wants done.
+    fn act(&mut self, owing: Vec<Owing>, step: &mut Step) {
+        let round = Round::start(owing, self.given, step);
+        self.phase = Phase::Calling(Box::new(round));
     }
 
     fn go_on(&mut self, round: Box<Round>, progress: Progress, step: &mut Step) {
@@ -320,6 +374,10 @@ impl Turn {
         match progress {
             Progress::Waits => self.phase = Phase::Calling(round),
             Progress::Done if self.runs_list() => self.next_wave(step),
+            // Outputs wait for the next question, and nobody else has a word left to say.
+            Progress::Done if !self.called && self.given != Given::AtOnce => {
+                self.end(Stop::End, None, step);
+            }
             Progress::Done => self.ask_again(step),
             Progress::Aborted => self.end(Stop::Denied, None, step),
         }
@@ -360,7 +418,8 @@ impl Turn {
                 }
             }
             if !run.is_empty() {
-                self.phase = Phase::Calling(Box::new(Round::start(run, step)));
+                let run = run.into_iter().map(Owing::Call).collect();
+                self.phase = Phase::Calling(Box::new(Round::start(run, self.given, step)));
                 return;
             }
         }
@@ -429,7 +488,7 @@ impl Turn {
         if self.fall_back(next, &failure, sent, step) {
             return;
         }
-        self.keep(partial, /*complete*/ false, step);
+        self.keep(partial, vec![], /*complete*/ false, step);
         let error = TurnError {
             class: failure.class(),
             message: failure.to_string(),
@@ -446,7 +505,13 @@ impl Turn {
     }
 
     /// Puts what the model said into the log, and returns the calls it made. What is not complete calls nothing.
-    fn keep(&mut self, reply: Reply, complete: bool, step: &mut Step) -> Vec<ToolCall> {
+    fn keep(
+        &mut self,
+        reply: Reply,
+        commands: Vec<Proposed>,
+        complete: bool,
+        step: &mut Step,
+    ) -> Vec<ToolCall> {
         if !complete && reply.is_silent() {
             return vec![];
         }
@@ -467,10 +532,12 @@ impl Turn {
             text: reply.text,
             reasoning: reply.reasoning,
             calls: calls.clone(),
+            commands,
             extra: reply.extra,
             complete,
             served_by: reply.served_by,
             usage: reply.usage,
+            payee: None,
         });
         self.items += 1;
         calls
@@ -499,10 +566,12 @@ pub(crate) fn called(item: u32, calls: Vec<ToolCall>) -> Event {
         text: String::new(),
         reasoning: String::new(),
         calls,
+        commands: vec![],
         extra: serde_json::Map::new(),
         complete: true,
         served_by: None,
         usage: None,
+        payee: None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The calls of one message of the model, from the first judgement to the last reply. They run one after
+//! The calls and commands of one message of the model, from the first judgement to the last reply. They run one after
 //! another, in the model's order; only those that need no consent and only read run side by side (MCP-13).
 //!
 //! Every call gets exactly one reply, whatever happens (R15).
@@ -8,11 +8,13 @@ use std::collections::{HashMap, VecDeque};
 use aish_proto::id::ConfirmId;
 
 use super::input::{Answer, Returned};
-use super::{Effect, Step};
+use super::{Effect, Owing, Step};
 use crate::core::confirm::{Confirm, Decision, Denial, Fate, Resolution};
 use crate::core::event::{Event, KeptResult, Level, Refused, Stop};
-use crate::core::gate::{Go, Judged, Pace, spelled};
+use crate::core::gate::{Execution, Go, Judged, Pace, spelled};
 use crate::core::reply::ToolCall;
+use crate::core::shell::ending::{Ended, Ending};
+use crate::core::shell::{Given, Proposed};
 use crate::core::tool::Sha;
 
 /// So often a person is asked about the same call in one turn (R9).
@@ -30,12 +32,14 @@ pub(super) struct Round {
     asking: Option<Box<Confirm>>,
     /// What a person said yes to, until the call has begun.
     approval: Option<(ConfirmId, Sha)>,
+    /// What becomes of the outputs of commands.
+    given: Given,
 }
 
-/// A call without a reply.
+/// What has no reply yet.
 #[derive(Debug, PartialEq)]
 struct Owed {
-    call: ToolCall,
+    what: Owing,
     /// What a person made of its arguments.
     edited: Option<String>,
 }
@@ -52,27 +56,33 @@ pub(super) enum Progress {
 
 impl Round {
     /// Begins with a judgement of all calls.
-    pub(super) fn start(calls: Vec<ToolCall>, step: &mut Step) -> Self {
-        let round = Self::of(calls);
+    pub(super) fn start(owing: Vec<Owing>, given: Given, step: &mut Step) -> Self {
+        let round = Self::of(owing, given);
         round.judge(step);
         round
     }
 
     /// Goes on where a person is asked about the first call.
-    pub(super) fn resume(calls: Vec<ToolCall>, confirm: Confirm) -> Self {
-        let mut round = Self::of(calls);
+    pub(super) fn resume(owing: Vec<Owing>, confirm: Confirm) -> Self {
+        let mut round = Self::of(owing, Given::default());
         round.asking = Some(Box::new(confirm));
         round
     }
 
-    fn of(calls: Vec<ToolCall>) -> Self {
-        let owed = |call| Owed { call, edited: None };
+    fn of(owing: Vec<Owing>, given: Given) -> Self {
+        let owed = |what| Owed { what, edited: None };
         Self {
-            rest: calls.into_iter().map(owed).collect(),
+            rest: owing.into_iter().map(owed).collect(),
             running: vec![],
             asking: None,
             approval: None,
+            given,
         }
+    }
+
+    /// What becomes of outputs from now on.
+    pub(super) fn give(&mut self, given: Given) {
+        self.given = given;
     }
 
     /// The confirm that waits for a person.
@@ -86,7 +96,7 @@ impl Round {
     }
 
     pub(super) fn runs(&self, call: &str) -> bool {
-        self.running.iter().any(|it| it.call.id == call)
+        self.running.iter().any(|it| it.what.id() == call)
     }
 
     pub(super) fn asks(&self, confirm: ConfirmId) -> bool {
@@ -95,7 +105,7 @@ impl Round {
 
     fn judge(&self, step: &mut Step) {
         step.effects.push(Effect::Judge {
-            calls: self.rest.iter().map(|it| it.call.clone()).collect(),
+            owing: self.rest.iter().map(|it| it.what.clone()).collect(),
             approved: self.approval.map(|(_, digest)| digest),
         });
     }
@@ -122,8 +132,8 @@ impl Round {
                         step.events.push(told(&content));
                     }
                     let never_began = Some(Box::new(refused));
-                    step.events
-                        .push(reply(&owed.call, denial, content, never_began));
+                    let reply = owed.what.refused(denial, content, never_began, self.given);
+                    step.events.push(reply);
                 }
                 Judged::Run(go) => {
                     let alone = approval.is_some() || go.pace == Pace::Alone;
@@ -136,6 +146,14 @@ impl Round {
                         break;
                     }
                 }
+                Judged::Execute(run) => {
+                    if !self.running.is_empty() {
+                        self.rest.push_front(owed);
+                        break;
+                    }
+                    self.execute(owed, *run, approval.map(|(confirm, _)| confirm), step);
+                    break;
+                }
                 Judged::Ask(confirm) => {
                     if !self.running.is_empty() {
                         self.rest.push_front(owed);
@@ -147,12 +165,11 @@ impl Round {
                         let denial = Some(Denial::Person);
                         let refused =
                             refused(Some(&confirm), "denied before by a person in this turn");
-                        step.events.push(reply(
-                            &owed.call,
-                            denial,
-                            content.to_owned(),
-                            Some(refused),
-                        ));
+                        let content = content.to_owned();
+                        let reply = owed
+                            .what
+                            .refused(denial, content, Some(refused), self.given);
+                        step.events.push(reply);
                         continue;
                     }
                     self.rest.push_front(owed);
@@ -167,7 +184,7 @@ impl Round {
 
     fn begin(&mut self, owed: Owed, go: Go, confirm: Option<ConfirmId>, step: &mut Step) {
         step.events.push(Event::ToolStarted {
-            call: owed.call.id.clone(),
+            call: owed.what.id().to_owned(),
             name: go.tool.name.to_string(),
             arguments: spelled(&go.arguments),
             digest: go.digest,
@@ -175,8 +192,18 @@ impl Round {
             confirm,
         });
         step.effects.push(Effect::CallTool {
-            call: owed.call.id.clone(),
+            call: owed.what.id().to_owned(),
             go: Box::new(go),
+        });
+        self.running.push(owed);
+    }
+
+    fn execute(&mut self, owed: Owed, run: Execution, confirm: Option<ConfirmId>, step: &mut Step) {
+        let call = owed.what.id().to_owned();
+        step.events.push(run.started(&call, confirm, self.given));
+        step.effects.push(Effect::RunCommand {
+            call,
+            run: Box::new(run),
         });
         self.running.push(owed);
     }
@@ -205,7 +232,7 @@ impl Round {
         match fate {
             Fate::Allowed => {
                 if let (Some(edited), Some(owed)) = (edited, self.rest.front_mut()) {
-                    owed.call.arguments.clone_from(&edited);
+                    owed.what.edit(&edited);
                     owed.edited = Some(edited);
                 }
                 self.approval = Some((confirm, digest));
@@ -250,16 +277,34 @@ impl Round {
         step: &mut Step,
     ) {
         if let Some(owed) = self.rest.pop_front() {
-            step.events
-                .push(reply(&owed.call, Some(denial), content, Some(refused)));
+            let reply = owed
+                .what
+                .refused(Some(denial), content, Some(refused), self.given);
+            step.events.push(reply);
         }
     }
 
-    pub(super) fn returned(&mut self, call: &str, returned: Returned, step: &mut Step) -> Progress {
-        let Some(at) = self.running.iter().position(|it| it.call.id == call) else {
+    /// Takes the end of a command. What it printed is a person's to read already, and becomes a model's as `given` says.
+    pub(super) fn ended(&mut self, call: &str, ended: Ended, step: &mut Step) -> Progress {
+        let Some(at) = self.running.iter().position(|it| it.what.id() == call) else {
             return Progress::Waits;
         };
         let owed = self.running.remove(at);
+        let Owing::Command(proposed) = owed.what else {
+            return self.progress();
+        };
+        finish(&proposed, ended, self.given, step);
+        self.go_on(step)
+    }
+
+    pub(super) fn returned(&mut self, call: &str, returned: Returned, step: &mut Step) -> Progress {
+        let Some(at) = self.running.iter().position(|it| it.what.id() == call) else {
+            return Progress::Waits;
+        };
+        let owed = self.running.remove(at);
+        let Owing::Call(called) = owed.what else {
+            return self.progress();
+        };
         let mut content = returned.content;
         let mut structured = returned.structured;
         if let Some(edited) = &owed.edited {
@@ -292,8 +337,8 @@ impl Round {
             }));
         step.events.extend(returned.notice.as_deref().map(told));
         step.events.push(Event::ToolResult {
-            call: owed.call.id,
-            name: owed.call.name,
+            call: called.id,
+            name: called.name,
             ok: returned.ok,
             content,
             denial: None,
@@ -340,17 +385,67 @@ impl Round {
                     approved: vec![],
                 })));
         }
+        let ending = match stop {
+            Stop::Interrupted => Ending::Unknown,
+            Stop::Cancelled
+            | Stop::Denied
+            | Stop::End
+            | Stop::ToolDepth
+            | Stop::MaxTokens
+            | Stop::Refusal
+            | Stop::Upstream
+            | Stop::Budget => Ending::Cancelled,
+        };
         for owed in std::mem::take(&mut self.running) {
-            let content = unknown_effect(stop).to_owned();
-            step.events.push(reply(&owed.call, None, content, None));
+            let left = owed.what.left(unknown_effect(stop), ending, self.given);
+            step.events.push(left);
         }
         self.refuse_rest(stop, step);
     }
 
     fn refuse_rest(&mut self, stop: Stop, step: &mut Step) {
-        let calls: Vec<ToolCall> = self.rest.drain(..).map(|it| it.call).collect();
-        refuse_calls(&calls, stop, step);
+        let why = why_refused(stop);
+        for owed in self.rest.drain(..) {
+            let never_began = Some(refused(None, why));
+            let content = format!("[aish] {why}");
+            let reply = owed.what.refused(None, content, never_began, self.given);
+            step.events.push(reply);
+        }
     }
+}
+
+/// The end of a command that ran, with what it changed and all that it printed.
+pub(crate) fn finish(proposed: &Proposed, ended: Ended, given: Given, step: &mut Step) {
+    let Ended {
+        ending,
+        output,
+        bytes,
+        ms,
+        kept,
+        ran_in,
+        moved,
+    } = ended;
+    step.events
+        .extend(moved.map(|(from, cwd)| Event::CwdChanged { cwd, from }));
+    let kept = kept.map(|(result, parts)| {
+        let bytes = parts.iter().map(|it| it.len() as u64).sum();
+        let part = |text| Event::ResultKept { result, text };
+        step.events.extend(parts.into_iter().map(part));
+        KeptResult { result, bytes }
+    });
+    step.events.push(Event::ShellFinished {
+        call: proposed.call.clone(),
+        command: proposed.command.clone(),
+        cwd: Some(ran_in),
+        ending,
+        output,
+        bytes,
+        ms: Some(ms),
+        kept,
+        denial: None,
+        refused: None,
+        given,
+    });
 }
 
 impl Denials {
@@ -368,9 +463,29 @@ pub(super) fn edited_note(edited: &str) -> String {
     format!("[aish] the user changed the arguments to {edited}; this is the result of that call\n")
 }
 
+/// As [`refuse_calls`], where commands are proposed too. The model hears of those with the next question.
+pub(super) fn refuse_all(owing: &[Owing], stop: Stop, step: &mut Step) {
+    let why = why_refused(stop);
+    let reply = |it: &Owing| {
+        let never_began = Some(refused(None, why));
+        let given = Given::WithNextQuestion;
+        it.refused(None, format!("[aish] {why}"), never_began, given)
+    };
+    step.events.extend(owing.iter().map(reply));
+}
+
 /// Every call gets exactly one reply, also when nothing will run any more.
 pub(crate) fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
-    let why = match stop {
+    let why = why_refused(stop);
+    let result = |call| {
+        let never_began = Some(refused(None, why));
+        reply(call, None, format!("[aish] {why}"), never_began)
+    };
+    step.events.extend(calls.iter().map(result));
+}
+
+fn why_refused(stop: Stop) -> &'static str {
+    match stop {
         Stop::Cancelled => "cancelled by the user",
         Stop::Interrupted => "interrupted by a restart",
         Stop::Denied => "the user ended the turn",
@@ -380,12 +495,7 @@ pub(crate) fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
         | Stop::Refusal
         | Stop::Upstream
         | Stop::Budget => "the turn ended first",
-    };
-    let result = |call| {
-        let never_began = Some(refused(None, why));
-        reply(call, None, format!("[aish] {why}"), never_began)
-    };
-    step.events.extend(calls.iter().map(result));
+    }
 }
 
 /// The reply of a call that began and never said how it ended (G7).
@@ -421,6 +531,7 @@ pub(super) fn refused(asked: Option<&Confirm>, because: &str) -> Box<Refused> {
     Box::new(Refused {
         subject: asked.map(Confirm::subject),
         because: because.to_owned(),
+        imported: false,
     })
 }
 

@@ -1,21 +1,24 @@
 use std::sync::Arc;
 
-use aish_proto::id::{ConfirmId, Seq};
+use aish_proto::id::ConfirmId;
 
 use super::*;
 use crate::core::access::Access;
 use crate::core::confirm::{ConfirmKind, Decision, Denial, Fate, Resolution};
 use crate::core::event::Refused;
-use crate::core::gate::{Go, Judged, Pace};
-use crate::core::norris::NorrisEvent;
-use crate::core::reply::HttpDetail;
+use crate::core::gate::{Execution, Go, Judged, Pace};
+use crate::core::shell::setting::tests::setting;
 use crate::core::tool::Sha;
 use crate::core::tool::tests::tool;
 
 mod autonomous;
+mod commands;
 mod fall_back;
 mod lists;
 mod rounds;
+mod script;
+
+use script::{parse, render};
 
 /// Plays a script of inputs and renders what the turn said, one line per event or effect. The gate answers by
 /// itself, by what stands behind a call's id: `a` runs, `a~` runs and only reads, `a?` is asked about, `a-` is
@@ -58,12 +61,40 @@ impl Scene {
         self.take(step);
     }
 
+    fn judge_command(&mut self, proposed: &Proposed, approved: Option<Sha>) -> Judged {
+        let digest = Sha::of(proposed.command.as_bytes());
+        if approved == Some(digest) || proposed.command.starts_with("always") {
+            return Judged::Execute(Box::new(Execution {
+                command: proposed.command.clone(),
+                setting: Arc::new(setting(&[], "/w")),
+                digest,
+                rule: "approved".to_owned(),
+            }));
+        }
+        if proposed.command.starts_with("denied") {
+            return Judged::Refuse {
+                denial: Some(Denial::Policy),
+                content: "policy".to_owned(),
+                refused: Refused::default(),
+            };
+        }
+        self.confirms += 1;
+        let stand_in = ToolCall {
+            id: proposed.call.clone(),
+            ..call("a?")
+        };
+        let mut confirm = confirm(self.confirms, &stand_in);
+        confirm.kind = ConfirmKind::Shell;
+        confirm.digest = digest;
+        Judged::Ask(Box::new(confirm))
+    }
+
     fn take(&mut self, step: Step) {
         self.seen.extend(render(&step));
         self.events.extend(step.events);
         for effect in step.effects {
-            if let Effect::Judge { calls, approved } = effect {
-                let judged = calls.iter().enumerate();
+            if let Effect::Judge { owing, approved } = effect {
+                let judged = owing.iter().enumerate();
                 let judged = judged.map(|(at, it)| self.judge(it, approved.filter(|_| at == 0)));
                 let judged = judged.collect();
                 let step = self.turn.handle(Input::Judged(judged));
@@ -72,7 +103,11 @@ impl Scene {
         }
     }
 
-    fn judge(&mut self, call: &ToolCall, approved: Option<Sha>) -> Judged {
+    fn judge(&mut self, owing: &Owing, approved: Option<Sha>) -> Judged {
+        let call = match owing {
+            Owing::Call(call) => call,
+            Owing::Command(proposed) => return self.judge_command(proposed, approved),
+        };
         let go = |rule: &str| {
             Judged::Run(Go {
                 tool: Arc::new(tool("t__x", Access::Write)),
@@ -133,7 +168,8 @@ impl Scene {
             "withdrawn" => (Fate::Cancelled, None),
             "edit" => {
                 resolution.edited = Some(text.to_owned());
-                answer.digest = Sha::of(text.as_bytes());
+                let command = command_of(text);
+                answer.digest = Sha::of(command.as_deref().unwrap_or(text).as_bytes());
                 (Fate::Allowed, Some(Decision::Edit))
             }
             "other-digest" => {
@@ -191,168 +227,10 @@ fn confirm(number: u32, call: &ToolCall) -> Confirm {
         why_told: None,
         elicitation: None,
         sampling: None,
+        shell: None,
         options: vec![],
         expires_at: None,
     }
-}
-
-fn parse(line: &str) -> Input {
-    let words: Vec<&str> = line.split(' ').collect();
-    let stream = |s: &str| StreamId(s.parse().unwrap());
-    let said = |text: &str| Reply {
-        text: text.replace('-', ""),
-        ..Reply::default()
-    };
-    let http = |status, retry_after_ms, detail| Failure::Http {
-        status,
-        message: "no".to_owned(),
-        retry_after_ms,
-        detail,
-    };
-    let failed = |id, text, failure| {
-        let partial = said(text);
-        let broken = Box::new(Broken { failure, partial });
-        let eviction = Eviction {
-            through: Seq(7),
-            ..Eviction::default()
-        };
-        Input::ReplyFailed(stream(id), broken, Some(Box::new(eviction)))
-    };
-    match words[..] {
-        ["done", id, text, ref calls @ ..] => {
-            let mut reply = said(text);
-            reply.calls = calls.iter().map(|it| call(it)).collect();
-            Input::ReplyFinished(stream(id), reply)
-        }
-        ["length", id, text] => {
-            let mut reply = said(text);
-            reply.finish = Some(Finish::Length);
-            Input::ReplyFinished(stream(id), reply)
-        }
-        ["refusal", id, text] => {
-            let mut reply = said(text);
-            reply.refused = true;
-            Input::ReplyFinished(stream(id), reply)
-        }
-        ["refused", id, text] => failed(id, text, Failure::Refused),
-        ["cut", id, text] => failed(id, text, Failure::Cut),
-        ["busy", id, text, after] => {
-            failed(id, text, http(429, after.parse().ok(), HttpDetail::None))
-        }
-        ["http", id, status, after] => {
-            let status = status.parse().unwrap();
-            failed(id, "-", http(status, after.parse().ok(), HttpDetail::None))
-        }
-        ["overflow", id] => failed(id, "-", http(400, None, HttpDetail::ContextOverflow)),
-        ["dropped", id, text] => Input::ReplyAbandoned(stream(id), said(text)),
-        ["waited", id] => Input::WaitElapsed(stream(id)),
-        ["tool", id, content] => Input::ToolReturned {
-            call: id.to_owned(),
-            returned: Box::new(Returned {
-                ok: true,
-                content: content.to_owned(),
-                ..Returned::default()
-            }),
-        },
-        ["fail", id, content] => Input::ToolReturned {
-            call: id.to_owned(),
-            returned: Box::new(Returned {
-                content: content.to_owned(),
-                ..Returned::default()
-            }),
-        },
-        ["cancel"] => Input::Stopped(Stop::Cancelled),
-        ["shutdown"] => Input::Stopped(Stop::Interrupted),
-        _ => panic!("bad script line: {line}"),
-    }
-}
-
-fn render(step: &Step) -> Vec<String> {
-    let event = |event: &Event| match event {
-        Event::AssistantMessage {
-            item,
-            text,
-            calls,
-            complete,
-            ..
-        } => {
-            let cut = if *complete { "" } else { " (cut)" };
-            format!("= says {item} {text:?} +{}{cut}", calls.len())
-        }
-        Event::ToolResult { call, content, .. } => format!("= result {call} {content:?}"),
-        Event::Status { text, .. } => format!("= status {text}"),
-        Event::Evicted(eviction) => format!("= evicted {}", eviction.through),
-        Event::TurnFinished {
-            stop, text, error, ..
-        } => match error {
-            None => format!("= ended {stop:?} {text:?}"),
-            Some(error) => {
-                let cause = error.cause.iter().map(|it| format!(" <- {it}"));
-                let cause: String = cause.collect();
-                format!("= ended {stop:?} {text:?} {}{cause}", error.message)
-            }
-        },
-        Event::ToolStarted {
-            call, arguments, ..
-        } => match arguments.split_once("id") {
-            Some(_) => format!("= started {call}"),
-            None => format!("= started {call} {arguments}"),
-        },
-        Event::Norris(event) => match event {
-            NorrisEvent::StepBegun { step, .. } => format!("= norris step {step}"),
-            NorrisEvent::Nudged { .. } => "= norris nudged".to_owned(),
-            NorrisEvent::Paused { pause, .. } => format!("= norris paused {pause:?}"),
-            NorrisEvent::Resumed => "= norris resumed".to_owned(),
-            NorrisEvent::Ended {
-                outcome,
-                reason,
-                step,
-                ..
-            } => format!("= norris {outcome:?} {reason:?} after {step}"),
-            NorrisEvent::Launched(_) => panic!("a turn does not launch itself"),
-        },
-        Event::FellBack {
-            from, to, status, ..
-        } => format!("= fell back {from} {to} {status:?}"),
-        Event::ConfirmRequested(confirm) => {
-            format!("= asks c{} about {}", confirm.number, confirm.call)
-        }
-        Event::ConfirmResolved(resolution) => {
-            format!(
-                "= {:?} c{}",
-                resolution.fate,
-                resolution.confirm.to_bytes()[0]
-            )
-        }
-        other @ (Event::ResultKept { .. }
-        | Event::Restored(_)
-        | Event::SummaryUpdated(_)
-        | Event::RaiseRequested(_)
-        | Event::PermissionChanged { .. }
-        | Event::ResourcePinned(_)
-        | Event::ResourceUnpinned(_)
-        | Event::ResourceChanged(_)
-        | Event::ConstraintsChanged { .. }
-        | Event::Created { .. }
-        | Event::UserMessage { .. }
-        | Event::TurnQueued { .. }
-        | Event::TurnStarted { .. }
-        | Event::RouteDecided(_)
-        | Event::ModelChanged { .. }
-        | Event::Renamed { .. }
-        | Event::ArchivedChanged { .. }) => panic!("a turn does not say {other:?}"),
-    };
-    let effect = |effect: &Effect| match effect {
-        Effect::OpenStream(id) => format!("> open {}", id.0),
-        Effect::OpenFallback(id) => format!("> fallback {}", id.0),
-        Effect::Wait(id, pause) => format!("> wait {} {pause:?}", id.0),
-        Effect::CallTool { call, .. } => format!("> call {call}"),
-        Effect::Abandon => "> abandon".to_owned(),
-        Effect::Judge { .. } => String::new(),
-    };
-    let events = step.events.iter().map(event);
-    let said = events.chain(step.effects.iter().map(effect));
-    said.filter(|it| !it.is_empty()).collect()
 }
 
 #[test]

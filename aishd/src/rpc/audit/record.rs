@@ -48,6 +48,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
         | What::Routed(_)
+        | What::ConversationImported { .. }
         | What::ConversationDeleted => None,
     }
 }
@@ -85,6 +86,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
         | What::NoticeGiven { .. }
+        | What::ConversationImported { .. }
         | What::ConversationDeleted => None,
         What::Routed(it) => it.contradiction.as_ref().map(|_| AuditDecision::Deny),
     }
@@ -159,6 +161,7 @@ fn kind(told: &What) -> AuditKind {
         What::ServerChanged { .. } => AuditKind::ServerChanged,
         What::NoticeGiven { .. } => AuditKind::NoticeGiven,
         What::Routed(_) => AuditKind::Routed,
+        What::ConversationImported { .. } => AuditKind::ConversationImported,
         What::ConversationDeleted => AuditKind::ConversationDeleted,
     }
 }
@@ -277,13 +280,15 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::ResourceRead { .. }
         | What::ServerChanged { .. }
         | What::Routed(_)
+        | What::ConversationImported { .. }
         | What::ConversationDeleted) => fill_of_no_call(record, told),
     }
 }
 
 fn bounds(limits: Limits, second_opinion: bool) -> String {
     let opinion = if second_opinion { "with" } else { "without" };
-    format!("{} steps, {opinion} a second opinion", limits.steps)
+    let cost = limits.cost.map(|it| format!(", {it}")).unwrap_or_default();
+    format!("{} steps{cost}, {opinion} a second opinion", limits.steps)
 }
 
 fn fill_of_upgrade(record: &mut AuditRecord, upgrade: Option<Upgrade>) {
@@ -353,6 +358,9 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         } => {
             record.approved = levels.spelled();
             record.because = Some(bounds(limits, second_opinion));
+        }
+        What::ConversationImported { messages } => {
+            record.because = Some(format!("{messages} messages"));
         }
         What::MemoryChanged { what } => record.because = Some(what),
         What::PolicyChanged(change) | What::ConstraintsChanged(change) => {

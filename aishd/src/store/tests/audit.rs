@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::super::trail::Direction;
-use super::super::{Store, index, values};
+use super::super::{Note, Store, index, values};
 use super::{Author, block_on, conversation, copy_dir, deletion, files_in, fill, rounds};
 use crate::clock;
 use crate::core::audit::chain::Head;
@@ -337,4 +337,31 @@ fn a_long_trail_is_paged_and_verified() {
     store.close();
     let store = Store::open(dir.path()).unwrap();
     assert_eq!(head, store.trail_head().unwrap());
+}
+
+/// What is kept beside the conversations counts only with what is told of it.
+#[test]
+fn a_note_and_what_is_told_of_it_are_one_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let note = |text: &str| Note {
+        key: "k".to_owned(),
+        text: text.to_owned(),
+    };
+    block_on(store.keep(note("one"), deletion(1))).unwrap();
+    assert_eq!(Some("one".to_owned()), store.note("k").unwrap());
+    block_on(store.keep(note("two"), deletion(2))).unwrap();
+    assert_eq!(Some("two".to_owned()), store.note("k").unwrap());
+    whole(&store, 2);
+    store.close();
+    // A crash came between the two lines.
+    in_journal(dir.path(), |recs| {
+        let last = recs.pop().unwrap();
+        assert!(last.contains("\"audit\""), "{last}");
+        assert!(recs.last().unwrap().contains("two"));
+    });
+    fs::remove_dir_all(dir.path().join("db")).unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!(Some("one".to_owned()), store.note("k").unwrap());
+    whole(&store, 1);
 }

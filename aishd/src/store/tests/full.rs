@@ -249,6 +249,7 @@ fn what_could_not_be_synced_is_cut_off_and_not_read_back() {
     let mut journal = Journal::resume(dir.path(), epoch, nothing).unwrap();
     let entry = || {
         [Entry::Delete {
+            spent: &[],
             conversation: conversation(1),
             last: true,
         }]

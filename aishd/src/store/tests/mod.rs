@@ -9,6 +9,7 @@ mod fixture;
 mod full;
 mod power;
 mod resources;
+mod spending;
 
 use std::path::Path;
 
@@ -69,6 +70,7 @@ pub(super) fn user_message(text: String, key: Option<Key>) -> Event {
         on_confirm: None,
         max_tool_depth: None,
         calls: None,
+        environment: None,
     }
 }
 
@@ -231,9 +233,16 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 | Event::ToolResult { .. }
                 | Event::Evicted(_)
                 | Event::Restored(_)
+                | Event::ModelUsed(_)
+                | Event::BudgetChanged(_)
+                | Event::BudgetReached(_)
                 | Event::SummaryUpdated(_)
+                | Event::ShellStarted { .. }
+                | Event::ShellFinished { .. }
+                | Event::CwdChanged { .. }
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
+                | Event::Imported(_)
                 | Event::ArchivedChanged { .. }
                 | Event::Status { .. } => return Err(format!("{number}: {:?}", record.event)),
             };

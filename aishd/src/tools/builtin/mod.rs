@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::aish::{ReadResult, how_to_read_on, reads_resources, reads_results, time};
 use crate::core::access::Access;
+use crate::core::shell;
 use crate::core::tool::{Network, Reach, Tool};
 use crate::core::tool_name::{Alias, ToolName};
 
@@ -44,7 +45,8 @@ pub(super) fn call(
 /// Whether a provider is part of the daemon.
 #[must_use]
 pub fn is_provider(alias: &Alias) -> bool {
-    [aish::PROVIDER, data::PROVIDER, example::PROVIDER].contains(&alias.as_str())
+    let own = [aish::PROVIDER, data::PROVIDER, example::PROVIDER];
+    own.contains(&alias.as_str()) || alias.as_str() == shell::PROVIDER
 }
 
 /// Whether a tool is part of the daemon.

@@ -111,6 +111,10 @@ impl Runner {
         Rooms::below(&self.0.folder)
     }
 
+    pub(super) fn children(&self) -> &Children {
+        &self.0.children
+    }
+
     /// Runs one call to its end. Dropped, everything that it started is ended. Every failure becomes text.
     pub async fn run(&self, job: &Job, cwd: &str, context: &Context) -> Output {
         match self.answer(job, cwd, context).await {

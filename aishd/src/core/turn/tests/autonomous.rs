@@ -8,6 +8,7 @@ use super::*;
 use crate::core::norris::launch::{Launch, Levels, Limits};
 use crate::core::norris::standing::Standing;
 use crate::core::norris::{NorrisEvent, Pause, Spent};
+use crate::core::spending::Nano;
 
 fn standing(limits: Limits) -> Standing {
     Standing {
@@ -29,6 +30,7 @@ fn limits(steps: u32) -> Limits {
         steps,
         ms: Some(1000),
         tokens: Some(100),
+        cost: Some(Nano(50)),
     }
 }
 
@@ -51,21 +53,23 @@ fn check(steps: u32, script: &[&str], expected: &[&str]) {
 
 fn play(scene: &mut Scene, line: &str) {
     let input = match line.split(' ').collect::<Vec<_>>()[..] {
-        ["clock", ms] => return scene.turn.note_time(ms.parse().unwrap()),
+        ["spent", what, amount] => {
+            let amount = amount.parse().unwrap();
+            let mut spent = Spent::default();
+            match what {
+                "ms" => spent.ms = amount,
+                "tokens" => spent.tokens = amount,
+                _ => spent.cost = Nano(amount),
+            }
+            return scene.turn.note_spent(spent);
+        }
+        ["budget"] => {
+            scene.turn.note_budget("all of it is used up".to_owned());
+            Input::Stopped(Stop::Budget)
+        }
         ["pause"] => Input::Paused,
         ["resume"] => Input::Resumed,
         ["time"] => Input::TimeIsOver,
-        ["used", id, tokens, call_id] => {
-            let mut reply = Reply {
-                usage: Some(Usage {
-                    input: tokens.parse().ok(),
-                    ..Usage::default()
-                }),
-                ..Reply::default()
-            };
-            reply.calls = vec![call(call_id)];
-            Input::ReplyFinished(StreamId(id.parse().unwrap()), reply)
-        }
         _ => return scene.play(line),
     };
     let step = scene.turn.handle(input);
@@ -159,7 +163,7 @@ fn a_limit_is_met_before_the_next_step() {
     );
     check(
         9,
-        &["used 0 100 a", "tool a ok"],
+        &["spent tokens 100", "done 0 - a", "tool a ok"],
         &[
             "> open 0",
             "= says 0 \"\" +1",
@@ -173,7 +177,7 @@ fn a_limit_is_met_before_the_next_step() {
     );
     check(
         9,
-        &["done 0 - a", "clock 1000", "time", "tool a ok"],
+        &["done 0 - a", "spent ms 1000", "time", "tool a ok"],
         &[
             "> open 0",
             "= says 0 \"\" +1",
@@ -188,10 +192,114 @@ fn a_limit_is_met_before_the_next_step() {
 }
 
 #[test]
+fn money_is_a_limit_too_and_a_budget_says_whose_it_is() {
+    check(
+        9,
+        &["spent cost 50", "done 0 - a", "tool a ok"],
+        &[
+            "> open 0",
+            "= says 0 \"\" +1",
+            "= started a",
+            "> call a",
+            "= result a \"ok\"",
+            "= status the run met its limit of $0.00000005",
+            "= norris Limit \"$0.00000005\" after 1",
+            "= ended Budget \"\"",
+        ],
+    );
+    check(
+        9,
+        &["done 0 - a", "tool a ok", "budget", "dropped 16 -"],
+        &[
+            "> open 0",
+            "= says 0 \"\" +1",
+            "= started a",
+            "> call a",
+            "= result a \"ok\"",
+            "= norris step 2",
+            "> open 16",
+            "> abandon",
+            "= norris Limit \"all of it is used up\" after 2",
+            "= ended Budget \"\"",
+        ],
+    );
+}
+
+/// SHL-5: in a run what commands print goes to the model with the next step, whatever is configured.
+#[test]
+fn a_line_that_proposes_a_command_is_an_act() {
+    check(
+        9,
+        &[
+            "says 0 CMD: always",
+            "ran cmd0-0 0 a",
+            "calls-and-says 16 b CMD: always",
+            "tool b ok",
+            "ran cmd1-0 1 c",
+            "says 32 CMD: always|DONE: tidy",
+        ],
+        &[
+            "> open 0",
+            "= says 0 \"CMD: always\" +0 cmd0-0=\"always\"",
+            "= runs cmd0-0 \"always\"",
+            "> run cmd0-0",
+            "= over cmd0-0 exit code 0: \"a\" AtOnce",
+            "= norris step 2",
+            "> open 16",
+            "= says 1 \"CMD: always\" +1 cmd1-0=\"always\"",
+            "= started b",
+            "> call b",
+            "= result b \"ok\"",
+            "= runs cmd1-0 \"always\"",
+            "> run cmd1-0",
+            "= over cmd1-0 exit code 1: \"c\" AtOnce",
+            "= norris step 3",
+            "> open 32",
+            "= says 2 \"CMD: always\\nDONE: tidy\" +0 cmd2-0=\"always\"",
+            "= over cmd2-0 not run: \"[aish] the turn ended first\" WithNextQuestion",
+            "= norris Done \"tidy\" after 3",
+            "= ended End \"CMD: always\\nDONE: tidy\"",
+        ],
+    );
+}
+
+#[test]
+fn a_command_that_runs_when_the_daemon_ends_is_unknown_and_not_run_again() {
+    check(
+        9,
+        &[
+            "says 0 CMD: always|CMD: always",
+            "shutdown",
+            "ran cmd0-0 0 late",
+            "resume",
+        ],
+        &[
+            "> open 0",
+            "= says 0 \"CMD: always\\nCMD: always\" +0 cmd0-0=\"always\" cmd0-1=\"always\"",
+            "= runs cmd0-0 \"always\"",
+            "> run cmd0-0",
+            "= over cmd0-0 interrupted while it ran; its effect is unknown and it is not run again: \"\" AtOnce",
+            "= over cmd0-1 not run: \"[aish] interrupted by a restart\" AtOnce",
+            "= norris paused Interrupted",
+            "> abandon",
+            "= norris resumed",
+            "= norris step 2",
+            "> open 32",
+        ],
+    );
+}
+
+#[test]
 fn a_model_that_writes_is_cut_when_the_time_is_over() {
     check(
         9,
-        &["clock 999", "time", "clock 1000", "time", "dropped 0 half"],
+        &[
+            "spent ms 999",
+            "time",
+            "spent ms 1000",
+            "time",
+            "dropped 0 half",
+        ],
         &[
             "> open 0",
             "> abandon",
@@ -327,9 +435,14 @@ fn one_that_is_taken_up_waits_for_a_person_and_then_takes_a_new_step() {
         input: Some(40),
         ..Usage::default()
     };
-    let (turn, told) = Turn::take_up(Run::of(&before), 2, used);
+    let spent = Spent {
+        tokens: 40,
+        ..Spent::default()
+    };
+    let mut run = Run::of(&before);
+    run.note_spent(spent);
+    let (turn, told) = Turn::take_up(run, 2, used);
     let pause = Pause::Interrupted;
-    let spent = Spent { ms: 0, tokens: 40 };
     assert_eq!(Some(NorrisEvent::Paused { pause, spent }), told);
     let mut scene = Scene::start();
     (scene.turn, scene.seen) = (turn, vec![]);
@@ -378,6 +491,16 @@ fn act(scene: &mut Scene, what: u8) {
         11 => "shutdown".to_owned(),
         12 => format!("dropped {stream} half"),
         13 => "time".to_owned(),
+        14 => format!("says {stream} CMD: always"),
+        15 => format!("calls-and-says {stream} d{count} CMD: ask|CMD: always"),
+        16 => {
+            let running = scene
+                .seen
+                .iter()
+                .rev()
+                .find_map(|it| it.strip_prefix("> run "));
+            format!("ran {} 0 out", running.unwrap_or("none"))
+        }
         _ => {
             let running = scene
                 .seen
@@ -394,14 +517,14 @@ proptest! {
     /// Whatever happens in whatever order: every call has at most one reply and never two starts, nothing begins while it is
     /// paused, it takes no more steps than it may, and it ends once, with every call answered.
     #[test]
-    fn whatever_happens_a_run_keeps_its_bounds(script in proptest::collection::vec(0u8..18, 0..60)) {
+    fn whatever_happens_a_run_keeps_its_bounds(script in proptest::collection::vec(0u8..20, 0..60)) {
         let mut scene = scene(limits(4));
         for what in script {
             let (paused, before) = (scene.turn.is_paused(), scene.seen.len());
             act(&mut scene, what);
             let now = &scene.seen[before..];
             if paused && what != 9 {
-                let begins = |it: &&String| it.starts_with("> open") || it.starts_with("> call");
+                let begins = |it: &&String| ["> open", "> call", "> run"].iter().any(|sign| it.starts_with(sign));
                 prop_assert_eq!(0, now.iter().filter(begins).count(), "{:#?}", scene.seen);
             }
         }
@@ -409,10 +532,11 @@ proptest! {
         let (mut called, mut ended, mut opened) = (vec![], 0, 0);
         for event in &scene.events {
             match event {
-                Event::AssistantMessage { calls, complete: true, .. } => {
+                Event::AssistantMessage { calls, commands, complete: true, .. } => {
                     called.extend(calls.iter().map(|it| it.id.as_str()));
+                    called.extend(commands.iter().map(|it| it.call.as_str()));
                 }
-                Event::ToolResult { call, .. } => *replies.entry(call).or_default() += 1,
+                Event::ToolResult { call, .. } | Event::ShellFinished { call, .. } => *replies.entry(call).or_default() += 1,
                 Event::TurnFinished { .. } => ended += 1,
                 Event::Norris(NorrisEvent::StepBegun { .. }) => opened += 1,
                 _ => {}
@@ -425,7 +549,7 @@ proptest! {
             let is_end = matches!(scene.events.last(), Some(Event::TurnFinished { .. }));
             prop_assert!(is_end, "nothing comes behind the end");
         }
-        let starts: Vec<_> = scene.seen.iter().filter(|it| it.starts_with("= started")).collect();
+        let starts: Vec<_> = scene.seen.iter().filter(|it| it.starts_with("= started") || it.starts_with("= runs")).collect();
         let different: std::collections::HashSet<_> = starts.iter().collect();
         prop_assert_eq!(starts.len(), different.len());
     }

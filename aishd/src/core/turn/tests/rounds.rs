@@ -245,7 +245,8 @@ fn a_paused_turn_goes_on() {
         usage: Usage::default(),
         text: "so".to_owned(),
         confirm: confirm(7, &calls[0]),
-        calls,
+        owing: calls.into_iter().map(Owing::Call).collect(),
+        called: true,
         course: None,
     };
     let mut scene = Scene {
@@ -315,9 +316,10 @@ proptest! {
         for event in &scene.events {
             prop_assert_eq!(0, ends, "nothing comes after the end");
             match event {
-                Event::AssistantMessage { calls, .. } => {
+                Event::AssistantMessage { calls, commands, .. } => {
                     prop_assert!(owed.is_empty(), "an answer before the replies to the last");
                     owed = calls.iter().map(|it| it.id.clone()).collect();
+                    owed.extend(commands.iter().map(|it| it.call.clone()));
                     started.clear();
                     allowed.clear();
                 }
@@ -332,18 +334,19 @@ proptest! {
                         allowed.push(call);
                     }
                 }
-                Event::ToolStarted { call, rule, .. } => {
+                Event::ToolStarted { call, rule, .. } | Event::ShellStarted { call, rule, .. } => {
                     prop_assert!(open.is_none() && owed.contains(call) && !started.contains(call));
                     prop_assert!(rule == "rule" || allowed.contains(call), "{} ran without a yes", call);
                     started.push(call.clone());
                 }
-                Event::ToolResult { call, .. } => {
+                Event::ToolResult { call, .. } | Event::ShellFinished { call, .. } => {
                     let at = owed.iter().position(|it| it == call);
                     prop_assert!(at.is_some(), "a second reply to {}", call);
                     owed.remove(at.unwrap());
                 }
                 Event::TurnFinished { .. } => ends += 1,
                 Event::ResultKept { .. }
+                | Event::CwdChanged { .. }
                 | Event::PermissionChanged { .. }
                 | Event::ResourcePinned(_)
                 | Event::ResourceUnpinned(_)
@@ -359,9 +362,13 @@ proptest! {
                 | Event::FellBack { .. }
                 | Event::Evicted(_)
                 | Event::Restored(_)
+                | Event::ModelUsed(_)
+                | Event::BudgetChanged(_)
+                | Event::BudgetReached(_)
                 | Event::SummaryUpdated(_)
                 | Event::ModelChanged { .. }
                 | Event::Renamed { .. }
+                | Event::Imported(_)
                 | Event::ArchivedChanged { .. }
                 | Event::Status { .. } => {}
             }

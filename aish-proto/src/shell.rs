@@ -1,0 +1,139 @@
+//! `shell/*`: commands of this machine, run in the daemon for a conversation (SHL-1 to SHL-6).
+//!
+//! A model proposes one with a line of its answer, and a person is asked; `shell/run` is a person's own command, which
+//! runs at once. Either way its start and its end are events, and its output is sent while it comes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ConversationId, Seq};
+use crate::method::methods;
+
+methods! {
+    /// Runs a command of the caller's own, without a question. Returns when its start is in the log; it goes on without
+    /// the client. A process that the daemon started is refused.
+    Run: "shell/run", Driver, Conversation, RunParams => RunResult;
+    /// Ends such a command and all that it started.
+    Cancel: "shell/cancel", Driver, Conversation, CancelParams => CancelResult;
+}
+
+/// Variables that a client gives unasked with `daemon/hello`, as far as it has them. The daemon says in its reply what else it
+/// would take.
+pub const USUAL_ENVIRONMENT: [&str; 6] = [
+    "PATH",
+    "HOME",
+    "LANG",
+    "SHELL",
+    "SSH_AUTH_SOCK",
+    "VIRTUAL_ENV",
+];
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunParams {
+    pub conversation: ConversationId,
+    /// Read by the shell of the client, where that is sh, bash, zsh or fish, and else by `/bin/sh`.
+    pub command: String,
+    /// An absolute directory; absent: the conversation's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Whether its output goes to the model with the next question.
+    #[serde(default = "yes")]
+    pub into_context: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunResult {
+    /// Its name in `shellStarted`, `shellOutput` and `shellFinished`.
+    pub call: String,
+    /// Where its start stands in the log.
+    pub seq: Seq,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CancelParams {
+    pub conversation: ConversationId,
+    pub call: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelResult {
+    /// False: it was over already.
+    pub cancelled: bool,
+}
+
+/// A line of a model's answer that proposes a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProposedCommand {
+    /// Its name in the events that follow.
+    pub call: String,
+    pub command: String,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ShellEnding {
+    /// By itself, with `exitCode`.
+    Exited,
+    /// By `signal`.
+    Signalled,
+    /// Its time was over, and it was ended.
+    TimedOut,
+    /// It printed more than it may, and was ended.
+    Cut,
+    /// Somebody ended it.
+    Cancelled,
+    /// The daemon ended while it ran: nobody knows what it did. It is not run again.
+    Unknown,
+    /// It could not be started.
+    Failed,
+    /// It never began: `denied` says who said no, or its turn ended first.
+    Refused,
+}
+
+/// What a shell confirm is about, besides the command itself (SHL-2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandAsked {
+    /// The bytes that the shell gets, all of them.
+    pub command: String,
+    /// The shell that reads it.
+    pub shell: String,
+    /// Names of the variables that the asker's client gave; their values are part of what is approved.
+    pub environment: Vec<String>,
+    /// The terminal whose directory and environment it runs with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tty: Option<String>,
+    /// What the text says by the rules of the shell, as far as it was understood.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<CommandSegment>,
+    /// Why it could not be read to its end, where it could not. Such a command counts as destructive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
+    /// Why it may be destructive. Then it can be allowed once at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dangers: Vec<String>,
+}
+
+/// One simple command of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandSegment {
+    /// What runs, as it is written.
+    pub runs: String,
+    /// Files that it reads or writes by redirection.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redirects: Vec<String>,
+    /// What the shell puts in place of other text when it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub substitutes: Vec<String>,
+}

@@ -1,0 +1,270 @@
+//! Commands on a screen: where they begin, what they print, how they end (spec 80, 3.3). A fold without IO. What a command
+//! prints is a stranger's text: it is shown without what steers a terminal, line by line behind a bar.
+
+use std::collections::BTreeMap;
+
+use aish_proto::event::{CwdChanged, Envelope, ShellFinished, ShellOutput, ShellStarted};
+use aish_proto::shell::ShellEnding;
+
+use crate::safe;
+
+/// Lines of one command that are shown while they come.
+const MOST_LINES: u32 = 400;
+/// A line that does not end is shown in pieces.
+const MOST_OPEN_BYTES: usize = 4 << 10;
+
+/// The commands that run, as far as they have been seen.
+#[derive(Debug, Default)]
+pub struct Frames(BTreeMap<String, Frame>);
+
+#[derive(Debug, Default)]
+struct Frame {
+    /// The beginning of a line whose end has not come.
+    open: String,
+    lines: u32,
+    /// How much of the output was taken in.
+    seen: u64,
+    /// Lines that were not shown.
+    left_out: u64,
+}
+
+impl Frames {
+    /// The rows that an event adds; `None`: it is about no command.
+    pub fn take(&mut self, event: &Envelope) -> Option<Vec<String>> {
+        if let Some(started) = event.read::<ShellStarted>() {
+            let frame = Frame::default();
+            self.0.insert(started.call.clone(), frame);
+            return Some(vec![format!("  ┌ {}", safe::visible(&started.command))]);
+        }
+        if let Some(output) = event.read::<ShellOutput>() {
+            let frame = self.0.entry(output.call.clone()).or_default();
+            return Some(frame.print(&output));
+        }
+        if let Some(finished) = event.read::<ShellFinished>() {
+            let frame = self.0.remove(&finished.call);
+            return Some(frame.unwrap_or_default().finish(&finished));
+        }
+        let CwdChanged { cwd, .. } = event.read()?;
+        Some(vec![format!("  │ directory: {}", safe::one_line(&cwd))])
+    }
+}
+
+impl Frame {
+    fn print(&mut self, output: &ShellOutput) -> Vec<String> {
+        let end = output.offset + output.text.len() as u64;
+        if end <= self.seen {
+            return vec![];
+        }
+        let mut rows = vec![];
+        // What came before may come again after a reconnect.
+        let known = usize::try_from(self.seen.saturating_sub(output.offset)).unwrap_or(0);
+        let text = output.text.get(known..).unwrap_or(&output.text);
+        if output.offset > self.seen && self.seen > 0 || output.gap {
+            self.open.clear();
+            rows.push("  │ …".to_owned());
+        }
+        self.seen = end;
+        self.add(text, &mut rows);
+        rows
+    }
+
+    fn add(&mut self, text: &str, rows: &mut Vec<String>) {
+        for piece in text.split_inclusive('\n') {
+            self.open.push_str(piece.trim_end_matches('\n'));
+            if piece.ends_with('\n') || self.open.len() > MOST_OPEN_BYTES {
+                self.row(rows);
+            }
+        }
+    }
+
+    fn row(&mut self, rows: &mut Vec<String>) {
+        let line = std::mem::take(&mut self.open);
+        self.lines += 1;
+        if self.lines > MOST_LINES {
+            self.left_out += 1;
+            return;
+        }
+        // A progress bar draws over itself: its last word counts.
+        let line = line.trim_end_matches('\r');
+        let line = line.rsplit('\r').next().unwrap_or(line);
+        rows.push(format!("  │ {}", safe::screen(line).replace('\n', " ")));
+    }
+
+    fn finish(mut self, finished: &ShellFinished) -> Vec<String> {
+        let mut rows = vec![];
+        if finished.ending == ShellEnding::Refused {
+            let why = finished.output.strip_prefix("[aish] ");
+            let why = safe::one_line(why.unwrap_or(&finished.output));
+            let command = safe::visible(&finished.command);
+            return vec![format!("  ✗ {command}"), format!("    not run: {why}")];
+        }
+        // Deltas are a courtesy: what they did not bring is here, unless it is too long.
+        let whole = finished.kept.is_none() && self.seen < finished.bytes.max(1);
+        if let Some(rest) = usize::try_from(self.seen)
+            .ok()
+            .and_then(|it| finished.output.get(it..))
+            .filter(|_| whole)
+        {
+            let rest = rest.to_owned();
+            self.add(&rest, &mut rows);
+        }
+        if !self.open.is_empty() {
+            self.row(&mut rows);
+        }
+        if self.left_out > 0 {
+            rows.push(format!("  │ … {} lines more", self.left_out));
+        }
+        if let Some(kept) = &finished.kept {
+            let bytes = kept.bytes;
+            rows.push(format!(
+                "  │ all of it, {bytes} bytes: aishctl result {}",
+                kept.result
+            ));
+        }
+        rows.push(format!("  └ {}", ending(finished)));
+        rows
+    }
+}
+
+pub(crate) fn ending(finished: &ShellFinished) -> String {
+    let how = match finished.ending {
+        ShellEnding::Exited => format!("exit {}", finished.exit_code.unwrap_or_default()),
+        ShellEnding::Signalled => format!("signal {}", finished.signal.unwrap_or_default()),
+        ShellEnding::TimedOut => "ended: its time was over".to_owned(),
+        ShellEnding::Cut => "ended: it printed too much".to_owned(),
+        ShellEnding::Cancelled => "cancelled".to_owned(),
+        ShellEnding::Unknown => {
+            "interrupted: what it did is not known, and it is not run again".to_owned()
+        }
+        ShellEnding::Failed => "could not be started".to_owned(),
+        ShellEnding::Refused => "not run".to_owned(),
+    };
+    match finished.ms {
+        Some(ms @ ..1000) => format!("{how} · {ms} ms"),
+        Some(ms) => format!("{how} · {}.{} s", ms / 1000, ms % 1000 / 100),
+        None => how,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::peer;
+
+    #[track_caller]
+    fn check(events: &[(&str, Value)], expected: &[&str]) {
+        let mut frames = Frames::default();
+        let mut rows = vec![];
+        for (kind, data) in events {
+            let event = peer::envelope(None, kind, data.clone());
+            let event = serde_json::from_value(event).unwrap();
+            rows.extend(frames.take(&event).unwrap());
+        }
+        assert_eq!(expected, rows);
+    }
+
+    fn started() -> (&'static str, Value) {
+        let data = json!({
+            "call": "cmd0-0", "command": "ls\u{1b}[2J", "cwd": "/w", "shell": "/bin/sh", "digest": "", "rule": ""
+        });
+        ("shellStarted", data)
+    }
+
+    fn output(offset: u64, text: &str) -> (&'static str, Value) {
+        let data = json!({"call": "cmd0-0", "offset": offset, "text": text});
+        ("shellOutput", data)
+    }
+
+    fn finished(output: &str, more: Value) -> (&'static str, Value) {
+        let mut data = json!({
+            "call": "cmd0-0", "command": "ls", "ending": "exited", "exitCode": 0, "output": output,
+            "bytes": output.len(), "ms": 6, "intoContext": true
+        });
+        data.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        ("shellFinished", data)
+    }
+
+    #[test]
+    fn a_command_stands_in_a_frame_and_steers_no_terminal() {
+        check(
+            &[
+                started(),
+                output(0, "a\n\u{1b}]0;evil\u{7}b"),
+                output(12, "c\n"),
+                finished("a\n\u{1b}]0;evil\u{7}bc\n", json!({})),
+            ],
+            &[
+                "  ┌ ls\\u{1b}[2J",
+                "  │ a",
+                "  │ ]0;evilbc",
+                "  └ exit 0 · 6 ms",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_no_delta_brought_stands_before_the_end() {
+        check(
+            &[started(), finished("a\nb\n", json!({}))],
+            &["  ┌ ls\\u{1b}[2J", "  │ a", "  │ b", "  └ exit 0 · 6 ms"],
+        );
+        check(
+            &[
+                started(),
+                output(0, "a\n"),
+                output(0, "a\n"),
+                finished("a\nb", json!({})),
+            ],
+            &["  ┌ ls\\u{1b}[2J", "  │ a", "  │ b", "  └ exit 0 · 6 ms"],
+        );
+    }
+
+    #[test]
+    fn the_way_it_ended_is_told() {
+        for (more, expected) in [
+            (json!({"exitCode": 3}), "  └ exit 3 · 6 ms"),
+            (
+                json!({"ending": "signalled", "signal": 9, "ms": 61_234}),
+                "  └ signal 9 · 61.2 s",
+            ),
+            (
+                json!({"ending": "timedOut"}),
+                "  └ ended: its time was over · 6 ms",
+            ),
+            (
+                json!({"ending": "cut"}),
+                "  └ ended: it printed too much · 6 ms",
+            ),
+        ] {
+            check(&[finished("", more)], &[expected]);
+        }
+        check(
+            &[finished(
+                "[aish] denied by user",
+                json!({"ending": "refused"}),
+            )],
+            &["  ✗ ls", "    not run: denied by user"],
+        );
+    }
+
+    #[test]
+    fn a_progress_bar_is_its_last_word_and_a_flood_is_bounded() {
+        check(
+            &[
+                started(),
+                output(0, "10%\r50%\r100%\r\n"),
+                finished("", json!({"bytes": 14})),
+            ],
+            &["  ┌ ls\\u{1b}[2J", "  │ 100%", "  └ exit 0 · 6 ms"],
+        );
+        let mut frames = Frames::default();
+        let flood = "y\n".repeat(100_000);
+        let (kind, data) = output(0, &flood);
+        let event = serde_json::from_value(peer::envelope(None, kind, data)).unwrap();
+        assert_eq!(400, frames.take(&event).unwrap().len());
+    }
+}

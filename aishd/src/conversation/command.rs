@@ -1,0 +1,236 @@
+//! Commands that a model proposes, in the actor: what they would run with, asking the gate, starting them (SHL-1, SHL-3).
+
+use std::sync::Arc;
+
+use aish_proto::id::TurnId;
+use tokio_util::sync::CancellationToken;
+
+use super::handle::RequestError;
+use super::printing::Printing;
+use super::view::Printer;
+use super::{Conversation, Done};
+use crate::clock;
+use crate::core::confirm::{Confirm, Decision, OnConfirm};
+use crate::core::event::Event;
+use crate::core::gate::{CommandGate, Execution, Judged};
+use crate::core::reply::ToolCall;
+use crate::core::shell::change_directory::{self, From};
+use crate::core::shell::ending::{Ended, Ending};
+use crate::core::shell::setting::{Environment, Setting};
+use crate::core::shell::{MAX_COMMAND_BYTES, Proposed};
+use crate::core::tool::Sha;
+use crate::core::turn::{Input, Step, command_of, finish};
+use crate::tools::Tools;
+use crate::tools::shell::{self, Limits};
+
+/// A command on its way, with all that it needs.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub(super) run: Execution,
+    pub(super) tools: Tools,
+    pub(super) limits: Limits,
+    pub(super) printer: Printer,
+    pub(super) token: CancellationToken,
+    /// The directory that `cd` alone would change to, or why that cannot be said.
+    pub(super) moves: Option<Result<String, String>>,
+    /// The conversation's directory.
+    pub(super) cwd: String,
+}
+
+impl Conversation {
+    pub(super) fn judge_command(&self, proposed: &Proposed, approved: Option<Sha>) -> Judged {
+        self.with_command_gate(|gate| match approved {
+            Some(digest) => gate.approved(proposed, digest),
+            None => gate.judge(proposed),
+        })
+    }
+
+    fn with_command_gate<T>(&self, work: impl FnOnce(CommandGate<'_>) -> T) -> T {
+        let policy = self.around.policy.borrow().clone();
+        let asks = OnConfirm::default();
+        let on_confirm = self.turn.as_ref().map_or(&asks, |it| &it.on_confirm);
+        work(CommandGate {
+            policy: &policy,
+            grants: &self.state.grants,
+            constraints: &self.state.constraints,
+            on_confirm,
+            autonomy: self.autonomy(),
+            attended: self.attended_by(),
+            setting: &self.setting_of_turn(),
+            now: clock::now(),
+            next: self.next_confirm(),
+        })
+    }
+
+    /// What commands of the running turn run with: the conversation's directory, and what its asker's client gave.
+    fn setting_of_turn(&self) -> Arc<Setting> {
+        let seq = self
+            .state
+            .running
+            .as_ref()
+            .and_then(|it| it.environment_seq);
+        let stored = seq.map(|it| self.around.store.record(self.id, it));
+        let given = match stored {
+            Some(Ok(Some(record))) => given(record.event),
+            Some(Err(error)) => {
+                // It is asked about with what there is, and nothing else runs.
+                tracing::warn!(conversation = %self.id, %error, "an environment cannot be read");
+                None
+            }
+            Some(Ok(None)) | None => None,
+        };
+        self.setting(given.unwrap_or_default(), &self.state.cwd)
+    }
+
+    pub(super) fn setting(&self, given: Environment, cwd: &str) -> Arc<Setting> {
+        let base = self.around.tools.base();
+        Arc::new(Setting::new(given, base, cwd, shell::is_program))
+    }
+
+    /// What is written down of what a client gave: nothing, where that was said before.
+    pub(super) fn said_anew(&self, given: Environment) -> Option<Environment> {
+        let known = self.state.shell.environment.map(|it| it.digest);
+        let known = known.unwrap_or_else(|| Environment::default().digest());
+        (given.digest() != known).then_some(given)
+    }
+
+    /// What the command that is to run is bound to, if it would run as it was asked about.
+    pub(super) fn as_asked_command(
+        &self,
+        confirm: &Confirm,
+        decision: Decision,
+        [asked, meant]: [&ToolCall; 2],
+    ) -> Result<Option<Sha>, RequestError> {
+        let bad = |why: &str| RequestError::BadAnswer(why.to_owned());
+        let command = |call: &ToolCall| {
+            let command = command_of(&call.arguments);
+            command.ok_or_else(|| bad("a command is edited as {\"command\": \"…\"}"))
+        };
+        let (asked, meant) = (command(asked)?, command(meant)?);
+        check(&meant).map_err(bad)?;
+        let setting = self.setting_of_turn();
+        let is_same = setting.digest(&asked) == confirm.digest;
+        let digest = setting.digest(&meant);
+        Ok((is_same || !decision.allows()).then_some(digest))
+    }
+
+    pub(super) fn start_command(
+        &mut self,
+        turn: TurnId,
+        call: String,
+        run: Execution,
+        token: CancellationToken,
+    ) {
+        let begun = self.begun(Some(turn), &call, run, token);
+        self.io.spawn(async move {
+            let ended = Box::new(begun.run().await);
+            Done::Turn(turn, Box::new(Input::CommandEnded { call, ended }))
+        });
+    }
+
+    /// Everybody who follows sees from here on what it prints.
+    pub(super) fn begun(
+        &self,
+        turn: Option<TurnId>,
+        call: &str,
+        run: Execution,
+        token: CancellationToken,
+    ) -> Begun {
+        let printing = Printing::new(call, turn, self.state.last_seq);
+        self.publisher.begin_printing(printing.clone());
+        let policy = self.around.policy.borrow();
+        let from = From {
+            cwd: &run.setting.cwd,
+            previous: self.state.shell.previous_cwd.as_deref(),
+            home: run.setting.home(),
+        };
+        Begun {
+            moves: change_directory::target(&run.command, from),
+            tools: self.around.tools.clone(),
+            limits: Limits::of(&policy),
+            printer: self.publisher.printer(printing),
+            cwd: self.state.cwd.clone(),
+            run,
+            token,
+        }
+    }
+}
+
+impl Begun {
+    /// Runs it to its end, or until it is cancelled.
+    pub(super) async fn run(self) -> Ended {
+        let ran_in = self.run.setting.cwd.clone();
+        match self.moves {
+            Some(Ok(target)) => shell::change_directory(self.cwd, target, ran_in).await,
+            Some(Err(why)) => Ended {
+                ending: Ending::Exited { code: 1 },
+                ..Ended::failed(why, &ran_in)
+            },
+            None => {
+                let printer = self.printer;
+                let print = |text: &str| printer.print(text);
+                let run = &self.run;
+                self.tools
+                    .command(&run.command, &run.setting, self.limits, &self.token, print)
+                    .await
+            }
+        }
+    }
+}
+
+fn given(event: Event) -> Option<Environment> {
+    let Event::UserMessage { environment, .. } = event else {
+        return None;
+    };
+    environment
+}
+
+/// Why this is no command that could run.
+pub(super) fn check(command: &str) -> Result<(), &'static str> {
+    if command.trim().is_empty() {
+        return Err("the command is empty");
+    }
+    if command.len() > MAX_COMMAND_BYTES {
+        return Err("a command has at most 64 KiB");
+    }
+    if command.contains('\0') {
+        return Err("a command has no zero byte");
+    }
+    Ok(())
+}
+
+/// A command that was stopped had printed something: its end tells of that, too.
+pub(super) fn fill(step: &mut Step, input: &Input) {
+    let Input::CommandEnded { call, ended } = input else {
+        return;
+    };
+    let place = step.events.iter().position(|it| is_end_of(it, call));
+    let Some(place) = place else { return };
+    if let Event::ShellFinished {
+        command,
+        ending,
+        given,
+        ..
+    } = step.events[place].clone()
+    {
+        let proposed = Proposed {
+            call: call.clone(),
+            command,
+        };
+        let mut filled = Step::default();
+        let ended = Ended {
+            ending,
+            moved: None,
+            ..Ended::clone(ended)
+        };
+        finish(&proposed, ended, given, &mut filled);
+        step.events.splice(place..=place, filled.events);
+    }
+}
+
+fn is_end_of(event: &Event, wanted: &str) -> bool {
+    if let Event::ShellFinished { call, refused, .. } = event {
+        return call == wanted && refused.is_none();
+    }
+    false
+}

@@ -1,0 +1,60 @@
+//! What commands print while they run, shared with everybody who follows the conversation. It is the newest part of it,
+//! and in no log: the end of a command has what is kept.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aish_proto::id::{Seq, TurnId};
+
+use super::window::{Part, Window};
+
+/// The output of one command.
+#[derive(Debug)]
+pub struct Printing {
+    pub call: String,
+    pub turn: Option<TurnId>,
+    /// A follower shows this only when it has sent the log up to here.
+    pub after_seq: Seq,
+    /// Where its end stands in the log, or 0. What a follower has not sent yet it sends before that.
+    ended: AtomicU64,
+    window: Mutex<Window>,
+}
+
+impl Printing {
+    #[must_use]
+    pub fn new(call: &str, turn: Option<TurnId>, after_seq: Seq) -> Arc<Self> {
+        Arc::new(Self {
+            call: call.to_owned(),
+            turn,
+            after_seq,
+            ended: AtomicU64::new(0),
+            window: Mutex::default(),
+        })
+    }
+
+    pub fn push(&self, text: &str) {
+        self.lock().push(text);
+    }
+
+    pub(super) fn unseen(&self, position: &mut u64, max_bytes: usize) -> Option<Part> {
+        self.lock().unseen(position, max_bytes)
+    }
+
+    pub(super) fn end(&self, at: Seq) {
+        self.ended.store(at.0, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a follower at this position shows it.
+    pub(super) fn is_shown_at(&self, cursor: Seq) -> bool {
+        let ended = self.ended.load(Ordering::Relaxed);
+        self.after_seq <= cursor && (ended == 0 || cursor.0 < ended)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,33 @@
+//! Characters that show nothing, or change how others look (R5).
+
+/// Format characters, selectors of variants, tags, letters and signs that are blank, what is for private use, and what is no
+/// character. Control characters are not counted here.
+#[must_use]
+pub fn is_hidden(it: char) -> bool {
+    matches!(u32::from(it),
+        0x00AD | 0x034F | 0x061C | 0x115F..=0x1160 | 0x17B4..=0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
+        | 0x2028..=0x202E | 0x2060..=0x206F | 0x2800 | 0x3164 | 0xE000..=0xF8FF | 0xFDD0..=0xFDEF
+        | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xFFF0..=0xFFFB | 0x13430..=0x1343F | 0x1BCA0..=0x1BCA3
+        | 0x1D173..=0x1D17A | 0xE0000..=0x0010_FFFF)
+        || u32::from(it) & 0xFFFE == 0xFFFE
+}
+
+/// A space that is not the plain one, line separators and all.
+#[must_use]
+pub fn is_odd_space(it: char) -> bool {
+    it.is_whitespace() && it != ' '
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_of_all_scripts_are_seen_and_blank_ones_are_not() {
+        let seen = "aZ é漢字 हिन्दी ไทย עברית 🙂 — … ½ €";
+        assert_eq!(None, seen.chars().find(|it| is_hidden(*it)));
+        let hidden = "\u{ad}\u{200d}\u{202e}\u{2066}\u{2800}\u{3164}\u{ffa0}\u{fe0f}\u{feff}\u{e000}\u{e0041}\u{fffe}\u{1fffe}\u{100000}";
+        assert_eq!(None, hidden.chars().find(|it| !is_hidden(*it)));
+        assert!(is_odd_space('\u{a0}') && is_odd_space('\u{3000}') && !is_odd_space(' '));
+    }
+}

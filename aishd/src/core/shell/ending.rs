@@ -1,0 +1,103 @@
+//! How a command ended, and what it left.
+
+use std::fmt;
+
+use aish_proto::id::ResultId;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    #[serde(rename = "exited")]
+    Exited {
+        #[serde(rename = "code")]
+        code: i32,
+    },
+    #[serde(rename = "signalled")]
+    Signalled {
+        #[serde(rename = "signal")]
+        signal: i32,
+    },
+    /// It was ended, because its time was over.
+    #[serde(rename = "timed_out")]
+    TimedOut {
+        #[serde(rename = "after_ms")]
+        after_ms: u64,
+    },
+    /// It was ended, because it printed more than it may.
+    #[serde(rename = "cut")]
+    Cut {
+        #[serde(rename = "bytes")]
+        bytes: u64,
+    },
+    /// Somebody ended it.
+    #[serde(rename = "cancelled")]
+    Cancelled,
+    /// It was left while it ran: nobody knows what it did.
+    #[serde(rename = "unknown")]
+    Unknown,
+    #[serde(rename = "failed")]
+    Failed,
+    /// It never began.
+    #[serde(rename = "refused")]
+    Refused,
+}
+
+impl Ending {
+    #[must_use]
+    pub fn is_success(self) -> bool {
+        self == Self::Exited { code: 0 }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited { code } => write!(f, "exit code {code}"),
+            Self::Signalled { signal } => write!(f, "ended by signal {signal}"),
+            Self::TimedOut { after_ms } => {
+                write!(f, "ended after {} s, its time limit", after_ms / 1000)
+            }
+            Self::Cut { bytes } => write!(f, "ended after {bytes} bytes, its output limit"),
+            Self::Cancelled => write!(f, "cancelled while it ran; its effect is unknown"),
+            Self::Unknown => write!(
+                f,
+                "interrupted while it ran; its effect is unknown and it is not run again"
+            ),
+            Self::Failed => write!(f, "could not be started"),
+            Self::Refused => write!(f, "not run"),
+        }
+    }
+}
+
+/// What a command came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub ending: Ending,
+    /// What is shown of what it printed, or why there is nothing.
+    pub output: String,
+    /// Bytes that it printed, as far as they were read.
+    pub bytes: u64,
+    pub ms: u64,
+    /// The whole of it, in parts, where `output` is less.
+    pub kept: Option<(ResultId, Vec<String>)>,
+    /// The directory that it ran in.
+    pub ran_in: String,
+    /// The conversation's directory was that and is this from now on.
+    pub moved: Option<(String, String)>,
+}
+
+impl Ended {
+    /// One that came to nothing; `why` says so in its output.
+    #[must_use]
+    pub fn failed(why: String, ran_in: &str) -> Self {
+        Self {
+            ending: Ending::Failed,
+            output: why,
+            bytes: 0,
+            ms: 0,
+            kept: None,
+            ran_in: ran_in.to_owned(),
+            moved: None,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Commands of this machine: what a model proposes with a line of its answer, what a person runs, and what becomes of it
+//! (SHL-1 to SHL-6). What a text means to a shell is read elsewhere; here it is bytes that run or do not.
+//!
+//! The serde attributes spell the stored form out, as in [`super::event`].
+
+pub mod change_directory;
+pub mod ending;
+pub mod reading;
+pub mod setting;
+pub mod told;
+
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use self::setting::Environment;
+use super::access::Access;
+use super::tool::{Network, Reach, Tool};
+
+/// The capability that rules can name. No model is offered it: it proposes commands by lines of its text.
+pub const TOOL: &str = "shell__run";
+/// No server and no manifest can have this name.
+pub const PROVIDER: &str = "shell";
+/// What people are told where nobody is asked about commands.
+pub const UNASKED: &str =
+    "shell.confirm is false: commands that a model proposes run without a question";
+/// A longer text is no command.
+pub const MAX_COMMAND_BYTES: usize = 64 << 10;
+
+/// A line of a model's answer that proposes a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proposed {
+    #[serde(rename = "call")]
+    pub call: String,
+    #[serde(rename = "command")]
+    pub command: String,
+}
+
+/// What a confirm asks about a command, besides what every confirm has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    #[serde(rename = "command")]
+    pub command: String,
+    #[serde(rename = "shell")]
+    pub shell: String,
+    /// What the asker's client gave; with the values, because they are part of what is approved.
+    #[serde(rename = "environment", default)]
+    pub environment: Environment,
+    #[serde(rename = "segments", default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<Segment>,
+    /// Why it could not be read to its end.
+    #[serde(rename = "unread", default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
+    /// Why it may be destructive.
+    #[serde(rename = "dangers", default, skip_serializing_if = "Vec::is_empty")]
+    pub dangers: Vec<String>,
+}
+
+/// One simple command of it, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    #[serde(rename = "runs")]
+    pub runs: String,
+    #[serde(rename = "redirects", default, skip_serializing_if = "Vec::is_empty")]
+    pub redirects: Vec<String>,
+    #[serde(rename = "substitutes", default, skip_serializing_if = "Vec::is_empty")]
+    pub substitutes: Vec<String>,
+}
+
+/// What becomes of an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Given {
+    /// It waits, and goes to the model with the next question (SHL-5).
+    #[default]
+    #[serde(rename = "with_next_question")]
+    WithNextQuestion,
+    /// The turn goes on with it (`shell.feed_back`).
+    #[serde(rename = "at_once")]
+    AtOnce,
+    /// No model is shown it.
+    #[serde(rename = "never")]
+    Never,
+}
+
+/// The rules about commands that are configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Whether a person is asked about what a model proposes.
+    pub confirm: bool,
+    pub timeout_ms: u64,
+    pub max_output_bytes: usize,
+    /// Variables that commands get from the client which asked.
+    pub env_from_client: Vec<String>,
+    pub feed_back: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let names = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"];
+        Self {
+            confirm: true,
+            timeout_ms: 5 * 60 * 1000,
+            max_output_bytes: 4 << 20,
+            env_from_client: names.map(str::to_owned).to_vec(),
+            feed_back: false,
+        }
+    }
+}
+
+impl Rules {
+    /// Each in a line of its own, as the configuration calls it.
+    pub fn lines(&self) -> impl Iterator<Item = String> + use<> {
+        let Self {
+            confirm,
+            timeout_ms,
+            max_output_bytes,
+            env_from_client,
+            feed_back,
+        } = self;
+        [
+            format!("shell.confirm = {confirm}"),
+            format!("shell.timeout = {timeout_ms} ms"),
+            format!("shell.max_output_bytes = {max_output_bytes}"),
+            format!("shell.env_from_client = {}", env_from_client.join(", ")),
+            format!("shell.feed_back = {feed_back}"),
+        ]
+        .into_iter()
+    }
+}
+
+/// The capability as rules see it.
+#[must_use]
+pub fn tool() -> &'static Arc<Tool> {
+    static ONE: LazyLock<Arc<Tool>> = LazyLock::new(|| {
+        #[expect(clippy::expect_used, reason = "the name is written above")]
+        let name = TOOL.parse().expect("a well-formed name");
+        Arc::new(Tool {
+            name,
+            description: "Runs a command in the conversation's directory.".to_owned(),
+            schema: json!({"type": "object"}),
+            annotations: json!({}),
+            server: "this machine".into(),
+            place: "this machine".into(),
+            needs: Access::Execute,
+            reads_only: false,
+            reach: Reach::World,
+            network: Network::MayLeave,
+            packages: Arc::default(),
+            directory: None,
+        })
+    });
+    &ONE
+}

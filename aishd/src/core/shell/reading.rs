@@ -1,0 +1,101 @@
+//! What people are shown of a command besides its text: its parts, and why it may be destructive (SHL-2).
+
+use std::path::{Path, PathBuf};
+
+use super::Segment;
+use super::setting::Setting;
+use crate::core::command::{self, Dialect, Redirect};
+use crate::core::destructive::{self, Danger};
+
+/// Parts that are shown; the text itself is shown whole.
+const MAX_SEGMENTS: usize = 32;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Looked {
+    pub segments: Vec<Segment>,
+    /// Why it could not be read to its end.
+    pub unread: Option<String>,
+    pub dangers: Vec<String>,
+}
+
+impl Looked {
+    /// Nothing is known against it. That does not make it safe.
+    #[must_use]
+    pub fn is_harmless(&self) -> bool {
+        self.unread.is_none() && self.dangers.is_empty()
+    }
+
+    #[must_use]
+    pub fn why(&self) -> Option<String> {
+        let all: Vec<&str> = self
+            .unread
+            .iter()
+            .chain(&self.dangers)
+            .map(String::as_str)
+            .collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+/// Looks at a command as its shell would read it. Pure: nothing is run or looked up.
+#[must_use]
+pub fn look(command: &str, setting: &Setting, roots: &[PathBuf]) -> Looked {
+    let reading = command::read(command, Dialect::of(&setting.shell));
+    let mut looked = Looked::default();
+    if !reading.understood {
+        let why = "what the shell would make of it could not be read";
+        looked.unread = Some(why.to_owned());
+    }
+    let cwd = Path::new(&setting.cwd);
+    let dangers = destructive::judge(&reading, command, roots, cwd);
+    looked.dangers = dangers.iter().filter_map(told).collect();
+    add(&reading.segments, &mut looked.segments);
+    looked
+}
+
+fn add(segments: &[command::Segment], shown: &mut Vec<Segment>) {
+    for segment in segments {
+        if shown.len() == MAX_SEGMENTS {
+            return;
+        }
+        let runs = segment.written();
+        if !runs.is_empty() || !segment.redirects.is_empty() {
+            shown.push(Segment {
+                runs,
+                redirects: segment.redirects.iter().filter_map(redirect).collect(),
+                substitutes: segment
+                    .substitutes
+                    .iter()
+                    .map(command::Segment::written)
+                    .collect(),
+            });
+        }
+        add(&segment.substitutes, shown);
+        add(&segment.inner, shown);
+    }
+}
+
+fn redirect(redirect: &Redirect) -> Option<String> {
+    match redirect {
+        Redirect::From(word) => Some(format!("< {}", word.written)),
+        Redirect::To(word, command::Writing::Append) => Some(format!(">> {}", word.written)),
+        Redirect::To(
+            word,
+            command::Writing::Anew | command::Writing::Clobber | command::Writing::Both,
+        ) => Some(format!("> {}", word.written)),
+        Redirect::Descriptor | Redirect::Here(_) => None,
+    }
+}
+
+/// What nobody knows may be anything; that alone is no reason to be asked in red, since every command is asked about. What
+/// could not be read is told of by itself.
+fn told(danger: &Danger) -> Option<String> {
+    match danger {
+        Danger::UnknownProgram
+        | Danger::UnknownOption
+        | Danger::KnownOnlyWhenRun
+        | Danger::Interactive
+        | Danger::NotUnderstood => None,
+        known => Some(known.to_string()),
+    }
+}

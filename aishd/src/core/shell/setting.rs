@@ -1,0 +1,229 @@
+//! Where a command runs: the shell that reads it, its directory, and the environment of whoever asked. What a person
+//! approves is bound to all of it (R3).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::core::tool::Sha;
+
+/// The shell of those who have none that is known here.
+pub const PLAIN_SHELL: &str = "/bin/sh";
+/// Shells whose `-c` is what we take it for.
+const KNOWN_SHELLS: [&str; 4] = ["sh", "bash", "zsh", "fish"];
+/// What files of a command may not be for others, where its asker does not say.
+const PRIVATE: u32 = 0o077;
+/// What a client may give altogether.
+pub const MAX_ENVIRONMENT_BYTES: usize = 64 << 10;
+
+/// What a client gave of its own environment, and the daemon takes.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    #[serde(
+        rename = "variables",
+        default,
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub variables: BTreeMap<String, String>,
+    #[serde(rename = "umask", default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
+    /// The terminal that the client sits on.
+    #[serde(rename = "tty", default, skip_serializing_if = "Option::is_none")]
+    pub tty: Option<String>,
+}
+
+/// Values may be secrets.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment")
+            .field("variables", &self.variables.keys())
+            .field("umask", &self.umask)
+            .field("tty", &self.tty)
+            .finish()
+    }
+}
+
+/// All that a command's effect depends on besides its text and the world.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// An absolute path.
+    pub shell: String,
+    pub cwd: String,
+    /// What the client gave.
+    pub given: Environment,
+    /// Every variable of it, the base among them.
+    pub variables: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setting")
+            .field("shell", &self.shell)
+            .field("cwd", &self.cwd)
+            .field("variables", &self.variables.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Environment {
+    /// Of what a client gives, what is taken: the named variables, and the shell.
+    #[must_use]
+    pub fn taken(
+        variables: BTreeMap<String, String>,
+        umask: Option<u32>,
+        tty: Option<String>,
+        names: &[String],
+    ) -> Self {
+        let wanted = |name: &str| name == "SHELL" || names.iter().any(|it| it == name);
+        let usable = |name: &str, value: &str| !name.contains(['=', '\0']) && !value.contains('\0');
+        Self {
+            variables: variables
+                .into_iter()
+                .filter(|(name, value)| wanted(name) && usable(name, value))
+                .collect(),
+            umask: umask.map(|it| it & 0o777),
+            tty,
+        }
+    }
+
+    #[must_use]
+    pub fn digest(&self) -> Sha {
+        Sha::of_value(&json!({
+            "variables": self.variables,
+            "umask": self.umask,
+            "tty": self.tty,
+        }))
+    }
+}
+
+impl Setting {
+    /// `base` is what every child has; `is_program` says whether a path can be executed.
+    #[must_use]
+    pub fn new(
+        given: Environment,
+        base: &BTreeMap<String, String>,
+        cwd: &str,
+        is_program: impl Fn(&str) -> bool,
+    ) -> Self {
+        let mut variables = base.clone();
+        variables.extend(given.variables.clone());
+        // There is no terminal, whatever the asker's is called.
+        variables.insert("TERM".to_owned(), "dumb".to_owned());
+        variables.insert("PWD".to_owned(), cwd.to_owned());
+        let named = variables.get("SHELL").filter(|it| is_known(it));
+        let shell = named
+            .filter(|it| is_program(it))
+            .map_or(PLAIN_SHELL, String::as_str)
+            .to_owned();
+        Self {
+            shell,
+            cwd: cwd.to_owned(),
+            given,
+            variables,
+        }
+    }
+
+    #[must_use]
+    pub fn umask(&self) -> u32 {
+        self.given.umask.unwrap_or(PRIVATE)
+    }
+
+    #[must_use]
+    pub fn home(&self) -> Option<&str> {
+        let home = self.variables.get("HOME").map(String::as_str);
+        home.filter(|it| it.starts_with('/'))
+    }
+
+    /// What one consent to a command is bound to (R3).
+    #[must_use]
+    pub fn digest(&self, command: &str) -> Sha {
+        Sha::of_value(&json!({
+            "command": command,
+            "shell": self.shell,
+            "cwd": self.cwd,
+            "environment": self.variables,
+            "umask": self.umask(),
+        }))
+    }
+}
+
+fn is_known(shell: &str) -> bool {
+    let name = shell.rsplit_once('/').map(|(_, name)| name);
+    shell.starts_with('/') && name.is_some_and(|it| KNOWN_SHELLS.contains(&it))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        pairs.iter().map(own).collect()
+    }
+
+    pub(crate) fn setting(pairs: &[(&str, &str)], cwd: &str) -> Setting {
+        let given = Environment {
+            variables: variables(pairs),
+            umask: None,
+            tty: None,
+        };
+        let base = variables(&[("PATH", "/bin"), ("HOME", "/home/u")]);
+        Setting::new(given, &base, cwd, |it| !it.contains("gone"))
+    }
+
+    #[track_caller]
+    fn check_shell(named: &str, expected: &str) {
+        assert_eq!(expected, setting(&[("SHELL", named)], "/").shell);
+    }
+
+    #[test]
+    fn only_shells_that_are_known_and_there_read_commands() {
+        check_shell("/usr/bin/zsh", "/usr/bin/zsh");
+        check_shell("/opt/fish", "/opt/fish");
+        check_shell("/usr/bin/nu", "/bin/sh");
+        check_shell("/usr/bin/tcsh", "/bin/sh");
+        check_shell("bash", "/bin/sh");
+        check_shell("", "/bin/sh");
+        check_shell("/gone/bash", "/bin/sh");
+        assert_eq!("/bin/sh", setting(&[], "/").shell);
+    }
+
+    #[test]
+    fn a_client_gives_what_is_named_and_nothing_else() {
+        let given = variables(&[
+            ("PATH", "/mine"),
+            ("SHELL", "/bin/bash"),
+            ("AWS_SECRET", "s3cret"),
+            ("LANG", "a\0b"),
+        ]);
+        let names = ["PATH".to_owned(), "LANG".to_owned()];
+        let taken = Environment::taken(given, Some(0o7022), None, &names);
+        let names: Vec<&String> = taken.variables.keys().collect();
+        assert_eq!(
+            (vec!["PATH", "SHELL"], Some(0o022)),
+            (names.iter().map(|it| it.as_str()).collect(), taken.umask)
+        );
+        assert!(!format!("{taken:?}").contains("/mine"));
+    }
+
+    #[test]
+    fn consent_is_bound_to_text_shell_directory_and_environment() {
+        let plain = setting(&[("LANG", "C")], "/w");
+        let base = plain.digest("ls");
+        assert_eq!(base, setting(&[("LANG", "C")], "/w").digest("ls"));
+        let mut masked = plain.clone();
+        masked.given.umask = Some(0);
+        for other in [
+            plain.digest("ls "),
+            setting(&[("LANG", "C")], "/").digest("ls"),
+            setting(&[("LANG", "D")], "/w").digest("ls"),
+            setting(&[("LANG", "C"), ("PATH", "/evil")], "/w").digest("ls"),
+            setting(&[("LANG", "C"), ("SHELL", "/bin/bash")], "/w").digest("ls"),
+            masked.digest("ls"),
+        ] {
+            assert_ne!(base, other);
+        }
+    }
+}

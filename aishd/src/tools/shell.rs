@@ -1,0 +1,288 @@
+//! Running a command of this machine in a process of its own (SHL-3): no terminal, nothing on its input, both outputs in
+//! one. When its end is told, nothing that it started is left.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{Access, access};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::Output;
+use super::result::returned;
+use crate::child::running::Child;
+use crate::child::spec::{Exit, Spec, Stream};
+use crate::child::{Children, SpawnError};
+use crate::core::policy::Policy;
+use crate::core::shell::ending::{Ended, Ending};
+use crate::core::shell::setting::Setting;
+
+/// How long output is read after the shell has ended: what it left behind may hold the pipe (R21).
+const DRAIN: Duration = Duration::from_millis(500);
+const PIECE_BYTES: usize = 16 << 10;
+
+/// What one command may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    time: Duration,
+    output_bytes: usize,
+    /// Characters of its output that a model is shown.
+    shown_chars: usize,
+}
+
+impl Limits {
+    #[must_use]
+    pub fn of(policy: &Policy) -> Self {
+        Self {
+            time: Duration::from_millis(policy.shell.timeout_ms),
+            output_bytes: policy.shell.max_output_bytes,
+            shown_chars: policy.max_result_chars,
+        }
+    }
+}
+
+/// Whether a file can be executed.
+#[must_use]
+pub fn is_program(path: &str) -> bool {
+    Path::new(path).is_file() && access(path, Access::EXEC_OK).is_ok()
+}
+
+/// Looks whether a directory can be gone to (SHL-4).
+pub async fn change_directory(from: String, target: String, ran_in: String) -> Ended {
+    let looked = {
+        let target = target.clone();
+        tokio::task::spawn_blocking(move || enter(&target)).await
+    };
+    let why = match looked {
+        Ok(Ok(())) => {
+            return Ended {
+                ending: Ending::Exited { code: 0 },
+                output: format!("{target}\n"),
+                bytes: 0,
+                ms: 0,
+                kept: None,
+                ran_in,
+                moved: (from != target).then_some((from, target)),
+            };
+        }
+        Ok(Err(why)) => why,
+        Err(panic) => panic.to_string(),
+    };
+    Ended {
+        ending: Ending::Exited { code: 1 },
+        ..Ended::failed(format!("cd: {target}: {why}\n"), &ran_in)
+    }
+}
+
+fn enter(target: &str) -> Result<(), String> {
+    let found = std::fs::metadata(target).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            return "no such directory".to_owned();
+        }
+        error.to_string()
+    })?;
+    if !found.is_dir() {
+        return Err("not a directory".to_owned());
+    }
+    access(target, Access::EXEC_OK).map_err(|_| "it may not be entered".to_owned())
+}
+
+/// Runs a command to its end, or until it is cancelled; `print` hears what it prints while it comes. Dropped, everything
+/// that it started is ended.
+pub(super) async fn run(
+    children: &Children,
+    command: &str,
+    setting: &Arc<Setting>,
+    limits: Limits,
+    cancel: &CancellationToken,
+    print: impl FnMut(&str),
+) -> Ended {
+    let begun = Instant::now();
+    let spec = Spec {
+        args: vec!["-c".to_owned(), command.to_owned()],
+        env: setting.variables.clone(),
+        umask: setting.umask(),
+        stderr: Stream::Joined,
+        ..Spec::new(setting.shell.clone(), setting.cwd.clone())
+    };
+    let spawned = cancel.run_until_cancelled(children.spawn(&spec)).await;
+    let mut child = match spawned {
+        Some(Ok(child)) => child,
+        Some(Err(error)) => return Ended::failed(not_started(&error), &setting.cwd),
+        None => {
+            return Ended {
+                ending: Ending::Cancelled,
+                ..Ended::failed(String::new(), &setting.cwd)
+            };
+        }
+    };
+    let mut heard = Heard {
+        text: Text::default(),
+        limit: limits.output_bytes,
+        print,
+    };
+    let over = begun + limits.time;
+    let ending = tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        () = sleep_until(over) => Some(Ending::TimedOut {
+            after_ms: u64::try_from(limits.time.as_millis()).unwrap_or(u64::MAX),
+        }),
+        ending = heard.listen(&mut child) => Some(ending),
+    };
+    if ending.is_some() {
+        // Nothing of it is left when its end is told.
+        child.end(Duration::ZERO).await;
+    } else {
+        // The one who cancels does not wait for what ignores that; its keeper goes on until nothing is left.
+        drop(child);
+    }
+    let text = heard.text.finish();
+    let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let bytes = text.len() as u64;
+    let shown = returned(Output::answered(text), ms, limits.shown_chars);
+    Ended {
+        ending: ending.unwrap_or(Ending::Cancelled),
+        output: shown.content,
+        bytes,
+        ms,
+        kept: shown.kept,
+        ran_in: setting.cwd.clone(),
+        moved: None,
+    }
+}
+
+fn not_started(error: &SpawnError) -> String {
+    let source = std::error::Error::source(error).map(|it| format!(": {it}"));
+    format!("{error}{}", source.unwrap_or_default())
+}
+
+/// What was read of a command.
+struct Heard<P> {
+    text: Text,
+    limit: usize,
+    print: P,
+}
+
+impl<P: FnMut(&str)> Heard<P> {
+    async fn listen(&mut self, child: &mut Child) -> Ending {
+        let limit = self.limit;
+        let Some(mut stdout) = child.stdout.take() else {
+            return ended(child.wait().await);
+        };
+        let exit = tokio::select! {
+            biased;
+            cut = self.read(&mut stdout) => match cut {
+                true => return Ending::Cut { bytes: limit as u64 },
+                false => child.wait().await,
+            },
+            exit = child.wait() => match timeout(DRAIN, self.read(&mut stdout)).await {
+                Ok(true) => return Ending::Cut { bytes: limit as u64 },
+                Ok(false) | Err(_) => exit,
+            },
+        };
+        ended(exit)
+    }
+
+    /// Reads to the end, or to the limit: then it is true.
+    async fn read(&mut self, from: &mut Receiver) -> bool {
+        let mut piece = vec![0; PIECE_BYTES];
+        // Whatever is wrong with the pipe, there is no more to read.
+        while let Ok(got @ 1..) = from.read(&mut piece).await {
+            let room = self.limit - self.text.read;
+            let new = self.text.push(&piece[..got.min(room)]);
+            if !new.is_empty() {
+                (self.print)(new);
+            }
+            if got > room {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn ended(exit: Exit) -> Ending {
+    match exit {
+        Exit::Code(code) => Ending::Exited { code },
+        Exit::Signal(signal) => Ending::Signalled { signal },
+        Exit::Unknown => Ending::Unknown,
+    }
+}
+
+/// Bytes that come in pieces, as text.
+#[derive(Debug, Default)]
+struct Text {
+    whole: String,
+    /// The beginning of a character whose rest has not come.
+    held: Vec<u8>,
+    read: usize,
+}
+
+impl Text {
+    /// What was added to the text.
+    fn push(&mut self, bytes: &[u8]) -> &str {
+        let before = self.whole.len();
+        self.read += bytes.len();
+        self.held.extend_from_slice(bytes);
+        let mut rest = self.held.as_slice();
+        loop {
+            match std::str::from_utf8(rest) {
+                Ok(text) => {
+                    self.whole.push_str(text);
+                    rest = &[];
+                    break;
+                }
+                Err(error) => {
+                    let (good, bad) = rest.split_at(error.valid_up_to());
+                    self.whole.push_str(&String::from_utf8_lossy(good));
+                    let Some(length) = error.error_len() else {
+                        rest = bad;
+                        break;
+                    };
+                    self.whole.push(char::REPLACEMENT_CHARACTER);
+                    rest = &bad[length..];
+                }
+            }
+        }
+        self.held = rest.to_vec();
+        &self.whole[before..]
+    }
+
+    fn finish(mut self) -> String {
+        if !self.held.is_empty() {
+            self.whole.push(char::REPLACEMENT_CHARACTER);
+        }
+        self.whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pieces: &[&[u8]], expected: &str) {
+        let mut text = Text::default();
+        let mut printed = String::new();
+        for piece in pieces {
+            printed.push_str(text.push(piece));
+        }
+        let whole = text.finish();
+        assert_eq!(expected, whole);
+        assert!(whole.starts_with(&printed));
+    }
+
+    #[test]
+    fn characters_are_whole_however_the_pipe_cuts_them() {
+        check(&[b"a\xc3", b"\xa9b"], "aéb");
+        check(&[b"\xe2\x82", b"\xac"], "€");
+        check(&[b"a\xff\xfeb"], "a\u{fffd}\u{fffd}b");
+        check(&[b"a\xf0\x9f"], "a\u{fffd}");
+        check(&[b"\xc3", b"(", b"\0x"], "\u{fffd}(\0x");
+        check(&[], "");
+    }
+}

@@ -1,0 +1,94 @@
+//! Commands on a screen and in a script: the question, the frame, `!COMMAND`, and what never approves one (spec 80: 3.3, 3.4;
+//! SHL-1, SHL-3, R1).
+
+use aish_testkit::{Answer, Daemon, Upstream, World};
+
+use crate::terminal::open;
+use crate::terminal_asked::wait_asked;
+
+/// The model proposes this, and says "Noted." to everything after it.
+fn world(text: &str) -> (Upstream, World, Daemon) {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let text = text.to_owned();
+    let mut said = false;
+    upstream.answer_with(move |_| {
+        if std::mem::replace(&mut said, true) {
+            return Answer::text("Noted.");
+        }
+        Answer::text(&text)
+    });
+    let daemon = world.daemon().spawn();
+    drop(world.ctl(&["conv", "new", "proj"]).run().ok());
+    (upstream, world, daemon)
+}
+
+#[test]
+fn a_proposed_command_is_asked_about_and_stands_in_a_frame() {
+    let (upstream, world, _daemon) = world("I look.\n\nCMD: printf 'a\\033[2Jb\\n'; echo c");
+    let mut screen = open(&world, 100, 30);
+    screen.key("look\r");
+    wait_asked(&screen, "c1", "CMD  printf");
+    screen.wait_for("level 3 execute");
+    screen.key("y\r");
+    screen.wait_for("c1 allowed once by ");
+    screen.wait_for("  ┌ printf");
+    screen.wait_for("  │ a[2Jb");
+    screen.wait_for("  │ c");
+    screen.wait_for("  └ exit 0");
+    screen.key("and now?\r");
+    screen.wait_for("Noted.");
+    let asked = upstream.requests().last().unwrap().question();
+    assert!(
+        asked.contains("c\n```") && asked.ends_with("and now?"),
+        "{asked}"
+    );
+}
+
+#[test]
+fn what_may_destroy_wants_the_whole_word() {
+    let (_upstream, world, _daemon) = world("CMD: rm -rf gone");
+    let mut screen = open(&world, 100, 30);
+    screen.key("clean up\r");
+    wait_asked(&screen, "c1", "CMD  rm -rf gone");
+    screen.wait_for("only the whole word yes allows it");
+    screen.key("\u{1b}y");
+    screen.key("yes\r");
+    screen.wait_for("  └ exit 0");
+}
+
+#[test]
+fn a_persons_command_runs_at_once_and_ctrl_c_ends_it() {
+    let (_upstream, world, _daemon) = world("CMD: true");
+    let mut screen = open(&world, 100, 30);
+    screen.key("!echo mine; cd /\r");
+    screen.wait_for("  │ mine");
+    screen.wait_for("  └ exit 0");
+    screen.key("!echo begun; sleep 7031\r");
+    screen.wait_for("  │ begun");
+    screen.key("\u{3}");
+    screen.wait_for("  └ cancelled");
+    screen.key("!cd /\r");
+    screen.wait_for("  │ directory: /");
+}
+
+#[test]
+fn in_a_pipe_a_command_is_run_and_waited_for() {
+    let (_upstream, world, _daemon) = world("CMD: true");
+    let run = world
+        .ctl(&["attach", "proj", "--tail", "0"])
+        .stdin("!sleep 0.2; echo from the pipe\n")
+        .run()
+        .ok();
+    assert!(run.out().contains("  │ from the pipe"), "{}", run.report());
+}
+
+#[test]
+fn a_script_is_told_that_nothing_ran_and_no_pattern_helps() {
+    let (_upstream, world, _daemon) = world("CMD: touch ran");
+    let run = world.ctl(&["ask", "--confirm=deny", "do it"]).run().code(3);
+    assert!(run.err().contains("not run:"), "{}", run.report());
+    let allowing = world.ctl(&["ask", "--confirm=allow:shell__*", "do it"]);
+    drop(allowing.run().code(2));
+    assert!(!world.work().join("ran").exists());
+}

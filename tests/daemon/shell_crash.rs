@@ -1,0 +1,144 @@
+//! kill -9 around a command (G6, G7): a question is there again with the same bytes, and what was started is never started
+//! again.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use aish_proto::attach::Since;
+use aish_proto::confirm::Answer;
+use aish_proto::event::{Envelope, ShellFinished};
+use aish_proto::shell::{Run, RunParams, ShellEnding};
+use aish_proto::turn::StopReason;
+use aish_testkit::surroundings;
+use aish_testkit::wait::until_true;
+
+use crate::consent::{pending, with};
+use crate::shell::{Scene, allow};
+
+fn kills() -> usize {
+    surroundings::count("AISH_TEST_KILLS").unwrap_or(5)
+}
+
+fn restarted(scene: Scene) -> Scene {
+    let Scene {
+        upstream,
+        world,
+        daemon,
+    } = scene;
+    daemon.kill9();
+    let daemon = world.daemon().spawn();
+    Scene {
+        upstream,
+        world,
+        daemon,
+    }
+}
+
+fn counter(scene: &Scene) -> usize {
+    let text = std::fs::read_to_string(scene.world.work().join("counter"));
+    text.unwrap_or_default().lines().count()
+}
+
+#[test]
+fn a_question_waits_over_a_kill_with_the_same_bytes() {
+    for _ in 0..kills() {
+        let scene = Scene::new("");
+        let client = scene.world.person("pts/5");
+        let (conversation, turn, before) = scene.asked(&client, "CMD: echo x >> counter");
+        drop(client);
+        let scene = restarted(scene);
+        let client = scene.world.person("pts/5");
+        let after = pending(&client, conversation);
+        assert_eq!(before.request, after.request);
+        assert_eq!(0, counter(&scene));
+        allow(&client, &after);
+        let record = client.wait_turn(turn);
+        assert_eq!(
+            (Some(StopReason::End), 1),
+            (record.stop_reason, counter(&scene))
+        );
+    }
+}
+
+#[test]
+fn what_was_started_is_unknown_and_not_run_again() {
+    for point in [
+        "tool.after_start_mark",
+        "confirm.after_answer_store",
+        "tool.before_start_mark",
+    ] {
+        for _ in 0..kills() {
+            let scene = Scene::new("");
+            let (upstream, world) = (scene.upstream, scene.world);
+            assert_eq!(0, scene.daemon.terminate());
+            let daemon = world.daemon().failpoint(&format!("{point}=kill")).spawn();
+            let mut scene = Scene {
+                upstream,
+                world,
+                daemon,
+            };
+            let client = scene.world.person("pts/5");
+            let (conversation, turn, confirm) = scene.asked(&client, "CMD: echo x >> counter");
+            let yes = with(&confirm, aish_proto::confirm::Decision::AllowOnce);
+            let _died = catch_unwind(AssertUnwindSafe(|| client.call::<Answer>(yes)));
+            scene.daemon.wait_exit();
+            let daemon = scene.world.daemon().spawn();
+            let scene = Scene { daemon, ..scene };
+            let client = scene.world.person("pts/5");
+            let record = client.wait_turn(turn);
+            assert_eq!(Some(StopReason::Interrupted), record.stop_reason, "{point}");
+            assert_eq!(
+                0,
+                counter(&scene),
+                "{point}: it was killed before the start"
+            );
+            let mut follow = client.attach(conversation, Since::Start);
+            follow.until_kind("replayComplete");
+            let ends = follow
+                .events_so_far()
+                .iter()
+                .filter_map(Envelope::read::<ShellFinished>);
+            let endings: Vec<ShellEnding> = ends.map(|it| it.ending).collect();
+            let expected = if point == "tool.after_start_mark" {
+                ShellEnding::Unknown
+            } else {
+                ShellEnding::Refused
+            };
+            assert_eq!(vec![expected], endings, "{point}");
+        }
+    }
+}
+
+#[test]
+fn a_kill_while_commands_run_leaves_none_of_them_and_runs_none_again() {
+    for _ in 0..kills() {
+        let scene = Scene::new("");
+        let client = scene.world.person("pts/5");
+        let (conversation, turn, confirm) =
+            scene.asked(&client, "CMD: echo x >> counter; sleep 7021");
+        allow(&client, &confirm);
+        client.done::<Run>(RunParams {
+            conversation,
+            command: "echo x >> counter; sleep 7022".to_owned(),
+            cwd: None,
+            into_context: true,
+        });
+        until_true("both have begun", || counter(&scene) == 2);
+        drop(client);
+        let scene = restarted(scene);
+        let client = scene.world.person("pts/5");
+        let record = client.wait_turn(turn);
+        assert_eq!(Some(StopReason::Interrupted), record.stop_reason);
+        until_true("nothing is left", || {
+            scene.world.running("sleep").is_empty()
+        });
+        let mut follow = client.attach(conversation, Since::Start);
+        follow.until_kind("replayComplete");
+        let ends = follow
+            .events_so_far()
+            .iter()
+            .filter_map(Envelope::read::<ShellFinished>);
+        let endings: Vec<ShellEnding> = ends.map(|it| it.ending).collect();
+        assert_eq!(vec![ShellEnding::Unknown; 2], endings);
+        assert_eq!(2, counter(&scene));
+    }
+}

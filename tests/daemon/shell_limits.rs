@@ -1,0 +1,218 @@
+//! What commands run with, what they may take, how they are ended, and where (SHL-3, SHL-4, R21).
+
+use std::time::{Duration, Instant};
+
+use aish_proto::attach::Since;
+use aish_proto::event::CwdChanged;
+use aish_proto::kept::{ReadResult, ReadResultParams};
+use aish_proto::shell::{Cancel as CancelOwn, CancelParams, Run, ShellEnding};
+use aish_proto::turn::{Cancel, TurnParams};
+use aish_testkit::wait::until_true;
+use aish_testkit::{Client, Follow};
+
+use crate::shell::{Scene, allow, ends, finished, own, run};
+
+/// R21, SHL-3
+#[test]
+fn a_command_has_the_environment_that_its_asker_may_give_and_no_terminal() {
+    let scene = Scene::new("[shell]\nenv_from_client = [\"PATH\", \"LANG\", \"MINE\"]\n");
+    let client = Client::connect(&scene.world.socket());
+    let wanted = client.hello_with(
+        "pts/5",
+        &[
+            ("LANG", "xx"),
+            ("MINE", "m"),
+            ("AWS_SECRET", "s"),
+            ("SHELL", "/bin/sh"),
+        ],
+    );
+    assert_eq!(Vec::<String>::new(), wanted.wanted_environment);
+    let conversation = scene.conversation(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    let end = run(
+        &client,
+        &mut follow,
+        own(
+            conversation,
+            "echo $LANG $MINE [$AWS_SECRET] $TERM; test -t 0 || echo none; umask; ps -o sid= -p $$ | grep -qw $$ && echo own session",
+        ),
+    );
+    let lines: Vec<&str> = end.output.lines().collect();
+    assert_eq!("xx m [] dumb", lines[0], "{}", end.output);
+    assert_eq!("none", lines[1]);
+    assert!(lines[2].ends_with("022"), "{}", end.output);
+}
+
+#[test]
+fn limits_end_what_does_not_end_and_nothing_is_left() {
+    let scene = Scene::new("[shell]\ntimeout = \"1s\"\nmax_output_bytes = 65536\n");
+    let client = scene.world.person("pts/5");
+    let conversation = scene.conversation(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    let begun = Instant::now();
+    let endless = run(&client, &mut follow, own(conversation, "yes"));
+    assert_eq!((ShellEnding::Cut, 65536), (endless.ending, endless.bytes));
+    assert!(endless.output.len() < 20_000 && endless.kept.is_some());
+    let kept = endless.kept.unwrap();
+    let read = client.done::<ReadResult>(ReadResultParams {
+        conversation,
+        result: kept.result,
+        offset: 65000,
+        bytes: None,
+    });
+    assert_eq!((65536, "y\n"), (read.bytes, &read.text[..2]));
+    let slow = run(
+        &client,
+        &mut follow,
+        own(conversation, "echo first; sleep 7001"),
+    );
+    assert_eq!(
+        (ShellEnding::TimedOut, "first\n"),
+        (slow.ending, slow.output.as_str())
+    );
+    for command in [
+        "sleep 7002 & echo started",
+        "setsid sleep 7003 & echo started",
+        "nohup sleep 7004 >/dev/null 2>&1 & echo started",
+        "trap '' TERM; (trap '' TERM; sleep 7005) & echo started",
+    ] {
+        let end = run(&client, &mut follow, own(conversation, command));
+        assert!(end.output.contains("started"), "{command}: {end:?}");
+        assert_eq!(ShellEnding::Exited, end.ending, "{command}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    until_true("no sleep is left", || {
+        !scene.world.running("sleep").iter().any(|it| *it > 0)
+    });
+    let binary = run(
+        &client,
+        &mut follow,
+        own(
+            conversation,
+            "head -c 3000 /dev/urandom; printf '\\0\\033[2J'",
+        ),
+    );
+    assert_eq!(
+        (ShellEnding::Exited, Some(0)),
+        (binary.ending, binary.exit_code)
+    );
+    for (command, expected) in [
+        ("exit 3", (ShellEnding::Exited, Some(3), None)),
+        ("kill -9 $$", (ShellEnding::Signalled, None, Some(9))),
+        (
+            "surely-no-such-program",
+            (ShellEnding::Exited, Some(127), None),
+        ),
+    ] {
+        let end = run(&client, &mut follow, own(conversation, command));
+        assert_eq!(
+            expected,
+            (end.ending, end.exit_code, end.signal),
+            "{command}"
+        );
+    }
+    assert!(scene.daemon.rss_kib() < 200 << 10);
+}
+
+#[test]
+fn a_cancel_ends_a_command_and_keeps_what_it_printed() {
+    let scene = Scene::new("");
+    let client = scene.world.person("pts/5");
+    let conversation = scene.conversation(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    let began = client.done::<Run>(own(conversation, "echo begun; sleep 7011"));
+    follow.until_kind("shellOutput");
+    let at = Instant::now();
+    let params = CancelParams {
+        conversation,
+        call: began.call.clone(),
+    };
+    assert!(client.done::<CancelOwn>(params.clone()).cancelled);
+    assert!(
+        at.elapsed() < Duration::from_millis(500),
+        "{:?}",
+        at.elapsed()
+    );
+    let end = finished(&mut follow, &began.call);
+    assert_eq!(
+        (ShellEnding::Cancelled, "begun\n"),
+        (end.ending, end.output.as_str())
+    );
+    assert!(!client.done::<CancelOwn>(params).cancelled, "it is over");
+    until_true("the sleep is gone", || {
+        scene.world.running("sleep").is_empty()
+    });
+
+    let (conversation, turn, confirm) = scene.asked(&client, "CMD: echo begun; sleep 7012");
+    let mut follow = client.attach(conversation, Since::Start);
+    allow(&client, &confirm);
+    follow.until_kind("shellOutput");
+    let at = Instant::now();
+    client.done::<Cancel>(TurnParams { turn });
+    assert!(
+        at.elapsed() < Duration::from_millis(500),
+        "{:?}",
+        at.elapsed()
+    );
+    follow.until_finished(turn);
+    let end = ends(follow.events_so_far()).remove(0);
+    assert_eq!(
+        (ShellEnding::Cancelled, "begun\n"),
+        (end.ending, end.output.as_str())
+    );
+    until_true("the sleep is gone", || {
+        scene.world.running("sleep").is_empty()
+    });
+}
+
+/// SHL-4
+#[test]
+fn cd_alone_changes_the_directory_of_the_conversation() {
+    let scene = Scene::new("");
+    let client = scene.world.person("pts/5");
+    let work = scene.world.work();
+    std::fs::create_dir_all(work.join("sub/deep")).unwrap();
+    std::os::unix::fs::symlink(work.join("sub"), work.join("link")).unwrap();
+    std::fs::write(work.join("file"), "").unwrap();
+    let conversation = scene.conversation(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    let here = |follow: &mut Follow| {
+        let end = run(&client, follow, own(conversation, "pwd -L"));
+        end.output.trim_end().to_owned()
+    };
+    for (command, expected) in [
+        ("cd sub/deep", work.join("sub/deep")),
+        ("cd ..", work.join("sub")),
+        ("cd -", work.join("sub/deep")),
+        ("cd /", "/".into()),
+        ("cd -", work.join("sub/deep")),
+    ] {
+        let end = run(&client, &mut follow, own(conversation, command));
+        assert_eq!(Some(0), end.exit_code, "{command}: {}", end.output);
+        assert_eq!(
+            expected.display().to_string(),
+            here(&mut follow),
+            "{command}"
+        );
+    }
+    let absolute = format!("cd {}", work.join("link").display());
+    run(&client, &mut follow, own(conversation, &absolute));
+    let changed = follow.events_so_far().iter().rev();
+    let changed = changed
+        .filter_map(|it| it.read::<CwdChanged>())
+        .next()
+        .unwrap();
+    assert_eq!(work.join("link").display().to_string(), changed.cwd);
+    for (command, why) in [
+        ("cd nowhere", "no such directory"),
+        ("cd ../file", "not a directory"),
+        ("cd a b", "one directory"),
+    ] {
+        let end = run(&client, &mut follow, own(conversation, command));
+        assert_eq!(Some(1), end.exit_code);
+        assert!(end.output.contains(why), "{command}: {}", end.output);
+    }
+    let end = run(&client, &mut follow, own(conversation, "cd /tmp && pwd"));
+    assert_eq!("/tmp\n", end.output);
+    assert_eq!(work.join("link").display().to_string(), here(&mut follow));
+}
