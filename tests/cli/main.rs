@@ -33,6 +33,7 @@ mod llama;
 mod markdown;
 mod mcp;
 mod memory;
+mod norris;
 mod resource;
 mod result;
 mod routing;

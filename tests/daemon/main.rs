@@ -40,6 +40,8 @@ mod mcp;
 mod memory;
 mod negotiate;
 mod norris;
+mod norris_commands;
+mod norris_cost;
 mod norris_crash;
 mod norris_lead;
 mod notify;

@@ -7,7 +7,7 @@ use std::fs;
 use aish_proto::attach::Since;
 use aish_proto::audit::{AuditKind, ListParams as ListParamsOfTrail};
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmKind, ConfirmRecord, Decision};
-use aish_proto::conversation::{ConversationParams, StatusOf};
+use aish_proto::conversation::{ConversationParams, Create, CreateParams, StatusOf};
 use aish_proto::event::{
     ConfirmRequested, Envelope, EventData, FallbackUsed, NorrisEnded, NorrisLaunched, NorrisNudged,
     NorrisStep, RouteDecided, ToolCall, ToolResult,
@@ -145,9 +145,18 @@ pub(crate) struct Launched {
     pub(crate) follow: Follow,
 }
 
+/// One where the test works.
+pub(crate) fn conversation(world: &World, client: &Client) -> ConversationId {
+    let params = CreateParams {
+        cwd: world.work().display().to_string(),
+        ..CreateParams::default()
+    };
+    client.done::<Create>(params).id
+}
+
 pub(crate) fn launch(world: &World, change: impl FnOnce(&mut StartParams)) -> Launched {
     let client = world.person("pts/2");
-    let conversation = client.create();
+    let conversation = conversation(world, &client);
     let follow = client.attach(conversation, Since::Start);
     let mut params = goal(conversation, 2);
     change(&mut params);

@@ -8,23 +8,33 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use aish_proto::attach::Since;
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmKind, Decision};
 use aish_proto::conversation::{Activity, ConversationParams, ConversationStatus, StatusOf};
-use aish_proto::event::{Envelope, NorrisEnded, NorrisPaused, ToolCall, ToolResult};
+use aish_proto::event::{
+    Envelope, NorrisEnded, NorrisPaused, ShellFinished, ShellStarted, ToolCall, ToolResult,
+};
 use aish_proto::id::ConversationId;
 use aish_proto::norris::{NorrisOutcome, NorrisPause, Resume, RunParams, Start, StartParams};
+use aish_proto::shell::ShellEnding;
 use aish_proto::turn::StopReason;
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer as Said, Client, Daemon, Follow, World, surroundings};
 
 use crate::consent::{pending, with};
-use crate::norris::{Scene, goal};
+use crate::norris::{Scene, conversation, goal};
 use crate::registry::{started, started_by};
 
 const STEPS: usize = 4;
-const SCRIPT: &[&str] = &[
+const CALLS: &[&str] = &[
     "job__put",
     "job__put",
     "job__put",
     "job__put",
+    "DONE: all of it",
+];
+const COMMANDS: &[&str] = &[
+    "CMD: echo put >> marks",
+    "I go on.\nCMD: echo put >> marks",
+    "CMD: echo put >> marks",
+    "CMD: echo put >> marks",
     "DONE: all of it",
 ];
 
@@ -40,7 +50,7 @@ fn status(client: &Client, id: ConversationId) -> ConversationStatus {
 fn until_it_dies(world: &World, point: &str) -> StartParams {
     let mut daemon = started_by(world, world.daemon().failpoint(point));
     let client = world.person("pts/2");
-    let params = goal(client.create(), 2);
+    let params = goal(conversation(world, &client), 2);
     let asked = params.clone();
     // It may die before it has said that it launched anything.
     let _launched = catch_unwind(AssertUnwindSafe(|| client.call::<Start>(asked)));
@@ -66,42 +76,50 @@ fn all<E: aish_proto::event::EventData>(follow: &Follow) -> Vec<E> {
         .collect()
 }
 
-/// Kills in one step after the other; `lost` is whether the call of that step never has its effect.
+/// Kills in one step after the other, for calls and for commands; `lost` is whether what the step does never has its effect.
 #[track_caller]
 fn check(name: &str, lost: bool) {
     for kill in 0..kills() {
-        let step = kill % STEPS + 1;
-        let scene = Scene::alone();
-        scene.model_says(SCRIPT);
-        let params = until_it_dies(&scene.world, &format!("{name}=kill@{step}"));
-        let told = format!("{name} in step {step}");
-        let marked = scene.marks();
-        let (_daemon, client, mut follow) = after(&scene.world, &params);
-        let state = status(&client, params.conversation);
-        assert_eq!(Activity::Running, state.state, "{told}");
-        let run = state.norris.unwrap();
-        assert_eq!(Some(NorrisPause::Interrupted), run.paused, "{told}");
-        assert_eq!(marked, scene.marks(), "{told}: nothing goes on by itself");
-        let conversation = params.conversation;
-        client.done::<Resume>(RunParams { conversation });
-        let record = client.wait_turn(run.turn);
-        assert_eq!(Some(StopReason::End), record.stop_reason, "{told}");
-        follow.until_finished(run.turn);
-        follow.recording().assert_sound();
-        let expected = STEPS - usize::from(lost);
-        let marks = scene.marks();
-        assert_eq!(
-            expected,
-            marks.split_whitespace().count(),
-            "{told}: {marks}"
-        );
-        let ended = all::<NorrisEnded>(&follow);
-        assert_eq!(NorrisOutcome::Done, ended[0].outcome, "{told}");
-        assert_eq!(1, all::<NorrisPaused>(&follow).len(), "{told}");
-        assert_eq!(STEPS, all::<ToolResult>(&follow).len(), "{told}");
-        assert!(all::<ToolCall>(&follow).len() <= STEPS, "{told}");
-        scene.upstream.finish();
+        for script in [CALLS, COMMANDS] {
+            check_once(name, lost, script, kill % STEPS + 1);
+        }
     }
+}
+
+#[track_caller]
+fn check_once(name: &str, lost: bool, script: &'static [&'static str], step: usize) {
+    let scene = Scene::alone();
+    scene.model_says(script);
+    let params = until_it_dies(&scene.world, &format!("{name}=kill@{step}"));
+    let told = format!("{name} in step {step} of {:?}", script[0]);
+    let marked = scene.marks();
+    let (_daemon, client, mut follow) = after(&scene.world, &params);
+    let state = status(&client, params.conversation);
+    assert_eq!(Activity::Running, state.state, "{told}");
+    let run = state.norris.unwrap();
+    assert_eq!(Some(NorrisPause::Interrupted), run.paused, "{told}");
+    assert_eq!(marked, scene.marks(), "{told}: nothing goes on by itself");
+    let conversation = params.conversation;
+    client.done::<Resume>(RunParams { conversation });
+    let record = client.wait_turn(run.turn);
+    assert_eq!(Some(StopReason::End), record.stop_reason, "{told}");
+    follow.until_finished(run.turn);
+    follow.recording().assert_sound();
+    let expected = STEPS - usize::from(lost);
+    let marks = scene.marks();
+    assert_eq!(
+        expected,
+        marks.split_whitespace().count(),
+        "{told}: {marks}"
+    );
+    let ended = all::<NorrisEnded>(&follow);
+    assert_eq!(NorrisOutcome::Done, ended[0].outcome, "{told}");
+    assert_eq!(1, all::<NorrisPaused>(&follow).len(), "{told}");
+    let ends = all::<ToolResult>(&follow).len() + all::<ShellFinished>(&follow).len();
+    assert_eq!(STEPS, ends, "{told}");
+    let starts = all::<ToolCall>(&follow).len() + all::<ShellStarted>(&follow).len();
+    assert!(starts <= STEPS, "{told}");
+    scene.upstream.finish();
 }
 
 #[test]
@@ -131,7 +149,7 @@ fn a_halt_survives_a_kill() {
     scene.model_says(&["job__put", "job__wipe", "DONE: both"]);
     let daemon = started(&scene.world);
     let client = scene.world.person("pts/2");
-    let params = goal(client.create(), 2);
+    let params = goal(conversation(&scene.world, &client), 2);
     let run = client.done::<Start>(params.clone());
     let asked = pending(&client, params.conversation);
     assert_eq!(ConfirmKind::Halt, asked.request.kind);
@@ -179,6 +197,45 @@ fn a_program_that_runs_when_the_daemon_ends_is_not_run_again() {
     }
 }
 
+/// The same of a command: what it had done by then stays, it is told to be of unknown effect, and nothing of it goes on.
+#[test]
+fn a_command_that_runs_when_the_daemon_ends_is_not_run_again() {
+    for kill in [true, false] {
+        let scene = Scene::alone();
+        scene.model_says(&[
+            "CMD: echo slow >> marks; sleep 7041; echo late >> marks",
+            "DONE: looked",
+        ]);
+        let daemon = started(&scene.world);
+        let client = scene.world.person("pts/2");
+        let params = goal(conversation(&scene.world, &client), 2);
+        let run = client.done::<Start>(params.clone());
+        until_true("the command runs", || scene.marks() == "slow");
+        if kill {
+            daemon.kill9();
+        } else {
+            assert_eq!(0, daemon.terminate());
+        }
+        let (_daemon, client, mut follow) = after(&scene.world, &params);
+        until_true("the command is gone", || {
+            scene.world.running("sleep").is_empty()
+        });
+        let conversation = params.conversation;
+        client.done::<Resume>(RunParams { conversation });
+        follow.until_finished(run.turn);
+        assert_eq!("slow", scene.marks());
+        let ends = all::<ShellFinished>(&follow);
+        assert_eq!(1, ends.len());
+        assert_eq!(ShellEnding::Unknown, ends[0].ending);
+        let told = scene.upstream.requests().pop().unwrap().question();
+        assert!(
+            told.contains("its effect is unknown") && told.contains("The run was interrupted"),
+            "{told}"
+        );
+        assert_eq!("looked", all::<NorrisEnded>(&follow)[0].reason);
+    }
+}
+
 /// A pause holds over a restart, and limits go on where they were.
 #[test]
 fn a_paused_run_is_paused_in_the_next_daemon() {
@@ -187,7 +244,7 @@ fn a_paused_run_is_paused_in_the_next_daemon() {
     scene.upstream.answer(by_hand);
     let daemon = started(&scene.world);
     let client = scene.world.person("pts/2");
-    let mut params = goal(client.create(), 2);
+    let mut params = goal(conversation(&scene.world, &client), 2);
     params.steps = Some(1);
     let conversation = params.conversation;
     let run = client.done::<Start>(params.clone());

@@ -1,16 +1,19 @@
 //! People lead a run from other terminals: pause, resume, halt (NOR-4), and who may launch one (R7).
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::time::{Duration, Instant};
 
 use aish_proto::attach::Since;
-use aish_proto::event::{NorrisPaused, NorrisResumed, ToolResult};
+use aish_proto::event::{NorrisPaused, NorrisResumed, ShellFinished, ToolResult};
 use aish_proto::method::Role;
 use aish_proto::norris::{
     Halt, NorrisActivity, NorrisLevels, NorrisOutcome, NorrisPause, Pause, Resume, Start,
     StartParams,
 };
+use aish_proto::shell::ShellEnding;
 use aish_proto::turn::StopReason;
+use aish_proto::usage::Usd;
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer as Said, Client, Gate};
 
@@ -67,7 +70,8 @@ fn call_by_hand(gate: &Gate, tool: &str) {
     gate.finish();
 }
 
-/// NOR-4: from another terminal, while a model writes, while a program runs, while a person is asked, and while it is paused.
+/// NOR-4: from another terminal, while a model writes, while a program or a command runs, while a person
+/// is asked, and while it is paused.
 #[test]
 fn a_halt_from_another_terminal_stops_it_at_once() {
     let scene = Scene::alone();
@@ -79,7 +83,7 @@ fn a_halt_from_another_terminal_stops_it_at_once() {
         let halted = elsewhere.done::<Halt>(run.params());
         let took = begun.elapsed();
         assert_eq!((run.turn, true), (halted.turn, halted.halted));
-        // A machine that does much else besides is slow now and then, and not four times.
+        // A machine that does much else besides is slow now and then, and not each time.
         assert!(took < Duration::from_secs(5), "{took:?}");
         times.push(took);
         let (how, _, stop) = outcome(run);
@@ -104,6 +108,15 @@ fn a_halt_from_another_terminal_stops_it_at_once() {
             .contains("effect of this call is unknown")
     );
     until_true("the program ends", || {
+        scene.world.running("sleep").is_empty()
+    });
+    fs::remove_file(scene.world.path("work/marks")).unwrap();
+    scene.model_says(&["CMD: echo slow >> marks; sleep 7042"]);
+    let mut run = launch(&scene.world, |_| {});
+    until_true("the command runs", || scene.marks() == "slow");
+    halt(&mut run);
+    assert_eq!(ShellEnding::Cancelled, run.all::<ShellFinished>()[0].ending);
+    until_true("the command ends", || {
         scene.world.running("sleep").is_empty()
     });
     scene.model_says(&["job__wipe"]);
@@ -143,7 +156,8 @@ fn who_and_what_may_launch_one() {
     assert_eq!("forbiddenRole", refused.kind());
     run.client.done::<Halt>(run.params());
     run.ended();
-    let changes: [fn(&mut StartParams); 7] = [
+    let changes: [fn(&mut StartParams); 8] = [
+        |it| it.cost_usd = Usd::of(0.0),
         |it| it.goal = " \n".to_owned(),
         |it| it.goal = "x".repeat(4097),
         |it| it.steps = Some(0),

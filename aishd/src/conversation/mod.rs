@@ -40,6 +40,7 @@ mod raise;
 pub mod record;
 mod recover;
 mod refuse;
+mod request;
 pub mod resource;
 mod resume;
 pub mod routes;
@@ -55,7 +56,6 @@ pub mod view;
 pub mod window;
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,7 +73,7 @@ use self::attendance::Attendance;
 use self::commit::Unstored;
 use self::directory::{NewConversation, Registration};
 use self::elicit::{Forms, News};
-use self::handle::{Request, RequestError, Stopper};
+use self::handle::{Request, Stopper};
 pub use self::kept::KeptPart;
 use self::memories::Book;
 use self::norris::Opined;
@@ -86,7 +86,7 @@ use self::sessions::Own;
 pub use self::summarize::CaughtUp;
 use self::summarize::{Left, Summed, Summing};
 use self::tokens::Tokens;
-use self::view::{Loading, Publisher};
+use self::view::Publisher;
 use crate::broker::{Broker, Discovery};
 use crate::core::budget::Rules;
 use crate::core::catalog::Offer;
@@ -325,94 +325,6 @@ impl Conversation {
 
     fn may_close(&self) -> bool {
         self.is_idle() && self.publisher.is_unwatched() && self.mailbox.is_empty()
-    }
-
-    /// Breaks when the conversation is no more.
-    async fn apply_request(&mut self, request: Request) -> ControlFlow<()> {
-        let looks = matches!(request, Request::Preview(..));
-        if self.unstored.is_some() && !looks {
-            let why = "an earlier change still waits for the store";
-            request.refuse(RequestError::Storage(why.to_owned()));
-            return ControlFlow::Continue(());
-        }
-        match request {
-            Request::Send(ask, reply) => {
-                let result = self.accept(*ask).await;
-                if self.unborn.is_some() {
-                    // Nothing was kept of it, so there is no such conversation.
-                    self.publisher.loaded(Loading::Missing, &State::default());
-                    self.registration.remove();
-                    let _client_left = reply.send(result);
-                    return ControlFlow::Break(());
-                }
-                let _client_left = reply.send(result);
-            }
-            Request::Again(again, reply) => {
-                let result = self.accept_again(*again).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Cancel { turn, by, reply } => {
-                let result = self.cancel(turn, by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Change(change, by, reply) => {
-                let result = self.change(change, by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Resource(change, by, reply) => {
-                let result = self.change_resource(*change, by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Queue(change, by, reply) => {
-                let result = self.change_queue(change, by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::WantLevel(wanted, reply) => {
-                let result = self.want_level(*wanted).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Launch(launching, reply) => {
-                let result = Box::pin(self.launch(*launching)).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Lead(lead, by, reply) => {
-                let result = self.lead(lead, by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Answer(answering, reply) => {
-                let result = self.answer(*answering).await;
-                let _client_left = reply.send(result);
-            }
-            Request::RunCommand(wanted, reply) => {
-                let result = self.run_own(*wanted).await;
-                let _client_left = reply.send(result);
-            }
-            Request::CancelCommand(call, reply) => {
-                let _client_left = reply.send(self.cancel_own(&call).await);
-            }
-            Request::Restore(gone, by, reply) => {
-                let result = self.restore(gone, by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Forget(by, reply) => {
-                let result = self.forget(by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Preview(previewing, reply) => {
-                let result = Box::pin(self.preview(*previewing)).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Delete(by, reply) => {
-                let result = self.delete(by).await;
-                let deleted = result.is_ok();
-                let _client_left = reply.send(result);
-                if deleted {
-                    return ControlFlow::Break(());
-                }
-            }
-            Request::Drain(reply) => drop(reply.send(Ok(()))),
-        }
-        ControlFlow::Continue(())
     }
 
     async fn apply_done(&mut self, done: Done) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use aish_proto::id::{Seq, TurnId};
 
 use super::handle::Handle;
-use crate::core::event::{At, Event, Record, Stop, TurnError};
-use crate::core::reply::Usage;
+use crate::core::event::{At, Event, Record, Stop};
+use crate::core::reply::{TurnError, Usage};
 use crate::core::routing::Routed;
 use crate::core::state::State;
 use crate::store::ReadError;

@@ -18,7 +18,7 @@ use super::norris::NorrisEvent;
 use super::pinned::Pinned;
 use super::purse::{Budget, BudgetChanged, Reached};
 use super::raise::Raise;
-use super::reply::{FailureClass, ToolCall, Usage};
+use super::reply::{ToolCall, TurnError, Usage};
 use super::resource::ResourceChanged;
 use super::routing::Routed;
 use super::shell::ending::Ending;
@@ -590,15 +590,4 @@ pub enum Stop {
     /// A limit of a run is met, or a budget is used up and the next request was not sent.
     #[serde(rename = "budget")]
     Budget,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TurnError {
-    #[serde(rename = "class")]
-    pub class: FailureClass,
-    #[serde(rename = "message")]
-    pub message: String,
-    /// The failure that this request was the second try after.
-    #[serde(rename = "cause", default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
 }

@@ -44,6 +44,7 @@ mod tool;
 mod toolset;
 mod transfer;
 mod turn;
+mod turn_end;
 mod usage;
 
 use std::collections::HashMap;

@@ -25,11 +25,11 @@ pub(crate) use round::{finish, refuse_calls, unknown_effect};
 use self::course::Ready;
 use self::round::{Denials, Progress, Round, refused, reply};
 use super::confirm::Confirm;
-use super::event::{Event, Level, Stop, TurnError};
+use super::event::{Event, Level, Stop};
 use super::exchange::Eviction;
 use super::fallback::{Sent, Way};
 use super::norris::run::Run;
-use super::reply::{Broken, Failure, Finish, Reply, ToolCall, Usage};
+use super::reply::{Broken, Failure, Finish, Reply, ToolCall, TurnError, Usage};
 use super::shell::{Given, Proposed};
 
 /// The longest `Retry-After` that is waited for (spec 00, Conversations and asks).
