@@ -67,6 +67,9 @@ pub fn body(preset: &Preset, planned: Planned<'_>) -> String {
     let mut add = |name: &str, value: Value| body.insert(name.to_owned(), value);
     add("model", json!(preset.model));
     add("stream", json!(true));
+    if preset.include_usage {
+        add("stream_options", json!({"include_usage": true}));
+    }
     add("temperature", json!(0.0));
     let most = preset.max_tokens.unwrap_or(MAX_TOKENS).min(MAX_TOKENS);
     add("max_tokens", json!(most));
