@@ -10,10 +10,11 @@ use crate::id::{ConversationId, Seq};
 use crate::method::methods;
 
 methods! {
-    /// Runs a command of the caller's own, without a question. Returns when its start is in the log; it goes on without
-    /// the client. A process that the daemon started is refused.
+    /// Runs a command of the caller's own, without a question. Commands of a conversation run one after another, in the order
+    /// in which they came: returns when its start is in the log, or at once where it waits for another. It goes on without the
+    /// client. A process that the daemon started is refused.
     Run: "shell/run", Driver, Conversation, RunParams => RunResult;
-    /// Ends such a command and all that it started.
+    /// Ends such a command and all that it started, or takes it back where it waits.
     Cancel: "shell/cancel", Driver, Conversation, CancelParams => CancelResult;
 }
 
@@ -51,8 +52,9 @@ fn yes() -> bool {
 pub struct RunResult {
     /// Its name in `shellStarted`, `shellOutput` and `shellFinished`.
     pub call: String,
-    /// Where its start stands in the log.
-    pub seq: Seq,
+    /// Where its start stands in the log; absent: it waits for the commands before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<Seq>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -116,8 +116,13 @@ impl Frame {
         }
         if let Some(kept) = &finished.kept {
             let bytes = kept.bytes;
+            let what = if finished.ending == ShellEnding::Cut {
+                "its beginning"
+            } else {
+                "all of it"
+            };
             rows.push(format!(
-                "  │ all of it, {bytes} bytes: aishctl result {}",
+                "  │ {what}, {bytes} bytes: aishctl result {}",
                 kept.result
             ));
         }

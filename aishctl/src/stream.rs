@@ -35,6 +35,8 @@ pub struct Answer {
     item: Option<u32>,
     /// What has been shown of `item`.
     shown: String,
+    /// The last message that is whole.
+    said: Option<String>,
     /// A delta is missing: nothing of this item is shown until it is finished.
     broken: bool,
     /// The last item that is finished.
@@ -83,6 +85,7 @@ impl Answer {
             run: None,
             item: None,
             shown: String::new(),
+            said: None,
             broken: false,
             finished: None,
             running: None,
@@ -266,6 +269,7 @@ impl Answer {
         }
         // Else the daemon ended before it had kept all that we have shown; nothing is wrong with that.
         text.clone_into(&mut self.shown);
+        self.said = Some(text.to_owned());
     }
 
     fn finish_turn(&mut self, finished: TurnFinished, steps: &mut Vec<Step>) {
@@ -280,7 +284,8 @@ impl Answer {
             };
             return;
         }
-        let known = self.finished.is_some() && self.shown == finished.text;
+        // After a reconnect a snapshot may have begun an item of which nothing came.
+        let known = self.said.as_ref() == Some(&finished.text);
         if !known && !finished.text.is_empty() {
             let item = match (self.finished, self.item) {
                 (Some(finished), Some(item)) if item <= finished => finished.saturating_add(1),
@@ -403,6 +408,11 @@ mod tests {
             "one two",
         );
         check(&[message(0, "one"), delta(0, 0, "one")], "one");
+        // An item of which nothing came is begun by a snapshot.
+        check(
+            &[message(0, "one"), delta(1, 0, ""), finished("one")],
+            "one\n",
+        );
     }
 
     #[test]

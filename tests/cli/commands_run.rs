@@ -72,6 +72,49 @@ fn a_persons_command_runs_at_once_and_ctrl_c_ends_it() {
     screen.wait_for("  │ directory: /");
 }
 
+/// What draws on a whole screen has none to draw on, and what it prints steers none.
+#[test]
+fn a_program_that_wants_a_terminal_leaves_the_screen_whole() {
+    let (_upstream, world, _daemon) = world("CMD: true");
+    let mut screen = open(&world, 100, 30);
+    screen.key("!vim file\r");
+    screen.wait_for("commands have no terminal here");
+    screen.wait_for("  └ exit ");
+    screen.key("!printf '\\033[?1049h\\033[2J\\033[31mred\\033]0;title\\007\\n'; stty size\r");
+    screen.wait_for("  │ red");
+    screen.wait_rows("the prompt", |rows| {
+        rows.last().is_some_and(|it| it.ends_with('○'))
+            && rows
+                .iter()
+                .any(|it| it.starts_with("[aish] attached to proj"))
+    });
+    screen.key("\u{4}");
+    assert_eq!(0, screen.wait_end());
+    assert!(screen.is_as_before());
+}
+
+#[test]
+fn lines_in_a_pipe_run_one_after_another() {
+    let (upstream, world, _daemon) = world("I see.");
+    let run = world
+        .ctl(&["attach", "proj", "--tail", "0"])
+        .stdin("!sleep 0.3; echo one > file\n!cat file\n!cd /\n!pwd\nwhat is that?\n")
+        .run()
+        .ok();
+    let out = run.out();
+    let places = ["  │ one\n", "  │ /\n", "I see."].map(|it| out.find(it));
+    assert!(
+        places.is_sorted() && places[0].is_some(),
+        "{}",
+        run.report()
+    );
+    let asked = upstream.requests().last().unwrap().question();
+    assert!(
+        asked.contains("one\n```") && asked.contains("/\n```"),
+        "{asked}"
+    );
+}
+
 #[test]
 fn in_a_pipe_a_command_is_run_and_waited_for() {
     let (_upstream, world, _daemon) = world("CMD: true");
@@ -89,6 +132,6 @@ fn a_script_is_told_that_nothing_ran_and_no_pattern_helps() {
     let run = world.ctl(&["ask", "--confirm=deny", "do it"]).run().code(3);
     assert!(run.err().contains("not run:"), "{}", run.report());
     let allowing = world.ctl(&["ask", "--confirm=allow:shell__*", "do it"]);
-    drop(allowing.run().code(2));
+    drop(allowing.run().code(1));
     assert!(!world.work().join("ran").exists());
 }

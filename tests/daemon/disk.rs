@@ -6,6 +6,7 @@ use aish_proto::conversation::{
 };
 use aish_proto::daemon::Status;
 use aish_proto::method::Empty;
+use aish_proto::shell::{Run, RunParams, ShellEnding};
 use aish_proto::turn::{Cancel, Send, StopReason, TurnParams};
 use aish_testkit::client::question;
 use aish_testkit::{Answer, Upstream, World, disk, wait};
@@ -92,6 +93,47 @@ fn on_a_small_disk() -> Option<(Upstream, World, disk::Small)> {
     let world = World::with(&upstream);
     let small = disk::Small::mount(&world.path("state"), 40 << 20)?;
     Some((upstream, world, small))
+}
+
+/// What a full disk does to a question it does to nothing else.
+#[test]
+fn a_question_that_finds_no_room_ends_no_command() {
+    let Some((_upstream, world, small)) = on_a_small_disk() else {
+        return;
+    };
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let mut follow = client.attach(conversation, Since::Start);
+    let command = "echo begun; while ! test -e go; do sleep 0.05; done; echo done";
+    let params = RunParams {
+        conversation,
+        command: command.to_owned(),
+        cwd: Some(world.work().display().to_string()),
+        into_context: true,
+    };
+    let began = client.done::<Run>(params);
+    follow.until_kind("shellOutput");
+    small.fill();
+    for _ in 0..3 {
+        let refused = wait::until("a refusal", wait::PATIENCE, || {
+            client.call::<Send>(question(conversation, "no room")).err()
+        });
+        assert_eq!("storage", refused.kind());
+    }
+    small.free();
+    std::fs::write(world.work().join("go"), "").unwrap();
+    let end = crate::shell::finished(&mut follow, &began.call);
+    assert_eq!(
+        (ShellEnding::Exited, "begun\ndone\n"),
+        (end.ending, end.output.as_str())
+    );
+    let sent = wait::until("it goes on by itself", wait::PATIENCE, || {
+        client
+            .call::<Send>(question(conversation, "room again"))
+            .ok()
+    });
+    client.wait_turn(sent.turn);
 }
 
 /// The end of an answer waits for room, also while clients keep trying, and a cancel in that time is not lost.

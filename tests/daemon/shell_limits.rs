@@ -216,3 +216,72 @@ fn cd_alone_changes_the_directory_of_the_conversation() {
     assert_eq!("/tmp\n", end.output);
     assert_eq!(work.join("link").display().to_string(), here(&mut follow));
 }
+
+/// A gigabyte costs no more than what is kept of it.
+#[test]
+fn a_flood_is_cut_and_costs_no_memory() {
+    let scene = Scene::new("");
+    let client = scene.world.person("pts/5");
+    let conversation = scene.conversation(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    run(&client, &mut follow, own(conversation, "true"));
+    let before = scene.daemon.rss_kib();
+    for (command, bytes) in [
+        ("head -c 1073741824 /dev/zero | tr '\\0' x", 4 << 20),
+        ("cat /dev/zero", 4 << 20),
+        // What is no text takes three bytes for each of its own.
+        ("tr '\\0' '\\377' < /dev/zero", 12 << 20),
+    ] {
+        let end = run(&client, &mut follow, own(conversation, command));
+        assert_eq!(
+            (ShellEnding::Cut, bytes),
+            (end.ending, end.bytes),
+            "{command}"
+        );
+        assert!(end.output.len() < 20_000 && end.kept.is_some(), "{command}");
+        let after = scene.daemon.rss_kib();
+        // A zero byte is six as the log spells it.
+        assert!(
+            after < 300 << 10,
+            "{command}: {before} KiB and then {after} KiB"
+        );
+    }
+    until_true("nothing is left", || {
+        ["head", "tr", "cat"]
+            .iter()
+            .all(|it| scene.world.running(it).is_empty())
+    });
+    // It lives on.
+    let end = run(&client, &mut follow, own(conversation, "echo fine"));
+    assert_eq!("fine\n", end.output);
+}
+
+/// What waits for a terminal ends and says why.
+#[test]
+fn programs_that_want_a_terminal_end_with_a_word_about_it() {
+    let scene = Scene::new("");
+    let client = scene.world.person("pts/5");
+    let conversation = scene.conversation(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    for command in [
+        "vim file",
+        "vi file",
+        "top",
+        "tmux new-session",
+        "cat < /dev/tty",
+        "read -p name: name < /dev/tty",
+    ] {
+        let end = run(&client, &mut follow, own(conversation, command));
+        let last = end.output.lines().last().unwrap_or_default();
+        if end.exit_code != Some(127) {
+            assert_eq!(
+                "[aish] commands have no terminal here; what needs one runs in a shell of your own",
+                last,
+                "{command}: {end:?}"
+            );
+        }
+        assert!(end.ms < Some(9_000), "{command}: {end:?}");
+    }
+    let end = run(&client, &mut follow, own(conversation, "cat; echo over"));
+    assert_eq!("over\n", end.output, "there is nothing to read");
+}

@@ -66,6 +66,7 @@ impl<U: Ui> Open<U> {
 
     /// A command of this person, run by the daemon where the conversation is.
     fn run_command(&mut self, command: String) {
+        self.own.asks();
         let caller = self.connection.caller();
         let params = RunParams {
             conversation: self.conversation,
@@ -77,9 +78,9 @@ impl<U: Ui> Open<U> {
             .spawn(async move { Done::Ran(caller.call::<Run>(params).await) });
     }
 
-    /// Ctrl-C ends the newest command of this person, before anything of a model.
+    /// Ctrl-C ends the command of this person that runs, before anything of a model.
     pub(super) fn cancel_command(&mut self) -> bool {
-        let Some(call) = self.own.newest().cloned() else {
+        let Some(call) = self.own.to_cancel().cloned() else {
             return false;
         };
         let params = CancelParams {

@@ -253,7 +253,9 @@ impl<U: Ui> Open<U> {
         let attached = self.connection.is_attached() || self.has_editor();
         let known = !self.switching || self.has_editor();
         let full = self.outbox.is_full() || self.held.len() >= outbox::LINES;
-        let listens = !self.input_ended && !full && attached && known;
+        // Without an editor lines are a script: what stands behind a command comes after it.
+        let free = self.has_editor() || self.own.is_idle();
+        let listens = !self.input_ended && !full && attached && known && free;
         let reads = self.connection.delivers() && self.display.ui.has_room();
         let attention = self.attention_due();
         let attention = async {
@@ -422,11 +424,17 @@ impl<U: Ui> Open<U> {
                 Ok(())
             }
             Done::Answered(number, decision, result) => self.told(number, decision, result).await,
-            Done::Ran(Ok(began)) => {
-                self.own.began(began.call);
+            Done::Ran(Ok(taken)) => {
+                if self.own.answered(Some(taken)) {
+                    let text = "it begins when the commands before it have ended";
+                    self.display.tell(text).await?;
+                }
                 Ok(())
             }
-            Done::Ran(Err(error)) => self.display.refuse(&error.into()).await,
+            Done::Ran(Err(error)) => {
+                self.own.answered(None);
+                self.display.refuse(&error.into()).await
+            }
             Done::Quiet(Ok(())) => Ok(()),
             Done::Quiet(Err(error)) => self.display.refuse(&error.into()).await,
         }

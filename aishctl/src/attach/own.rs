@@ -1,48 +1,139 @@
-//! Commands of this window's person (`!COMMAND`) that run. Their end may be told before the reply that names them.
+//! Commands of this window's person (`!COMMAND`) that run or wait. Their end may be told before the reply that names them.
 
 use std::collections::VecDeque;
 
-use aish_proto::event::{Envelope, ShellFinished};
+use aish_proto::event::{Envelope, ShellFinished, ShellStarted};
+use aish_proto::shell::RunResult;
 
 /// Ends that are remembered, for a reply that comes after them.
 const ENDED: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Own {
+    /// Those whose reply has not come.
+    asked: usize,
     /// The newest last.
-    running: Vec<String>,
+    taken: Vec<Taken>,
     ended: VecDeque<String>,
 }
 
+#[derive(Debug)]
+struct Taken {
+    call: String,
+    began: bool,
+}
+
 impl Own {
-    pub(super) fn began(&mut self, call: String) {
-        if !self.ended.contains(&call) {
-            self.running.push(call);
+    pub(super) fn asks(&mut self) {
+        self.asked += 1;
+    }
+
+    /// The reply has come: it was taken, or not. Whether it waits.
+    pub(super) fn answered(&mut self, result: Option<RunResult>) -> bool {
+        self.asked = self.asked.saturating_sub(1);
+        let Some(RunResult { call, seq }) = result else {
+            return false;
+        };
+        let ended = self.ended.contains(&call);
+        let began = seq.is_some();
+        if !ended {
+            self.taken.push(Taken { call, began });
         }
+        !ended && !began
     }
 
     pub(super) fn take(&mut self, event: &Envelope) {
-        let Some(finished) = event.read::<ShellFinished>() else {
-            return;
-        };
-        self.running.retain(|it| *it != finished.call);
-        self.ended.push_back(finished.call);
-        if self.ended.len() > ENDED {
-            self.ended.pop_front();
+        if let Some(started) = event.read::<ShellStarted>() {
+            let mut taken = self.taken.iter_mut();
+            if let Some(one) = taken.find(|it| it.call == started.call) {
+                one.began = true;
+            }
+        } else if let Some(finished) = event.read::<ShellFinished>() {
+            self.taken.retain(|it| it.call != finished.call);
+            self.ended.push_back(finished.call);
+            if self.ended.len() > ENDED {
+                self.ended.pop_front();
+            }
         }
     }
 
-    /// The one that Ctrl-C means.
-    pub(super) fn newest(&self) -> Option<&String> {
-        self.running.last()
+    /// The one that Ctrl-C means: what runs, and where nothing does what was said last.
+    pub(super) fn to_cancel(&self) -> Option<&String> {
+        let runs = self.taken.iter().find(|it| it.began);
+        runs.or(self.taken.last()).map(|it| &it.call)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.running.is_empty()
+        self.taken.is_empty()
     }
 
-    /// Another conversation is looked at, or a daemon has gone and its commands with it.
+    /// Nothing runs, waits, or is on its way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.taken.is_empty() && self.asked == 0
+    }
+
+    /// Another daemon answers. What had begun has its end in the log; what waited is in none: how many those are.
+    pub(super) fn lose_waiting(&mut self) -> usize {
+        let before = self.taken.len();
+        self.taken.retain(|it| it.began);
+        before - self.taken.len()
+    }
+
+    /// Another conversation is looked at.
     pub(super) fn clear(&mut self) {
-        self.running.clear();
+        self.taken.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aish_proto::id::Seq;
+    use serde_json::json;
+
+    use super::*;
+    use crate::peer;
+
+    fn event(kind: &str, call: &str) -> Envelope {
+        let data = json!({
+            "call": call, "command": "x", "cwd": "/", "shell": "/bin/sh", "digest": "", "rule": "", "ending": "exited",
+            "exitCode": 0, "output": "", "bytes": 0, "intoContext": true
+        });
+        serde_json::from_value(peer::envelope(None, kind, data)).unwrap()
+    }
+
+    fn taken(own: &mut Own, call: &str, seq: Option<u64>) -> bool {
+        own.asks();
+        own.answered(Some(RunResult {
+            call: call.to_owned(),
+            seq: seq.map(Seq),
+        }))
+    }
+
+    #[test]
+    fn ctrl_c_means_what_runs_and_then_what_waits() {
+        let mut own = Own::default();
+        assert!(!taken(&mut own, "a", Some(3)));
+        assert!(taken(&mut own, "b", None));
+        assert!(taken(&mut own, "c", None));
+        assert_eq!(Some("a"), own.to_cancel().map(String::as_str));
+        own.take(&event("shellFinished", "a"));
+        assert_eq!(Some("c"), own.to_cancel().map(String::as_str));
+        own.take(&event("shellStarted", "b"));
+        assert_eq!(Some("b"), own.to_cancel().map(String::as_str));
+        assert_eq!((1, false), (own.lose_waiting(), own.is_idle()));
+        own.take(&event("shellFinished", "b"));
+        assert!(own.is_idle());
+    }
+
+    #[test]
+    fn an_end_before_the_reply_and_a_refusal_leave_nothing() {
+        let mut own = Own::default();
+        own.asks();
+        assert!(own.is_empty() && !own.is_idle());
+        own.answered(None);
+        assert!(own.is_idle());
+        own.take(&event("shellFinished", "a"));
+        assert!(!taken(&mut own, "a", None));
+        assert!(own.is_idle());
     }
 }

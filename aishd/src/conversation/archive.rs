@@ -285,6 +285,44 @@ pub(super) fn joined_at(
     Ok(None)
 }
 
+/// Where the output of a command came into the context: with the first new question that was answered after it. `None`: not
+/// before the end of `through`. Blocks.
+pub(super) fn taken_along_at(
+    store: &Store,
+    conversation: ConversationId,
+    printed: Seq,
+    through: Seq,
+) -> Result<Option<Seq>, ReadError> {
+    let begins = |stored: &[u8]| {
+        let says = |it: &[u8]| memmem::find(stored, it).is_some();
+        says(b"turn_started") || says(b"merged_into")
+    };
+    let mut cursor = Some(printed);
+    while let Some(after) = cursor.filter(|it| *it < through) {
+        let looked = store.records_where(conversation, after, NEAR_BYTES, begins)?;
+        for record in looked.records.iter().take_while(|it| it.seq <= through) {
+            if joins(&record.event)
+                && let Some(turn) = record.turn
+                && let Some(place) = store.find_turn(turn)?
+                && let Some(question) = store.record(conversation, place.message_seq)?
+                && question.event.is_new_question()
+            {
+                return Ok(Some(record.seq));
+            }
+        }
+        cursor = looked.through;
+    }
+    Ok(None)
+}
+
+/// Whether the question of a turn comes into the context with this.
+fn joins(event: &Event) -> bool {
+    if let Event::TurnFinished { merged_into, .. } = event {
+        return merged_into.is_some();
+    }
+    matches!(event, Event::TurnStarted { .. })
+}
+
 /// What left behind `after` and is not back, the newest of it, the oldest first. Blocks.
 pub(super) fn left_after(
     store: &Store,

@@ -420,6 +420,9 @@ impl Conversation {
         let mut transcript = self.transcript.take().unwrap_or_default();
         commit.records.iter().for_each(|it| transcript.apply(it));
         let applied = commit.records.len();
+        if let Some(active) = &mut self.turn {
+            active.machine.goes_on_from(transcript.goes_on_from());
+        }
         self.around.tools.freshen();
         let opened = opened_by(&step);
         // What is pinned has to be read before anybody can say what fits.
@@ -436,19 +439,19 @@ impl Conversation {
             commit = self.number(&facts);
         }
         let live = Arc::new(Live::new(turn, 0, commit.state.last_seq));
-        match (opened, fitted) {
+        let asking = match (opened, fitted) {
             (Some(stream), Some(Ok(fit))) => {
-                self.spawn_stream(stream, (preset.clone(), ticket), fit.body, live.clone());
+                self.spawn_stream(stream, (preset.clone(), ticket), fit.body, live.clone())
             }
             (Some(stream), Some(Err(error))) => self.refuse_stream(stream, &error),
-            (_, None) | (None, Some(_)) => {}
-        }
+            (_, None) | (None, Some(_)) => None,
+        };
         let later = commit.records.iter().skip(applied);
         later.for_each(|it| transcript.apply(it));
         if let Err(error) = self.around.store.commit(commit.clone()).await {
             // Not asked, then: the stream goes, and the transcript is read again when it is needed.
             token.cancel();
-            self.abandon().await;
+            self.unask(asking).await;
             return Err(error.into());
         }
         self.unknown_told.extend(routed.unknown);

@@ -1,8 +1,10 @@
 //! Commands that a model proposes, in the actor: what they would run with, asking the gate, starting them (SHL-1, SHL-3).
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use aish_proto::id::TurnId;
+use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::handle::RequestError;
@@ -43,6 +45,21 @@ impl Conversation {
             Some(digest) => gate.approved(proposed, digest),
             None => gate.judge(proposed),
         })
+    }
+
+    /// A command that may run waits for those that came before it.
+    pub(super) fn in_their_order(&mut self, judged: Vec<Judged>) -> Vec<Judged> {
+        if !judged.iter().any(|it| matches!(it, Judged::Execute(_)))
+            || !self.commands.holds_up_turn()
+        {
+            return judged;
+        }
+        self.commands.turn_waits();
+        let held = |it| match it {
+            Judged::Execute(_) => Judged::Later,
+            Judged::Run(_) | Judged::Ask(_) | Judged::Refuse { .. } | Judged::Later => it,
+        };
+        judged.into_iter().map(held).collect()
     }
 
     fn with_command_gate<T>(&self, work: impl FnOnce(CommandGate<'_>) -> T) -> T {
@@ -121,6 +138,7 @@ impl Conversation {
         run: Execution,
         token: CancellationToken,
     ) {
+        self.commands.begin_of_turn(turn, call.clone());
         let begun = self.begun(Some(turn), &call, run, token);
         self.io.spawn(async move {
             let ended = Box::new(begun.run().await);
@@ -157,8 +175,17 @@ impl Conversation {
 }
 
 impl Begun {
-    /// Runs it to its end, or until it is cancelled.
+    /// Runs it to its end, or until it is cancelled. Whatever happens, it has an end.
     pub(super) async fn run(self) -> Ended {
+        let ran_in = self.run.setting.cwd.clone();
+        let ended = AssertUnwindSafe(self.to_its_end()).catch_unwind().await;
+        ended.unwrap_or_else(|_panic| Ended {
+            ending: Ending::Unknown,
+            ..Ended::failed("internal error".to_owned(), &ran_in)
+        })
+    }
+
+    async fn to_its_end(self) -> Ended {
         let ran_in = self.run.setting.cwd.clone();
         match self.moves {
             Some(Ok(target)) => shell::change_directory(self.cwd, target, ran_in).await,

@@ -147,6 +147,7 @@ impl Conversation {
             self.stopper.set(None);
             Box::pin(self.start_next()).await;
         }
+        Box::pin(self.next_command()).await;
     }
 
     pub(super) fn wait_for_store(&mut self, pending: Pending, error: &CommitError) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use aish_proto::id::TurnId;
 use futures_util::FutureExt as _;
+use tokio::task::AbortHandle;
 
 use super::choose::Chosen;
 use super::commit::{Fact, Pending};
@@ -257,7 +258,7 @@ impl Conversation {
         let offer = offer.unwrap_or_else(|| Arc::new(self.offer()));
         let fit = match self.fit(&preset, transcript, &offer, &active.held) {
             Ok(fit) => fit,
-            Err(error) => return self.refuse_stream(stream, &error),
+            Err(error) => return drop(self.refuse_stream(stream, &error)),
         };
         let ticket = match self.admit(&preset, transcript) {
             Ok(ticket) => ticket,
@@ -282,10 +283,14 @@ impl Conversation {
     }
 
     /// A request that there is no room for: it ends as one that failed.
-    pub(super) fn refuse_stream(&mut self, stream: StreamId, error: &TooLong) {
-        let Some(active) = &self.turn else { return };
+    pub(super) fn refuse_stream(
+        &mut self,
+        stream: StreamId,
+        error: &TooLong,
+    ) -> Option<AbortHandle> {
+        let turn = self.turn.as_ref()?.id;
         let failure = Failure::TooLong(error.to_string());
-        self.spawn(active.id, stream, async move { failed(stream, failure) });
+        Some(self.spawn(turn, stream, async move { failed(stream, failure) }))
     }
 
     /// How the preset of such a question is found; without one, that of a question that is not routed.

@@ -12,10 +12,10 @@ use tracing::Instrument as _;
 
 use super::allowances::ClientAllowances;
 use super::attendance::Attendance;
+use super::command_queue::CommandQueue;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::memories::Book;
-use super::own_command::OwnCommands;
 use super::pending::{Pending, Question};
 use super::purse::{Ledger, Purse};
 use super::routes::Routes;
@@ -396,7 +396,7 @@ impl Directory {
             expiry_at: None,
             own: None,
             summing: Summing::default(),
-            own_commands: OwnCommands::default(),
+            commands: CommandQueue::default(),
             proposing: false,
             unknown_told: BTreeSet::new(),
             purse: Purse::new(

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::doing::Word;
 use super::handle::Handle;
 use super::live::{Live, Unseen};
-use super::printing::Printing;
+use super::printing::{Printing, Which};
 use super::view::View;
 use super::window::Part;
 use crate::core::event::Record;
@@ -31,7 +31,7 @@ pub struct Follower {
     /// How much of what calls say was given.
     heard: u64,
     /// How much of what commands print was given.
-    printed: HashMap<String, u64>,
+    printed: HashMap<Which, u64>,
 }
 
 /// The next things to show.
@@ -163,12 +163,12 @@ impl Follower {
             return vec![];
         }
         self.printed
-            .retain(|call, _| printing.iter().any(|it| it.call == *call));
+            .retain(|which, _| printing.iter().any(|it| it.is_of(which)));
         let mut left = max_bytes;
         let mut parts = vec![];
         let cursor = self.cursor;
         for it in printing.iter().filter(|it| it.is_shown_at(cursor)) {
-            let position = self.printed.entry(it.call.clone()).or_default();
+            let position = self.printed.entry(it.which()).or_default();
             if let Some(part) = it.unseen(position, left) {
                 left -= part.text.len();
                 parts.push((it.clone(), part));

@@ -242,7 +242,7 @@ pub enum RequestError {
     Missing,
     #[error("{provider} is already at level {}", level.number())]
     AlreadyAtLevel { provider: Alias, level: Access },
-    #[error("so many commands run in this conversation already")]
+    #[error("so many commands wait in this conversation already")]
     TooManyCommands,
     #[error("{MOST} levels are asked about in this conversation already")]
     TooManyRaises,

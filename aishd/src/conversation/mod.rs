@@ -13,6 +13,7 @@ mod call;
 mod change;
 mod choose;
 mod command;
+mod command_queue;
 mod commit;
 pub mod context;
 pub mod directory;
@@ -63,13 +64,14 @@ use std::time::Duration;
 use aish_proto::id::{ConversationId, TurnId};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use self::allowances::ClientAllowances;
 use self::attendance::Attendance;
+use self::command_queue::CommandQueue;
 use self::commit::Unstored;
 use self::directory::{NewConversation, Registration};
 use self::elicit::{Forms, News};
@@ -77,7 +79,6 @@ use self::handle::{Request, Stopper};
 pub use self::kept::KeptPart;
 use self::memories::Book;
 use self::norris::Opined;
-use self::own_command::OwnCommands;
 use self::pending::Pending;
 use self::propose::Proposed;
 use self::purse::{Ledger, Purse, Ticket};
@@ -165,8 +166,8 @@ struct Conversation {
     own: Option<Own>,
     /// What left the context and is being summed up.
     summing: Summing,
-    /// Commands of people that run.
-    own_commands: OwnCommands,
+    /// Commands that run, and that wait for their turn.
+    commands: CommandQueue,
     /// A model is looking for what is worth remembering.
     proposing: bool,
     /// Presets that classes name and that are not there, as far as somebody was told.
@@ -318,7 +319,7 @@ impl Conversation {
             || self.unstored.is_some()
             || self.proposing
             || !self.summing.is_idle()
-            || !self.own_commands.is_empty();
+            || !self.commands.is_empty();
         // Silence has to be counted while a person is asked.
         !works && self.state.raises.is_empty()
     }
@@ -330,6 +331,9 @@ impl Conversation {
     async fn apply_done(&mut self, done: Done) {
         match done {
             Done::Turn(turn, mut input) => {
+                if let Input::CommandEnded { call, .. } = &*input {
+                    self.commands.end_of_turn(turn, call);
+                }
                 let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
                 let paid = is_ours.then(|| self.charge(&mut input)).flatten();
                 let input = match *input {
@@ -346,6 +350,7 @@ impl Conversation {
                         Input::ToolReturned { call, returned }
                     }
                     other @ (Input::CommandEnded { .. }
+                    | Input::Freed
                     | Input::ReplyAbandoned(..)
                     | Input::WaitElapsed(_)
                     | Input::Judged(_)
@@ -356,10 +361,10 @@ impl Conversation {
                     | Input::Stopped(_)) => other,
                 };
                 let may_fall_back = self.may_fall_back();
-                let stopping = self.around.stopping.is_cancelled();
+                let stop = self.stop_of_token();
                 let by = self.stopper.stopped_by();
                 let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
-                    return;
+                    return Box::pin(self.next_command()).await;
                 };
                 if !may_fall_back {
                     active.machine.bar_way();
@@ -368,11 +373,6 @@ impl Conversation {
                 if active.token.is_cancelled() {
                     // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
                     active.stopped_by = active.stopped_by.take().or(by);
-                    let stop = if stopping {
-                        Stop::Interrupted
-                    } else {
-                        Stop::Cancelled
-                    };
                     step.append(active.hear(Input::Stopped(stop)));
                     command::fill(&mut step, &input);
                 }
@@ -433,6 +433,7 @@ impl Conversation {
                 if self.ask_for_opinion(&owing, approved, &judged) {
                     return;
                 }
+                let judged = self.in_their_order(judged);
                 if let Some(active) = &mut self.turn {
                     let step = active.hear(Input::Judged(judged));
                     self.use_up(&step);
@@ -476,14 +477,14 @@ impl Conversation {
         turn: TurnId,
         stream: StreamId,
         work: impl Future<Output = Input> + Send + 'static,
-    ) {
+    ) -> AbortHandle {
         let span = tracing::info_span!("turn", %turn);
         let work = async move {
             let ended = AssertUnwindSafe(work).catch_unwind().await;
             let broke = |_panic| failed(stream, Failure::Transport("internal error".to_owned()));
             Done::Turn(turn, Box::new(ended.unwrap_or_else(broke)))
         };
-        self.io.spawn(work.instrument(span));
+        self.io.spawn(work.instrument(span))
     }
 
     /// People and logs see what a tool is really called (BRK-5).

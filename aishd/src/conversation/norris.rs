@@ -20,7 +20,7 @@ use crate::broker::Broker;
 use crate::clock;
 use crate::core::canonical::canonical;
 use crate::core::confirm::Person;
-use crate::core::event::{Event, Origin, Stop};
+use crate::core::event::{Event, Origin};
 use crate::core::gate::{Execution, Go, Judged, spelled};
 use crate::core::norris::danger::{Autonomy, Heard};
 use crate::core::norris::launch::Launch;
@@ -267,7 +267,8 @@ impl Conversation {
                 (Action::of_call(go), owed.id(), go.digest)
             }
             Some((Judged::Execute(run), owed)) => (Action::of_command(run), owed.id(), run.digest),
-            Some((Judged::Run(_) | Judged::Ask(_) | Judged::Refuse { .. }, _)) | None => {
+            Some((Judged::Run(_) | Judged::Ask(_) | Judged::Refuse { .. } | Judged::Later, _))
+            | None => {
                 return false;
             }
         };
@@ -322,14 +323,6 @@ impl Conversation {
         };
         if !active.machine.keep_for_later(judge.clone()) {
             self.perform(judge).await;
-        }
-    }
-
-    fn stop_of_token(&self) -> Stop {
-        if self.around.stopping.is_cancelled() {
-            Stop::Interrupted
-        } else {
-            Stop::Cancelled
         }
     }
 

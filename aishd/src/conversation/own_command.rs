@@ -1,12 +1,11 @@
-//! Commands of people: they run at once, beside whatever the conversation does, and nobody is asked (SHL-3). They have no
-//! turn; each has a start and an end in the log.
-
-use std::collections::BTreeMap;
+//! Commands of people: nobody is asked, and they have no turn (SHL-3). Those of one conversation run one after another, beside
+//! whatever else it does; each that began has a start and an end in the log.
 
 use aish_proto::id::Seq;
 use tokio_util::sync::CancellationToken;
 
 use super::command::check;
+use super::command_queue::Next;
 use super::commit::{Fact, Pending};
 use super::handle::{Handle, Request, RequestError};
 use super::view::LiveChange;
@@ -18,10 +17,8 @@ use crate::core::gate::Execution;
 use crate::core::shell::ending::{Ended, Ending};
 use crate::core::shell::setting::Environment;
 use crate::core::shell::{Given, Proposed};
-use crate::core::turn::{Step, finish, left};
-
-/// So many of one conversation run at the same time.
-const MOST: usize = 8;
+use crate::core::turn::{Input, Step, finish, left, not_begun};
+use crate::store::CommitError;
 
 /// What a person wants run.
 #[derive(Clone, Debug)]
@@ -34,43 +31,30 @@ pub struct OwnCommand {
     pub by: Person,
 }
 
-/// One that has begun.
+/// One that was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Began {
     pub call: String,
-    /// Where its start stands.
-    pub seq: Seq,
+    /// Where its start stands; `None`: it waits for those before it.
+    pub seq: Option<Seq>,
 }
 
-/// Those that run.
-#[derive(Debug, Default)]
-pub(super) struct OwnCommands(BTreeMap<String, Runs>);
-
+/// One that runs.
 #[derive(Debug)]
-struct Runs {
-    command: String,
-    given: Given,
-    token: CancellationToken,
-}
-
-impl OwnCommands {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
+pub(super) struct Runs {
+    pub(super) command: String,
+    pub(super) given: Given,
+    pub(super) token: CancellationToken,
 }
 
 impl Handle {
-    /// Returns once its start is in the log.
+    /// Returns once its start is in the log, or it waits.
     pub async fn run_command(&self, wanted: OwnCommand) -> Result<Began, RequestError> {
         self.request(|reply| Request::RunCommand(Box::new(wanted), reply))
             .await
     }
 
-    /// Ends one that runs; false: it was over. Returns once its end is in the log.
+    /// Ends one that runs or waits; false: it was over. Returns once its end is in the log.
     pub async fn cancel_command(&self, call: String) -> Result<bool, RequestError> {
         self.request(|reply| Request::CancelCommand(call, reply))
             .await
@@ -83,9 +67,19 @@ impl Conversation {
             return Err(RequestError::Draining);
         }
         check(&wanted.command).map_err(|why| RequestError::BadAnswer(why.to_owned()))?;
-        if self.own_commands.0.len() >= MOST {
+        let call = format!("run-{}", aish_proto::id::TurnId(clock::ulid()));
+        if self.commands.is_empty() {
+            let seq = Some(self.begin_own(&call, wanted).await?);
+            return Ok(Began { call, seq });
+        }
+        if self.commands.is_full() {
             return Err(RequestError::TooManyCommands);
         }
+        self.commands.wait(call.clone(), wanted);
+        Ok(Began { call, seq: None })
+    }
+
+    async fn begin_own(&mut self, call: &str, wanted: OwnCommand) -> Result<Seq, CommitError> {
         let cwd = wanted.cwd.as_deref().unwrap_or(&self.state.cwd);
         let setting = self.setting(wanted.environment, cwd);
         let run = Execution {
@@ -94,7 +88,6 @@ impl Conversation {
             setting,
             rule: "run by a person".to_owned(),
         };
-        let call = format!("run-{}", aish_proto::id::TurnId(clock::ulid()));
         let given = if wanted.into_context {
             Given::WithNextQuestion
         } else {
@@ -103,7 +96,7 @@ impl Conversation {
         let fact = Fact {
             turn: None,
             by: Some(wanted.by),
-            event: run.started(&call, None, given),
+            event: run.started(call, None, given),
         };
         let seq = self.commit(&[fact], LiveChange::Keep).await?;
         let token = self.around.stopping.child_token();
@@ -112,20 +105,71 @@ impl Conversation {
             given,
             token: token.clone(),
         };
-        self.own_commands.0.insert(call.clone(), runs);
-        let begun = self.begun(None, &call, run, token);
-        let name = call.clone();
+        self.commands.begin_own(call.to_owned(), runs);
+        let begun = self.begun(None, call, run, token);
+        let name = call.to_owned();
         self.io
             .spawn(async move { Done::OwnEnded(name, Box::new(begun.run().await)) });
-        Ok(Began { call, seq })
+        Ok(seq)
+    }
+
+    /// Begins what waited for a command that has ended.
+    pub(super) async fn next_command(&mut self) {
+        while self.unstored.is_none()
+            && let Some(next) = self.commands.next()
+        {
+            match next {
+                Next::Own(call, wanted) => self.begin_waiting(&call, *wanted).await,
+                Next::OfTurn => self.free_turn().await,
+            }
+        }
+    }
+
+    async fn begin_waiting(&mut self, call: &str, wanted: OwnCommand) {
+        let (command, by) = (wanted.command.clone(), wanted.by.clone());
+        let why = if self.around.draining.is_cancelled() || self.around.stopping.is_cancelled() {
+            "aishd ended before it began".to_owned()
+        } else {
+            match self.begin_own(call, wanted).await {
+                Ok(_) => return,
+                Err(error) => format!("its start could not be stored: {error}"),
+            }
+        };
+        self.never_began(call, &command, by, &why).await;
+    }
+
+    /// The running turn's command can run now, if it still waits for that.
+    async fn free_turn(&mut self) {
+        if self.is_cancelled() {
+            return self.stop_now(self.stop_of_token()).await;
+        }
+        let Some(active) = &mut self.turn else { return };
+        let step = active.hear(Input::Freed);
+        Box::pin(self.take_step(step)).await;
+    }
+
+    /// Whoever looks on sees that it came to nothing; no model is told.
+    async fn never_began(&mut self, call: &str, command: &str, by: Person, why: &str) {
+        let fact = Fact {
+            turn: None,
+            by: Some(by),
+            event: not_begun(call, command, why, Given::Never),
+        };
+        Box::pin(self.settle(Pending::facts(vec![fact]))).await;
     }
 
     pub(super) async fn cancel_own(&mut self, call: &str) -> Result<bool, RequestError> {
-        let Some(runs) = self.own_commands.0.get(call) else {
-            return Ok(false);
-        };
-        runs.token.cancel();
-        self.until_own_over(Some(call)).await;
+        if let Some(waited) = self.commands.take_waiting(call) {
+            let why = "cancelled before it began";
+            self.never_began(call, &waited.command, waited.by, why)
+                .await;
+        } else {
+            let Some(runs) = self.commands.own(call) else {
+                return Ok(false);
+            };
+            runs.token.cancel();
+            self.until_own_over(Some(call)).await;
+        }
         if self.unstored.is_some() {
             let why = "the command was stopped, and its end still waits for the store";
             return Err(RequestError::Storage(why.to_owned()));
@@ -135,11 +179,11 @@ impl Conversation {
 
     /// Lets stopped commands say what they still owe: this one, or all.
     pub(super) async fn until_own_over(&mut self, call: Option<&str>) {
-        let runs = |own: &OwnCommands| match call {
-            Some(call) => own.0.contains_key(call),
-            None => !own.is_empty(),
+        let runs = |it: &Self| match call {
+            Some(call) => it.commands.own(call).is_some(),
+            None => it.commands.runs_own(),
         };
-        while runs(&self.own_commands) && self.unstored.is_none() {
+        while runs(self) && self.unstored.is_none() {
             match self.io.join_next().await {
                 Some(Ok(done)) => Box::pin(self.apply_done(done)).await,
                 Some(Err(_aborted)) => {}
@@ -149,7 +193,7 @@ impl Conversation {
     }
 
     pub(super) async fn own_ended(&mut self, call: String, ended: Ended) {
-        let Some(runs) = self.own_commands.0.remove(&call) else {
+        let Some(runs) = self.commands.end_own(&call) else {
             return;
         };
         let proposed = Proposed {
@@ -170,9 +214,14 @@ impl Conversation {
     pub(super) fn own_left(&self) -> Vec<Fact> {
         let own = self.state.shell.own.iter();
         let ends = own.filter_map(|it| {
-            let record = self.around.store.record(self.id, it.seq);
-            let Event::ShellStarted { command, given, .. } = record.ok()??.event else {
-                return None;
+            let (command, given) = match self.around.store.record(self.id, it.seq) {
+                Ok(Some(record)) => begun_by(record.event)?,
+                Ok(None) => return None,
+                Err(error) => {
+                    // It is ended by the next one who can read it.
+                    tracing::warn!(conversation = %self.id, %error, "the start of a command cannot be read");
+                    return None;
+                }
             };
             Some(Fact {
                 turn: None,
@@ -182,4 +231,11 @@ impl Conversation {
         });
         ends.collect()
     }
+}
+
+fn begun_by(event: Event) -> Option<(String, Given)> {
+    let Event::ShellStarted { command, given, .. } = event else {
+        return None;
+    };
+    Some((command, given))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use aish_proto::id::ConversationId;
 use futures_util::FutureExt as _;
+use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -51,11 +52,9 @@ impl Conversation {
         (preset, ticket): (Arc<Preset>, Ticket),
         body: String,
         live: Arc<Live>,
-    ) {
+    ) -> Option<AbortHandle> {
         self.watch_time();
-        let Some(active) = &mut self.turn else {
-            return;
-        };
+        let active = self.turn.as_mut()?;
         let turn = active.id;
         let meter = ticket.meter();
         active.asking = Some((stream, ticket));
@@ -72,7 +71,7 @@ impl Conversation {
             meter,
             token: active.token.clone(),
         };
-        self.spawn(turn, stream, Box::pin(streamed(request)));
+        Some(self.spawn(turn, stream, Box::pin(streamed(request))))
     }
 }
 

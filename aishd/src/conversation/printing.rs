@@ -8,6 +8,9 @@ use aish_proto::id::{Seq, TurnId};
 
 use super::window::{Part, Window};
 
+/// Which command: turns name theirs alike.
+pub(super) type Which = (Option<TurnId>, String);
+
 /// The output of one command.
 #[derive(Debug)]
 pub struct Printing {
@@ -30,6 +33,14 @@ impl Printing {
             ended: AtomicU64::new(0),
             window: Mutex::default(),
         })
+    }
+
+    pub(super) fn which(&self) -> Which {
+        (self.turn, self.call.clone())
+    }
+
+    pub(super) fn is_of(&self, (turn, call): &Which) -> bool {
+        self.turn == *turn && self.call == *call
     }
 
     pub fn push(&self, text: &str) {

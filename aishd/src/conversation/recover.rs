@@ -18,7 +18,7 @@ use crate::core::spending::Paid;
 use crate::core::state::turns::OpenCall;
 use crate::core::state::{OpenConfirm, State};
 use crate::core::transcript::Transcript;
-use crate::core::turn::{Step, called, left, refuse_calls, unknown_effect};
+use crate::core::turn::{Step, called, left, not_begun, refuse_calls, unknown_effect};
 use crate::failpoint;
 use crate::store::{Loaded, Partial};
 
@@ -157,19 +157,7 @@ fn command_left(open: &OpenCall, command: &str, given: Given) -> Event {
         return left(&open.id, command, Ending::Unknown, given);
     }
     let why = "interrupted by a restart";
-    let mut end = left(&open.id, command, Ending::Refused, given);
-    if let Event::ShellFinished {
-        output, refused, ..
-    } = &mut end
-    {
-        *output = format!("[aish] {why}");
-        *refused = Some(Box::new(Refused {
-            subject: None,
-            because: why.to_owned(),
-            imported: false,
-        }));
-    }
-    end
+    not_begun(&open.id, command, why, given)
 }
 
 /// What has to be said of a turn that was running when the daemon ended: the text that is left of it, a

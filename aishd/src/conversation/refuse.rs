@@ -3,7 +3,7 @@
 use super::handle::{Request, RequestError};
 
 impl Request {
-    /// Answers it with this.
+    /// Whoever asked is told why not.
     pub(super) fn refuse(self, error: RequestError) {
         match self {
             Self::Send(_, reply) | Self::Again(_, reply) => drop(reply.send(Err(error))),

@@ -2,11 +2,12 @@
 
 use aish_proto::id::{ConversationId, Seq};
 
-use super::archive::joined_at;
+use super::archive::{joined_at, taken_along_at};
 use super::directory::Directory;
 use super::handle::RequestError;
 use crate::core::event::{Event, Record};
 use crate::core::needle::{Needle, folded};
+use crate::core::shell::Given;
 use crate::core::state::State;
 use crate::store::{ReadError, Store};
 
@@ -99,7 +100,8 @@ fn search(
     Ok(hits)
 }
 
-/// Whether it left the context and is not back. A question comes into that with its turn, which may have waited.
+/// Whether it left the context and is not back. A question comes into that with its turn, which may have waited, and an
+/// output with the next question.
 fn has_left(
     store: &Store,
     conversation: ConversationId,
@@ -112,6 +114,13 @@ fn has_left(
     let through = state.evicted_through;
     let at = if let (Event::UserMessage { .. }, Some(turn)) = (&record.event, record.turn) {
         joined_at(store, conversation, turn, record.seq, through)?
+    } else if let Event::ShellFinished { given, .. } = &record.event {
+        match given {
+            Given::WithNextQuestion => taken_along_at(store, conversation, record.seq, through)?,
+            Given::AtOnce => Some(record.seq),
+            // It was never there.
+            Given::Never => None,
+        }
     } else {
         Some(record.seq)
     };

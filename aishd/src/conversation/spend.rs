@@ -55,6 +55,7 @@ impl Conversation {
             | Input::Paused
             | Input::Resumed
             | Input::TimeIsOver
+            | Input::Freed
             | Input::Stopped(_) => return None,
         };
         let active = self.turn.as_mut()?;

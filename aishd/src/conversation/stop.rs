@@ -1,7 +1,9 @@
 //! Ending what runs: because somebody cancelled it, because the daemon stops, or because the conversation is deleted.
 
 use aish_proto::id::TurnId;
+use tokio::task::AbortHandle;
 
+use super::command_queue::CommandQueue;
 use super::handle::RequestError;
 use super::summarize::Summing;
 use super::{Active, Conversation};
@@ -14,7 +16,7 @@ impl Conversation {
         if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
             active.stopped_by.get_or_insert(by);
             active.token.cancel();
-            if active.machine.asking().is_some() || active.machine.stands_still() {
+            if active.machine.is_at_rest() || active.machine.stands_still() {
                 self.stop_now(Stop::Cancelled).await;
             }
             self.until_over(turn).await;
@@ -31,6 +33,15 @@ impl Conversation {
         match self.around.store.find_turn(turn)? {
             Some(place) if place.conversation == self.id => Ok(false),
             Some(_) | None => Err(RequestError::UnknownTurn(turn)),
+        }
+    }
+
+    /// Why a turn ends whose work was dropped.
+    pub(super) fn stop_of_token(&self) -> Stop {
+        if self.around.stopping.is_cancelled() {
+            Stop::Interrupted
+        } else {
+            Stop::Cancelled
         }
     }
 
@@ -71,12 +82,33 @@ impl Conversation {
         self.io.shutdown().await;
     }
 
+    /// Takes back a turn whose beginning could not be stored, with its request. What else is under way goes on.
+    pub(super) async fn unask(&mut self, asking: Option<AbortHandle>) {
+        self.turn = None;
+        self.stopper.set(None);
+        let Some(asking) = asking else { return };
+        asking.abort();
+        // The next try may have the same names, so that nothing of this one may be left.
+        let mut others = vec![];
+        while let Some(ended) = self.io.join_next_with_id().await {
+            match ended {
+                Ok((task, _)) if task == asking.id() => break,
+                Ok((_, done)) => others.push(done),
+                Err(aborted) if aborted.id() == asking.id() => break,
+                Err(_aborted) => {}
+            }
+        }
+        for done in others {
+            self.io.spawn(std::future::ready(done));
+        }
+    }
+
     /// Drops whatever runs, without a word in the log.
     pub(super) async fn abandon(&mut self) {
         self.turn = None;
         self.resolving = None;
         self.summing = Summing::default();
-        self.own_commands.clear();
+        self.commands = CommandQueue::default();
         self.proposing = false;
         self.around.caught_up.forget(self.id);
         self.stopper.set(None);

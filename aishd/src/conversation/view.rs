@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use super::doing::{Doing, Word};
 use super::live::Live;
-use super::printing::Printing;
+use super::printing::{Printing, Which};
 use crate::core::event::{Event, Record};
 use crate::core::reply::Delta;
 use crate::core::state::State;
@@ -83,7 +83,7 @@ impl Publisher {
 
     /// New records and the state after them; `live` is what is being written from now on.
     pub(super) fn advance(&self, records: Vec<Record>, state: &State, live: LiveChange) {
-        let ended: Vec<(String, Seq)> = records.iter().filter_map(ended).collect();
+        let ended: Vec<_> = records.iter().filter_map(ended).collect();
         self.recent.push(records);
         self.view.send_modify(|view| {
             view.loading = Loading::Ready;
@@ -93,9 +93,9 @@ impl Publisher {
                 LiveChange::Keep => {}
                 LiveChange::End => view.live = None,
             }
-            for (call, at) in &ended {
+            for (which, at) in &ended {
                 let mut printing = view.printing.iter();
-                if let Some(over) = printing.find(|it| it.call == *call) {
+                if let Some(over) = printing.find(|it| it.is_of(which)) {
                     over.end(*at);
                 }
             }
@@ -230,9 +230,9 @@ impl Recent {
 }
 
 /// The command whose end a record is.
-fn ended(record: &Record) -> Option<(String, Seq)> {
+fn ended(record: &Record) -> Option<(Which, Seq)> {
     if let Event::ShellFinished { call, .. } = &record.event {
-        return Some((call.clone(), record.seq));
+        return Some(((record.turn, call.clone()), record.seq));
     }
     None
 }

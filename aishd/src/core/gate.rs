@@ -58,6 +58,8 @@ pub enum Judged {
     /// A command, and no call of a tool.
     Execute(Box<Execution>),
     Ask(Box<Confirm>),
+    /// It may run when what runs has ended, and is judged again then.
+    Later,
     /// It does not run; this is its reply.
     Refuse {
         denial: Option<Denial>,
@@ -190,6 +192,7 @@ impl Gate<'_> {
             other @ (Judged::Ask(_)
             | Judged::Run(_)
             | Judged::Execute(_)
+            | Judged::Later
             | Judged::Refuse { .. }) => other,
         }
     }

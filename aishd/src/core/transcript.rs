@@ -61,6 +61,13 @@ struct Outputs {
     keeps_more: bool,
 }
 
+impl Outputs {
+    /// What was asked at `at` took none of them along, and who reads the log has to see that.
+    fn stay_behind(&mut self, at: Seq) {
+        self.from = self.from.map(|it| it.min(at));
+    }
+}
+
 /// The messages that are in the context, and the questions that wait for their turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
@@ -271,6 +278,20 @@ impl Transcript {
         had
     }
 
+    /// What the next answer goes on from: all that was written of one that broke off, some of it more than once.
+    #[must_use]
+    pub fn goes_on_from(&self) -> String {
+        let mut written: Vec<&str> = vec![];
+        let mut messages = self.messages().rev();
+        while let (Some(Message::User { text }), Some(Message::Assistant { text: said, .. })) =
+            (messages.next(), messages.next())
+            && text == CONTINUE
+        {
+            written.push(said);
+        }
+        written.into_iter().rev().collect()
+    }
+
     /// Takes the oldest exchange out; never the last.
     pub fn take_oldest(&mut self) -> Option<Exchange> {
         if self.exchanges.len() > 1 {
@@ -414,7 +435,7 @@ impl Transcript {
 
     fn place(&mut self, record: &Record, turn: Option<TurnId>) {
         let Some(waiting) = turn.and_then(|it| self.waiting.remove(&it)) else {
-            // Its question was before what was read, and took them along.
+            // Its question was before what is read, and took them along.
             self.outputs = Outputs::default();
             return;
         };
@@ -430,6 +451,7 @@ impl Transcript {
                 self.exchanges.push_back(Exchange::new(turn, begin));
             }
             Origin::Retry(old) => {
+                self.outputs.stay_behind(waiting.at);
                 // The same question, with what went with it. One that was put back is not there on a load.
                 let mut exchanges = self.exchanges.iter().filter(|it| !it.was_put_back());
                 if let Some(old) = exchanges.find(|it| it.turn() == Some(old))
@@ -447,6 +469,7 @@ impl Transcript {
                 self.exchanges.push_back(Exchange::new(turn, begin));
             }
             Origin::Continue(_) => {
+                self.outputs.stay_behind(waiting.at);
                 let last = self.exchanges.back();
                 match last.and_then(|it| it.messages().next_back()) {
                     // Nothing was written yet, or results wait: the same request says it all.

@@ -125,7 +125,7 @@ impl From<RequestError> for Refusal {
                 ChangeError::Exists { .. } | ChangeError::Stale { .. } => Self::params(&message),
             },
             RequestError::TooManyCommands => Self::new(ErrorKind::Overloaded, message)
-                .hint("wait for one to finish, or end it with shell/cancel"),
+                .hint("wait for one to finish, or end one with shell/cancel"),
             RequestError::TooManyRaises => {
                 Self::new(ErrorKind::Overloaded, message).hint("aishctl confirm ls")
             }

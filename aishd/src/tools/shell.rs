@@ -19,6 +19,7 @@ use crate::child::{Children, SpawnError};
 use crate::core::policy::Policy;
 use crate::core::shell::ending::{Ended, Ending};
 use crate::core::shell::setting::Setting;
+use crate::core::shell::terminal;
 
 /// How long output is read after the shell has ended: what it left behind may hold the pipe (R21).
 const DRAIN: Duration = Duration::from_millis(500);
@@ -124,12 +125,18 @@ pub(super) async fn run(
         limit: limits.output_bytes,
         print,
     };
-    let over = begun + limits.time;
+    let wants_terminal = terminal::is_wanted_by(command, setting);
+    let time = if wants_terminal {
+        limits.time.min(terminal::PATIENCE)
+    } else {
+        limits.time
+    };
+    let over = begun + time;
     let ending = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
         () = sleep_until(over) => Some(Ending::TimedOut {
-            after_ms: u64::try_from(limits.time.as_millis()).unwrap_or(u64::MAX),
+            after_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
         }),
         ending = heard.listen(&mut child) => Some(ending),
     };
@@ -139,6 +146,11 @@ pub(super) async fn run(
     } else {
         // The one who cancels does not wait for what ignores that; its keeper goes on until nothing is left.
         drop(child);
+    }
+    if ending.is_some_and(Ending::is_failure)
+        && (wants_terminal || terminal::is_missed_in(&heard.text.whole))
+    {
+        heard.remark(terminal::NONE);
     }
     let text = heard.text.finish();
     let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -185,6 +197,18 @@ impl<P: FnMut(&str)> Heard<P> {
             },
         };
         ended(exit)
+    }
+
+    /// Adds a line of ours behind all of it.
+    fn remark(&mut self, line: &str) {
+        let whole = &self.text.whole;
+        let begin = if whole.is_empty() || whole.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        let line = format!("{begin}{line}\n");
+        (self.print)(self.text.push(line.as_bytes()));
     }
 
     /// Reads to the end, or to the limit: then it is true.

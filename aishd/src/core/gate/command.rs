@@ -135,6 +135,7 @@ impl CommandGate<'_> {
             other @ (Judged::Ask(_)
             | Judged::Run(_)
             | Judged::Execute(_)
+            | Judged::Later
             | Judged::Refuse { .. }) => other,
         }
     }
@@ -358,6 +359,7 @@ mod tests {
                 Judged::Ask(_) => "asks for once".to_owned(),
                 Judged::Execute(run) => format!("runs: {}", run.rule),
                 Judged::Run(_) => "runs a tool".to_owned(),
+                Judged::Later => "runs later".to_owned(),
                 Judged::Refuse { content, .. } => content,
             };
             assert_eq!(expected, said, "{command}");
@@ -467,6 +469,7 @@ mod tests {
             }
             Judged::Execute(run) => run.rule,
             Judged::Run(_) => "runs a tool".to_owned(),
+            Judged::Later => "runs later".to_owned(),
             Judged::Refuse { content, .. } => content,
         };
         assert_eq!(expected, said, "{command}");

@@ -53,6 +53,7 @@ fn check(call: &ToolCall, on_confirm: &OnConfirm, attended: Attended, expected: 
         Judged::Run(go) => format!("run {}: {}", spelled(&go.arguments), go.rule),
         Judged::Ask(confirm) => format!("ask {}: {}", confirm.arguments, confirm.why),
         Judged::Execute(run) => panic!("{} is no call", run.command),
+        Judged::Later => panic!("a call waits for no command"),
         Judged::Refuse {
             denial, content, ..
         } => format!("{denial:?} {content}"),
@@ -312,6 +313,7 @@ fn damaged_arguments_are_shown_as_they_would_run() {
         });
         let confirm = match judged {
             Judged::Execute(run) => panic!("{} is no call", run.command),
+            Judged::Later => panic!("a call waits for no command"),
             Judged::Refuse {
                 denial,
                 content,

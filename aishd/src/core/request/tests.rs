@@ -9,8 +9,11 @@ use crate::core::event::{At, Event, Origin, Record, Source, Stop};
 use crate::core::exchange::{Exchange, Left};
 use crate::core::pinned::Pinned;
 use crate::core::preset::{Backend, Endpoint, KeySource, Timeouts};
+use crate::core::shell::Given;
+use crate::core::shell::ending::Ending;
 use crate::core::state::State;
 use crate::core::summary::Summary;
+use crate::core::turn::left;
 
 fn preset(use_tool_role: bool) -> Preset {
     Preset {
@@ -54,6 +57,11 @@ enum Happening {
         turns: u8,
         tokens: u16,
     },
+    /// A command of a person is over, or one that the last answer proposed.
+    Printed {
+        own: bool,
+        waits: bool,
+    },
     /// One of what left comes back.
     Restore {
         which: u8,
@@ -72,6 +80,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => Just(Happening::Continue),
         1 => Just(Happening::Evict),
         2 => (1..6_u8, 50..900_u16).prop_map(|(turns, tokens)| Happening::Fit { turns, tokens }),
+        3 => any::<[bool; 2]>().prop_map(|[own, waits]| Happening::Printed { own, waits }),
         1 => any::<u8>().prop_map(|which| Happening::Restore { which }),
     ]
 }
@@ -89,15 +98,18 @@ struct World {
     records: Vec<Record>,
     state: State,
     gone: Vec<Left>,
+    /// The running turn has answered.
+    answered: bool,
+    printed: u32,
 }
 
 impl World {
-    fn put(&mut self, turn: TurnId, event: Event) {
+    fn put(&mut self, turn: impl Into<Option<TurnId>>, event: Event) {
         self.seq += 1;
         let record = Record {
             seq: Seq(self.seq),
             at: At(0),
-            turn: Some(turn),
+            turn: turn.into(),
             client: None,
             event,
         };
@@ -203,7 +215,7 @@ impl World {
                             source,
                         },
                     );
-                    self.running = Some(turn);
+                    (self.running, self.answered) = (Some(turn), false);
                 }
             }
             Happening::Say { text, calls } => self.say(*text, *calls),
@@ -248,8 +260,30 @@ impl World {
                 self.evict(count / 2);
             }
             Happening::Fit { turns, tokens } => self.fit(*turns, *tokens),
+            Happening::Printed { own, waits } => self.print(*own, *waits),
             Happening::Restore { which } => self.restore(*which),
         }
+    }
+
+    fn print(&mut self, own: bool, waits: bool) {
+        let turn = self.running.filter(|_| !own);
+        let proposed = turn.is_some() && self.answered && self.open.is_empty();
+        if !own && !proposed {
+            return;
+        }
+        self.printed += 1;
+        let given = match (own, waits) {
+            (_, true) => Given::WithNextQuestion,
+            (true, false) => Given::Never,
+            (false, false) => Given::AtOnce,
+        };
+        let call = format!("run-{}", self.printed);
+        let ending = Ending::Exited { code: 0 };
+        let mut event = left(&call, "x", ending, given);
+        if let Event::ShellFinished { output, .. } = &mut event {
+            *output = format!("output {}.", self.printed);
+        }
+        self.put(turn, event);
     }
 
     fn fit(&mut self, turns: u8, tokens: u16) {
@@ -309,6 +343,7 @@ impl World {
             })
             .collect();
         self.open = calls.iter().map(|it| it.id.clone()).collect();
+        self.answered = true;
         self.put(
             turn,
             Event::AssistantMessage {
@@ -382,6 +417,10 @@ proptest! {
         // And what another daemon reads of the log says the same.
         let again = world.reloaded();
         let said = |it: &Transcript| body(&preset(true), it, &Offer::default(), &[], Mode::Talk);
+        for number in 1..=world.printed {
+            let told = said(&world.transcript).matches(&format!("output {number}.")).count();
+            prop_assert!(told <= 1, "an output is told {told} times");
+        }
         prop_assert_eq!(said(&world.transcript), said(&again));
     }
 }

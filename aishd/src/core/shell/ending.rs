@@ -47,6 +47,21 @@ impl Ending {
     pub fn is_success(self) -> bool {
         self == Self::Exited { code: 0 }
     }
+
+    /// It ran to its end and says that it failed, or it waited for something until its time was over.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        match self {
+            Self::Exited { code } => code != 0,
+            Self::TimedOut { .. } => true,
+            Self::Signalled { .. }
+            | Self::Cut { .. }
+            | Self::Cancelled
+            | Self::Unknown
+            | Self::Failed
+            | Self::Refused => false,
+        }
+    }
 }
 
 impl fmt::Display for Ending {

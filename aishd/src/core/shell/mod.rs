@@ -7,6 +7,7 @@ pub mod change_directory;
 pub mod ending;
 pub mod reading;
 pub mod setting;
+pub mod terminal;
 pub mod told;
 
 use std::sync::{Arc, LazyLock};

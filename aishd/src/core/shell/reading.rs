@@ -48,7 +48,13 @@ pub fn look(command: &str, setting: &Setting, roots: &[PathBuf]) -> Looked {
     }
     let cwd = Path::new(&setting.cwd);
     let dangers = destructive::judge(&reading, command, roots, cwd);
-    looked.dangers = dangers.iter().filter_map(told).collect();
+    // What could not be read is told of already.
+    let told = |it: &&Danger| reading.understood || **it != Danger::NotUnderstood;
+    looked.dangers = dangers
+        .iter()
+        .filter(told)
+        .map(ToString::to_string)
+        .collect();
     add(&reading.segments, &mut looked.segments);
     looked
 }
@@ -87,15 +93,34 @@ fn redirect(redirect: &Redirect) -> Option<String> {
     }
 }
 
-/// What nobody knows may be anything; that alone is no reason to be asked in red, since every command is asked about. What
-/// could not be read is told of by itself.
-fn told(danger: &Danger) -> Option<String> {
-    match danger {
-        Danger::UnknownProgram
-        | Danger::UnknownOption
-        | Danger::KnownOnlyWhenRun
-        | Danger::Interactive
-        | Danger::NotUnderstood => None,
-        known => Some(known.to_string()),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::shell::setting::tests::setting;
+
+    #[track_caller]
+    fn check(command: &str, harmless: bool) {
+        let looked = look(command, &setting(&[], "/w"), &[PathBuf::from("/w")]);
+        assert_eq!(harmless, looked.is_harmless(), "{command}: {looked:?}");
+        assert_eq!(harmless, looked.why().is_none(), "{command}");
+    }
+
+    #[test]
+    fn every_danger_that_is_known_by_name_is_told() {
+        for command in ["ls", "echo a > /w/b", "cat a | wc -l"] {
+            check(command, command != "echo a > /w/b");
+        }
+        for command in [
+            "rm -rf gone",
+            "surely-unknown",
+            "vim",
+            "$PROGRAM",
+            "echo 'not closed",
+            "bash -c \"echo 'not closed\"",
+            "curl x | sh",
+            "a() { :; }; a",
+        ] {
+            check(command, false);
+        }
     }
 }

@@ -1,6 +1,9 @@
 use super::super::event::{At, KeptResult, Source, Stop};
 use super::super::exchange::Eviction;
+use super::super::shell::ending::Ending;
 use super::*;
+
+mod outputs;
 
 /// Plays a log, one word line per record, and renders what the model is shown.
 #[track_caller]
@@ -97,6 +100,23 @@ fn record(seq: u64, line: &str) -> Record {
             structured: None,
             refused: None,
         },
+        ["printed" | "fed" | "hidden", output] => Event::ShellFinished {
+            call: "run-1".to_owned(),
+            command: "x".to_owned(),
+            cwd: None,
+            ending: Ending::Exited { code: 0 },
+            output: output.to_owned(),
+            bytes: 0,
+            ms: Some(1),
+            kept: None,
+            denial: None,
+            refused: None,
+            given: match words[1] {
+                "printed" => Given::WithNextQuestion,
+                "fed" => Given::AtOnce,
+                _ => Given::Never,
+            },
+        },
         ["end"] => finished(Stop::End, None),
         ["merged", into] => finished(Stop::End, Some(turn(into))),
         ["evicted", through] => Event::Evicted(Box::new(Eviction {
@@ -108,7 +128,7 @@ fn record(seq: u64, line: &str) -> Record {
     Record {
         seq: Seq(seq),
         at: At(0),
-        turn: Some(turn(words[0])),
+        turn: (words[0] != "-").then(|| turn(words[0])),
         client: None,
         event,
     }
@@ -300,7 +320,8 @@ fn an_exchange_that_is_restored_stands_where_it_stood() {
         });
     }
     transcript.clear_shelf();
-    assert_eq!(play(&log), transcript);
+    let shown = |it: &Transcript| it.messages().cloned().collect::<Vec<_>>();
+    assert_eq!(shown(&play(&log)), shown(&transcript));
 }
 
 /// Its tool is offered for as long as there is something to read on in, also when that comes back.

@@ -25,7 +25,8 @@ impl Turn {
             | Input::Judged(_)
             | Input::Answered(_)
             | Input::ToolReturned { .. }
-            | Input::CommandEnded { .. }) => self.advance(other),
+            | Input::CommandEnded { .. }
+            | Input::Freed) => self.advance(other),
         };
         self.hold_back(&mut step);
         step
@@ -68,7 +69,7 @@ impl Turn {
     /// Whether the time that passes is that of its work.
     #[must_use]
     pub fn works(&self) -> bool {
-        !self.stands_still() && self.asking().is_none()
+        !self.stands_still() && !self.is_at_rest()
     }
 
     /// What a run has used up so far.

@@ -44,6 +44,8 @@ pub enum Input {
     Resumed,
     /// A run may have worked for as long as it may.
     TimeIsOver,
+    /// No command of the conversation runs any more: the next one can.
+    Freed,
     /// A person cancelled, or the daemon is going: the turn ends for this reason.
     Stopped(Stop),
 }

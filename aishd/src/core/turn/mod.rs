@@ -19,7 +19,7 @@ use std::time::Duration;
 pub use course::Course;
 pub use effect::Effect;
 pub use input::{Answer, Input, Returned, StreamId};
-pub use owing::{Owing, command_of, left};
+pub use owing::{Owing, command_of, left, not_begun};
 pub(crate) use round::{finish, refuse_calls, unknown_effect};
 
 use self::course::Ready;
@@ -94,6 +94,8 @@ pub struct Turn {
     run: Option<Box<Run>>,
     /// What becomes of the outputs of its commands.
     given: Given,
+    /// What its first answer goes on from, where it does.
+    before: String,
     /// The last answer called tools, so that the model is asked again.
     called: bool,
 }
@@ -135,6 +137,7 @@ impl Turn {
             course: None,
             run: None,
             given: Given::default(),
+            before: String::new(),
             called: false,
         };
         let step = Step {
@@ -162,6 +165,7 @@ impl Turn {
             course: Some(Box::new(course)),
             run: None,
             given: Given::default(),
+            before: String::new(),
             called: true,
         };
         let mut step = Step::default();
@@ -187,6 +191,7 @@ impl Turn {
             course: paused.course,
             run: None,
             given: Given::default(),
+            before: String::new(),
             called: paused.called,
         }
     }
@@ -195,6 +200,11 @@ impl Turn {
     #[must_use]
     pub fn runs_list(&self) -> bool {
         self.course.is_some()
+    }
+
+    /// Its first answer goes on where this text broke off.
+    pub fn goes_on_from(&mut self, before: String) {
+        self.before = before;
     }
 
     /// Outputs of its commands go to the model at once, or with the next question (SHL-5).
@@ -219,6 +229,15 @@ impl Turn {
         match &self.phase {
             Phase::Calling(round) => round.asking(),
             Phase::Streaming(_) | Phase::Waiting(_) | Phase::Stopping(..) | Phase::Ended => None,
+        }
+    }
+
+    /// Whether it waits for a person or for a command that is not its own: nothing that works would say that it has to end.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        match &self.phase {
+            Phase::Calling(round) => round.asking().is_some() || round.is_held(),
+            Phase::Streaming(_) | Phase::Waiting(_) | Phase::Stopping(..) | Phase::Ended => false,
         }
     }
 
@@ -302,6 +321,10 @@ impl Turn {
                 let progress = round.ended(&call, *ended, &mut step);
                 self.go_on(round, progress, &mut step);
             }
+            (Phase::Calling(mut round), Input::Freed) => {
+                round.freed(&mut step);
+                self.phase = Phase::Calling(round);
+            }
             (Phase::Calling(round), Input::Stopped(stop)) => {
                 step.effects.push(Effect::Abandon);
                 round.stop(stop, &mut step);
@@ -325,6 +348,7 @@ impl Turn {
                 | Input::Paused
                 | Input::Resumed
                 | Input::TimeIsOver
+                | Input::Freed
                 | Input::Stopped(_),
             ) => self.phase = phase,
         }
@@ -340,7 +364,8 @@ impl Turn {
             }
             Some(Finish::Stop | Finish::ToolCalls | Finish::Other) | None => Stop::End,
         };
-        let (commands, left_out) = owing::proposed(&reply, stop, self.items);
+        let before = std::mem::take(&mut self.before);
+        let (commands, left_out) = owing::proposed(&before, &reply, stop, self.items);
         let calls = self.keep(reply, commands.clone(), /*complete*/ true, step);
         if left_out > 0 {
             let text = format!(

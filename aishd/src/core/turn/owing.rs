@@ -1,7 +1,7 @@
 //! What a message of a model wants done, each of which gets exactly one reply: calls of tools, and after them the commands
 //! that its text proposes (SHL-1).
 
-use super::round::reply;
+use super::round::{refused, reply};
 use crate::core::command::extract::{Finished, commands};
 use crate::core::confirm::Denial;
 use crate::core::event::{Event, Refused, Stop};
@@ -89,6 +89,17 @@ pub fn left(call: &str, command: &str, ending: Ending, given: Given) -> Event {
     }
 }
 
+/// The end of a command that never began, and nobody said no to.
+#[must_use]
+pub fn not_begun(call: &str, command: &str, why: &str, given: Given) -> Event {
+    let proposed = Owing::Command(Proposed {
+        call: call.to_owned(),
+        command: command.to_owned(),
+    });
+    let refused = Some(refused(None, why));
+    proposed.refused(None, format!("[aish] {why}"), refused, given)
+}
+
 /// The command in what a person made of a confirm's arguments.
 #[must_use]
 pub fn command_of(arguments: &str) -> Option<String> {
@@ -98,17 +109,29 @@ pub fn command_of(arguments: &str) -> Option<String> {
 }
 
 /// The commands that an answer proposes, and how many lines were too many. It has to have ended by itself: the last line of
-/// a text that broke off, or that the server cut, may be the beginning of another one (R2).
-pub(super) fn proposed(reply: &Reply, stop: Stop, item: u32) -> (Vec<Proposed>, usize) {
+/// a text that broke off, or that the server cut, may be the beginning of another one (R2). `before` is what it goes on from:
+/// a fence that was opened there is open here, and a line that began there is none of this answer.
+pub(super) fn proposed(
+    before: &str,
+    reply: &Reply,
+    stop: Stop,
+    item: u32,
+) -> (Vec<Proposed>, usize) {
+    let whole = format!("{before}{}", reply.text);
     // A server that stops for a reason of its own may have stopped anywhere.
     let finished = match reply.finish {
-        Some(Finish::Stop | Finish::ToolCalls) | None => Finished::of(&reply.text, stop),
+        Some(Finish::Stop | Finish::ToolCalls) | None => Finished::of(&whole, stop),
         Some(Finish::Length | Finish::ContentFilter | Finish::Other) => None,
     };
     let Some(lines) = finished.map(commands) else {
         return (vec![], 0);
     };
-    let numbered = lines.commands.into_iter().enumerate();
+    let begins_here = |command: &&str| {
+        let at = command.as_ptr() as usize - whole.as_ptr() as usize;
+        let line = whole.get(..at).and_then(|it| it.rfind('\n'));
+        line.map_or(0, |it| it + 1) >= before.len()
+    };
+    let numbered = lines.commands.into_iter().filter(begins_here).enumerate();
     let proposed = numbered.map(|(number, command)| {
         // Calls of the answer have ids of their server's choice.
         let mut call = format!("cmd{item}-{number}");

@@ -32,6 +32,8 @@ pub(super) struct Round {
     asking: Option<Box<Confirm>>,
     /// What a person said yes to, until the call has begun.
     approval: Option<(ConfirmId, Sha)>,
+    /// Its next command waits for one that is not of this round.
+    held: bool,
     /// What becomes of the outputs of commands.
     given: Given,
 }
@@ -76,6 +78,7 @@ impl Round {
             running: vec![],
             asking: None,
             approval: None,
+            held: false,
             given,
         }
     }
@@ -88,6 +91,17 @@ impl Round {
     /// The confirm that waits for a person.
     pub(super) fn asking(&self) -> Option<&Confirm> {
         self.asking.as_deref()
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// What it waited for has ended: what was let through then may not be now.
+    pub(super) fn freed(&mut self, step: &mut Step) {
+        if std::mem::take(&mut self.held) {
+            self.judge(step);
+        }
     }
 
     /// Whether so many judgements are what it waits for.
@@ -152,6 +166,12 @@ impl Round {
                         break;
                     }
                     self.execute(owed, *run, approval.map(|(confirm, _)| confirm), step);
+                    break;
+                }
+                Judged::Later => {
+                    self.approval = approval;
+                    self.rest.push_front(owed);
+                    self.held = self.running.is_empty();
                     break;
                 }
                 Judged::Ask(confirm) => {

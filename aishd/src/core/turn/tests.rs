@@ -37,6 +37,8 @@ struct Scene {
     seen: Vec<String>,
     events: Vec<Event>,
     confirms: u32,
+    /// Another command runs in the conversation.
+    busy: bool,
 }
 
 impl Scene {
@@ -47,6 +49,7 @@ impl Scene {
             seen: vec![],
             events: vec![],
             confirms: 0,
+            busy: false,
         };
         scene.take(first);
         scene
@@ -55,6 +58,11 @@ impl Scene {
     fn play(&mut self, line: &str) {
         let input = match line.split(' ').collect::<Vec<_>>()[..] {
             ["answer", decision, ref rest @ ..] => self.answer(decision, &rest.join(" ")),
+            ["busy"] => return self.busy = true,
+            ["freed"] => {
+                self.busy = false;
+                Input::Freed
+            }
             [..] => parse(line),
         };
         let step = self.turn.handle(input);
@@ -63,6 +71,10 @@ impl Scene {
 
     fn judge_command(&mut self, proposed: &Proposed, approved: Option<Sha>) -> Judged {
         let digest = Sha::of(proposed.command.as_bytes());
+        let may_run = approved == Some(digest) || proposed.command.starts_with("always");
+        if self.busy && may_run {
+            return Judged::Later;
+        }
         if approved == Some(digest) || proposed.command.starts_with("always") {
             return Judged::Execute(Box::new(Execution {
                 command: proposed.command.clone(),

@@ -80,6 +80,27 @@ fn an_answer_that_did_not_end_by_itself_proposes_nothing() {
 }
 
 /// SHL-6, LOOP-1
+/// R2: what a continued answer goes on from may have opened a fence, or begun the line.
+#[test]
+fn an_answer_that_goes_on_is_read_with_what_was_before_it() {
+    for (before, says, expected) in [
+        ("", "CMD: ls", true),
+        ("I look.\n", "CMD: ls", true),
+        ("I look.", "|CMD: ls", true),
+        ("as in: ", "CMD: ls", false),
+        ("CMD: rm -rf /tm", "p/x", false),
+        ("```sh\n", "CMD: ls|```", false),
+        ("```sh\nls\n", "```|CMD: ls", true),
+        ("~~~", "~|CMD: ls|~~~~", false),
+        ("CMD: ls\n", "That is all.", false),
+    ] {
+        let mut scene = Scene::start();
+        scene.turn.goes_on_from(before.to_owned());
+        scene.play(&format!("says 0 {says}"));
+        assert_eq!(expected, scene.confirms == 1, "{before:?} {says:?}");
+    }
+}
+
 #[test]
 fn calls_come_first_and_outputs_outlast_the_sub_loop() {
     check(
@@ -200,4 +221,72 @@ fn more_lines_than_are_taken_are_told_of() {
     let told =
         "= status 1 more lines propose commands; they are too many or too long, and are not run";
     assert!(scene.seen.iter().any(|it| it == told), "{:?}", scene.seen);
+}
+
+#[test]
+fn a_command_waits_for_those_before_it_and_is_judged_again_then() {
+    let asked = [
+        "> open 0",
+        "= says 0 \"CMD: ls\" +0 cmd0-0=\"ls\"",
+        "= asks c1 about cmd0-0",
+        "= Allowed c1",
+    ];
+    let mut ran = asked.to_vec();
+    ran.extend([
+        "= runs cmd0-0 \"ls\"",
+        "> run cmd0-0",
+        "= over cmd0-0 exit code 0: \"a\" WithNextQuestion",
+        "= ended End \"CMD: ls\"",
+    ]);
+    check(
+        &[
+            "busy",
+            "says 0 CMD: ls",
+            "answer yes",
+            "freed",
+            "ran cmd0-0 0 a",
+        ],
+        &ran,
+    );
+    let mut stopped = asked.to_vec();
+    stopped.extend([
+        "= over cmd0-0 not run: \"[aish] cancelled by the user\" WithNextQuestion",
+        "= ended Cancelled \"CMD: ls\"",
+        "> abandon",
+    ]);
+    check(
+        &["busy", "says 0 CMD: ls", "answer yes", "cancel", "freed"],
+        &stopped,
+    );
+    let mut scene = Scene::start();
+    for line in ["busy", "says 0 CMD: always", "cancel"] {
+        let at_rest = scene.turn.is_at_rest();
+        assert_eq!(line == "cancel", at_rest, "{line}");
+        scene.play(line);
+    }
+    assert!(!scene.turn.is_at_rest());
+}
+
+#[test]
+fn a_call_beside_a_command_that_waits_runs_at_once() {
+    check(
+        &[
+            "busy",
+            "calls-and-says 0 a CMD: always",
+            "tool a ok",
+            "freed",
+            "ran cmd0-0 0 b",
+        ],
+        &[
+            "> open 0",
+            "= says 0 \"CMD: always\" +1 cmd0-0=\"always\"",
+            "= started a",
+            "> call a",
+            "= result a \"ok\"",
+            "= runs cmd0-0 \"always\"",
+            "> run cmd0-0",
+            "= over cmd0-0 exit code 0: \"b\" WithNextQuestion",
+            "> open 16",
+        ],
+    );
 }

@@ -16,6 +16,7 @@ impl Scene {
             seen: vec![],
             events: vec![],
             confirms: 0,
+            busy: false,
         };
         scene.take(first);
         scene

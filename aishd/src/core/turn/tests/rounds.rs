@@ -254,6 +254,7 @@ fn a_paused_turn_goes_on() {
         seen: vec![],
         events: vec![],
         confirms: 7,
+        busy: false,
     };
     for line in ["answer yes", "tool a 1", "tool b 2", "done 32 end"] {
         scene.play(line);
