@@ -16,6 +16,7 @@ mod paragraph;
 mod row;
 mod style;
 mod table;
+mod tilde;
 
 pub use painter::Painter;
 pub use row::Row;

@@ -9,6 +9,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use super::link;
 use super::row::{Colour, Face, Look};
 use super::style::{Colours, Glyphs, Links, Style};
+use super::tilde::Tilde;
 use crate::safe;
 
 /// A line break that the author wanted. No text has it: [`crate::safe::screen`] takes it out.
@@ -24,9 +25,11 @@ pub(super) enum Part {
 
 /// The parts of a text that has no line feed; [`BREAK`] stands for those that count.
 pub(super) fn parts(source: &str, base: &Look, style: &Style) -> Vec<Part> {
-    let guarded = format!("{GUARD}{source}");
+    let tilde = Tilde::not_in(source);
+    let guarded = format!("{GUARD}{}", tilde.hide(source));
     let mut reader = Reader {
         source: &guarded,
+        tilde,
         style,
         looks: vec![base.clone()],
         links: Vec::new(),
@@ -65,6 +68,7 @@ fn push(parts: &mut Vec<Part>, text: &str, look: &Look) {
 
 struct Reader<'a> {
     source: &'a str,
+    tilde: Tilde,
     style: &'a Style,
     looks: Vec<Look>,
     links: Vec<OpenLink>,
@@ -80,8 +84,8 @@ struct OpenLink {
 impl Reader<'_> {
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
-            Event::Start(tag) => self.start(tag, range),
-            Event::End(end) => self.end(end, &range),
+            Event::Start(tag) => self.start(tag),
+            Event::End(end) => self.end(end),
             Event::Text(text) => self.text(text.strip_prefix(GUARD).unwrap_or(&text)),
             Event::Code(text) => self.code(&text, range),
             Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
@@ -100,6 +104,7 @@ impl Reader<'_> {
     }
 
     fn text(&mut self, text: &str) {
+        let text = &self.tilde.show(text);
         for link in &mut self.links {
             link.label.push_str(text);
         }
@@ -120,11 +125,10 @@ impl Reader<'_> {
         self.looks.pop();
     }
 
-    fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
+    fn start(&mut self, tag: Tag<'_>) {
         match tag {
             Tag::Emphasis => self.face(Face::ITALIC, "*"),
             Tag::Strong => self.face(Face::BOLD, "**"),
-            Tag::Strikethrough if self.is_tilde(&range) => self.text("~"),
             Tag::Strikethrough => self.face(Face::STRUCK, "~~"),
             Tag::Link {
                 dest_url, title, ..
@@ -157,11 +161,10 @@ impl Reader<'_> {
         }
     }
 
-    fn end(&mut self, end: TagEnd, range: &Range<usize>) {
+    fn end(&mut self, end: TagEnd) {
         match end {
             TagEnd::Emphasis => self.face_ends("*"),
             TagEnd::Strong => self.face_ends("**"),
-            TagEnd::Strikethrough if self.is_tilde(range) => self.text("~"),
             TagEnd::Strikethrough => self.face_ends("~~"),
             TagEnd::Link => self.link_ends(),
             TagEnd::Image => {
@@ -189,14 +192,6 @@ impl Reader<'_> {
         }
     }
 
-    /// One tilde means "about" in what people and models write.
-    fn is_tilde(&self, range: &Range<usize>) -> bool {
-        !self
-            .source
-            .get(range.clone())
-            .is_some_and(|it| it.starts_with("~~"))
-    }
-
     fn face(&mut self, face: Face, marker: &str) {
         self.marker(marker);
         let mut look = self.look();
@@ -217,17 +212,18 @@ impl Reader<'_> {
     }
 
     fn link(&mut self, address: &str, title: &str) {
+        let address = self.tilde.show(address);
         let mut look = self.look();
         if self.style.colours != Colours::None {
             look.face = look.face.and(Face::UNDERLINED);
         }
         if self.style.links == Links::Clickable {
-            look.link = link::clickable(address).map(Arc::from);
+            look.link = link::clickable(&address).map(Arc::from);
         }
         self.looks.push(look);
         self.links.push(OpenLink {
-            address: address.to_owned(),
-            title: title.to_owned(),
+            address,
+            title: self.tilde.show(title),
             label: String::new(),
         });
     }

@@ -143,15 +143,22 @@ proptest! {
     }
 
     #[test]
-    fn nor_does_one_in_a_soup_of_markers(text in "([-*_`\\[\\]()<>\\\\!\"'/:. aé“。]|~~){0,40}") {
+    fn nor_does_one_in_a_soup_of_markers(text in "([-*_`~\\[\\]()<>\\\\!\"'/:. aé“。]|~~){0,40}") {
         check_cuts(&text);
     }
 
     #[test]
-    fn nor_among_few_markers(one in "[*_`a é]{0,12}", more in "([*_`a ]|\\[|\\]|\\(|\\)|~~){0,16}") {
+    fn nor_among_few_markers(one in "[*_`~a é]{0,12}", more in "([*_`~a ]|\\[|\\]|\\(|\\)|~~){0,16}") {
         check_cuts(&one);
         check_cuts(&more);
     }
+}
+
+#[test]
+fn a_lone_tilde_closes_nothing_that_stands_between_two() {
+    check_cuts("~_ [wl _u`](_) `~ snake_case_name _t tff_");
+    check_cuts("~a _b c~ d_ e");
+    check_cuts("\\~~a _b c~ d_ e ~~f~~");
 }
 
 fn check_cuts(text: &str) {

@@ -22,7 +22,7 @@ const ALWAYS: &[(Danger, &str)] = &[
     ),
     (
         Danger::ChangesRights,
-        "chmod chown chgrp chattr setfacl setcap icacls takeown chcon restorecon",
+        "chown chgrp chattr setfacl setcap icacls takeown chcon restorecon",
     ),
     (
         Danger::StopsSystem,

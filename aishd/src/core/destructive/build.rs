@@ -90,7 +90,8 @@ impl Judge<'_> {
             "just" | "task" | "rake" | "ninja" => self.by_targets(call),
             "cmake" | "ctest" | "meson" => self.by_cmake(call),
             "go" => self.by_go(call.args),
-            "mvn" | "gradle" | "sbt" | "dotnet" | "mix" | "stack" | "cabal" | "zig" => {
+            "mvn" | "gradle" | "sbt" | "dotnet" | "mix" | "stack" | "cabal" | "zig"
+            | "./gradlew" | "./mvnw" => {
                 self.by_other(call);
             }
             name if PACKAGES.split_whitespace().any(|it| it == name) => self.by_packages(call),
@@ -259,6 +260,12 @@ impl Judge<'_> {
                 }
             }
             "pack" if args.iter().any(|it| it.fixed() == Some("--dry-run")) => {}
+            "ci" | "install" | "i" if is_locked(call.name, command, args) => {
+                self.options(
+                    "--frozen-lockfile --immutable --ignore-scripts --no-audit --no-fund --prefer-offline --offline --silent -s",
+                    args,
+                );
+            }
             "exec" | "dlx" | "x" | "create" | "init" | "start" | "stop" | "restart" | "node"
             | "rebuild" | "dev" | "serve" => self.add(Danger::RunsCode),
             "publish" | "deprecate" | "dist-tag" | "owner" | "login" | "logout" | "adduser"
@@ -494,6 +501,21 @@ impl Judge<'_> {
             self.add(Danger::ChangesInPlace);
         }
     }
+}
+
+/// What a lock file names comes as it came before, like the dependencies of a build.
+fn is_locked(manager: &str, command: &str, args: &[Word]) -> bool {
+    let locked = |option: &str| args.iter().any(|it| it.fixed() == Some(option));
+    let nothing_else = args
+        .iter()
+        .all(|it| it.fixed().is_some_and(|it| it.starts_with('-')));
+    nothing_else
+        && match (manager, command) {
+            ("npm", "ci") => true,
+            ("pnpm", "install" | "i") => locked("--frozen-lockfile"),
+            ("yarn", "install") => locked("--frozen-lockfile") || locked("--immutable"),
+            _ => false,
+        }
 }
 
 /// Whether a target or script is called like those that build and test.

@@ -8,6 +8,7 @@ impl Judge<'_> {
     pub(super) fn on_files(&mut self, call: Call<'_>) -> bool {
         match call.name {
             "rm" => self.by_rm(call),
+            "chmod" => self.by_chmod(call),
             "cp" | "gcp" | "install" => self.by_copy(call),
             "mv" => self.by_move(call),
             "ln" => self.by_link(call),
@@ -36,6 +37,25 @@ impl Judge<'_> {
         } else {
             Danger::DeletesFiles
         });
+    }
+
+    /// What one has written may be made a program; that it runs is judged when it does.
+    fn by_chmod(&mut self, call: Call<'_>) {
+        let makes_a_program = |it: &str| {
+            it.strip_suffix("+x")
+                .is_some_and(|who| who.chars().all(|it| "ugoa".contains(it)))
+        };
+        let plain = |it: &Word| it.fixed().is_some_and(|it| !it.starts_with('-'));
+        match call.args.split_first() {
+            Some((mode, files))
+                if mode.fixed().is_some_and(makes_a_program) && files.iter().all(plain) =>
+            {
+                for word in files {
+                    self.writes(word);
+                }
+            }
+            Some(_) | None => self.add(Danger::ChangesRights),
+        }
     }
 
     fn by_copy(&mut self, call: Call<'_>) {

@@ -1,4 +1,4 @@
-//! The corpus in tests/data/commands has two parts: one written beside the tables, and one by somebody who had not seen
+//! The corpus in tests/data/commands has four parts: one written beside the tables, and three by people who had not seen
 //! them. Each line says what a careful person would call the command, what it is about, and the command as a JSON string.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const LABELLED: [(&str, &str); 2] = [
+const LABELLED: [(&str, &str); 4] = [
     (
         "by the author",
         include_str!("../../../../tests/data/commands/first.tsv"),
@@ -15,6 +15,14 @@ const LABELLED: [(&str, &str); 2] = [
     (
         "by another",
         include_str!("../../../../tests/data/commands/second.tsv"),
+    ),
+    (
+        "by a third",
+        include_str!("../../../../tests/data/commands/third.tsv"),
+    ),
+    (
+        "by a fourth",
+        include_str!("../../../../tests/data/commands/fourth.tsv"),
     ),
 ];
 
