@@ -56,7 +56,12 @@ pub fn question(request: &ConfirmRequested, asked: &CommandAsked, extent: Extent
         for why in whole.into_iter().chain(parts) {
             text.push_str(&format!("  ! {}\n", safe::visible(why)));
         }
-        text.push_str("  this may not be undone: only the whole word yes allows it, once\n");
+        let whole = if whole.is_some() {
+            "  the run waits: only the whole word yes allows it, once\n"
+        } else {
+            "  this may not be undone: only the whole word yes allows it, once\n"
+        };
+        text.push_str(whole);
     } else if !request.options.contains(&Decision::AllowConversation) {
         text.push_str(&format!("  {}\n", safe::visible(&request.why)));
     }

@@ -1,6 +1,7 @@
 //! `norris`: runs that work on their own towards a goal (NOR-1 to NOR-4). The launch is the consent: it says what it would
 //! let happen unasked, and launches when a person agrees, or has with `--yes`. Then it follows the run to its end.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, Write as _};
@@ -108,11 +109,14 @@ async fn followed<O: AsyncWrite + Unpin>(
     let levels = agreed(launch, ask::may_prompt(&asker.reach.around, asker.global))?;
     asker.listen()?;
     let progress = Progress::default();
-    let launching = begin(asker.reach, asker.global, launch, levels, &progress);
+    let notices = RefCell::default();
+    let launching = begin(asker.reach, asker.global, launch, levels, (&progress, &notices));
     let give_up = asker.give_up();
     match or_stop(asker.signals, give_up, &progress, launching).await? {
         Begun::Sent(sent) => {
             let (link, conversation, sent) = *sent;
+            let notices = notices.into_inner();
+            notices.iter().for_each(|it| asker.notices.say(it));
             asker.answer(link, conversation, &sent).await
         }
         Begun::Stopped(exit) => ask::stopped_by(exit),
@@ -124,7 +128,7 @@ async fn begin(
     global: &Global,
     launch: &Launch,
     levels: NorrisLevels,
-    progress: &Progress,
+    (progress, notices): (&Progress, &RefCell<Vec<String>>),
 ) -> Result<Sent, Failure> {
     let mut link = reach.open(Wait::No).await?;
     let Place { id, new } = ask::place(reach, global, &link.caller, &AskArgs::default()).await?;
@@ -136,7 +140,11 @@ async fn begin(
     loop {
         progress.sending();
         match link.caller.call::<Start>(params.clone()).await {
-            Ok(started) => return Ok((link, id, sent(&started))),
+            Ok(started) => {
+                let sent = sent(&started);
+                notices.replace(started.notices);
+                return Ok((link, id, sent));
+            }
             // The key makes it the same run, whether or not it had arrived.
             Err(error) if error.is_transient() && !progress.is_stopped() => {
                 link = reach.open(Wait::UntilBack).await?;
@@ -210,26 +218,26 @@ pub async fn run(desk: &Desk, norris: &Norris) -> Result<Printed, Failure> {
     match command {
         None | Some(Lead::Status) => {
             let shown = || match &meant.norris {
-                Some(run) => standing(run),
-                None => "no autonomous run goes on here".to_owned(),
+                Some(run) => standing(run) + "\n",
+                None => "no autonomous run goes on here\n".to_owned(),
             };
             desk.print(&meant.norris, shown)
         }
         Some(Lead::Pause) => {
             let run = desk.caller.call::<Pause>(params).await?;
-            desk.print(&run, || standing(&run))
+            desk.print(&run, || standing(&run) + "\n")
         }
         Some(Lead::Resume) => {
             let run = desk.caller.call::<Resume>(params).await?;
-            desk.print(&run, || standing(&run))
+            desk.print(&run, || standing(&run) + "\n")
         }
         Some(Lead::Halt) => {
             let halted = desk.caller.call::<Halt>(params).await?;
             desk.print(&halted, || {
                 if halted.halted {
-                    "halted"
+                    "halted\n"
                 } else {
-                    "it was over already"
+                    "it was over already\n"
                 }
                 .to_owned()
             })
@@ -256,7 +264,7 @@ async fn start(desk: &Desk, launch: &Launch) -> Result<Printed, Failure> {
         }
         let _never_fails = write!(
             text,
-            "\nfollow it: aishctl attach {0}   stop it: aishctl norris halt -C {0}",
+            "\nfollow it: aishctl attach {0}   stop it: aishctl norris halt -C {0}\n",
             meant.id
         );
         text

@@ -129,7 +129,7 @@ impl Program {
             && let Some(launch) = norris.launches()
         {
             let mut parts = self.parts(self.form());
-            let reach = self.reach(Start::Allowed, ClientKind::Ctl, Role::Driver);
+            let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
             return norris::follow(parts.asker(&reach, self), launch).await;
         }
         match command {

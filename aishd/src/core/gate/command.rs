@@ -528,7 +528,7 @@ mod tests {
         check_run(
             &scene,
             "ls",
-            "[aish] denied by policy: shell__run is denied",
+            "[aish] denied by policy: permissions.deny shell__run",
         );
     }
 
