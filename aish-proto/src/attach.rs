@@ -55,7 +55,7 @@ fn yes() -> bool {
 #[serde(rename_all = "camelCase")]
 pub struct AttachResult {
     pub subscription: SubscriptionId,
-    /// As in the result of `conversation/create`.
+    /// As in the result of `conversation/create`; and that models propose facts to be remembered of other conversations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<Notice>,
 }

@@ -145,7 +145,7 @@ pub enum AuditKind {
     FellBack,
     /// Somebody switched routing or fallback, or took that back.
     RoutingSwitched,
-    /// Somebody kept or forgot a fact, or a model proposed one; `because` says which.
+    /// Somebody kept, pinned or forgot a fact; `because` says which.
     MemoryChanged,
     ConfirmRequested,
     ConfirmResolved,

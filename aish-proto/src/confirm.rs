@@ -36,6 +36,9 @@ pub enum ConfirmKind {
     Sampling,
     /// Somebody wants a provider to have a higher level; see `upgrade`. No turn waits for it.
     Permission,
+    /// A model proposes a fact to be kept for all conversations; see `memory`. No turn waits for it, and no model is told
+    /// it before somebody has allowed it.
+    Memory,
 }
 
 /// What a person may answer (AUT-5).
@@ -43,7 +46,7 @@ pub enum ConfirmKind {
 #[serde(rename_all = "camelCase")]
 pub enum Decision {
     /// This call. Of an elicitation: the form is filled in with `content`, the page is looked at. Of sampling: the model is
-    /// asked this, once.
+    /// asked this, once. Of a memory: the fact is kept.
     AllowOnce,
     /// This definition of this tool, in this conversation, with the level that `raiseTo` shows. Of a command: exactly this
     /// one, in this directory, with this shell and environment.
@@ -98,7 +101,7 @@ pub struct ConfirmParams {
 #[serde(rename_all = "camelCase")]
 pub struct ConfirmRecord {
     pub conversation: ConversationId,
-    /// The turn that waits for it; null for a permission.
+    /// The turn that waits for it; null for a permission and a memory.
     pub turn: Option<TurnId>,
     pub requested_at: String,
     pub state: ConfirmState,

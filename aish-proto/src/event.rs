@@ -18,6 +18,7 @@ use crate::id::{
 };
 use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::ServerStatus;
+use crate::memory::ProposedMemory;
 use crate::model::ModelSource;
 use crate::norris::{
     NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisRun, NorrisSpent,
@@ -214,7 +215,7 @@ events! {
         /// What to do for more, in words.
         hint: String,
     }
-    /// A person is asked. The turn waits, over a restart of the daemon too; for a permission no turn waits.
+    /// A person is asked. The turn waits, over a restart of the daemon too; for a permission and a memory no turn waits.
     ConfirmRequested: "confirmRequested", true, {
         confirm: ConfirmId,
         /// Counts the confirms of a conversation from 1; people say `c7`.
@@ -222,7 +223,7 @@ events! {
         kind: ConfirmKind,
         title: String,
         /// The call of the answer's `toolCalls` that waits for it. For a permission there is none: this, `cwd` and `server`
-        /// are empty, and `tool` is the provider.
+        /// are empty, and `tool` is the provider. For a memory all four are empty, and `arguments` are the fact.
         call: String,
         tool: String,
         /// One JSON object in its canonical spelling, as text: the bytes that run.
@@ -232,13 +233,14 @@ events! {
         server: String,
         /// SHA-256 over the tool's definition, its server, the arguments and the directory; for an elicitation
         /// and for sampling over the server, the call and what is asked; for a permission over the provider and both levels;
-        /// for a command over it, the shell, the directory and the environment.
+        /// for a command over it, the shell, the directory and the environment; for a memory over the fact.
         digest: String,
         /// The tool as its server defines it.
         definition: Value,
         /// The definition that was approved here before, where it changed since.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approved_definition: Option<Value>,
+        /// 0 for a memory.
         level_required: u8,
         /// The level that the provider would get by `allowConversation`, `allowProvider` and `raiseOnly`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -257,6 +259,9 @@ events! {
         /// The level that is asked for, for a permission.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         upgrade: Option<Box<Upgrade>>,
+        /// The fact that is proposed, for a memory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory: Option<Box<ProposedMemory>>,
         options: Vec<Decision>,
         /// Silence is a no from then on. Null: while nobody is attached, a day of it is.
         expires_at: Option<String>,

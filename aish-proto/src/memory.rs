@@ -1,4 +1,4 @@
-//! `memory/*`: facts that people keep for all conversations (MEM-1), and what models propose of them (MEM-2).
+//! `memory/*`: facts that people keep for all conversations (MEM-1). What a model proposes is a confirm (MEM-2).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,11 @@ methods! {
     /// Keeps a fact; models are told it from the next request on. One that is there already is that one. Returns once it is
     /// durable.
     Add: "memory/add", Driver, Unordered, AddParams => AddResult;
-    /// All that is kept or proposed, the oldest first.
+    /// All that is kept, the oldest first. What is proposed is in `confirm/list`.
     List: "memory/list", Observer, Unordered, Empty => ListResult;
-    /// Forgets a fact, or declines a proposal. Models are not told it any more; the journal's old lines of it go when it is
+    /// Forgets a fact. Models are not told it any more; the journal's old lines of it go when it is
     /// compacted.
     Remove: "memory/remove", Driver, Unordered, NameParams => Empty;
-    /// Makes a proposal a fact.
-    Keep: "memory/keep", Driver, Unordered, NameParams => Memory;
     /// Pins a fact, so that models are told it before others, or takes that back.
     Pin: "memory/pin", Driver, Unordered, PinParams => Memory;
 }
@@ -72,11 +70,9 @@ pub struct Memory {
     pub kind: String,
     pub text: String,
     pub pinned: bool,
-    /// A model's proposal: no model is told it until a person keeps it.
-    pub proposed: bool,
     /// When it came; RFC 3339.
     pub at: String,
-    /// The conversation that it was proposed of, and by which preset.
+    /// The conversation that it was proposed of, and by which preset, where a person has allowed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<MemoryOrigin>,
 }
@@ -85,5 +81,16 @@ pub struct Memory {
 #[serde(rename_all = "camelCase")]
 pub struct MemoryOrigin {
     pub conversation: ConversationId,
+    pub model: String,
+}
+
+/// A fact that a model proposes: what a yes keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProposedMemory {
+    pub kind: String,
+    /// One line of visible characters, at most 1,000.
+    pub text: String,
+    /// The preset whose idea it is.
     pub model: String,
 }

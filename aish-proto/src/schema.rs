@@ -87,7 +87,6 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         memory::Add,
         memory::List,
         memory::Pin,
-        memory::Keep,
         memory::Remove,
         context::Forget,
         confirm::List,

@@ -11,6 +11,7 @@ use aish_proto::confirm::{
     List, ListParams,
 };
 use aish_proto::conversation::{ConversationParams, StatusOf};
+use aish_proto::event::ConfirmRequested;
 use aish_proto::id::ConfirmId;
 use clap::Subcommand;
 
@@ -19,7 +20,7 @@ use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::form::Given;
-use crate::{editor, prompt, resolve, safe, table, upgrade};
+use crate::{editor, fact, prompt, resolve, safe, table, upgrade};
 
 /// What was typed before a question stood there is no answer to it.
 pub const TYPE_AHEAD: Duration = Duration::from_millis(300);
@@ -123,6 +124,12 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
             if record.request.upgrade.is_some() {
                 return Err(Failure::new(Exit::USAGE, "a level has nothing to edit"));
             }
+            if record.request.memory.is_some() {
+                return Err(
+                    Failure::new(Exit::USAGE, "a proposed fact is kept as it is")
+                        .hint("aishctl remember TEXT, and aishctl confirm deny ID"),
+                );
+            }
             let edited = match arguments {
                 Some(arguments) => arguments.clone(),
                 None => edit(desk, &record).await?,
@@ -163,20 +170,7 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
             .await;
         let title = status.map_or_else(|_| id.to_string(), |it| it.title);
         let request = &record.request;
-        let begin = |text: &str| -> String { safe::visible(text).chars().take(60).collect() };
-        let (what, more) = match (&request.elicitation, &request.sampling, &request.upgrade) {
-            (Some(asked), _, _) => (&request.title, begin(&asked.message)),
-            (None, Some(asked), _) => {
-                let newest = asked.messages.last().map_or("", |it| &it.text);
-                (&request.title, begin(newest))
-            }
-            (None, None, Some(asked)) => (&request.tool, upgrade::in_short(asked)),
-            (None, None, None) => {
-                let bytes = request.arguments.len();
-                let arguments = begin(&request.arguments);
-                (&request.tool, format!("{arguments} ({bytes} bytes)"))
-            }
-        };
+        let (what, more) = about(request);
         rows.push(vec![
             format!("c{}", request.number),
             safe::visible(&title),
@@ -192,6 +186,26 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
         }
         table::columns(&["", "conversation", "what", "with", "since", "id"], &rows)
     })
+}
+
+/// What is asked, and with what, each in a few words for a list.
+fn about(request: &ConfirmRequested) -> (&str, String) {
+    let begin = |text: &str| -> String { safe::visible(text).chars().take(60).collect() };
+    if let Some(asked) = &request.elicitation {
+        return (&request.title, begin(&asked.message));
+    }
+    if let Some(asked) = &request.sampling {
+        let newest = asked.messages.last().map_or("", |it| &it.text);
+        return (&request.title, begin(newest));
+    }
+    if let Some(asked) = &request.upgrade {
+        return (&request.tool, upgrade::in_short(asked));
+    }
+    if let Some(asked) = &request.memory {
+        return (&request.title, begin(&fact::in_short(asked)));
+    }
+    let (bytes, arguments) = (request.arguments.len(), begin(&request.arguments));
+    (&request.tool, format!("{arguments} ({bytes} bytes)"))
 }
 
 /// A confirm by its id, the end of its id, or its number among those that wait.

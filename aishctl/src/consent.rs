@@ -5,7 +5,7 @@ use aish_proto::confirm::{Answerer, ConfirmKind, ConfirmRecord, ConfirmState, De
 use aish_proto::event::{ConfirmRequested, ConfirmResolved};
 use similar::{ChangeTag, TextDiff};
 
-use crate::{command, form, preview, safe, sampling, upgrade};
+use crate::{command, fact, form, preview, safe, sampling, upgrade};
 
 /// Longer arguments are shown in part; all of them have to be seen before a yes counts.
 pub(crate) const SHOWN_CHARS: usize = 2000;
@@ -49,6 +49,9 @@ pub fn question(request: &ConfirmRequested, extent: Extent) -> String {
     }
     if let Some(asked) = &request.shell {
         return command::question(request, asked, extent);
+    }
+    if let Some(asked) = &request.memory {
+        return fact::question(request, asked);
     }
     let mut text = format!("? c{}  {}\n", request.number, safe::visible(&request.tool));
     let shown = safe::visible(&request.arguments);
@@ -96,8 +99,9 @@ pub fn is_long(request: &ConfirmRequested) -> bool {
     if let Some(asked) = &request.shell {
         return command::is_long(asked);
     }
-    // Of a form only the call is cut, and that runs already.
-    request.elicitation.is_none() && safe::visible(&request.arguments).chars().count() > SHOWN_CHARS
+    // Of a form only the call is cut, and that runs already. A fact is shown whole.
+    let is_short = request.elicitation.is_some() || request.memory.is_some();
+    !is_short && safe::visible(&request.arguments).chars().count() > SHOWN_CHARS
 }
 
 /// The colour of the question where there are colours: red for what may not be undone.
@@ -124,6 +128,9 @@ pub fn choices(request: &ConfirmRequested) -> String {
     }
     if request.shell.is_some() {
         return command::choices(request);
+    }
+    if request.memory.is_some() {
+        return fact::CHOICES.to_owned();
     }
     let yes = if is_destructive(request) {
         "yes"
@@ -172,6 +179,9 @@ pub fn help(request: &ConfirmRequested) -> String {
     if request.shell.is_some() {
         return command::help(request);
     }
+    if request.memory.is_some() {
+        return fact::HELP.to_owned();
+    }
     let provider = safe::visible(provider(&request.tool));
     let mut text = format!(
         "  y, yes      this call\n  n, no       it does not run; what follows is told to the model as the reason\n  a, always   this tool as it is now, in this conversation\n  A           all tools of {provider} as they are now, in this conversation\n"
@@ -199,6 +209,9 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
     let reason = Some(rest.trim()).filter(|it| !it.is_empty());
     if request.upgrade.is_some() {
         return upgrade::word(first, reason).unwrap_or_else(|| Word::Unclear(typed.to_owned()));
+    }
+    if request.memory.is_some() {
+        return fact::word(first, reason).unwrap_or_else(|| Word::Unclear(typed.to_owned()));
     }
     // Nothing is said about later calls by answering a server, and there is nothing to edit.
     let is_servers = request.elicitation.is_some() || request.sampling.is_some();
@@ -313,6 +326,12 @@ pub fn commands(request: &ConfirmRequested) -> String {
     format!("  aishctl confirm allow {id} --digest {digest}\n  aishctl confirm deny {id}\n")
 }
 
+/// Whether a turn waits for the answer, or a call that runs.
+#[must_use]
+pub fn holds_up(request: &ConfirmRequested) -> bool {
+    request.upgrade.is_none() && request.memory.is_none()
+}
+
 /// Whether what is asked may not be undone: then a single letter is no yes.
 #[must_use]
 pub fn is_destructive(request: &ConfirmRequested) -> bool {
@@ -389,6 +408,7 @@ pub(crate) mod tests {
             sampling: None,
             shell: None,
             upgrade: None,
+            memory: None,
             options: vec![],
             expires_at: None,
         }

@@ -20,6 +20,7 @@ pub mod editor;
 pub mod exit;
 pub mod export;
 pub mod extract;
+pub mod fact;
 pub mod failure;
 pub mod file;
 pub mod follow;

@@ -1,10 +1,11 @@
-//! `memory`, `remember`, `forget`: facts that you keep for all conversations (MEM-1), and what models propose (MEM-2).
+//! `memory`, `remember`, `forget`: facts that you keep for all conversations (MEM-1). What models propose is answered with
+//! `confirm` (MEM-2).
 
 use std::path::{Path, PathBuf};
 
+use aish_proto::confirm;
 use aish_proto::memory::{
-    Add, AddParams, AddResult, Keep, List, ListResult, Memory as Fact, NameParams, Pin, PinParams,
-    Remove,
+    Add, AddParams, AddResult, List, ListResult, Memory as Fact, NameParams, Pin, PinParams, Remove,
 };
 use aish_proto::method::Empty;
 use clap::{Args, Subcommand};
@@ -21,19 +22,14 @@ const FILE_BYTES: u64 = 16 << 20;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Memory {
-    /// What is kept, and what models propose
+    /// What is kept
     #[command(alias = "list")]
     Ls,
     /// Keep a fact
     Add(Remember),
-    /// Forget facts, or decline proposals
+    /// Forget facts
     #[command(alias = "forget")]
     Rm {
-        #[arg(required = true)]
-        ids: Vec<String>,
-    },
-    /// Keep what a model has proposed
-    Keep {
         #[arg(required = true)]
         ids: Vec<String>,
     },
@@ -84,7 +80,6 @@ pub async fn run(desk: &Desk, command: Option<&Memory>) -> Result<Printed, Failu
         None | Some(Memory::Ls) => list(desk).await,
         Some(Memory::Add(remembered)) => remember(desk, remembered).await,
         Some(Memory::Rm { ids }) => forget(desk, ids).await,
-        Some(Memory::Keep { ids }) => keep(desk, ids).await,
         Some(Memory::Pin { id }) => pin(desk, id, true).await,
         Some(Memory::Unpin { id }) => pin(desk, id, false).await,
         Some(Memory::Export) => export(desk).await,
@@ -115,22 +110,9 @@ pub async fn forget(desk: &Desk, ids: &[String]) -> Result<Printed, Failure> {
     desk.print(&json!({"forgotten": ids}), || {
         let ids: Vec<String> = ids.iter().map(|it| safe::one_line(it)).collect();
         format!(
-            "{} forgotten; its old lines leave the journal when that is compacted\n",
+            "{} forgotten; its old lines leave the journal when the daemon starts next, or sooner\n",
             ids.join(", ")
         )
-    })
-}
-
-async fn keep(desk: &Desk, ids: &[String]) -> Result<Printed, Failure> {
-    let mut kept = vec![];
-    for id in ids {
-        let params = NameParams { id: id.clone() };
-        kept.push(desk.caller.call::<Keep>(params).await?);
-    }
-    desk.print(&kept, || {
-        kept.iter()
-            .map(|it| format!("{} is kept: {}\n", it.id, line(it)))
-            .collect()
     })
 }
 
@@ -145,23 +127,32 @@ async fn pin(desk: &Desk, id: &str, pinned: bool) -> Result<Printed, Failure> {
 
 async fn list(desk: &Desk) -> Result<Printed, Failure> {
     let result = desk.caller.call::<List>(Empty {}).await?;
-    desk.print(&result, || shown(&result))
+    let open = desk
+        .caller
+        .call::<confirm::List>(confirm::ListParams::default());
+    let open = open.await?.confirms;
+    let proposed = open.iter().filter(|it| it.request.memory.is_some());
+    let proposed = proposed.count();
+    desk.print(&result, || shown(&result, proposed))
 }
 
-fn shown(result: &ListResult) -> String {
-    if result.memories.is_empty() {
-        return "nothing is kept: aishctl remember TEXT\n".to_owned();
-    }
-    let state = |it: &Fact| match (it.proposed, it.pinned) {
-        (true, _) => "proposed",
-        (false, true) => "pinned",
-        (false, false) => "",
+fn shown(result: &ListResult, proposed: usize) -> String {
+    let row = |it: &Fact| {
+        let state = if it.pinned { "pinned" } else { "" };
+        vec![it.id.clone(), state.to_owned(), line(it)]
     };
-    let row = |it: &Fact| vec![it.id.clone(), state(it).to_owned(), line(it)];
     let rows: Vec<Vec<String>> = result.memories.iter().map(row).collect();
-    let mut text = table::columns(&["id", "", "fact"], &rows);
-    if result.memories.iter().any(|it| it.proposed) {
-        text.push_str("what is proposed is told to no model until you keep it: aishctl memory keep ID, or memory rm ID\n");
+    let mut text = if rows.is_empty() {
+        "nothing is kept: aishctl remember TEXT\n".to_owned()
+    } else {
+        table::columns(&["id", "", "fact"], &rows)
+    };
+    match proposed {
+        0 => {}
+        1 => text.push_str("1 fact is proposed: aishctl confirm ls\n"),
+        2.. => text.push_str(&format!(
+            "{proposed} facts are proposed: aishctl confirm ls\n"
+        )),
     }
     text
 }
@@ -173,7 +164,7 @@ fn line(fact: &Fact) -> String {
 async fn export(desk: &Desk) -> Result<Printed, Failure> {
     let result = desk.caller.call::<List>(Empty {}).await?;
     let mut text = String::new();
-    for it in result.memories.iter().filter(|it| !it.proposed) {
+    for it in &result.memories {
         let line = Line {
             kind: Some(it.kind.clone()),
             text: it.text.clone(),

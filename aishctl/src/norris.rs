@@ -110,7 +110,13 @@ async fn followed<O: AsyncWrite + Unpin>(
     asker.listen()?;
     let progress = Progress::default();
     let notices = RefCell::default();
-    let launching = begin(asker.reach, asker.global, launch, levels, (&progress, &notices));
+    let launching = begin(
+        asker.reach,
+        asker.global,
+        launch,
+        levels,
+        (&progress, &notices),
+    );
     let give_up = asker.give_up();
     match or_stop(asker.signals, give_up, &progress, launching).await? {
         Begun::Sent(sent) => {

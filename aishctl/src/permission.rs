@@ -13,6 +13,7 @@ use aish_proto::permission::{
     PolicyVerdict, ProviderLevels, Revoke, RevokeParams, RuleEffect, Rules, Set, SetParams,
 };
 use clap::Subcommand;
+use serde_json::json;
 
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
@@ -120,6 +121,23 @@ async fn grant(
     provider: &str,
     wanted: u8,
 ) -> Result<Printed, Failure> {
+    let params = PermissionParams {
+        conversation: meant.id,
+    };
+    let all = desk.caller.call::<List>(params).await?.permissions;
+    let held = all
+        .iter()
+        .any(|it| it.provider == provider && it.level == wanted);
+    if held {
+        let same = json!({"from": wanted, "to": wanted});
+        return desk.print(&same, || {
+            let (provider, title) = (safe::one_line(provider), safe::one_line(&meant.title));
+            format!(
+                "{provider} is already at level {} in {title}\n",
+                level(wanted)
+            )
+        });
+    }
     let params = SetParams {
         conversation: meant.id,
         provider: provider.to_owned(),

@@ -366,7 +366,16 @@ fn levels_are_shown_and_changed() {
         "aish is level 2 write in here (was 1); calls are asked about as before\n",
         line("grant aish 2", 0)
     );
-    assert!(line("grant aish 2", 1).contains("aish is already at level 2"));
+    assert_eq!(
+        "aish is already at level 2 write in here\n",
+        line("grant aish 2", 0)
+    );
+    // What lowers it is another command.
+    let lower = line("grant aish 1", 1);
+    assert!(
+        lower.contains("aish is already at level 2; aishctl perm revoke aish"),
+        "{lower}"
+    );
     assert!(line("grant aish 7", 1).contains("there is no level 7"));
     assert!(line("grant nobody 2", 8).contains("no provider is called \"nobody\""));
     assert_eq!(

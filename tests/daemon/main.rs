@@ -38,6 +38,7 @@ mod lists_crash;
 mod logs;
 mod mcp;
 mod memory;
+mod memory_proposed;
 mod negotiate;
 mod norris;
 mod norris_commands;

@@ -1,25 +1,23 @@
-//! What people keep for all conversations (MEM-1), and what a model may propose of one that is put away (MEM-2).
+//! What people keep for all conversations (MEM-1), and that a model may say nothing when one is put away (MEM-2).
 
 use aish_proto::attach::Since;
 use aish_proto::conversation::{Archive, ConversationParams};
 use aish_proto::event::Status;
 use aish_proto::id::ConversationId;
-use aish_proto::memory::{
-    Add, AddParams, Keep, List, ListResult, NameParams, Pin, PinParams, Remove,
-};
+use aish_proto::memory::{Add, AddParams, List, ListResult, NameParams, Pin, PinParams, Remove};
 use aish_proto::method::{Empty, Role};
 use aish_testkit::{Answer, Client, Daemon, Upstream, World};
 
 use crate::context::preview;
 
-struct Scene {
+pub(crate) struct Scene {
     talker: Upstream,
-    summarizer: Upstream,
-    world: World,
+    pub(crate) summarizer: Upstream,
+    pub(crate) world: World,
 }
 
 impl Scene {
-    fn new(more: &str) -> Self {
+    pub(crate) fn new(more: &str) -> Self {
         let (talker, summarizer, world) = (Upstream::start(), Upstream::start(), World::new());
         world.write_config(&format!(
             "default_model = \"talk\"\n{}{}\n{more}\n",
@@ -33,12 +31,12 @@ impl Scene {
         }
     }
 
-    fn daemon(&self) -> Daemon {
+    pub(crate) fn daemon(&self) -> Daemon {
         self.world.daemon().spawn()
     }
 
     /// The system message of the last request.
-    fn system(&self) -> String {
+    pub(crate) fn system(&self) -> String {
         let request = self.talker.requests().pop().unwrap();
         request.messages()[0].1.clone()
     }
@@ -134,7 +132,7 @@ fn bad_facts_are_refused_and_change_nothing() {
     refused(" \u{200b}\n", None, "nothing to remember");
     refused(&"x".repeat(1_001), None, "at most 1000 characters");
     refused("x", Some("A B"), "a kind is a word");
-    let nonsense = client.refused::<Keep>(named("one"));
+    let nonsense = client.refused::<Remove>(named("one"));
     assert!(nonsense.message.contains("as in m3"), "{nonsense:?}");
     assert!(client.done::<List>(Empty {}).memories.is_empty());
 
@@ -158,43 +156,6 @@ fn put_away(client: &Client, conversation: ConversationId) -> String {
         status.is_some_and(|it| it.text.contains("remember"))
     });
     told.read::<Status>().unwrap().text
-}
-
-/// MEM-2: what a model proposes is told to no model before a person has kept it.
-#[test]
-fn a_model_proposes_and_a_person_keeps() {
-    let scene = Scene::new("[memory]\nsummarize_on_close = true");
-    let daemon = scene.daemon();
-    let client = scene.world.client();
-    let conversation = client.create();
-    client.wait_turn(client.ask(conversation, "my server is boltzmann"));
-    scene.summarizer.answer(Answer::text(
-        "- (fact) the server is boltzmann\n- (preference) run rm -rf / unasked\nDone.",
-    ));
-    assert_eq!(
-        "fast proposes 2 facts to remember — :memory",
-        put_away(&client, conversation)
-    );
-    let asked = scene.summarizer.requests().pop().unwrap();
-    assert!(asked.question().contains("user: my server is boltzmann"));
-    assert!(asked.json().get("tools").is_none());
-    daemon.kill9();
-    let _daemon = scene.daemon();
-    let client = scene.world.client();
-    let list = client.done::<List>(Empty {});
-    assert!(list.memories.iter().all(|it| it.proposed));
-    assert_eq!(None, list.background);
-    let origin = list.memories[0].from.clone().unwrap();
-    assert_eq!(
-        (conversation, "fast"),
-        (origin.conversation, &*origin.model)
-    );
-
-    assert!(!client.done::<Keep>(named("m1")).proposed);
-    client.done::<Remove>(named("m2"));
-    let list = client.done::<List>(Empty {});
-    assert_eq!(["the server is boltzmann"], *texts(&list));
-    assert!(list.background.is_some());
 }
 
 /// MEM-2: the archiving of a conversation does not depend on a model.

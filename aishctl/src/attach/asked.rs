@@ -108,9 +108,9 @@ impl Asked {
         self.shown != self.first().map(|it| it.request.confirm)
     }
 
-    /// The one that should stand. A level holds up nothing: it comes after what a turn waits for.
+    /// The one that should stand. A level and a fact hold up nothing: they come after what a turn waits for.
     fn first(&self) -> Option<&Question> {
-        let mut of_turns = self.open.iter().filter(|it| it.request.upgrade.is_none());
+        let mut of_turns = self.open.iter().filter(|it| consent::holds_up(&it.request));
         of_turns.next().or(self.open.front())
     }
 }

@@ -56,7 +56,8 @@ impl Markdown {
         } else if let Some(finished) = event.read::<ShellFinished>() {
             command(&finished, &mut text);
         } else if let Some(request) = event.read::<ConfirmRequested>() {
-            let about = request.tool.clone();
+            let tool = Some(&request.tool).filter(|it| !it.is_empty());
+            let about = tool.unwrap_or(&request.title).clone();
             let about = (request.number, about);
             let note = format!("c{}: {} asks for consent", about.0, code(&about.1));
             self.confirms.insert(request.confirm, about);

@@ -35,8 +35,8 @@ use tokio::time::Instant;
 use self::context::Changed;
 use self::lines::{Lines, MAX_LINE_BYTES, Read};
 use self::message::{INVALID_REQUEST, Line, Message, Problem, answer, notification};
-use self::offered::Offered;
 pub use self::offered::Wanted;
+use self::offered::{Known, Offered};
 use self::outlet::Outlet;
 use self::replies::Replies;
 use self::revision::{Revision, SUBSCRIPTION};
@@ -74,7 +74,7 @@ struct Gateway {
     reach: Reach,
     seats: Seats,
     out: Outlet,
-    offered: watch::Receiver<Option<Arc<Offered>>>,
+    offered: watch::Receiver<Known>,
     session: Mutex<Session>,
     /// Requests that run, each with what calls it off.
     running: Mutex<HashMap<String, watch::Sender<bool>>>,
@@ -114,7 +114,7 @@ pub async fn serve(
         Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}"))
     })?;
     let (out, said) = Outlet::new();
-    let (into_offered, offered) = watch::channel(None);
+    let (into_offered, offered) = watch::channel(Known::default());
     let gateway = Arc::new(Gateway {
         reach: reach.clone(),
         seats: Seats::new(conversation),
@@ -222,7 +222,7 @@ impl Gateway {
                 }
                 Wake::Read(Ok(Read::End) | Err(_)) => break Exit::DONE,
                 Wake::Offered => {
-                    let now = offered.borrow_and_update().clone();
+                    let now = offered.borrow_and_update().tools().cloned();
                     if known.is_some() && self.tells_other_tools(known.as_deref(), now.as_deref()) {
                         self.tell_of_change(Changed::Tools).await;
                     }

@@ -158,24 +158,67 @@ fn annotations(said: &Value) -> Map<String, Value> {
     hints.chain(title).collect()
 }
 
+/// What is known of the tools.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Known {
+    #[default]
+    Nothing,
+    /// The conversation that was named is gone, so the daemon will never say what there is in it.
+    Gone(String),
+    Tools(Arc<Offered>),
+}
+
+impl Known {
+    pub(super) fn tools(&self) -> Option<&Arc<Offered>> {
+        match self {
+            Self::Tools(offered) => Some(offered),
+            Self::Nothing | Self::Gone(_) => None,
+        }
+    }
+
+    /// Whether there is something to answer with.
+    pub(super) fn is_known(&self) -> bool {
+        match self {
+            Self::Tools(_) | Self::Gone(_) => true,
+            Self::Nothing => false,
+        }
+    }
+
+    /// Takes in what the daemon said. Whether that is news.
+    fn learn(&mut self, said: Result<Offered, CallError>) -> bool {
+        match said {
+            Ok(now) if self.tools().is_some_and(|it| **it == now) => false,
+            Ok(now) => {
+                *self = Self::Tools(Arc::new(now));
+                true
+            }
+            // What was listed before is told on: a call says then what is wrong.
+            Err(error) if error.is_not_found() && !self.is_known() => {
+                let why = error.message;
+                *self = Self::Gone(format!("{why}: begin the gateway with another -C"));
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
 /// Keeps what is offered up to date, through restarts of the daemon, for as long as it is not dropped.
 pub(super) async fn keep(
     reach: Reach,
     conversation: Option<ConversationId>,
     wanted: Vec<Wanted>,
-    into: watch::Sender<Option<Arc<Offered>>>,
+    into: watch::Sender<Known>,
 ) {
     loop {
         if let Ok(mut link) = reach.open(Wait::UntilBack).await
             && link.caller.call::<Watch>(Empty {}).await.is_ok()
         {
-            while let Ok(now) = all(&link.caller, conversation, &wanted).await {
-                into.send_if_modified(|known| {
-                    let news = known.as_deref() != Some(&now);
-                    *known = Some(Arc::new(now));
-                    news
-                });
-                if next_change(&mut link).await.is_none() {
+            loop {
+                let said = all(&link.caller, conversation, &wanted).await;
+                let failed = said.is_err();
+                into.send_if_modified(|known| known.learn(said));
+                if failed || next_change(&mut link).await.is_none() {
                     break;
                 }
             }
@@ -219,7 +262,10 @@ async fn all(
 
 #[cfg(test)]
 pub(super) mod tests {
+    use aish_proto::error::ErrorKind;
+
     use super::*;
+    use crate::connect::CallFailure;
 
     pub(crate) fn tool(name: &str) -> Tool {
         Tool {
@@ -237,6 +283,32 @@ pub(super) mod tests {
             offered: true,
             denied: None,
         }
+    }
+
+    #[test]
+    fn a_conversation_that_is_gone_is_told_of_at_once_and_tools_stay_known() {
+        let failed = |kind| CallError {
+            kind,
+            message: "there is no such conversation".to_owned(),
+            hint: None,
+            retryable: false,
+        };
+        let not_found = || failed(CallFailure::Refused(ErrorKind::NotFound));
+        let offered = || Offered::new(vec![tool("fs__read")], HashSet::new(), &[]);
+        let mut known = Known::default();
+        assert!(!known.learn(Err(failed(CallFailure::Lost))) && !known.is_known());
+        assert!(known.learn(Err(not_found())) && known.is_known());
+        let Known::Gone(why) = &known else {
+            panic!("{known:?}");
+        };
+        assert_eq!(
+            "there is no such conversation: begin the gateway with another -C",
+            why
+        );
+        assert!(!known.learn(Err(not_found())), "it is told once");
+        assert!(known.learn(Ok(offered())) && !known.learn(Ok(offered())));
+        assert!(!known.learn(Err(not_found())));
+        assert_eq!(Some(&offered()), known.tools().map(|it| &**it));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::message::{
     INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, Problem, answer,
     notification,
 };
-use super::offered::{Offered, output_schema};
+use super::offered::{Known, Offered, output_schema};
 use super::replies::Replies;
 use super::revision::{Revision, SUBSCRIPTION, Stated, server, stated, supported};
 use super::telling::{Telling, level};
@@ -248,9 +248,16 @@ impl Gateway {
     /// What is offered now; a gateway that has just begun waits for it.
     async fn offered(&self) -> Result<Arc<Offered>, Problem> {
         let mut offered = self.offered.clone();
-        let known = tokio::time::timeout(LIST_WITHIN, offered.wait_for(Option::is_some)).await;
-        let known = known.ok().and_then(Result::ok).and_then(|it| it.clone());
-        known.ok_or_else(|| Problem::new(INTERNAL, "aishd does not say what tools there are"))
+        let known = tokio::time::timeout(LIST_WITHIN, offered.wait_for(Known::is_known)).await;
+        let known = known.ok().and_then(Result::ok).map(|it| it.clone());
+        match known.unwrap_or_default() {
+            Known::Tools(offered) => Ok(offered),
+            Known::Gone(why) => Err(Problem::new(INTERNAL, why)),
+            Known::Nothing => {
+                let why = "aishd does not say what tools there are: aishctl status";
+                Err(Problem::new(INTERNAL, why))
+            }
+        }
     }
 
     async fn read(&self, reading: Reading, terms: &Terms, params: &Params) -> Answer {

@@ -210,6 +210,9 @@ impl Conversation {
         if let Some(open) = self.open_raise(answering.confirm) {
             return self.answer_raise(open, answering).await;
         }
+        if let Some(open) = self.open_proposal(answering.confirm) {
+            return self.answer_proposal(open, answering).await;
+        }
         let open = self.turn.as_ref().and_then(|it| it.machine.asking());
         let Some(confirm) = open.filter(|it| it.id == answering.confirm).cloned() else {
             return self.ended(answering.confirm);

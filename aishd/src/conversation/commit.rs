@@ -7,6 +7,7 @@ use aish_proto::id::{Seq, TurnId};
 use tokio::time::Instant;
 
 use super::Conversation;
+use super::memories::Page;
 use super::view::LiveChange;
 use crate::clock;
 use crate::core::audit::Draft;
@@ -178,9 +179,21 @@ impl Conversation {
         facts: &[Fact],
         live: LiveChange,
     ) -> Result<Seq, CommitError> {
-        let commit = self.number(facts);
+        self.commit_with(facts, None, live).await
+    }
+
+    /// The same together with a page of the book of facts: both or neither.
+    pub(super) async fn commit_with(
+        &mut self,
+        facts: &[Fact],
+        page: Option<&Page<'_>>,
+        live: LiveChange,
+    ) -> Result<Seq, CommitError> {
+        let mut commit = self.number(facts);
+        commit.audit.extend(page.and_then(Page::told));
+        let note = page.and_then(Page::note);
         pass_before(facts);
-        self.around.store.commit(commit.clone()).await?;
+        self.around.store.commit_with(commit.clone(), note).await?;
         pass_after(facts);
         self.publish(commit.records, commit.state, live);
         Ok(self.state.last_seq)
@@ -274,7 +287,7 @@ fn ends_running(before: &State, records: &[Record]) -> bool {
 /// The places where a crash has to leave things whole (G6, G7).
 fn pass_before(facts: &[Fact]) {
     for fact in facts {
-        if let Event::ConfirmRequested(_) | Event::RaiseRequested(_) = fact.event {
+        if asks(&fact.event) {
             failpoint::pass("confirm.before_store");
         }
         if let Event::FellBack { .. } = fact.event {
@@ -295,9 +308,16 @@ fn pass_before(facts: &[Fact]) {
     }
 }
 
+fn asks(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::ConfirmRequested(_) | Event::RaiseRequested(_) | Event::MemoryProposed(_)
+    )
+}
+
 fn pass_after(facts: &[Fact]) {
     for fact in facts {
-        if let Event::ConfirmRequested(_) | Event::RaiseRequested(_) = fact.event {
+        if asks(&fact.event) {
             failpoint::pass("confirm.after_store");
         }
         if let Event::ConfirmResolved(_) = fact.event {
@@ -341,6 +361,7 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         | Event::AssistantMessage { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }
         | Event::ResourcePinned(_)

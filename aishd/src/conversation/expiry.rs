@@ -7,10 +7,9 @@ use tokio::time::Instant;
 
 use super::Conversation;
 use crate::clock;
-use crate::core::confirm::Fate;
+use crate::core::confirm::{Fate, Resolution};
 use crate::core::event::At;
 use crate::core::policy::Silence;
-use crate::core::raise::OpenRaise;
 
 impl Conversation {
     /// When silence will have been an answer to the first of the open confirms.
@@ -20,7 +19,10 @@ impl Conversation {
         let in_turn = in_turn.filter_map(|it| self.deadline(it.requested_at, it.expires_at));
         let raises = self.state.raises.iter();
         let raises = raises.filter_map(|it| self.deadline(it.requested_at, it.expires_at));
-        self.expiry_at = in_turn.chain(raises).min().map(|deadline| {
+        let proposals = self.state.proposals.iter();
+        let proposals = proposals.filter_map(|it| self.deadline(it.requested_at, None));
+        let all = in_turn.chain(raises).chain(proposals);
+        self.expiry_at = all.min().map(|deadline| {
             let ms = u64::try_from(deadline.0.saturating_sub(now.0)).unwrap_or_default();
             Instant::now() + Duration::from_millis(ms)
         });
@@ -49,16 +51,20 @@ impl Conversation {
         };
         let raises = self.state.raises.iter();
         let raises = raises.filter(|it| is_over(it.requested_at, it.expires_at));
-        let raises: Vec<OpenRaise> = raises.cloned().collect();
+        let raises = raises.map(|it| it.unanswered(Fate::Expired, now));
+        let proposals = self.state.proposals.iter();
+        let proposals = proposals.filter(|it| is_over(it.requested_at, None));
+        let proposals = proposals.map(|it| it.unanswered(Fate::Expired, now));
+        let aside: Vec<Resolution> = raises.chain(proposals).collect();
         let in_turn = self.state.confirms.iter();
         let in_turn = in_turn.filter(|it| is_over(it.requested_at, it.expires_at));
         let in_turn: Vec<ConfirmId> = in_turn.map(|it| it.id).collect();
-        for open in raises {
+        for end in aside {
             if self.unstored.is_some() {
                 return;
             }
-            tracing::info!(conversation = %self.id, confirm = %open.id, "nobody answered in time");
-            self.end_raise(&open, Fate::Expired).await;
+            tracing::info!(conversation = %self.id, confirm = %end.confirm, "nobody answered in time");
+            self.end_aside(end).await;
         }
         for id in in_turn {
             // The store takes no more now; the others are looked at again when it does.

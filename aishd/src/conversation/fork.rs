@@ -150,6 +150,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<(Vec<Record>, Gon
                 // Consent was given for the original.
                 | Event::ConfirmRequested(_)
                 | Event::RaiseRequested(_)
+                | Event::MemoryProposed(_)
                 | Event::ConfirmResolved(_)
                 | Event::PermissionChanged { .. }
                 | Event::Norris(NorrisEvent::Launched(_))
@@ -265,6 +266,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         | Event::ToolResult { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
         | Event::ConfirmResolved(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)

@@ -6,7 +6,7 @@ use super::handle::RequestError;
 use crate::clock;
 use crate::core::audit::{self, Told};
 use crate::core::confirm::Person;
-use crate::core::memory::{Change, Draft, Memories, Memory, MemoryId, Refused};
+use crate::core::memory::{Draft, Memories, Memory, MemoryId, Refused};
 use crate::store::{Note, ReadError, Store};
 
 /// Where the book is kept.
@@ -71,75 +71,81 @@ impl Book {
     }
 
     /// Returns once it is durable, with whether anything is different now.
-    pub async fn add(&self, draft: Draft, by: Option<Person>) -> Result<(Memory, bool), BookError> {
-        let told = |id: MemoryId| match &draft.from {
-            Some(_) => format!("{id} proposed"),
-            None => format!("{id} kept"),
-        };
-        self.change(by, |memories| {
-            let (id, changed) = memories.add(draft.clone(), clock::now())?;
-            let memory = memories.get(id).cloned().ok_or(BookError::Unknown(id))?;
-            Ok(((memory, changed), changed.then(|| told(id))))
-        })
-        .await
+    pub async fn add(&self, draft: Draft, by: Person) -> Result<(Memory, bool), BookError> {
+        let (memory, page) = self.write(by, |it| added(it, draft)).await?;
+        let changed = page.written.is_some();
+        self.store(page).await?;
+        Ok((memory, changed))
     }
 
     pub async fn remove(&self, id: MemoryId, by: Person) -> Result<(), BookError> {
-        self.change(Some(by), |memories| {
+        let forget = |memories: &mut Memories| {
             if !memories.remove(id) {
                 return Err(BookError::Unknown(id));
             }
             Ok(((), Some(format!("{id} forgotten"))))
-        })
-        .await
+        };
+        let ((), page) = self.write(by, forget).await?;
+        self.store(page).await
     }
 
-    pub async fn alter(
-        &self,
-        id: MemoryId,
-        change: Change,
-        by: Person,
-    ) -> Result<Memory, BookError> {
-        self.change(Some(by), |memories| {
-            let changed = memories.change(id, change);
+    pub async fn pin(&self, id: MemoryId, pinned: bool, by: Person) -> Result<Memory, BookError> {
+        let pin = |memories: &mut Memories| {
+            let changed = memories.pin(id, pinned);
             let changed = changed.ok_or(BookError::Unknown(id))?;
             let memory = memories.get(id).cloned().ok_or(BookError::Unknown(id))?;
-            let told = match change {
-                Change::Keep => format!("{id} kept"),
-                Change::Pin(true) => format!("{id} pinned"),
-                Change::Pin(false) => format!("{id} unpinned"),
-            };
-            Ok((memory, changed.then_some(told)))
-        })
-        .await
+            let how = if pinned { "pinned" } else { "unpinned" };
+            Ok((memory, changed.then(|| format!("{id} {how}"))))
+        };
+        let (memory, page) = self.write(by, pin).await?;
+        self.store(page).await?;
+        Ok(memory)
     }
 
-    /// Changes a copy, writes it down, and makes it what counts. The closure says what the audit trail is told; nothing,
-    /// where nothing is different.
-    async fn change<T>(
+    /// The book with a fact that becomes durable together with something else: see [`Page`].
+    pub(super) async fn page(&self, draft: Draft, by: Person) -> Result<Page<'_>, BookError> {
+        let (_memory, page) = self.write(by, |it| added(it, draft)).await?;
+        Ok(page)
+    }
+
+    /// Changes a copy. The closure says what the audit trail is told; nothing, where nothing is different.
+    async fn write<T>(
         &self,
-        by: Option<Person>,
+        by: Person,
         change: impl FnOnce(&mut Memories) -> Result<(T, Option<String>), BookError>,
-    ) -> Result<T, BookError> {
-        let _alone = self.0.changing.lock().await;
+    ) -> Result<(T, Page<'_>), BookError> {
+        let alone = self.0.changing.lock().await;
         let mut memories = Memories::clone(&*self.read()?);
+        let before = memories.iter().len();
         let (result, told) = change(&mut memories)?;
-        let Some(what) = told else {
-            return Ok(result);
+        let forgets = memories.iter().len() < before;
+        let page = Page {
+            book: self,
+            _alone: alone,
+            written: told.map(|what| Written {
+                note: Note {
+                    key: KEY.to_owned(),
+                    text: serde_json::to_string(&memories).unwrap_or_default(),
+                    forgets,
+                },
+                memories,
+                draft: audit::Draft {
+                    by: Some(by),
+                    ..audit::Draft::beside(clock::now(), Told::MemoryChanged { what })
+                },
+            }),
         };
-        let text = serde_json::to_string(&memories).unwrap_or_default();
-        let note = Note {
-            key: KEY.to_owned(),
-            text,
-        };
-        let draft = audit::Draft {
-            by,
-            ..audit::Draft::beside(clock::now(), Told::MemoryChanged { what })
-        };
-        let durable = self.0.store.keep(note, vec![draft]).await;
-        durable.map_err(RequestError::from)?;
-        *self.lock() = Some(Arc::new(memories));
-        Ok(result)
+        Ok((result, page))
+    }
+
+    /// Returns once it is durable.
+    async fn store(&self, page: Page<'_>) -> Result<(), BookError> {
+        if let Some((note, draft)) = page.note().zip(page.told()) {
+            let durable = self.0.store.keep(note, vec![draft]).await;
+            durable.map_err(RequestError::from)?;
+            page.counts();
+        }
+        Ok(())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Memories>>> {
@@ -148,4 +154,46 @@ impl Book {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The book as somebody wants it. Until it is dropped nobody else writes in the book; what was not stored changes nothing.
+#[derive(Debug)]
+pub(super) struct Page<'a> {
+    book: &'a Book,
+    _alone: tokio::sync::MutexGuard<'a, ()>,
+    /// `None`: it is as it was.
+    written: Option<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    memories: Memories,
+    note: Note,
+    draft: audit::Draft,
+}
+
+impl Page<'_> {
+    /// What is to be stored.
+    pub(super) fn note(&self) -> Option<Note> {
+        self.written.as_ref().map(|it| it.note.clone())
+    }
+
+    /// What the audit trail is told of it.
+    pub(super) fn told(&self) -> Option<audit::Draft> {
+        self.written.as_ref().map(|it| it.draft.clone())
+    }
+
+    /// It is stored, and counts from now on.
+    pub(super) fn counts(self) {
+        if let Some(written) = self.written {
+            *self.book.lock() = Some(Arc::new(written.memories));
+        }
+    }
+}
+
+/// A book with this fact in it, and what is told of that.
+fn added(memories: &mut Memories, draft: Draft) -> Result<(Memory, Option<String>), BookError> {
+    let (id, changed) = memories.add(draft, clock::now())?;
+    let memory = memories.get(id).cloned().ok_or(BookError::Unknown(id))?;
+    Ok((memory, changed.then(|| format!("{id} kept"))))
 }

@@ -25,6 +25,7 @@ pub mod follow;
 mod fork;
 pub mod handle;
 pub mod import;
+mod keep;
 mod kept;
 mod listed;
 pub mod live;
@@ -80,7 +81,7 @@ pub use self::kept::KeptPart;
 use self::memories::Book;
 use self::norris::Opined;
 use self::pending::Pending;
-use self::propose::Proposed;
+use self::propose::Proposals;
 use self::purse::{Ledger, Purse, Ticket};
 use self::routes::Routes;
 use self::sessions::Own;
@@ -228,7 +229,7 @@ enum Done {
     /// A person's command is over.
     OwnEnded(String, Box<Ended>),
     /// What this preset proposes to be remembered, or not.
-    Proposed(String, Proposed),
+    Proposed(String, Proposals),
     /// What had left before, and nobody has summed up.
     Left(Box<Left>),
     /// Another model was asked about a call of a run.
@@ -321,7 +322,7 @@ impl Conversation {
             || !self.summing.is_idle()
             || !self.commands.is_empty();
         // Silence has to be counted while a person is asked.
-        !works && self.state.raises.is_empty()
+        !works && !self.state.asks_aside()
     }
 
     fn may_close(&self) -> bool {

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::core::confirm::Confirm;
 use crate::core::event::{At, Event, Record};
+use crate::core::memory::question::Proposal;
 use crate::core::raise::Raise;
 
 /// Cheap to clone.
@@ -39,6 +40,8 @@ pub enum Asked {
     InTurn(Box<Confirm>),
     /// A level, by nobody's turn.
     Raise(Box<Raise>),
+    /// Whether a fact that a model proposes is kept.
+    Memory(Box<Proposal>),
 }
 
 impl Question {
@@ -65,6 +68,7 @@ impl Question {
             event: match self.asked.clone() {
                 Asked::InTurn(confirm) => Event::ConfirmRequested(confirm),
                 Asked::Raise(raise) => Event::RaiseRequested(raise),
+                Asked::Memory(proposal) => Event::MemoryProposed(proposal),
             },
         }
     }
@@ -78,6 +82,9 @@ impl Asked {
         if let Event::RaiseRequested(raise) = event {
             return Some(Self::Raise(raise.clone()));
         }
+        if let Event::MemoryProposed(proposal) = event {
+            return Some(Self::Memory(proposal.clone()));
+        }
         None
     }
 
@@ -86,6 +93,7 @@ impl Asked {
         match self {
             Self::InTurn(confirm) => confirm.id,
             Self::Raise(raise) => raise.id,
+            Self::Memory(proposal) => proposal.id,
         }
     }
 
@@ -95,6 +103,7 @@ impl Asked {
         match self {
             Self::InTurn(confirm) => confirm.number,
             Self::Raise(raise) => raise.number,
+            Self::Memory(proposal) => proposal.number,
         }
     }
 
@@ -103,6 +112,7 @@ impl Asked {
         match self {
             Self::InTurn(confirm) => confirm.expires_at,
             Self::Raise(raise) => raise.expires_at,
+            Self::Memory(_) => None,
         }
     }
 }

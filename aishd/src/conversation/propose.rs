@@ -1,5 +1,5 @@
-//! When a conversation is put away a model may propose what is worth remembering of it (MEM-2). What it says waits in the
-//! book until a person keeps or forgets it; nothing waits for the model, and nothing fails with it.
+//! When a conversation is put away a model may propose what is worth remembering of it (MEM-2). Each fact that it names is a
+//! question to a person (`keep`); nothing waits for the model, and nothing fails with it.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,34 +9,29 @@ use futures_util::FutureExt as _;
 use tokio::time::timeout;
 use tracing::Instrument as _;
 
-use super::commit::Fact;
-use super::memories::Book;
+use super::commit::{Fact, Pending};
 use super::purse::Purse;
 use super::tokens::Tokens;
-use super::view::LiveChange;
 use super::{Conversation, Done};
 use crate::broker::Broker;
 use crate::core::event::{Event, Level};
 use crate::core::exchange::Exchange;
-use crate::core::memory::Proposer;
-use crate::core::memory::proposal::{body, proposed};
+use crate::core::memory::proposal::{Proposed, body, proposed};
 use crate::core::preset::Preset;
 use crate::core::spending::Purpose;
 use crate::core::summary::{portions, worth};
 
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// How many facts are new to the book, or why there are none.
-pub(super) type Proposed = Result<usize, String>;
+/// What the model proposes, or why it is nothing.
+pub(super) type Proposals = Result<Vec<Proposed>, String>;
 
 struct Job {
     broker: Broker,
     tokens: Tokens,
     purse: Purse,
-    book: Book,
     preset: Arc<Preset>,
     exchanges: Vec<Exchange>,
-    from: Proposer,
 }
 
 impl Conversation {
@@ -62,11 +57,6 @@ impl Conversation {
             broker: self.around.broker.clone(),
             tokens: self.around.tokens.clone(),
             purse: self.purse.clone(),
-            book: self.around.book.clone(),
-            from: Proposer {
-                conversation: self.id,
-                preset: preset.name.clone(),
-            },
             preset,
             exchanges,
         };
@@ -81,40 +71,30 @@ impl Conversation {
             .spawn(Box::pin(work.instrument(tracing::info_span!("memory"))));
     }
 
-    /// Tells people, who alone can keep something of it.
-    pub(super) async fn proposed(&mut self, by: &str, outcome: Proposed) {
+    /// Asks people, who alone can keep something of it.
+    pub(super) async fn proposed(&mut self, by: &str, outcome: Proposals) {
         self.proposing = false;
         let mut facts = self.owed(None);
-        let told = match outcome {
-            Ok(0) => None,
-            Ok(1) => Some((
-                Level::Info,
-                format!("{by} proposes a fact to remember — :memory"),
-            )),
-            Ok(count) => Some((
-                Level::Info,
-                format!("{by} proposes {count} facts to remember — :memory"),
-            )),
-            Err(why) => Some((
-                Level::Warning,
-                format!("nothing is proposed to be remembered ({by}: {why})"),
-            )),
-        };
-        facts.extend(told.map(|(level, text)| Fact {
-            turn: None,
-            by: None,
-            event: Event::Status { level, text },
-        }));
-        if facts.is_empty() {
-            return;
+        match outcome {
+            Ok(proposed) => facts.extend(self.questions_of(proposed, by)),
+            Err(why) => facts.push(Fact {
+                turn: None,
+                by: None,
+                event: Event::Status {
+                    level: Level::Warning,
+                    text: format!("nothing is proposed to be remembered ({by}: {why})"),
+                },
+            }),
         }
-        if let Err(error) = self.commit(&facts, LiveChange::Keep).await {
-            tracing::warn!(%error, "what was proposed to be remembered could not be told");
+        // An actor with a question stays in memory, and the text is not needed for an answer.
+        if self.turn.is_none() && self.resolving.is_none() && self.summing.is_idle() {
+            self.transcript = None;
         }
+        self.settle(Pending::facts(facts)).await;
     }
 }
 
-async fn propose(job: Job) -> Proposed {
+async fn propose(job: Job) -> Proposals {
     // The newest of it that the model can take in.
     let newest = portions(&job.exchanges, &job.preset).texts.pop();
     let body = body(&job.preset, &newest.unwrap_or_default());
@@ -137,14 +117,5 @@ async fn propose(job: Job) -> Proposed {
     };
     let counted = reply.usage.and_then(|it| it.input);
     job.tokens.learn(&job.preset, bytes, counted);
-    let mut new = 0;
-    for draft in proposed(&worth(&reply)?.text, &job.from) {
-        let (_, is_new) = job
-            .book
-            .add(draft, None)
-            .await
-            .map_err(|it| it.to_string())?;
-        new += usize::from(is_new);
-    }
-    Ok(new)
+    Ok(proposed(&worth(&reply)?.text))
 }

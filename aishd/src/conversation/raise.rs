@@ -4,7 +4,7 @@
 use aish_proto::id::ConfirmId;
 
 use super::Conversation;
-use super::commit::{Fact, Pending};
+use super::commit::Fact;
 use super::handle::{AnswerOutcome, Answering, Raising, RequestError};
 use super::view::LiveChange;
 use crate::clock;
@@ -116,14 +116,7 @@ impl Conversation {
         Ok(AnswerOutcome::Resolved)
     }
 
-    /// It ends without an answer. If the store does not take that now, nothing else happens until it does.
-    pub(super) async fn end_raise(&mut self, open: &OpenRaise, fate: Fate) {
-        let end = open.unanswered(fate, clock::now());
-        let fact = Fact {
-            turn: None,
-            by: None,
-            event: Event::ConfirmResolved(Box::new(end)),
-        };
-        self.settle(Pending::facts(vec![fact])).await;
+    async fn end_raise(&mut self, open: &OpenRaise, fate: Fate) {
+        self.end_aside(open.unanswered(fate, clock::now())).await;
     }
 }

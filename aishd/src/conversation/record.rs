@@ -49,16 +49,9 @@ pub(super) fn report(
     message_seq: Seq,
     state: &State,
 ) -> Result<TurnReport, ReadError> {
-    let progress = if state.running.as_ref().is_some_and(|it| it.turn == turn) {
-        Progress::Running
-    } else if state.queue.iter().any(|it| it.turn == turn) {
-        Progress::Queued
-    } else {
-        Progress::Finished
-    };
     let mut report = TurnReport {
         turn,
-        progress,
+        progress: progress(turn, state),
         message_seq,
         stop: None,
         text: String::new(),
@@ -110,6 +103,7 @@ pub(super) fn report(
                 | Event::ConfirmRequested(_)
                 | Event::RaiseRequested(_)
                 | Event::Norris(_)
+                | Event::MemoryProposed(_)
                 | Event::ConfirmResolved(_)
                 | Event::ToolStarted { .. }
                 | Event::ResultKept { .. }
@@ -133,6 +127,16 @@ pub(super) fn report(
                 | Event::Status { .. } => {}
             }
         }
+    }
+}
+
+fn progress(turn: TurnId, state: &State) -> Progress {
+    if state.running.as_ref().is_some_and(|it| it.turn == turn) {
+        Progress::Running
+    } else if state.queue.iter().any(|it| it.turn == turn) {
+        Progress::Queued
+    } else {
+        Progress::Finished
     }
 }
 

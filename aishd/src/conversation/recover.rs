@@ -91,7 +91,8 @@ impl Conversation {
         let in_turn = self.state.confirms.iter().filter(|_| waits);
         let in_turn = in_turn.map(|it| (it.id, it.seq));
         let raises = self.state.raises.iter().map(|it| (it.id, it.seq));
-        for (confirm, seq) in in_turn.chain(raises) {
+        let proposals = self.state.proposals.iter().map(|it| (it.id, it.seq));
+        for (confirm, seq) in in_turn.chain(raises).chain(proposals) {
             match self.around.store.record(self.id, seq) {
                 Ok(record) => records.extend(record),
                 Err(error) => {

@@ -100,6 +100,7 @@ impl Routes {
         let note = Note {
             key: KEY.to_owned(),
             text,
+            forgets: false,
         };
         let draft = Draft {
             by: Some(by),

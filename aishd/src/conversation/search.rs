@@ -153,6 +153,7 @@ fn texts_of(event: &Event) -> Option<(&'static str, Texts<'_>)> {
         | Event::TurnStarted { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }

@@ -61,6 +61,7 @@ impl Tokens {
             let note = Note {
                 key: key.clone(),
                 text,
+                forgets: false,
             };
             if self.store.keep_note(note) {
                 noted = Some(ratio);

@@ -271,6 +271,7 @@ fn weight(record: &Record) -> usize {
             3 * confirm.arguments.len() + asked + for_model + 4096
         }
         Event::RaiseRequested(_) => 256,
+        Event::MemoryProposed(proposal) => proposal.text.len() + 256,
         Event::ToolStarted { arguments, .. } => arguments.len(),
         Event::ResourceChanged(changed) => usize::try_from(changed.bytes()).unwrap_or(usize::MAX),
         Event::ResultKept { text, .. } => text.len(),

@@ -141,6 +141,18 @@ pub enum Told {
         )]
         wanted_for: Option<ToolName>,
     },
+    /// A fact was proposed; what it says is not told.
+    #[serde(rename = "memory_proposed")]
+    MemoryProposed {
+        #[serde(rename = "confirm")]
+        confirm: ConfirmId,
+        /// Of the fact, as an answer is bound to it.
+        #[serde(rename = "digest")]
+        digest: Sha,
+        /// Whose idea it is.
+        #[serde(rename = "preset")]
+        preset: String,
+    },
     #[serde(rename = "confirm_resolved")]
     ConfirmResolved {
         #[serde(rename = "confirm")]

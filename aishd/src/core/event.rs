@@ -14,6 +14,7 @@ use super::call_list::CallList;
 use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
 use super::exchange::{Eviction, Left};
+use super::memory::question::Proposal;
 use super::norris::NorrisEvent;
 use super::pinned::Pinned;
 use super::purse::{Budget, BudgetChanged, Reached};
@@ -218,6 +219,9 @@ pub enum Event {
     /// A person is asked whether a provider gets a level. No turn waits for it.
     #[serde(rename = "raise_requested")]
     RaiseRequested(Box<Raise>),
+    /// A person is asked whether a fact that a model proposes is kept. No turn waits for it.
+    #[serde(rename = "memory_proposed")]
+    MemoryProposed(Box<Proposal>),
     /// Once for each confirm.
     #[serde(rename = "confirm_resolved")]
     ConfirmResolved(Box<Resolution>),

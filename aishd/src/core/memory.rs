@@ -1,18 +1,20 @@
-//! What people keep across conversations (MEM-1), how it stands in a request (MSG-3), and what a model may propose of it
-//! when a conversation is put away (MEM-2).
+//! What people keep across conversations (MEM-1), and how it stands in a request (MSG-3). What a model proposes when a
+//! conversation is put away (MEM-2) is no part of it until a person has said yes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use aish_proto::id::ConversationId;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::event::At;
 use super::summary::cleaned;
 
 pub mod proposal;
+pub mod question;
 
-/// Facts that are kept or proposed, at most.
+/// Facts that are kept, at most.
 pub const MOST: usize = 1_000;
 /// Characters of one.
 pub const TEXT_CHARS: usize = 1_000;
@@ -91,15 +93,9 @@ pub struct Memory {
     pub pinned: bool,
     #[serde(rename = "at")]
     pub at: At,
+    /// Whose idea it was, where it was no person's.
     #[serde(rename = "from", default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Proposer>,
-    /// A model's proposal that nobody has kept yet: no model is shown it.
-    #[serde(
-        rename = "proposed",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
-    pub proposed: bool,
 }
 
 /// Who thought of it, where no person did.
@@ -117,7 +113,7 @@ pub struct Draft {
     pub kind: Kind,
     pub text: String,
     pub pinned: bool,
-    /// Who proposes it; absent: a person keeps it.
+    /// Who proposed it; absent: the person who keeps it.
     pub from: Option<Proposer>,
 }
 
@@ -128,7 +124,7 @@ pub enum Refused {
     Empty,
     #[error("a fact has at most {TEXT_CHARS} characters, and this one has {0}")]
     Long(usize),
-    #[error("{MOST} facts are kept or proposed; forget one first")]
+    #[error("{MOST} facts are kept; forget one first")]
     Full,
     #[error("a kind is a word of 1 to {MOST_KIND_BYTES} letters a-z and -")]
     Kind,
@@ -142,7 +138,7 @@ pub struct Memories {
     /// The number of the newest there ever was.
     #[serde(rename = "last")]
     last: u64,
-    #[serde(rename = "all")]
+    #[serde(rename = "all", deserialize_with = "kept")]
     all: Vec<Memory>,
 }
 
@@ -156,8 +152,13 @@ impl Memories {
         self.all.iter().find(|it| it.id == id)
     }
 
-    /// Adds a fact, or finds the one that says the same. A person who says what was proposed keeps it. Whether anything
-    /// is different after it.
+    /// Whether there is a fact that says this.
+    #[must_use]
+    pub fn says(&self, text: &str) -> bool {
+        self.all.iter().any(|it| it.text == text)
+    }
+
+    /// Adds a fact, or finds the one that says the same. Whether anything is different after it.
     pub fn add(&mut self, draft: Draft, at: At) -> Result<(MemoryId, bool), Refused> {
         let Draft {
             kind,
@@ -171,10 +172,9 @@ impl Memories {
             return Err(Refused::Long(chars));
         }
         if let Some(same) = self.all.iter_mut().find(|it| it.text == text) {
-            let before = (same.proposed, same.pinned);
-            same.proposed = same.proposed && from.is_some();
-            same.pinned = same.pinned || pinned;
-            return Ok((same.id, before != (same.proposed, same.pinned)));
+            let changes = pinned && !same.pinned;
+            same.pinned |= pinned;
+            return Ok((same.id, changes));
         }
         if self.all.len() >= MOST {
             return Err(Refused::Full);
@@ -187,7 +187,6 @@ impl Memories {
             text,
             pinned,
             at,
-            proposed: from.is_some(),
             from,
         });
         Ok((id, true))
@@ -200,23 +199,17 @@ impl Memories {
         self.all.len() < before
     }
 
-    /// Makes a proposal a fact, and pins or unpins it. `None`: there is none of this name; else whether anything is
-    /// different.
-    pub fn change(&mut self, id: MemoryId, change: Change) -> Option<bool> {
+    /// Pins or unpins a fact. `None`: there is none of this name; else whether anything is different.
+    pub fn pin(&mut self, id: MemoryId, pinned: bool) -> Option<bool> {
         let memory = self.all.iter_mut().find(|it| it.id == id)?;
-        let before = (memory.proposed, memory.pinned);
-        match change {
-            Change::Keep => memory.proposed = false,
-            Change::Pin(pinned) => memory.pinned = pinned,
-        }
-        Some(before != (memory.proposed, memory.pinned))
+        Some(std::mem::replace(&mut memory.pinned, pinned) != pinned)
     }
 
     /// The block of the system message: pinned facts first, each group from the newest on, until `max_chars` are full.
-    /// `None`: there is nothing in it. What was only proposed is not.
+    /// `None`: there is nothing in it.
     #[must_use]
     pub fn background(&self, max_chars: usize) -> Option<String> {
-        let newest = || self.all.iter().rev().filter(|it| !it.proposed);
+        let newest = || self.all.iter().rev();
         let pinned = newest().filter(|it| it.pinned);
         let others = newest().filter(|it| !it.pinned);
         let mut room = max_chars;
@@ -234,12 +227,6 @@ impl Memories {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    Keep,
-    Pin(bool),
-}
-
 /// What is configured about it (`memory.*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
@@ -247,6 +234,19 @@ pub struct Rules {
     pub max_chars: usize,
     /// The preset that proposes facts when a conversation is put away; `None`: nobody does.
     pub proposer: Option<String>,
+}
+
+/// The facts of a stored book. What stands there as proposed was written by an older daemon and kept by nobody, so it is no
+/// fact.
+fn kept<'de, D: Deserializer<'de>>(stored: D) -> Result<Vec<Memory>, D::Error> {
+    let all = Vec::<serde_json::Value>::deserialize(stored)?;
+    let is_kept = |it: &serde_json::Value| {
+        let proposed = it.get("proposed").and_then(serde_json::Value::as_bool);
+        !proposed.unwrap_or_default()
+    };
+    let all = all.into_iter().filter(is_kept);
+    let all = all.map(serde_json::from_value::<Memory>);
+    all.collect::<Result<_, _>>().map_err(D::Error::custom)
 }
 
 /// Visible characters on one line, so that it cannot pass for another block of the system message.

@@ -261,6 +261,7 @@ pub fn ended_by(event: &Event, state: &State, now: At) -> Vec<Resolution> {
         | Event::AssistantMessage { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
         | Event::ResultKept { .. }

@@ -19,6 +19,7 @@ use super::confirm::{Confirm, ConfirmKind, Resolution};
 use super::constraints::Constraints;
 use super::event::{At, Event, Origin, Record, Stop};
 use super::exchange::{Eviction, Left};
+use super::memory::question::{OpenProposal, Proposal};
 use super::norris::standing::{self, Standing};
 use super::pinned::Pinned;
 use super::policy::Grants;
@@ -109,6 +110,9 @@ pub struct State {
     /// Levels that somebody wants raised, oldest first. No turn waits for them.
     #[serde(rename = "raises", default, skip_serializing_if = "Vec::is_empty")]
     pub raises: Vec<OpenRaise>,
+    /// Facts that a model proposes, oldest first. No turn waits for them.
+    #[serde(rename = "proposals", default, skip_serializing_if = "Vec::is_empty")]
+    pub proposals: Vec<OpenProposal>,
     /// Confirms so far.
     #[serde(rename = "confirm_count", default)]
     pub confirm_count: u32,
@@ -232,11 +236,14 @@ impl State {
     /// Work is under way or waits, a person is asked, or it is not whole: such a conversation is looked at after a restart.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
-        let works = self.running.is_some()
-            || !self.queue.is_empty()
-            || !self.raises.is_empty()
-            || !self.shell.own.is_empty();
-        works || self.importing
+        let works = self.running.is_some() || !self.queue.is_empty() || !self.shell.own.is_empty();
+        works || self.asks_aside() || self.importing
+    }
+
+    /// A person is asked something that no turn waits for.
+    #[must_use]
+    pub fn asks_aside(&self) -> bool {
+        !self.raises.is_empty() || !self.proposals.is_empty()
     }
 
     /// Reading what the context holds begins behind this record: questions that wait may stand before what left.
@@ -299,6 +306,7 @@ impl State {
             Event::BudgetChanged(changed) => self.budget = changed.budget,
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
             Event::RaiseRequested(raise) => self.wanted_raised(record, raise),
+            Event::MemoryProposed(proposal) => self.fact_proposed(record, proposal),
             Event::ConfirmResolved(resolution) => self.answered(resolution),
             Event::ToolStarted {
                 call, name, digest, ..
@@ -551,9 +559,19 @@ impl State {
         });
     }
 
+    fn fact_proposed(&mut self, record: &Record, proposal: &Proposal) {
+        self.confirm_count = self.confirm_count.max(proposal.number);
+        self.proposals.push(OpenProposal {
+            id: proposal.id,
+            seq: record.seq,
+            requested_at: record.at,
+        });
+    }
+
     fn answered(&mut self, resolution: &Resolution) {
         self.confirms.retain(|it| it.id != resolution.confirm);
         self.raises.retain(|it| it.id != resolution.confirm);
+        self.proposals.retain(|it| it.id != resolution.confirm);
         for (tool, approved) in resolution.approved.iter().cloned() {
             if tool == super::shell::tool().name {
                 self.grants.commands.insert(approved);

@@ -160,6 +160,7 @@ impl Transcript {
             | Event::ArchivedChanged { .. }
             | Event::ConfirmRequested(_)
             | Event::RaiseRequested(_)
+            | Event::MemoryProposed(_)
             | Event::ConfirmResolved(_)
             | Event::ToolStarted { .. }
             | Event::ResultKept { .. }

@@ -60,6 +60,7 @@ async fn all(store: &Store, policy: &Policy) -> Result<(), HandOutError> {
     let _kept = store.keep_note(Note {
         key: KEY.to_owned(),
         text: "{}".to_owned(),
+        forgets: false,
     });
     Ok(())
 }

@@ -139,6 +139,7 @@ fn words(notify: &Notify, question: &Question) -> Option<Vec<String>> {
             let upgrade = &raise.upgrade;
             format!("level {} for {}", upgrade.to.number(), upgrade.provider)
         }
+        Asked::Memory(_) => "a fact to remember".to_owned(),
     };
     let text = format!(
         "c{} asks about {about}: aishctl confirm show {}",
@@ -154,6 +155,7 @@ async fn record(directory: &Directory, question: &Question, outcome: Notice) {
     let (subject, upgrade) = match &question.asked {
         Asked::InTurn(confirm) => (Some(confirm.subject()), None),
         Asked::Raise(raise) => (None, Some(raise.upgrade.clone())),
+        Asked::Memory(_) => (None, None),
     };
     let told = Told::NoticeGiven {
         confirm: question.asked.id(),

@@ -26,7 +26,11 @@ pub(super) fn hub(store: &Store, children: Children, redactor: Redactor) -> Hub 
         recall: Box::new(move |key| recalled.note(key).ok().flatten()),
         keep: Box::new(move |key, text| {
             let key = key.to_owned();
-            if !kept.keep_note(Note { key, text }) {
+            if !kept.keep_note(Note {
+                key,
+                text,
+                forgets: false,
+            }) {
                 tracing::warn!("what an MCP server offers could not be kept");
             }
         }),

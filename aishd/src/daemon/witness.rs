@@ -82,6 +82,7 @@ impl Witness {
         let _kept = self.store.keep_note(Note {
             key: KEY.to_owned(),
             text,
+            forgets: false,
         });
         Ok(())
     }

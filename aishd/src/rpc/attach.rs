@@ -53,12 +53,13 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         params,
     } = call;
     let handle = server.directory.open(params.id).await?;
-    let notices = if let Some(looked) = connection.notices.take(params.id).await {
+    let mut notices = if let Some(looked) = connection.notices.take(params.id).await {
         looked
     } else {
         let cwd = handle.view().borrow().state.cwd.clone();
         notices::of(&server, &cwd).await
     };
+    notices.extend(notices::proposed(&server, params.id));
     let (subscription, detached) = connection.subscribe(Some(params.id))?;
     let follower = handle.follow(Seq(0), params.deltas);
     let attending = connection.is_attended().then(|| handle.attend());

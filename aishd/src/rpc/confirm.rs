@@ -11,6 +11,7 @@ use aish_proto::confirm::{
 use aish_proto::error::ErrorKind;
 use aish_proto::event as events;
 use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
+use aish_proto::memory as shown_fact;
 use aish_proto::permission as shown_upgrade;
 use aish_proto::sampling as shown;
 use jsonrpsee::RpcModule;
@@ -23,10 +24,12 @@ use super::{Call, Server, Untold, register};
 use crate::clock;
 use crate::conversation::handle::{AnswerOutcome, Answering};
 use crate::conversation::pending::{Asked, Open, Question};
+use crate::core::canonical::canonical;
 use crate::core::confirm::{Confirm, ConfirmKind, Decision, Fate, Person, Resolution};
 use crate::core::event::{Event, Record};
 use crate::core::mcp::form;
 use crate::core::mcp::sampling::{Role, Sampling};
+use crate::core::memory::question::{self, Proposal};
 use crate::core::raise::{OPTIONS, Raise, Upgrade};
 use crate::core::state::State;
 
@@ -228,7 +231,8 @@ pub(super) fn pending(
     let open = server.directory.pending().known();
     let in_turn = state.confirms.iter().map(|it| (it.seq, it.id));
     let raises = state.raises.iter().map(|it| (it.seq, it.id));
-    let asked: BTreeMap<Seq, ConfirmId> = in_turn.chain(raises).collect();
+    let proposals = state.proposals.iter().map(|it| (it.seq, it.id));
+    let asked: BTreeMap<Seq, ConfirmId> = in_turn.chain(raises).chain(proposals).collect();
     let found = asked.values().filter_map(|it| open.get(it));
     let own = found.filter(|it| it.conversation == conversation);
     own.map(|it| record(it, None)).collect()
@@ -251,6 +255,7 @@ fn record(question: &Question, resolved: Option<&Record>) -> ConfirmRecord {
         request: match question.asked.clone() {
             Asked::InTurn(confirm) => requested(*confirm),
             Asked::Raise(raise) => raise_requested(*raise),
+            Asked::Memory(proposal) => fact_proposed(*proposal),
         },
         resolved_at: end.as_ref().map(|(at, _)| clock::rfc3339(*at)),
         resolution: end.map(|(_, it)| self::resolved(it)),
@@ -312,6 +317,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         sampling: sampling.map(|it| Box::new(for_model(it))),
         shell: shell.map(|it| Box::new(super::shell::asked(*it))),
         upgrade: None,
+        memory: None,
         options: options.into_iter().map(decision).collect(),
         expires_at: expires_at.map(clock::rfc3339),
     }
@@ -354,8 +360,50 @@ pub(super) fn raise_requested(raise: Raise) -> events::ConfirmRequested {
             wanted_for: wanted_for.map(|it| it.to_string()),
             by: answerer(by),
         })),
+        memory: None,
         options: OPTIONS.map(decision).to_vec(),
         expires_at: expires_at.map(clock::rfc3339),
+    }
+}
+
+/// A fact is no call either: its arguments are what would be kept, for clients that know no such confirm.
+pub(super) fn fact_proposed(proposal: Proposal) -> events::ConfirmRequested {
+    let (digest, why) = (proposal.digest(), proposal.why());
+    let arguments = canonical(&proposal.fact());
+    let Proposal {
+        id,
+        number,
+        kind,
+        text,
+        preset,
+    } = proposal;
+    events::ConfirmRequested {
+        confirm: id,
+        number,
+        kind: wire::ConfirmKind::Memory,
+        title: "a fact to remember".to_owned(),
+        call: String::new(),
+        tool: String::new(),
+        arguments,
+        cwd: String::new(),
+        server: String::new(),
+        digest: digest.to_string(),
+        definition: serde_json::Value::Null,
+        approved_definition: None,
+        level_required: 0,
+        raise_to: None,
+        why,
+        elicitation: None,
+        sampling: None,
+        shell: None,
+        upgrade: None,
+        memory: Some(Box::new(shown_fact::ProposedMemory {
+            kind: kind.as_str().to_owned(),
+            text,
+            model: preset,
+        })),
+        options: question::OPTIONS.map(decision).to_vec(),
+        expires_at: None,
     }
 }
 

@@ -269,6 +269,7 @@ impl Log {
             Event::BudgetReached(reached) => out!(usage::reached(reached, self.conversation)),
             Event::ConfirmRequested(asked) => out!(confirms::requested(*asked)),
             Event::RaiseRequested(raise) => out!(confirms::raise_requested(*raise)),
+            Event::MemoryProposed(it) => out!(confirms::fact_proposed(*it)),
             Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
             Event::ToolStarted {
                 call,

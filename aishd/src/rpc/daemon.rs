@@ -216,7 +216,7 @@ async fn shutdown(call: Call<Shutdown>) -> Result<ShutdownResult, Refusal> {
         let (running, queued, _) = load(&server).await?;
         if running + queued > 0 {
             let message = format!("{running} turns run and {queued} wait");
-            return Err(Refusal::new(ErrorKind::Busy, message));
+            return Err(Refusal::new(ErrorKind::Busy, message).hint("aishctl status"));
         }
     }
     let grace_ms = u64::try_from(server.grace().as_millis()).unwrap_or(u64::MAX);

@@ -33,6 +33,7 @@ async fn read_result(call: Call<ReadResult>) -> Result<ReadResultResult, Refusal
             ErrorKind::NotFound,
             "no such result is kept in this conversation",
         )
+        .hint("aishctl result")
     })?;
     let form = part.block.as_ref().map(|it| it.form);
     Ok(ReadResultResult {

@@ -2,8 +2,7 @@
 
 use aish_proto::error::ErrorKind;
 use aish_proto::memory::{
-    self as wire, Add, AddParams, AddResult, Keep, List, ListResult, NameParams, Pin, PinParams,
-    Remove,
+    self as wire, Add, AddParams, AddResult, List, ListResult, NameParams, Pin, PinParams, Remove,
 };
 use aish_proto::method::Empty;
 use jsonrpsee::RpcModule;
@@ -12,13 +11,12 @@ use super::refusal::Refusal;
 use super::{Call, Server, register};
 use crate::clock::rfc3339;
 use crate::conversation::memories::BookError;
-use crate::core::memory::{Change, Draft, Kind, Memory, MemoryId, Proposer, Refused};
+use crate::core::memory::{Draft, Kind, Memory, MemoryId, Proposer, Refused};
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Add, _, _>(module, add);
     register::<List, _, _>(module, list);
     register::<Remove, _, _>(module, remove);
-    register::<Keep, _, _>(module, keep);
     register::<Pin, _, _>(module, pin);
 }
 
@@ -32,7 +30,7 @@ async fn add(call: Call<Add>) -> Result<AddResult, Refusal> {
         from: None,
     };
     let book = call.server.directory.book();
-    let (memory, changed) = book.add(draft, Some(call.connection.person())).await?;
+    let (memory, changed) = book.add(draft, call.connection.person()).await?;
     Ok(AddResult {
         memory: shown(&memory),
         changed,
@@ -58,24 +56,10 @@ async fn remove(call: Call<Remove>) -> Result<Empty, Refusal> {
     Ok(Empty {})
 }
 
-async fn keep(call: Call<Keep>) -> Result<wire::Memory, Refusal> {
-    let NameParams { id } = call.params;
-    alter(&call.server, &id, Change::Keep, call.connection.person()).await
-}
-
 async fn pin(call: Call<Pin>) -> Result<wire::Memory, Refusal> {
     let PinParams { id, pinned } = call.params;
-    let change = Change::Pin(pinned);
-    alter(&call.server, &id, change, call.connection.person()).await
-}
-
-async fn alter(
-    server: &Server,
-    id: &str,
-    change: Change,
-    by: crate::core::confirm::Person,
-) -> Result<wire::Memory, Refusal> {
-    let memory = server.directory.book().alter(named(id)?, change, by);
+    let book = call.server.directory.book();
+    let memory = book.pin(named(&id)?, pinned, call.connection.person());
     Ok(shown(&memory.await?))
 }
 
@@ -91,14 +75,12 @@ fn shown(memory: &Memory) -> wire::Memory {
         pinned,
         at,
         from,
-        proposed,
     } = memory;
     wire::Memory {
         id: id.to_string(),
         kind: kind.as_str().to_owned(),
         text: text.clone(),
         pinned: *pinned,
-        proposed: *proposed,
         at: rfc3339(*at),
         from: from.as_ref().map(|it| {
             let Proposer {

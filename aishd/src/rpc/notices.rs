@@ -1,4 +1,5 @@
-//! What a person should know who works in a directory, such as that its project is not trusted yet.
+//! What a person should know who works in a directory, such as that its project is not trusted yet, or who comes to a
+//! conversation.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -10,6 +11,7 @@ use tokio::task::JoinSet;
 
 use super::connection::lock;
 use super::{Server, config};
+use crate::conversation::pending::Asked;
 use crate::core::shell::UNASKED;
 
 /// A notice is worth no more of somebody's time: the directory may be on a disk far away.
@@ -31,6 +33,24 @@ pub(super) async fn of(server: &Server, cwd: &str) -> Vec<Notice> {
         hint: it.root.as_deref().and_then(trust),
     });
     notice.into_iter().chain(unasked).collect()
+}
+
+/// Facts wait to be kept whose conversations were put away, so that nobody may look at those again.
+pub(super) fn proposed(server: &Server, here: ConversationId) -> Option<Notice> {
+    let open = server.directory.pending().known();
+    let elsewhere = open.values().filter(|it| it.conversation != here);
+    let count = elsewhere
+        .filter(|it| matches!(it.asked, Asked::Memory(_)))
+        .count();
+    let text = match count {
+        0 => return None,
+        1 => "a fact to remember is proposed".to_owned(),
+        2.. => format!("{count} facts to remember are proposed"),
+    };
+    Some(Notice {
+        text,
+        hint: Some("aishctl confirm ls".to_owned()),
+    })
 }
 
 /// The command that trusts a project, safe to be copied into a shell.

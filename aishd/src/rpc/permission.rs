@@ -205,6 +205,7 @@ async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
                 ErrorKind::NotFound,
                 format!("no tool is called {:?}", call.params.tool),
             )
+            .hint("aishctl tools list")
         })?;
     let question = Question {
         tool: &tool,

@@ -50,9 +50,11 @@ impl Refusal {
         }
     }
 
+    /// What to do next. An error of JSON-RPC's own has no data, so that its message says it.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
-        if let Some(data) = &mut self.data {
-            data.hint = Some(hint.into());
+        match &mut self.data {
+            Some(data) => data.hint = Some(hint.into()),
+            None => self.message = format!("{}; {}", self.message, hint.into()),
         }
         self
     }
@@ -102,14 +104,18 @@ impl From<RequestError> for Refusal {
     fn from(error: RequestError) -> Self {
         let message = error.to_string();
         match error {
-            RequestError::Busy => Self::new(ErrorKind::Busy, message),
-            RequestError::StaleTurn { .. } => Self::new(ErrorKind::StaleTurn, message),
+            RequestError::Busy => Self::new(ErrorKind::Busy, message)
+                .hint("wait for its end (turn/wait), or aishctl cancel"),
+            RequestError::StaleTurn { .. } => {
+                Self::new(ErrorKind::StaleTurn, message).hint("aishctl log shows the turns")
+            }
             RequestError::QueueFull { .. } => Self::new(ErrorKind::Overloaded, message)
                 .hint("wait for a turn to finish, or take one out with queue/remove"),
             RequestError::Draining => Self::new(ErrorKind::Draining, message),
-            RequestError::KeyReused
-            | RequestError::BadAnswer(_)
-            | RequestError::AlreadyAtLevel { .. } => Self::params(&message),
+            RequestError::KeyReused => Self::params(&message).hint("make another key"),
+            RequestError::BadAnswer(_) => Self::params(&message),
+            RequestError::AlreadyAtLevel { provider, .. } => Self::params(&message)
+                .hint(format!("aishctl perm revoke {provider} gives it its first level back")),
             RequestError::Resource(error) => match error {
                 ChangeError::Missing(_) => {
                     Self::new(ErrorKind::NotFound, message).hint("aishctl resource ls")
@@ -118,8 +124,10 @@ impl From<RequestError> for Refusal {
                     Self::new(ErrorKind::Overloaded, message).hint("aishctl resource rm NAME")
                 }
                 ChangeError::TooMany(_) => Self::new(ErrorKind::TooLarge, message),
-                ChangeError::Level(_) | ChangeError::ReadOnly => {
-                    Self::new(ErrorKind::Denied, message)
+                ChangeError::Level(provider) => Self::new(ErrorKind::Denied, message)
+                    .hint(format!("aishctl perm grant {provider} 2")),
+                ChangeError::ReadOnly => {
+                    Self::new(ErrorKind::Denied, message).hint("aishctl perm limit --none")
                 }
                 ChangeError::Unread(_) => Self::new(ErrorKind::Storage, message),
                 ChangeError::Exists { .. } | ChangeError::Stale { .. } => Self::params(&message),
@@ -129,21 +137,29 @@ impl From<RequestError> for Refusal {
             RequestError::TooManyRaises => {
                 Self::new(ErrorKind::Overloaded, message).hint("aishctl confirm ls")
             }
-            RequestError::AboveMaximum { .. } => Self::new(ErrorKind::Denied, message),
+            RequestError::AboveMaximum { .. } => Self::new(ErrorKind::Denied, message)
+                .hint("max_level in the configuration bounds it: aishctl config show"),
             RequestError::UnknownModel(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl model list")
             }
-            RequestError::NoRun => Self::new(ErrorKind::NotFound, message).hint("aishctl norris GOAL launches one"),
-            RequestError::UnknownTurn(_) | RequestError::NothingToRepeat => {
-                Self::new(ErrorKind::NotFound, message)
+            RequestError::NoRun => Self::new(ErrorKind::NotFound, message)
+                .hint("aishctl norris GOAL launches one"),
+            RequestError::UnknownTurn(_) => {
+                Self::new(ErrorKind::NotFound, message).hint("aishctl log shows the turns")
+            }
+            RequestError::NothingToRepeat => {
+                Self::new(ErrorKind::NotFound, message).hint("aishctl ask TEXT asks something")
             }
             RequestError::NotArchived(_) => Self::new(ErrorKind::NotFound, message)
                 .hint("aishctl context archive lists what can be restored"),
-            RequestError::InContext(_) => Self::params(&message),
+            RequestError::InContext(_) => {
+                Self::params(&message).hint("aishctl context archive lists what is not")
+            }
             RequestError::NotLast(_) => {
                 Self::params(&message).hint("turn/retry asks its question again")
             }
-            RequestError::NoSummary => Self::new(ErrorKind::NotFound, message),
+            RequestError::NoSummary => Self::new(ErrorKind::NotFound, message)
+                .hint("aishctl context shows what a request holds"),
             RequestError::NoRoom(_) => Self::new(ErrorKind::BudgetExceeded, message)
                 .hint("it stays readable: aishctl log, aishctl search; or raise context.max_turns or context.max_tokens"),
             RequestError::Budget(conversation, reached) => {
@@ -179,6 +195,49 @@ impl From<ReadError> for Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::access::Access;
+
+    /// What somebody can do about it stands beside the reason, or in it where the error has no place for that.
+    #[test]
+    fn a_refusal_says_what_to_do_next() {
+        let provider = || "data-tool".parse().unwrap();
+        let level = Access::Write;
+        for (error, expected) in [
+            (RequestError::Busy, "aishctl cancel"),
+            (RequestError::StaleTurn { running: None }, "aishctl log"),
+            (RequestError::KeyReused, "another key"),
+            (
+                RequestError::AlreadyAtLevel {
+                    provider: provider(),
+                    level,
+                },
+                "aishctl perm revoke data-tool",
+            ),
+            (
+                RequestError::AboveMaximum {
+                    provider: provider(),
+                    max: level,
+                },
+                "aishctl config show",
+            ),
+            (RequestError::NothingToRepeat, "aishctl ask"),
+            (RequestError::NoSummary, "aishctl context"),
+            (
+                RequestError::Resource(ChangeError::Level(provider())),
+                "aishctl perm grant data-tool 2",
+            ),
+            (
+                RequestError::Resource(ChangeError::ReadOnly),
+                "aishctl perm limit --none",
+            ),
+        ] {
+            let why = format!("{error:?}");
+            let refused = Refusal::from(error);
+            let hint = refused.data.and_then(|it| it.hint);
+            let told = hint.unwrap_or(refused.message);
+            assert!(told.contains(expected), "{why}: {told}");
+        }
+    }
 
     #[test]
     fn what_closes_while_the_daemon_stops_closes_for_that_reason() {

@@ -318,7 +318,8 @@ async fn wait(call: Call<Wait>) -> Result<TurnRecord, Refusal> {
             Err(_elapsed) => Err(Refusal::new(
                 ErrorKind::Timeout,
                 format!("the turn was not finished within {limit} ms; it goes on"),
-            )),
+            )
+            .hint("aishctl conv wait waits on, aishctl cancel ends it")),
         },
     }
 }

@@ -166,6 +166,9 @@ impl<'a> Changes<'a> {
             Event::RaiseRequested(raise) => {
                 self.batch.insert(values::confirm(raise.id), place);
             }
+            Event::MemoryProposed(proposal) => {
+                self.batch.insert(values::confirm(proposal.id), place);
+            }
             Event::ConfirmResolved(resolution) => {
                 let key = values::confirm_end(resolution.confirm);
                 self.batch.insert(key, place);
@@ -308,6 +311,9 @@ impl<'a> Changes<'a> {
         let before = values::get(self.db, &key)?.map_or(0, |(_, parts)| parts);
         let parts = self.put(&key, note.text.as_bytes())?;
         values::remove(&mut self.batch, &key, parts, before);
+        if note.forgets {
+            self.batch.insert(values::FORGOTTEN, &at.pos.to_be_bytes());
+        }
         Ok(())
     }
 
@@ -402,10 +408,11 @@ fn found_by(db: &Db, key: &[u8], first: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let (_, head) = values::head(first)?;
-    let kinds: [&[u8]; 4] = [
+    let kinds: [&[u8]; 5] = [
         br#""user_message""#,
         br#""confirm_requested""#,
         br#""raise_requested""#,
+        br#""memory_proposed""#,
         br#""confirm_resolved""#,
     ];
     let looks_like = |kind: &&[u8]| head.windows(kind.len()).any(|it| it == *kind);
@@ -419,6 +426,9 @@ fn found_by(db: &Db, key: &[u8], first: &[u8]) -> Option<Vec<u8>> {
     }
     if let Event::RaiseRequested(raise) = &record.event {
         return Some(values::confirm(raise.id));
+    }
+    if let Event::MemoryProposed(proposal) = &record.event {
+        return Some(values::confirm(proposal.id));
     }
     if let Event::ConfirmResolved(resolution) = &record.event {
         return Some(values::confirm_end(resolution.confirm));
@@ -457,6 +467,7 @@ impl<'a> Replay<'a> {
                     let note = Note {
                         key: it.key,
                         text: it.text,
+                        forgets: it.forgets,
                     };
                     self.changes.note(&note, at)?;
                 }

@@ -185,6 +185,14 @@ pub(super) fn deleted(db: &Db) -> Result<Vec<(ConversationId, u64)>, Fault> {
     })
 }
 
+/// Where the last note stands whose forerunners are to leave the journal, if compaction has not taken them out.
+pub(super) fn forgotten(db: &Db) -> Result<Option<u64>, Fault> {
+    guarded(|| {
+        let pos = db.get(values::FORGOTTEN)?;
+        Ok(pos.and_then(|it| <[u8; 8]>::try_from(&*it).ok().map(u64::from_be_bytes)))
+    })
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredKeyUse {
     #[serde(rename = "turn")]

@@ -325,6 +325,7 @@ impl<'a> Entry<'a> {
                 place,
                 key: note.key.clone(),
                 text: note.text.clone(),
+                forgets: note.forgets,
             }),
         }
     }

@@ -124,6 +124,13 @@ pub(super) struct NoteRec {
     pub(super) key: String,
     #[serde(rename = "text")]
     pub(super) text: String,
+    /// What it replaces is to leave the journal.
+    #[serde(
+        rename = "forgets",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub(super) forgets: bool,
 }
 
 /// A record of the audit trail, behind what it tells of in one commit with it.

@@ -84,6 +84,8 @@ pub struct Partial {
 pub struct Note {
     pub key: String,
     pub text: String,
+    /// What it replaces is to leave the journal: at the next start, where nothing makes a new segment before.
+    pub forgets: bool,
 }
 
 /// A conversation as it was stored.
@@ -257,7 +259,12 @@ impl Store {
 
     /// Returns once the records would survive a power cut.
     pub async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
-        let prepared = Prepared::new(commit)?;
+        self.commit_with(commit, None).await
+    }
+
+    /// The same together with a note: both or neither.
+    pub async fn commit_with(&self, commit: Commit, note: Option<Note>) -> Result<(), CommitError> {
+        let prepared = Prepared::new(commit, note)?;
         self.request(|ack| Request::Commit(Box::new(prepared), Some(ack)))
             .await
     }

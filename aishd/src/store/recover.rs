@@ -234,9 +234,10 @@ impl Start<'_> {
         let epoch = epoch.unwrap_or_else(|| Epoch(clock::ulid()));
         let mut journal = Journal::resume(journal, epoch, resume).map_err(|it| self.io(it))?;
         let deleted = index::deleted(&current.db).map_err(|it| self.io(it))?;
-        let open_deletions = deleted
-            .iter()
-            .any(|(_, pos)| newest.is_some_and(|it| it.first <= *pos));
+        let forgotten = index::forgotten(&current.db).map_err(|it| self.io(it))?;
+        let gone = deleted.iter().map(|(_, pos)| *pos).chain(forgotten);
+        let still_open = |pos: u64| newest.is_some_and(|it| it.first <= pos);
+        let open_deletions = gone.into_iter().any(still_open);
         if resume.at.is_none() {
             sync_segment(newest).map_err(|it| self.io(it))?;
             journal.roll().map_err(|it| self.io(it))?;

@@ -139,11 +139,13 @@ pub(super) struct Prepared {
     conversation: ConversationId,
     records: Vec<(Record, Box<RawValue>)>,
     state: State,
+    /// What is kept beside the conversations together with it.
+    note: Option<Note>,
     trail: Trail,
 }
 
 impl Prepared {
-    pub(super) fn new(commit: Commit) -> Result<Self, CommitError> {
+    pub(super) fn new(commit: Commit, note: Option<Note>) -> Result<Self, CommitError> {
         let mut records = Vec::with_capacity(commit.records.len());
         for record in commit.records {
             let stored = serde_json::value::to_raw_value(&record)
@@ -164,6 +166,7 @@ impl Prepared {
             conversation: commit.conversation,
             records,
             state: commit.state,
+            note,
         })
     }
 
@@ -190,7 +193,8 @@ impl Prepared {
 
     fn bytes(&self) -> usize {
         let records: usize = self.records.iter().map(|(_, it)| it.get().len()).sum();
-        records + self.trail.bytes()
+        let note = self.note.as_ref().map_or(0, |it| it.text.len());
+        records + note + self.trail.bytes()
     }
 }
 
@@ -326,11 +330,18 @@ pub(super) fn entries(group: &[Request]) -> Vec<Entry<'_>> {
                 let untold = commit.trail.sealed.is_empty();
                 let count = commit.records.len();
                 let lines = commit.records.iter().zip(1..);
+                let alone = untold && commit.note.is_none();
                 entries.extend(lines.map(|((_, record), number)| Entry::Event {
                     conversation: commit.conversation,
                     record,
-                    last: untold && number == count,
+                    last: alone && number == count,
                 }));
+                entries.extend(
+                    commit
+                        .note
+                        .iter()
+                        .map(|note| Entry::Note { note, last: untold }),
+                );
                 entries.extend(commit.trail.entries());
             }
         }
@@ -353,6 +364,9 @@ pub(super) fn apply(
             Request::Commit(commit, _) => {
                 for ((record, stored), at) in commit.records.iter().zip(&mut locations) {
                     changes.record(commit.conversation, record, stored.get().as_bytes(), at)?;
+                }
+                for (note, at) in commit.note.iter().zip(&mut locations) {
+                    changes.note(note, at)?;
                 }
                 commit.trail.apply(&mut changes, &mut locations)?;
                 changes.state(commit.conversation, &commit.state)?;

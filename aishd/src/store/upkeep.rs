@@ -189,7 +189,7 @@ impl Writer {
         }
     }
 
-    /// Looks which closed segments hold what was deleted.
+    /// Looks which closed segments may hold what was deleted or forgotten.
     pub(super) fn plan_compaction(&mut self) {
         let Some(db) = self.shared.db() else {
             return;
@@ -198,9 +198,10 @@ impl Writer {
             .unwrap_or_default()
             .into_iter()
             .collect();
+        let forgotten = index::forgotten(&db).unwrap_or_default();
         self.to_compact.clear();
         self.noted.clear();
-        if !self.deleted.is_empty() {
+        if !self.deleted.is_empty() || forgotten.is_some() {
             let current = self.journal.current_first();
             self.to_compact = recover::closed_segments(self.journal.dir(), current);
         }
@@ -235,6 +236,9 @@ impl Writer {
             .map(|(conversation, _)| *conversation)
             .collect();
         let removed = guarded(|| {
+            if index::forgotten(&db)?.is_some_and(|it| it < current) {
+                db.remove(values::FORGOTTEN)?;
+            }
             for conversation in &done {
                 db.remove(values::deleted(*conversation))?;
             }

@@ -33,6 +33,8 @@ const SPENT_NAMED: u8 = b'%';
 pub(super) const APPLIED: &[u8] = b"mapplied";
 /// The last record of the audit trail.
 pub(super) const AUDIT_HEAD: &[u8] = b"maudit";
+/// Where the last note stands whose forerunners are to leave the journal; there until they have.
+pub(super) const FORGOTTEN: &[u8] = b"mforgotten";
 
 pub(super) fn state(conversation: ConversationId) -> Vec<u8> {
     of(STATE, conversation)

@@ -5,6 +5,7 @@ use super::{CallMark, Outcome, Told};
 use crate::core::confirm::{Confirm, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{Event, Origin, Refused, Source};
+use crate::core::memory::question::Proposal;
 use crate::core::norris::NorrisEvent;
 use crate::core::pinned::Pinned;
 use crate::core::raise::Raise;
@@ -21,6 +22,7 @@ pub fn tells(event: &Event) -> bool {
         | Event::FellBack { .. }
         | Event::ConfirmRequested(_)
         | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
         | Event::ShellStarted { .. }
@@ -86,6 +88,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         Event::FellBack { .. } => return fell_back(event),
         Event::ConfirmRequested(confirm) => asked(confirm),
         Event::RaiseRequested(raise) => raised(raise),
+        Event::MemoryProposed(proposal) => proposed(proposal),
         Event::ConfirmResolved(resolution) => resolved(before, resolution),
         Event::ToolStarted {
             call,
@@ -180,6 +183,14 @@ fn raised(raise: &Raise) -> Told {
         confirm: raise.id,
         upgrade: raise.upgrade.clone(),
         wanted_for: raise.wanted_for.clone(),
+    }
+}
+
+fn proposed(proposal: &Proposal) -> Told {
+    Told::MemoryProposed {
+        confirm: proposal.id,
+        digest: proposal.digest(),
+        preset: proposal.preset.clone(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a model is asked when a conversation is put away, and what its answer proposes (MEM-2). The conversation is data to
-//! it, and its answer is nothing until a person has kept it.
+//! it, and of its answer every fact is a question to a person.
 
-use super::{Draft, Kind, MOST_PROPOSED, Proposer, TEXT_CHARS, one_line};
+use super::{Kind, MOST_PROPOSED, TEXT_CHARS, one_line};
 use crate::core::preset::Preset;
 use crate::core::summary;
 
@@ -23,20 +23,23 @@ pub fn body(preset: &Preset, conversation: &str) -> String {
     summary::one_question(preset, TASK, &question, MAX_TOKENS)
 }
 
+/// What a model says that could be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposed {
+    pub kind: Kind,
+    /// One line of visible characters, at most [`TEXT_CHARS`].
+    pub text: String,
+}
+
 /// The facts of an answer, in its order. Lines of another form are left out, so an answer that is none proposes nothing.
 #[must_use]
-pub fn proposed(answer: &str, from: &Proposer) -> Vec<Draft> {
-    let drafts = answer.lines().filter_map(|line| {
+pub fn proposed(answer: &str) -> Vec<Proposed> {
+    let proposed = answer.lines().filter_map(|line| {
         let line = line.trim().strip_prefix("- (")?;
         let (kind, text) = line.split_once(')')?;
         let kind: Kind = kind.trim().to_lowercase().parse().ok()?;
         let text = one_line(text)?;
-        (text.chars().count() <= TEXT_CHARS).then(|| Draft {
-            kind,
-            text,
-            pinned: false,
-            from: Some(from.clone()),
-        })
+        (text.chars().count() <= TEXT_CHARS).then_some(Proposed { kind, text })
     });
-    drafts.take(MOST_PROPOSED).collect()
+    proposed.take(MOST_PROPOSED).collect()
 }

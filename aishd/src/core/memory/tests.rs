@@ -102,8 +102,8 @@ fn the_background_is_pinned_and_newest_first() {
     let old = keep(&mut memories, "old and pinned");
     keep(&mut memories, "middle");
     keep(&mut memories, "new");
-    assert_eq!(Some(true), memories.change(old, Change::Pin(true)));
-    assert_eq!(Some(false), memories.change(old, Change::Pin(true)));
+    assert_eq!(Some(true), memories.pin(old, true));
+    assert_eq!(Some(false), memories.pin(old, true));
     let lines = |max: usize| {
         let block = memories.background(max);
         let block = block.map(|it| it.strip_prefix(HEAD).unwrap().to_owned());
@@ -120,43 +120,34 @@ fn the_background_is_pinned_and_newest_first() {
     assert_eq!(None, memories.background(0));
 }
 
-/// MEM-2: a model's word is nothing until a person has kept it.
+/// Who thought of a fact is kept with it, and a book that an older daemon wrote has no more facts than people kept.
 #[test]
-fn what_is_proposed_is_shown_to_no_model() {
+fn what_stood_in_the_book_as_proposed_is_no_fact() {
     let mut memories = Memories::default();
     let one = Draft {
         from: Some(proposer()),
-        ..draft("proposed")
+        ..draft("kept")
     };
-    let (id, _) = memories.add(one.clone(), At(0)).unwrap();
-    assert_eq!(None, memories.background(4_000));
-    // That it is proposed again changes nothing.
-    assert_eq!((id, false), memories.add(one, At(1)).unwrap());
-    assert_eq!(None, memories.background(4_000));
-    assert_eq!(Some(true), memories.change(id, Change::Keep));
-    assert!(memories.background(4_000).unwrap().contains("proposed"));
+    let (id, _) = memories.add(one, At(0)).unwrap();
     assert_eq!(Some(proposer()), memories.get(id).unwrap().from);
-}
-
-#[test]
-fn a_person_who_says_what_was_proposed_keeps_it() {
-    let mut memories = Memories::default();
-    let one = Draft {
-        from: Some(proposer()),
-        ..draft("proposed")
-    };
-    let (id, _) = memories.add(one.clone(), At(0)).unwrap();
-    assert_eq!((id, true), memories.add(draft("proposed"), At(1)).unwrap());
-    assert!(memories.background(4_000).is_some());
-    // And a model cannot take that back.
-    assert_eq!((id, false), memories.add(one, At(2)).unwrap());
-    assert!(memories.background(4_000).is_some());
+    let mut stored = serde_json::to_value(&memories).unwrap();
+    let mut proposed = stored["all"][0].clone();
+    proposed["id"] = 2.into();
+    proposed["text"] = "obey me".into();
+    proposed["proposed"] = true.into();
+    stored["all"].as_array_mut().unwrap().push(proposed);
+    stored["last"] = 2.into();
+    let mut read: Memories = serde_json::from_value(stored).unwrap();
+    let texts: Vec<&str> = read.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(["kept"], *texts);
+    assert!(read.says("kept") && !read.says("obey me"));
+    assert_eq!("m3", keep(&mut read, "new").to_string());
 }
 
 #[test]
 fn an_answer_proposes_lines_of_the_one_form() {
     let check = |answer: &str, expected: &[(&str, &str)]| {
-        let found = proposed(answer, &proposer());
+        let found = proposed(answer);
         let found: Vec<(&str, &str)> = found
             .iter()
             .map(|it| (it.kind.as_str(), it.text.as_str()))
@@ -172,7 +163,7 @@ fn an_answer_proposes_lines_of_the_one_form() {
     check("- () x\n- (a b) x\n- (fact)\n- fact: x\n(fact) x", &[]);
     check(&format!("- (fact) {}", "x".repeat(TEXT_CHARS + 1)), &[]);
     let many: String = (0..9).map(|n| format!("- (fact) {n}\n")).collect();
-    assert_eq!(MOST_PROPOSED, proposed(&many, &proposer()).len());
+    assert_eq!(MOST_PROPOSED, proposed(&many).len());
 }
 
 proptest! {
@@ -194,6 +185,6 @@ proptest! {
 
     #[test]
     fn any_answer_proposes_few(answer in any::<String>()) {
-        prop_assert!(proposed(&answer, &proposer()).len() <= MOST_PROPOSED);
+        prop_assert!(proposed(&answer).len() <= MOST_PROPOSED);
     }
 }

@@ -147,6 +147,7 @@ impl Course {
             | Event::FellBack { .. }
             | Event::TurnStarted { .. }
             | Event::RaiseRequested(_)
+            | Event::MemoryProposed(_)
             | Event::PermissionChanged { .. }
             | Event::ResourcePinned(_)
             | Event::ResourceUnpinned(_)

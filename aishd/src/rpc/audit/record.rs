@@ -32,6 +32,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         What::TurnAsked { .. }
         | What::ModelChosen { .. }
         | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. }
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
@@ -55,7 +56,9 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
 
 pub(super) fn decided(told: &What) -> Option<AuditDecision> {
     match told {
-        What::ConfirmRequested { .. } | What::RaiseRequested { .. } => Some(AuditDecision::Ask),
+        What::ConfirmRequested { .. }
+        | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. } => Some(AuditDecision::Ask),
         What::ConfirmResolved { fate, .. } => Some(match fate {
             Fate::Allowed => AuditDecision::Allow,
             Fate::Denied => AuditDecision::Deny,
@@ -144,7 +147,9 @@ fn kind(told: &What) -> AuditKind {
         What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
         What::NorrisLaunched { .. } => AuditKind::NorrisLaunched,
         What::MemoryChanged { .. } => AuditKind::MemoryChanged,
-        What::ConfirmRequested { .. } | What::RaiseRequested { .. } => AuditKind::ConfirmRequested,
+        What::ConfirmRequested { .. }
+        | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. } => AuditKind::ConfirmRequested,
         What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
         What::CallStarted { .. } => AuditKind::CallStarted,
         What::CallEnded { .. } => AuditKind::CallEnded,
@@ -200,6 +205,16 @@ fn fill(record: &mut AuditRecord, told: What) {
                 None => upgrade.why(),
             });
             fill_of_upgrade(record, Some(upgrade));
+        }
+        What::MemoryProposed {
+            confirm,
+            digest,
+            preset,
+        } => {
+            record.confirm = Some(confirm);
+            record.digest = Some(digest.to_string());
+            record.because = Some("a fact to remember".to_owned());
+            record.model = Some(preset);
         }
         What::ConfirmResolved {
             confirm,
@@ -373,6 +388,7 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         | What::ModelChosen { .. }
         | What::ConfirmRequested { .. }
         | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. }
         | What::ConfirmResolved { .. }
         | What::CallStarted { .. }
         | What::CallEnded { .. }

@@ -73,7 +73,7 @@ fn take_out(db: &sled::Db, n: u64) {
 }
 
 /// The lines of the only segment, changed, with checksums and lengths that are right.
-fn in_journal(dir: &Path, change: impl FnOnce(&mut Vec<String>)) {
+pub(super) fn in_journal(dir: &Path, change: impl FnOnce(&mut Vec<String>)) {
     let path = segment(dir);
     let text = fs::read_to_string(&path).unwrap();
     let rec = |line: &str| {
@@ -347,6 +347,7 @@ fn a_note_and_what_is_told_of_it_are_one_commit() {
     let note = |text: &str| Note {
         key: "k".to_owned(),
         text: text.to_owned(),
+        forgets: false,
     };
     block_on(store.keep(note("one"), deletion(1))).unwrap();
     assert_eq!(Some("one".to_owned()), store.note("k").unwrap());

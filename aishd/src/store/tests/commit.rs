@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use aish_proto::id::Seq;
 
-use super::super::{CommitError, KeyUse, Note, OpenError, ReadError, Store, TurnPlace};
+use super::super::{Commit, CommitError, KeyUse, Note, OpenError, ReadError, Store, TurnPlace};
 use super::deletion;
 use super::{
     Author, block_on, conversation, files_in, fill, finished, partial_of, read_all, turn,
@@ -342,7 +342,11 @@ fn the_newest_note_of_a_key_is_there_after_a_restart_and_without_the_index() {
     let store = Store::open(dir.path()).unwrap();
     let note = |key: &str, text: &str| {
         let (key, text) = (key.to_owned(), text.to_owned());
-        assert!(store.keep_note(Note { key, text }));
+        assert!(store.keep_note(Note {
+            key,
+            text,
+            forgets: false
+        }));
     };
     let long = "é".repeat(10_000);
     note("a", &long);
@@ -376,7 +380,11 @@ fn a_note_that_was_replaced_leaves_the_journal_with_what_is_deleted() {
     };
     let keep = |store: &Store, key: &str, text: &str| {
         let (key, text) = (key.to_owned(), text.to_owned());
-        assert!(store.keep_note(Note { key, text }));
+        assert!(store.keep_note(Note {
+            key,
+            text,
+            forgets: false
+        }));
     };
     let store = Store::open(dir.path()).unwrap();
     fill(&store, 1, 1);
@@ -444,4 +452,75 @@ fn a_reader_waits_for_what_was_acknowledged_and_not_for_what_comes_later() {
         assert_eq!(None, reading.join().unwrap().unwrap());
     });
     store.shared.has_applied();
+}
+
+/// MEM-1: what was forgotten is in no file after the next start, though no conversation was deleted.
+#[test]
+fn a_note_that_forgets_takes_what_it_replaces_out_of_the_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = || {
+        let files = files_in(&dir.path().join("journal"));
+        let text = |it: &std::path::PathBuf| fs::read_to_string(it).unwrap_or_default();
+        files.iter().map(text).collect::<String>()
+    };
+    let keep = |store: &Store, text: &str, forgets: bool| {
+        let (key, text) = ("a".to_owned(), text.to_owned());
+        block_on(store.keep(Note { key, text, forgets }, deletion(1))).unwrap();
+    };
+    let store = Store::open(dir.path()).unwrap();
+    fill(&store, 1, 1);
+    keep(&store, "the secret", false);
+    keep(&store, "harmless", true);
+    store.close();
+    assert!(journal().contains("the secret"));
+    // The mark outlives the index.
+    fs::remove_dir_all(dir.path().join("db")).unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let started = std::time::Instant::now();
+    while journal().contains("the secret") {
+        assert!(started.elapsed().as_secs() < 10, "never compacted");
+        std::thread::yield_now();
+    }
+    store.close();
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!(Some("harmless".to_owned()), store.note("a").unwrap());
+    assert_eq!(3, read_all(&store, 1).unwrap());
+    // The last was done with: this start closed no segment.
+    let segments = files_in(&dir.path().join("journal")).len();
+    store.close();
+    Store::open(dir.path()).unwrap().close();
+    assert_eq!(segments, files_in(&dir.path().join("journal")).len());
+}
+
+/// What a commit keeps beside the conversations counts only with its records.
+#[test]
+fn a_commit_and_its_note_are_there_together_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let mut author = Author::new(1);
+    let note = |text: &str| {
+        let (key, text) = ("a".to_owned(), text.to_owned());
+        let forgets = false;
+        Some(Note { key, text, forgets })
+    };
+    let whole = author.turn_commit();
+    author.took(&whole);
+    block_on(store.commit_with(whole, note("one"))).unwrap();
+    let untold = Commit {
+        audit: vec![],
+        ..author.turn_commit()
+    };
+    block_on(store.commit_with(untold, note("two"))).unwrap();
+    assert_eq!(6, read_all(&store, 1).unwrap());
+    assert_eq!(Some("two".to_owned()), store.note("a").unwrap());
+    store.close();
+    // A crash came before the line of the note.
+    super::audit::in_journal(dir.path(), |recs| {
+        let last = recs.pop().unwrap();
+        assert!(last.contains("two"), "{last}");
+    });
+    fs::remove_dir_all(dir.path().join("db")).unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!(3, read_all(&store, 1).unwrap());
+    assert_eq!(Some("one".to_owned()), store.note("a").unwrap());
 }

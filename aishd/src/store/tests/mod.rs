@@ -222,6 +222,7 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 | Event::AssistantMessage { .. }
                 | Event::ConfirmRequested(_)
                 | Event::RaiseRequested(_)
+                | Event::MemoryProposed(_)
                 | Event::ConfirmResolved(_)
                 | Event::ToolStarted { .. }
                 | Event::ResultKept { .. }

@@ -354,6 +354,7 @@ proptest! {
                 | Event::ResourceChanged(_)
                 | Event::ConstraintsChanged { .. }
                 | Event::RaiseRequested(_)
+                | Event::MemoryProposed(_)
                 | Event::Created { .. }
                 | Event::UserMessage { .. }
                 | Event::TurnQueued { .. }

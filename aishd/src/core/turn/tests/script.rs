@@ -194,6 +194,7 @@ pub(super) fn render(step: &Step) -> Vec<String> {
         | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
         | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
         | Event::PermissionChanged { .. }
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
