@@ -484,6 +484,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one line for each command")]
     fn what_the_spec_types_is_understood() {
         check("", true);
         check("ask why does it fail", true);

@@ -132,6 +132,10 @@ impl Program {
             let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
             return norris::follow(parts.asker(&reach, self), launch).await;
         }
+        self.carry_out(command).await
+    }
+
+    async fn carry_out(&self, command: Command) -> Result<Exit, Failure> {
         match command {
             Command::Ask(args) => self.ask(&args).await,
             Command::Propose(args) => self.propose(&args).await,

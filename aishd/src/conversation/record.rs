@@ -80,7 +80,7 @@ pub(super) fn report(
                 Event::FellBack { to, .. } => report.fell_back = Some(to.clone()),
                 Event::AssistantMessage { text, .. } => report.text.clone_from(text),
                 Event::ToolResult { denial, .. } | Event::ShellFinished { denial, .. } => {
-                    report.denied += u32::from(denial.is_some())
+                    report.denied += u32::from(denial.is_some());
                 }
                 Event::TurnFinished {
                     stop,

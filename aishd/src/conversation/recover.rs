@@ -164,6 +164,10 @@ fn command_left(open: &OpenCall, command: &str, given: Given) -> Event {
 /// What has to be said of a turn that was running when the daemon ended: the text that is left of it, a
 /// reply for each call that has none, those of a list among them that no message has yet, and its end. Nothing is sent
 /// or run again by itself.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one kind of thing that is left after another, in the order of the log"
+)]
 fn leftovers(
     state: &State,
     partial: Option<Partial>,

@@ -9,6 +9,10 @@ use crate::core::state::State;
 
 impl Conversation {
     /// Breaks when the conversation is no more.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each request, and nothing else"
+    )]
     pub(super) async fn apply_request(&mut self, request: Request) -> ControlFlow<()> {
         let looks = matches!(request, Request::Preview(..));
         if self.unstored.is_some() && !looks {
