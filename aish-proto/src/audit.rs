@@ -154,6 +154,8 @@ pub enum AuditKind {
     /// It never began.
     CallRefused,
     PermissionChanged,
+    /// Somebody launched an autonomous run; `approved` is what it may do unasked, `because` its bounds.
+    NorrisLaunched,
     /// A client lets tools run unasked while it is attached, or took that back.
     AutoApproveSet,
     PolicyChanged,

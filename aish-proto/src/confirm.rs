@@ -26,6 +26,8 @@ methods! {
 pub enum ConfirmKind {
     /// A call of a tool.
     Tool,
+    /// An autonomous run wants to do something destructive, or something that another model warns of; `why` says which.
+    Halt,
     /// A command of this machine; see `shell`.
     Shell,
     /// A server wants to know something while a call runs; see `elicitation`.

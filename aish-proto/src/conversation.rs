@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::Envelope;
 use crate::id::{ConversationId, Seq, TurnId};
 use crate::method::{Empty, methods};
+use crate::norris::NorrisRun;
 use crate::route::Routed;
 use crate::turn::Usage;
 use crate::usage::{Budget, SetBudgetParams};
@@ -188,6 +189,9 @@ pub struct ConversationStatus {
     /// The last turn that asked a model; absent: none has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<LastTurn>,
+    /// The autonomous run that goes on here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norris: Option<NorrisRun>,
     pub attached: u32,
     pub usage: Usage,
     /// What it may take of models; absent: as much as it likes.

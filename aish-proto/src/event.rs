@@ -20,6 +20,9 @@ use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::ServerStatus;
 use crate::memory::ProposedMemory;
 use crate::model::ModelSource;
+use crate::norris::{
+    NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisRun, NorrisSpent,
+};
 use crate::permission::Upgrade;
 use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::route::RouteClass;
@@ -415,6 +418,31 @@ events! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
     }
+    /// An autonomous run was launched by this client. It is the turn; the first step begins with that.
+    NorrisLaunched: "norrisLaunched", true, {
+        goal: String,
+        levels: NorrisLevels,
+        limits: NorrisLimits,
+        second_opinion: bool,
+    }
+    /// The model is asked for the next step of a run.
+    NorrisStep: "norrisStep", true, {
+        /// From 1.
+        step: u32,
+        spent: NorrisSpent,
+    }
+    /// The model neither acted nor ended the run, and is told so.
+    NorrisNudged: "norrisNudged", true, { text: String }
+    NorrisPaused: "norrisPaused", true, { pause: NorrisPause, spent: NorrisSpent }
+    NorrisResumed: "norrisResumed", true, {}
+    /// The end of a run; that of its turn follows.
+    NorrisEnded: "norrisEnded", true, {
+        outcome: NorrisOutcome,
+        /// What the model said, or which limit it was.
+        reason: String,
+        step: u32,
+        spent: NorrisSpent,
+    }
     ModelChanged: "modelChanged", true, { model: Option<String> }
     Renamed: "renamed", true, { title: String }
     ArchivedChanged: "archivedChanged", true, { archived: bool }
@@ -450,6 +478,9 @@ events! {
         constraints: Option<Constraints>,
         last_seq: Seq,
         running: Option<RunningTurn>,
+        /// The autonomous run that goes on here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        norris: Option<NorrisRun>,
         queue: Vec<QueuedTurn>,
         held: bool,
         /// Confirms that wait for a person, in full.

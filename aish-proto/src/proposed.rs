@@ -22,15 +22,7 @@ pub struct Proposed<'a> {
 #[must_use]
 pub fn commands(text: &str) -> Proposed<'_> {
     let mut proposed = Proposed::default();
-    let mut open: Option<Fence<'_>> = None;
-    for line in text.lines() {
-        if let Some(fence) = &open {
-            if fence.is_closed_by(line) {
-                open = None;
-            }
-            continue;
-        }
-        open = Fence::opened_by(line);
+    for line in outside_code(text) {
         let command = line.trim_start_matches(' ').strip_prefix(MARKER);
         let Some(command) = command.map(|it| it.trim_matches([' ', '\t'])) else {
             continue;
@@ -45,6 +37,21 @@ pub fn commands(text: &str) -> Proposed<'_> {
         }
     }
     proposed
+}
+
+/// The lines of a text that stand outside fenced code, without those of the fences.
+pub fn outside_code(text: &str) -> impl Iterator<Item = &str> {
+    let mut open: Option<Fence<'_>> = None;
+    text.lines().filter(move |line| {
+        if let Some(fence) = &open {
+            if fence.is_closed_by(line) {
+                open = None;
+            }
+            return false;
+        }
+        open = Fence::opened_by(line);
+        open.is_none()
+    })
 }
 
 /// A run of backticks or tildes that opened a block of code.

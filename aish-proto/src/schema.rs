@@ -9,8 +9,8 @@ use crate::id::Epoch;
 use crate::method::{Method, Order, Role};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, memory, model, permission, prompt, resource, route, shell, tool, transfer, turn,
-    usage, version,
+    log, mcp, memory, model, norris, permission, prompt, resource, route, shell, tool, transfer,
+    turn, usage, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -141,6 +141,10 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         mcp::Pin,
         mcp::Unpin,
         mcp::Pinned,
+        norris::Start,
+        norris::Pause,
+        norris::Resume,
+        norris::Halt,
         config::Show,
         config::Check,
     ]

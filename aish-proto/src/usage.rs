@@ -124,6 +124,8 @@ pub enum Purpose {
     Memory,
     /// A server of MCP wanted it.
     Sampling,
+    /// Whether an action of a run is safe.
+    Opinion,
 }
 
 /// What sums are of.

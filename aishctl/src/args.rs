@@ -15,6 +15,7 @@ use crate::export::ExportArgs;
 use crate::import::ImportArgs;
 use crate::kept::Kept;
 use crate::memory::{Memory, Remember};
+use crate::norris::Norris;
 use crate::permission::Perm;
 use crate::resource::Resource;
 use crate::route::{Fallback, Route};
@@ -145,6 +146,8 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<Fallback>,
     },
+    /// Let a model work on its own towards a goal; lead such a run
+    Norris(Norris),
     /// What waits for a person: look, allow, deny
     Confirm {
         #[command(subcommand)]
@@ -484,6 +487,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one line for each command")]
     fn what_the_spec_types_is_understood() {
         check("", true);
         check("ask why does it fail", true);
@@ -511,6 +515,13 @@ mod tests {
         check("queue drop 1", true);
         check("route", true);
         check("route on", true);
+        check("norris", true);
+        check("norris halt -C proj", true);
+        check(
+            "norris --level 2 --level fs=1 --steps 5 --time 10m --yes tidy up",
+            true,
+        );
+        check("norris halt --yes", false);
         check("route check why does it fail --json", true);
         check("route check", false);
         check("route check -C proj x", true);

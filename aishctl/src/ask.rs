@@ -22,6 +22,7 @@ use crate::follow::{Asks, Follow, Followed, Target};
 use crate::hello::{Link, Reach};
 use crate::input;
 use crate::named_file::Here;
+use crate::norris;
 use crate::notice::Notices;
 use crate::output::{Form, Output, Report, ReportedError};
 use crate::receipt::{Begun, Progress, or_stop};
@@ -185,7 +186,11 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         let error = ended.and_then(|it| it.error.as_ref());
         let done = match (stopped, ended) {
             (Some(exit), _) => stopped_by(exit),
-            (None, Some(ended)) => outcome(conversation, ended.stop_reason, error, answer.text())
+            (None, Some(ended)) => answer
+                .run
+                .as_ref()
+                .and_then(|it| norris::concluded(it, answer.budget_hint.is_some()))
+                .unwrap_or_else(|| outcome(conversation, ended.stop_reason, error, answer.text()))
                 .map(|exit| with_denials(exit, answer.denied))
                 .map_err(|failure| match &answer.budget_hint {
                     Some(hint) if failure.exit == Exit::BUDGET => failure.hint(hint),

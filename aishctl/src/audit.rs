@@ -178,6 +178,7 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::CallEnded => "ended",
         AuditKind::CallRefused => "refused",
         AuditKind::PermissionChanged => "permission",
+        AuditKind::NorrisLaunched => "norris",
         AuditKind::AutoApproveSet => "unasked",
         AuditKind::PolicyChanged => "rules",
         AuditKind::ConstraintsChanged => "limits",

@@ -5,6 +5,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::args::{Command, Conversation, Ctl, Global};
 use crate::memory::Remember;
+use crate::norris::{Launch, Norris};
 use crate::route::Route;
 
 /// A line, understood.
@@ -28,6 +29,7 @@ const HELP: &str = "a plain line is a question; !COMMAND runs here, and the mode
 :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue   :log
 :now TEXT cancels and asks   :ask TEXT asks what begins with a colon
 :confirm   :confirm allow c1   :confirm deny c1 [REASON]   or at the question: y, n, e, Alt-y, Alt-n
+:norris GOAL   :norris pause   :norris resume   :norris halt
 :conv ls   :switch NAME   :model NAME   :route on   :fallback on   :status   :usage   :quit (or Ctrl-D); Ctrl-C cancels
 every other aishctl command too, e.g. :search TEXT
 on a terminal: \\ at the end or an open ``` goes on in the next row; Tab completes, Ctrl-R searches;
@@ -75,6 +77,23 @@ pub fn read(line: &str, here: ConversationId) -> Said {
             };
             Said::Command(Box::new((Global::default(), Command::Remember(fact))))
         }
+        "norris" if is_goal(rest) => {
+            // A goal as it is typed, and meant by who typed it.
+            let launch = Launch {
+                goal: vec![rest.to_owned()],
+                in_window: true,
+                ..Launch::default()
+            };
+            let norris = Norris {
+                command: None,
+                launch,
+            };
+            let global = Global {
+                conversation: Some(here.to_string()),
+                ..Global::default()
+            };
+            Said::Command(Box::new((global, Command::Norris(norris))))
+        }
         "route" if text_of_check(rest).is_some() => {
             // A question as it would be typed: its quotes are no quotes of ours.
             let text = text_of_check(rest).unwrap_or_default().to_owned();
@@ -89,6 +108,12 @@ pub fn read(line: &str, here: ConversationId) -> Said {
         }
         _ => parse(command, here),
     }
+}
+
+/// Whether it is neither empty nor a command to a run that goes on, and has no flags.
+fn is_goal(rest: &str) -> bool {
+    let leads = ["status", "pause", "resume", "halt", "help"];
+    !rest.is_empty() && !rest.starts_with('-') && !leads.contains(&rest)
 }
 
 fn text_of_check(rest: &str) -> Option<&str> {
@@ -125,7 +150,10 @@ fn parse(command: &str, here: ConversationId) -> Said {
         Some(Command::Conv {
             command: Conversation::Switch { conversation },
         }) => Said::Switch(conversation),
-        Some(command) => {
+        Some(mut command) => {
+            if let Command::Norris(norris) = &mut command {
+                norris.launch.in_window = true;
+            }
             global.conversation.get_or_insert_with(|| here.to_string());
             Said::Command(Box::new((global, command)))
         }

@@ -1,7 +1,7 @@
 //! What a person is asked about a command that a model proposes: the whole text, what the shell would make of it, and why
 //! it may be destructive (SHL-2, R5). Made of the confirm itself.
 
-use aish_proto::confirm::Decision;
+use aish_proto::confirm::{ConfirmKind, Decision};
 use aish_proto::event::ConfirmRequested;
 use aish_proto::shell::CommandAsked;
 
@@ -49,10 +49,19 @@ pub fn question(request: &ConfirmRequested, asked: &CommandAsked, extent: Extent
     ));
     text.push_str(&parts(asked, extent));
     if consent::is_destructive(request) {
-        for why in asked.unread.iter().chain(&asked.dangers) {
+        // A run that halted says why, with all that there is against the command.
+        let whole = Some(&request.why).filter(|_| request.kind == ConfirmKind::Halt);
+        let parts = asked.unread.iter().chain(&asked.dangers);
+        let parts = parts.filter(|_| whole.is_none());
+        for why in whole.into_iter().chain(parts) {
             text.push_str(&format!("  ! {}\n", safe::visible(why)));
         }
-        text.push_str("  this may not be undone: only the whole word yes allows it, once\n");
+        let whole = if whole.is_some() {
+            "  the run waits: only the whole word yes allows it, once\n"
+        } else {
+            "  this may not be undone: only the whole word yes allows it, once\n"
+        };
+        text.push_str(whole);
     } else if !request.options.contains(&Decision::AllowConversation) {
         text.push_str(&format!("  {}\n", safe::visible(&request.why)));
     }

@@ -1,7 +1,7 @@
 //! What a person is asked, made of the confirm itself and never of what a model wrote about it (R5, AUT-6); and what
 //! the words mean that people answer with.
 
-use aish_proto::confirm::{Answerer, ConfirmRecord, ConfirmState, Decision};
+use aish_proto::confirm::{Answerer, ConfirmKind, ConfirmRecord, ConfirmState, Decision};
 use aish_proto::event::{ConfirmRequested, ConfirmResolved};
 use similar::{ChangeTag, TextDiff};
 
@@ -335,10 +335,12 @@ pub fn holds_up(request: &ConfirmRequested) -> bool {
 /// Whether what is asked may not be undone: then a single letter is no yes.
 #[must_use]
 pub fn is_destructive(request: &ConfirmRequested) -> bool {
-    if request
-        .shell
-        .as_deref()
-        .is_some_and(command::is_destructive)
+    // A run that works by itself halted for it, and would halt for it again.
+    if request.kind == ConfirmKind::Halt
+        || request
+            .shell
+            .as_deref()
+            .is_some_and(command::is_destructive)
     {
         return true;
     }
@@ -380,7 +382,6 @@ fn changed(before: &serde_json::Value, now: &serde_json::Value) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use aish_proto::confirm::ConfirmKind;
     use aish_proto::id::ConfirmId;
     use serde_json::json;
 
@@ -450,6 +451,19 @@ pub(crate) mod tests {
         check("abort", &read, Some(Decision::Abort));
         let reason = Word::Decide(Decision::Deny, Some("not today".to_owned()));
         assert_eq!(reason, word("no not today", &read));
+    }
+
+    /// NOR-2: a run that halts for something would halt for it again.
+    #[test]
+    fn a_halt_wants_the_whole_word() {
+        let mut halted = request("fs__read", "{}", 1);
+        halted.kind = ConfirmKind::Halt;
+        for typed in ["y", "a", "always", "A"] {
+            check(typed, &halted, None);
+        }
+        check("yes", &halted, Some(Decision::AllowOnce));
+        check("", &halted, Some(Decision::Deny));
+        assert!(!choices(&halted).contains("always"));
     }
 
     /// Spec 80, 3.4: what cannot be undone wants the whole word, and never "always".

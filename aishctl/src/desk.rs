@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 use crate::{
-    audit, confirm, context, conversations, export, import, kept, log, mcp, memory, model,
+    audit, confirm, context, conversations, export, import, kept, log, mcp, memory, model, norris,
     permission, queue, resource, route, rpc, run, safe, saved_prompt, status, tools, usage,
 };
 
@@ -83,6 +83,7 @@ impl Desk {
             }
             Command::Route { command } => route::run(self, command.as_ref()).await,
             Command::Fallback { command } => route::fallback(self, command.as_ref()).await,
+            Command::Norris(args) => norris::run(self, args).await,
             Command::Confirm { command } => confirm::run(self, command.as_ref()).await,
             Command::Perm { command } => permission::run(self, command.as_ref()).await,
             Command::Usage(args) => usage::run(self, args).await,

@@ -38,6 +38,7 @@ pub mod memory;
 pub mod mention;
 pub mod model;
 pub mod named_file;
+pub mod norris;
 pub mod notice;
 pub mod output;
 pub mod pager;

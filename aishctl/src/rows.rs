@@ -17,7 +17,7 @@ use crate::consent::{self, Extent};
 use crate::frame::Frames;
 use crate::markdown::{Colours, Style, Writer};
 use crate::stream::{Answer, Step};
-use crate::{failure, progress, resource, safe, unasked, usage};
+use crate::{failure, norris, progress, resource, safe, unasked, usage};
 
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -284,6 +284,9 @@ impl Rows {
         }
         if let Some(Status { level, text }) = event.read() {
             return (level != StatusLevel::Debug || self.verbose).then_some(text);
+        }
+        if let Some(told) = norris::told(event) {
+            return Some(told);
         }
         if let Some(TurnQueued { position }) = event.read() {
             let who = event

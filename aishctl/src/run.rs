@@ -37,7 +37,7 @@ use crate::signals::Signals;
 use crate::stdout::Stdout;
 use crate::surroundings::Surroundings;
 use crate::tools::{self, Tools};
-use crate::{ask, config, export, gateway, import, log, mcp, pager, queue, rpc};
+use crate::{ask, config, export, gateway, import, log, mcp, norris, pager, queue, rpc};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +125,17 @@ impl Program {
             let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
             return prompted::run(parts.asker(&reach, self), &prompted).await;
         }
+        if let Command::Norris(norris) = &command
+            && let Some(launch) = norris.launches()
+        {
+            let mut parts = self.parts(self.form());
+            let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+            return norris::follow(parts.asker(&reach, self), launch).await;
+        }
+        self.carry_out(command).await
+    }
+
+    async fn carry_out(&self, command: Command) -> Result<Exit, Failure> {
         match command {
             Command::Ask(args) => self.ask(&args).await,
             Command::Propose(args) => self.propose(&args).await,
@@ -172,6 +183,7 @@ impl Program {
             | Command::Model { .. }
             | Command::Route { .. }
             | Command::Fallback { .. }
+            | Command::Norris(_)
             | Command::Queue { .. }
             | Command::Tools { .. }
             | Command::Confirm { .. }

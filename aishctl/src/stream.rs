@@ -3,16 +3,16 @@
 
 use aish_proto::event::{
     AssistantMessage, BudgetReached, CalledTool, ConfirmRequested, ConfirmResolved, Envelope,
-    EventData as _, ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, ShellFinished,
-    Snapshot, Status, StatusLevel, TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished,
-    TurnQueued, TurnStarted,
+    EventData as _, NorrisEnded, ReplayComplete, ResyncRequired, RouteDecided, RunningTurn,
+    ShellFinished, Snapshot, Status, StatusLevel, TextDelta, ToolCall, ToolProgress, ToolResult,
+    TurnFinished, TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
 use aish_proto::model::ModelSource;
 use aish_proto::route::RouteClass;
 use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus, Usage};
 
-use crate::progress;
+use crate::{norris, progress};
 
 /// The answer of one turn as it becomes known.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub struct Answer {
     pub ended: Option<Ended>,
     /// What to do for more, where a budget is used up.
     pub budget_hint: Option<String>,
+    /// How it ended, if it was a run that worked by itself.
+    pub run: Option<NorrisEnded>,
     item: Option<u32>,
     /// What has been shown of `item`.
     shown: String,
@@ -80,6 +82,7 @@ impl Answer {
             denied: 0,
             ended: None,
             budget_hint: None,
+            run: None,
             item: None,
             shown: String::new(),
             said: None,
@@ -171,6 +174,9 @@ impl Answer {
             self.results.push(result);
         } else if let Some(finished) = event.read::<ShellFinished>() {
             self.denied += u32::from(finished.denied.is_some());
+        } else if let Some(text) = norris::told(event) {
+            self.run = event.read().or(self.run.take());
+            steps.push(Step::Notice(StatusLevel::Info, text));
         } else if let Some(Status { level, text }) = event.read() {
             steps.push(Step::Notice(level, text));
         } else if let Some(reached) = event.read::<BudgetReached>() {

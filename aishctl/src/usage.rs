@@ -59,7 +59,8 @@ fn day(text: &str) -> Result<Since, String> {
     since::parse(text)
 }
 
-fn usd(text: &str) -> Result<Usd, String> {
+/// An amount as people write it.
+pub fn usd(text: &str) -> Result<Usd, String> {
     let dollars = text.strip_prefix('$').unwrap_or(text).parse().ok();
     dollars
         .and_then(Usd::of)

@@ -45,6 +45,12 @@ fallback_model = "cloud"
 [routing.classes]
 code = "deep"
 
+[norris]
+steps = 25
+time = "1h"
+second_opinion = true
+second_opinion_within = "30s"
+
 [mcp]
 connect_timeout = "5s"
 start_timeout = "1m"
@@ -120,6 +126,8 @@ tables! {
         memory: Memory,
         /// Which preset answers what, and which one when a server is down. Nothing of it is on by itself.
         routing: Routing,
+        /// Runs that work on their own towards a goal (`aishctl norris`). What is said here holds where the launch says nothing.
+        norris: Norris,
         /// Servers of the Model Context Protocol, whose tools models can be offered.
         mcp: Mcp,
         /// What tools may do. Every call of a tool is asked about, unless something says otherwise.
@@ -246,6 +254,27 @@ tables! {
         fallback_model: Leaf<String>,
         /// Presets of classes; what has none keeps the preset that would answer anyway.
         classes: Classes,
+    }
+
+    /// Runs that work on their own.
+    Norris {
+        /// Requests to the model in one run, at most.
+        steps: Leaf<Whole<1, 1000>>,
+        /// How long one run may work; waiting for a person does not count.
+        time: Leaf<Time>,
+        /// Tokens that one run may use, in and out, those of second opinions among them. When this is not said, there is no
+        /// such limit.
+        tokens: Leaf<Whole<1, 1_000_000_000>>,
+        /// What one run may cost, in US dollars; 0 is as much as it likes. Only presets with a `price` can be counted.
+        cost_usd: Leaf<Dollars>,
+        /// Whether another preset is asked before each action whether it is safe for the goal. Everything but a plain yes has
+        /// a person asked. It can only make a run stricter.
+        second_opinion: Leaf<bool>,
+        /// Who is asked for it. When this is not said, it is the preset that answers by default, or else one without a key;
+        /// never the one that works. Where there is none, a person is asked about every action.
+        second_opinion_model: Leaf<String>,
+        /// An answer of it that comes later is none.
+        second_opinion_within: Leaf<Time>,
     }
 
     /// Presets of classes.

@@ -14,6 +14,7 @@ pub mod live;
 pub mod load;
 pub mod manifest;
 pub mod mcp;
+pub mod norris;
 pub mod opening;
 pub mod paths;
 pub mod permissions;

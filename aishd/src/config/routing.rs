@@ -58,7 +58,7 @@ fn is_default(named: &Located<String>) -> bool {
 }
 
 /// A name that is no preset's is no reason not to start: the preset that answers anyway answers.
-fn check(key: &str, named: &Located<String>, stack: &Stack, faults: &mut Vec<Fault>) {
+pub(super) fn check(key: &str, named: &Located<String>, stack: &Stack, faults: &mut Vec<Fault>) {
     let (file, name) = (&stack.file, &named.value);
     let unread = stack.broken.contains("") || stack.broken.contains("models");
     if file.models.contains_key(name) || name == DEMO || unread {

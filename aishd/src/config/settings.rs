@@ -247,7 +247,7 @@ fn whole<const LEAST: u64, const MOST: u64>(leaf: &Leaf<Whole<LEAST, MOST>>) -> 
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-fn time(leaf: &Leaf<Time>) -> Duration {
+pub(super) fn time(leaf: &Leaf<Time>) -> Duration {
     leaf.as_ref().map_or(Duration::ZERO, |it| it.value.value)
 }
 
@@ -302,6 +302,7 @@ pub(super) fn models(stack: &Stack, is_set: IsSet<'_>, faults: &mut Vec<Fault>) 
         context: context(stack, faults),
         memory: memory(stack, faults),
         routing: super::routing::routing(stack, faults),
+        norris: super::norris::norris(stack, faults),
         daily_usd: super::spending::daily(stack, &presets, faults),
         presets,
         local_servers: said(&file.discovery.servers).unwrap_or_default(),

@@ -144,6 +144,7 @@ impl Conversation {
             constraints: &self.state.constraints,
             on_confirm,
             clients: &Allowances::default(),
+            autonomy: self.autonomy(),
             attended: self.attended_by(),
             cwd: &self.state.cwd,
             now: clock::now(),
@@ -243,11 +244,10 @@ impl Conversation {
             call.arguments.clone_from(edited);
         }
         let meant = [&asked, &call];
-        let digest = match confirm.kind {
-            ConfirmKind::Shell => self.as_asked_command(&confirm, answering.decision, meant)?,
-            ConfirmKind::Tool | ConfirmKind::Elicitation | ConfirmKind::Sampling => {
-                self.as_asked(&confirm, answering.decision, meant)
-            }
+        let digest = if confirm.shell.is_some() {
+            self.as_asked_command(&confirm, answering.decision, meant)?
+        } else {
+            self.as_asked(&confirm, answering.decision, meant)
         };
         let Some(digest) = digest else {
             self.withdraw(&confirm).await;
@@ -303,7 +303,7 @@ impl Conversation {
 
     async fn resolve(&mut self, answer: Answer) {
         if let Some(active) = &mut self.turn {
-            let step = active.machine.handle(Input::Answered(Box::new(answer)));
+            let step = active.hear(Input::Answered(Box::new(answer)));
             self.take_step(step).await;
         }
     }

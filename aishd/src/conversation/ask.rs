@@ -11,6 +11,7 @@ use super::choose::{Chosen, MOST_STEPS_BACK, Told, gone};
 use super::commit::{Fact, RETRY_LONGEST};
 use super::handle::{Accepted, Again, Ask, AskAgain, Mode, Place, RequestError};
 use super::live::Live;
+use super::norris::{Clock, with_run};
 use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Discovery;
@@ -148,7 +149,7 @@ impl Conversation {
     }
 
     /// The record of a key that was used before (G4).
-    fn known(&self, key: &Key) -> Result<Option<Accepted>, RequestError> {
+    pub(super) fn known(&self, key: &Key) -> Result<Option<Accepted>, RequestError> {
         if self.unborn.is_some() {
             return Ok(None);
         }
@@ -300,7 +301,7 @@ impl Conversation {
         }
     }
 
-    fn look_for_preset(&mut self, turn: TurnId) {
+    pub(super) fn look_for_preset(&mut self, turn: TurnId) {
         self.resolving = Some(turn);
         let broker = self.around.broker.clone();
         let models = self.models();
@@ -364,7 +365,11 @@ impl Conversation {
 
     /// Starts a turn: `facts`, its start and what is told of its preset are one commit, and the model is asked while that
     /// is written.
-    async fn begin(
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one commit, whose parts are made in the order in which they need each other"
+    )]
+    pub(super) async fn begin(
         &mut self,
         turn: TurnId,
         preset: Arc<Preset>,
@@ -389,6 +394,7 @@ impl Conversation {
         let policy = self.around.policy.borrow().clone();
         let (mut machine, step) = Turn::start(terms.max_depth(&policy));
         machine.set_feed_back(policy.shell.feed_back);
+        let machine = with_run(machine, &commit.state, turn);
         let token = self.around.stopping.child_token();
         self.turn = Some(Active {
             id: turn,
@@ -403,6 +409,8 @@ impl Conversation {
             on_confirm: terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
+            clock: Clock::start(&self.purse),
+            heard: None,
         });
         self.find_way();
         let offer = Arc::new(self.offer());
@@ -492,7 +500,7 @@ impl Conversation {
     }
 }
 
-fn fact(turn: TurnId, by: Person, event: Event) -> Fact {
+pub(super) fn fact(turn: TurnId, by: Person, event: Event) -> Fact {
     Fact {
         turn: Some(turn),
         by: Some(by),

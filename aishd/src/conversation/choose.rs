@@ -7,10 +7,10 @@ use aish_proto::id::{Seq, TurnId};
 use super::commit::Fact;
 use super::{Active, Conversation};
 use crate::core::call_list::CallList;
-use crate::core::event::{Event, Level, Origin, Stop, TurnError};
+use crate::core::event::{Event, Level, Origin, Stop};
 use crate::core::fallback::Way;
 use crate::core::preset::Preset;
-use crate::core::reply::Failure;
+use crate::core::reply::{Failure, TurnError};
 use crate::core::routing::{self, Classified, Meant, Routed, Which};
 
 /// How to get the preset of a turn.
@@ -105,6 +105,10 @@ impl Conversation {
 
     /// What the look of a question comes to; `None`: nobody wants that.
     fn route(&self, text: &str, origin: Origin) -> Option<Route> {
+        // A run keeps to one preset (RTE-4).
+        if self.state.norris.is_some() {
+            return None;
+        }
         let models = self.models();
         if !self
             .around

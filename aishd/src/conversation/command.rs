@@ -71,6 +71,7 @@ impl Conversation {
             grants: &self.state.grants,
             constraints: &self.state.constraints,
             on_confirm,
+            autonomy: self.autonomy(),
             attended: self.attended_by(),
             setting: &self.setting_of_turn(),
             now: clock::now(),
@@ -177,14 +178,14 @@ impl Begun {
     /// Runs it to its end, or until it is cancelled. Whatever happens, it has an end.
     pub(super) async fn run(self) -> Ended {
         let ran_in = self.run.setting.cwd.clone();
-        let ended = AssertUnwindSafe(self.to_its_end()).catch_unwind().await;
+        let ended = AssertUnwindSafe(self.until_its_end()).catch_unwind().await;
         ended.unwrap_or_else(|_panic| Ended {
             ending: Ending::Unknown,
             ..Ended::failed("internal error".to_owned(), &ran_in)
         })
     }
 
-    async fn to_its_end(self) -> Ended {
+    async fn until_its_end(self) -> Ended {
         let ran_in = self.run.setting.cwd.clone();
         match self.moves {
             Some(Ok(target)) => shell::change_directory(self.cwd, target, ran_in).await,

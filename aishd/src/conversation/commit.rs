@@ -59,21 +59,21 @@ impl Pending {
         }
     }
 
+    /// What happened to a turn beside its own steps.
+    pub(super) fn led(facts: Vec<Fact>, effects: Vec<Effect>, ends: bool) -> Self {
+        Self {
+            facts,
+            effects,
+            ends,
+        }
+    }
+
     /// What has to be written down before a stream may be opened.
     pub(super) fn before_stream(facts: Vec<Fact>, opens: Effect) -> Self {
         Self {
             facts,
             effects: vec![opens],
             ends: false,
-        }
-    }
-
-    /// The end of a turn that nobody works on any more.
-    pub(super) fn leftovers(facts: Vec<Fact>) -> Self {
-        Self {
-            facts,
-            effects: vec![],
-            ends: true,
         }
     }
 
@@ -296,6 +296,9 @@ fn pass_before(facts: &[Fact]) {
         if let Event::ToolStarted { .. } | Event::ShellStarted { .. } = fact.event {
             failpoint::pass("tool.before_start_mark");
         }
+        if let Event::Norris(_) = fact.event {
+            failpoint::pass("norris.before_store");
+        }
         if let Event::ResourceChanged(_) = fact.event {
             failpoint::pass("resource.before_store");
         }
@@ -332,6 +335,9 @@ fn pass_after(facts: &[Fact]) {
         if let Event::ToolResult { .. } | Event::ShellFinished { .. } = fact.event {
             failpoint::pass("tool.after_result");
         }
+        if let Event::Norris(_) = fact.event {
+            failpoint::pass("norris.after_store");
+        }
     }
 }
 
@@ -349,6 +355,7 @@ fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }
         | Event::RouteDecided(_)
+        | Event::Norris(_)
         | Event::FellBack { .. }
         | Event::TurnStarted { .. }
         | Event::AssistantMessage { .. }

@@ -26,9 +26,6 @@ use crate::core::request::{self, Parts};
 use crate::core::transcript::Transcript;
 use crate::core::turn::{Effect, Input, StreamId};
 
-/// There is no loop but that of people yet.
-pub(super) const MODE: Mode = Mode::Talk;
-
 /// What is to be looked at.
 #[derive(Clone, Debug)]
 pub struct Previewing {
@@ -124,10 +121,10 @@ impl Conversation {
             transcript,
             offer,
             pinned: held,
-            summary: rules.summarizer(MODE).is_some(),
+            summary: rules.summarizer(transcript.mode()).is_some(),
             limit: Limit::of(&rules, preset),
             ratio: self.around.tokens.ratio(preset),
-            mode: MODE,
+            mode: transcript.mode(),
         }
     }
 
@@ -166,7 +163,8 @@ impl Conversation {
         };
         let count = eviction.count;
         let mut events = vec![Event::Evicted(Box::new(eviction))];
-        match (MODE, self.rules().summarizer(MODE)) {
+        let mode = transcript.mode();
+        match (mode, self.rules().summarizer(mode)) {
             (Mode::Talk, None) => events.push(Event::Status {
                 level: Level::Info,
                 text: format!(
@@ -367,7 +365,7 @@ impl Conversation {
         let next = shown.exchanges().take(next).cloned().collect();
         let turns = shown.exchanges().len();
         let messages = shown.exchanges().map(Exchange::bytes).sum();
-        let parts = request::parts(&preset, shown, &offer, &held, MODE);
+        let parts = request::parts(&preset, shown, &offer, &held, shown.mode());
         let mut leaving = fitted.leaving;
         let for_good = self.leave_for_good(&preset, &transcript, &offer, &held, leaving.len());
         leaving.truncate(for_good);

@@ -552,7 +552,8 @@ impl Directory {
                 .view
                 .wait_for(|it| {
                     // One that waits for a person goes on waiting with the next daemon.
-                    (it.state.running.is_none() || it.state.requires_action()) && it.stuck.is_none()
+                    (it.state.running.is_none() || it.state.waits_for_person())
+                        && it.stuck.is_none()
                 })
                 .await;
         }

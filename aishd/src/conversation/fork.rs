@@ -9,6 +9,7 @@ use super::handle::{Handle, RequestError};
 use crate::clock;
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Origin, Record};
+use crate::core::norris::NorrisEvent;
 use crate::core::resource::Change;
 use crate::core::state::State;
 use crate::core::summary::Summary;
@@ -152,6 +153,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<(Vec<Record>, Gon
                 | Event::MemoryProposed(_)
                 | Event::ConfirmResolved(_)
                 | Event::PermissionChanged { .. }
+                | Event::Norris(NorrisEvent::Launched(_))
                 | Event::ConstraintsChanged { .. }
         )
     });
@@ -255,6 +257,7 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
         other @ (Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::RouteDecided(_)
+        | Event::Norris(_)
         | Event::FellBack { .. }
         | Event::TurnStarted { .. }
         | Event::AssistantMessage { .. }

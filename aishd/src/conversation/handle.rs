@@ -14,6 +14,7 @@ use super::attendance::{Attendance, Attending};
 use super::context::{Previewed, Previewing};
 use super::follow::Follower;
 use super::kept::{KeptPart, kept};
+use super::norris::{Launching, Lead};
 use super::own_command::{Began, OwnCommand};
 use super::record::{Progress, TurnReport, first_result, report};
 use super::view::{Loading, Recent, View};
@@ -22,6 +23,7 @@ use crate::core::call_list::CallList;
 use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
+use crate::core::norris::standing::Standing;
 use crate::core::pinned::Pinned;
 use crate::core::purse::{Budget, Reached};
 use crate::core::raise::{MOST, Upgrade, Wanted};
@@ -255,6 +257,8 @@ pub enum RequestError {
     /// The actor went while the request was on its way; it may be sent again.
     #[error("the conversation was closed")]
     Closed,
+    #[error("no autonomous run goes on here")]
+    NoRun,
 }
 
 impl From<CommitError> for RequestError {
@@ -290,6 +294,8 @@ pub(super) enum Request {
     Forget(Person, Reply<Seq>),
     Preview(Box<Previewing>, Reply<Previewed>),
     WantLevel(Box<Wanted>, Reply<Raising>),
+    Launch(Box<Launching>, Reply<Accepted>),
+    Lead(Lead, Person, Reply<Standing>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
     RunCommand(Box<OwnCommand>, Reply<Began>),
     CancelCommand(String, Reply<bool>),
@@ -368,6 +374,17 @@ impl Handle {
     pub async fn again(&self, again: AskAgain) -> Result<Accepted, RequestError> {
         self.request(|reply| Request::Again(Box::new(again), reply))
             .await
+    }
+
+    /// Launches a run; returns once that is durable.
+    pub async fn launch(&self, launching: Launching) -> Result<Accepted, RequestError> {
+        self.request(|reply| Request::Launch(Box::new(launching), reply))
+            .await
+    }
+
+    /// Pauses or resumes the run; returns once that is durable, with how it stands then.
+    pub async fn lead(&self, lead: Lead, by: Person) -> Result<Standing, RequestError> {
+        self.request(|reply| Request::Lead(lead, by, reply)).await
     }
 
     /// Stops the turn now; returns once that is in the log. False: it was over already.

@@ -4,6 +4,7 @@ use aish_proto::id::{Seq, TurnId};
 
 use super::commit::Fact;
 use super::handle::RequestError;
+use super::norris::Clock;
 use super::view::LiveChange;
 use super::{Active, Conversation};
 use crate::core::call_list::CallList;
@@ -53,6 +54,8 @@ impl Conversation {
             on_confirm,
             token: token.clone(),
             stopped_by: None,
+            clock: Clock::start(&self.purse),
+            heard: None,
         });
         self.stopper.set(Some((turn, token)));
         self.take_step(step).await;

@@ -31,6 +31,7 @@ mod kept;
 mod listed;
 pub mod live;
 pub mod memories;
+pub mod norris;
 pub mod own_command;
 pub mod pending;
 mod perform;
@@ -42,6 +43,7 @@ mod raise;
 pub mod record;
 mod recover;
 mod refuse;
+mod request;
 pub mod resource;
 mod resume;
 pub mod routes;
@@ -57,7 +59,6 @@ pub mod view;
 pub mod window;
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,9 +78,10 @@ use self::command_queue::CommandQueue;
 use self::commit::Unstored;
 use self::directory::{NewConversation, Registration};
 use self::elicit::{Forms, News};
-use self::handle::{Request, RequestError, Stopper};
+use self::handle::{Request, Stopper};
 pub use self::kept::KeptPart;
 use self::memories::Book;
+use self::norris::Opined;
 use self::pending::Pending;
 use self::propose::Proposals;
 use self::purse::{Ledger, Purse, Ticket};
@@ -88,12 +90,13 @@ use self::sessions::Own;
 pub use self::summarize::CaughtUp;
 use self::summarize::{Left, Summed, Summing};
 use self::tokens::Tokens;
-use self::view::{Loading, Publisher};
+use self::view::Publisher;
 use crate::broker::{Broker, Discovery};
 use crate::core::budget::Rules;
 use crate::core::catalog::Offer;
 use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Record, Source, Stop};
+use crate::core::norris::danger::Heard;
 use crate::core::pinned::Held;
 use crate::core::policy::Policy;
 use crate::core::preset::{Models, Preset};
@@ -211,6 +214,10 @@ struct Active {
     token: CancellationToken,
     /// Who cancelled it.
     stopped_by: Option<Person>,
+    /// How long it has worked.
+    clock: norris::Clock,
+    /// What another model said of the call of a run that would begin next.
+    heard: Option<Heard>,
 }
 
 /// What a task of this conversation came to.
@@ -232,6 +239,10 @@ enum Done {
     Proposed(String, Proposals),
     /// What had left before, and nobody has summed up.
     Left(Box<Left>),
+    /// Another model was asked about a call of a run.
+    Opinion(TurnId, Box<Opined>),
+    /// A run may have worked for as long as it may.
+    TimeIsOver(TurnId),
 }
 
 /// What can wake the actor.
@@ -325,86 +336,6 @@ impl Conversation {
         self.is_idle() && self.publisher.is_unwatched() && self.mailbox.is_empty()
     }
 
-    /// Breaks when the conversation is no more.
-    async fn apply_request(&mut self, request: Request) -> ControlFlow<()> {
-        let looks = matches!(request, Request::Preview(..));
-        if self.unstored.is_some() && !looks {
-            let why = "an earlier change still waits for the store";
-            request.refuse(RequestError::Storage(why.to_owned()));
-            return ControlFlow::Continue(());
-        }
-        match request {
-            Request::Send(ask, reply) => {
-                let result = self.accept(*ask).await;
-                if self.unborn.is_some() {
-                    // Nothing was kept of it, so there is no such conversation.
-                    self.publisher.loaded(Loading::Missing, &State::default());
-                    self.registration.remove();
-                    let _client_left = reply.send(result);
-                    return ControlFlow::Break(());
-                }
-                let _client_left = reply.send(result);
-            }
-            Request::Again(again, reply) => {
-                let result = self.accept_again(*again).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Cancel { turn, by, reply } => {
-                let result = self.cancel(turn, by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Change(change, by, reply) => {
-                let result = self.change(change, by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Resource(change, by, reply) => {
-                let result = self.change_resource(*change, by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Queue(change, by, reply) => {
-                let result = self.change_queue(change, by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::WantLevel(wanted, reply) => {
-                let result = self.want_level(*wanted).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Answer(answering, reply) => {
-                let result = self.answer(*answering).await;
-                let _client_left = reply.send(result);
-            }
-            Request::RunCommand(wanted, reply) => {
-                let result = self.run_own(*wanted).await;
-                let _client_left = reply.send(result);
-            }
-            Request::CancelCommand(call, reply) => {
-                let _client_left = reply.send(self.cancel_own(&call).await);
-            }
-            Request::Restore(gone, by, reply) => {
-                let result = self.restore(gone, by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Forget(by, reply) => {
-                let result = self.forget(by).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Preview(previewing, reply) => {
-                let result = Box::pin(self.preview(*previewing)).await;
-                let _client_left = reply.send(result);
-            }
-            Request::Delete(by, reply) => {
-                let result = self.delete(by).await;
-                let deleted = result.is_ok();
-                let _client_left = reply.send(result);
-                if deleted {
-                    return ControlFlow::Break(());
-                }
-            }
-            Request::Drain(reply) => drop(reply.send(Ok(()))),
-        }
-        ControlFlow::Continue(())
-    }
-
     async fn apply_done(&mut self, done: Done) {
         match done {
             Done::Turn(turn, mut input) => {
@@ -432,6 +363,9 @@ impl Conversation {
                     | Input::WaitElapsed(_)
                     | Input::Judged(_)
                     | Input::Answered(_)
+                    | Input::Paused
+                    | Input::Resumed
+                    | Input::TimeIsOver
                     | Input::Stopped(_)) => other,
                 };
                 let may_fall_back = self.may_fall_back();
@@ -447,10 +381,10 @@ impl Conversation {
                 if active.token.is_cancelled() {
                     // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
                     active.stopped_by = active.stopped_by.take().or(by);
-                    step.append(active.machine.handle(Input::Stopped(stop)));
+                    step.append(active.hear(Input::Stopped(stop)));
                     command::fill(&mut step, &input);
                 }
-                step.append(active.machine.handle(input));
+                step.append(active.hear(input));
                 if let Some(paid) = paid {
                     spend::note(paid, &mut step.events);
                 }
@@ -463,6 +397,8 @@ impl Conversation {
                 }
             }
             Done::Gathered(turn, stream, it) => self.gathered(turn, stream, it).await,
+            Done::Opinion(turn, opined) => self.opined(turn, *opined).await,
+            Done::TimeIsOver(turn) => self.time_is_over(turn).await,
             Done::Summed(summed) => self.summed(*summed).await,
             Done::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
             Done::Proposed(by, outcome) => self.proposed(&by, outcome).await,
@@ -502,14 +438,18 @@ impl Conversation {
             }
             Effect::Judge { owing, approved } => {
                 let judged = self.judge(&owing, approved);
+                if self.ask_for_opinion(&owing, approved, &judged) {
+                    return;
+                }
                 let judged = self.in_their_order(judged);
                 if let Some(active) = &mut self.turn {
-                    let step = active.machine.handle(Input::Judged(judged));
+                    let step = active.hear(Input::Judged(judged));
                     self.use_up(&step);
                     Box::pin(self.take_step(step)).await;
                 }
             }
             Effect::CallTool { call, go } => {
+                self.forget_opinion();
                 let tools = self.tools();
                 let started = call::Started {
                     conversation: self.id,
@@ -531,7 +471,10 @@ impl Conversation {
                 self.io
                     .spawn(async move { Done::Turn(turn, Box::new(call::run(started).await)) });
             }
-            Effect::RunCommand { call, run } => self.start_command(turn, call, *run, token),
+            Effect::RunCommand { call, run } => {
+                self.forget_opinion();
+                self.start_command(turn, call, *run, token);
+            }
             Effect::Abandon => token.cancel(),
         }
     }

@@ -144,7 +144,7 @@ impl Conversation {
             return self.stop_now(self.stop_of_token()).await;
         }
         let Some(active) = &mut self.turn else { return };
-        let step = active.machine.handle(Input::Freed);
+        let step = active.hear(Input::Freed);
         Box::pin(self.take_step(step)).await;
     }
 

@@ -184,6 +184,12 @@ impl Purse {
         std::mem::take(&mut self.lock().owed)
     }
 
+    /// Tokens and money that its requests have taken.
+    pub(super) fn taken(&self) -> (u64, Nano) {
+        let account = self.lock().account;
+        (account.tokens, account.usd)
+    }
+
     /// So much was taken.
     pub(super) fn spend(&self, usage: &Usage) {
         self.lock().account.spend(usage);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use aish_proto::id::{Seq, TurnId};
 
 use super::handle::Handle;
-use crate::core::event::{At, Event, Record, Stop, TurnError};
-use crate::core::reply::Usage;
+use crate::core::event::{At, Event, Record, Stop};
+use crate::core::reply::{TurnError, Usage};
 use crate::core::routing::Routed;
 use crate::core::state::State;
 use crate::store::ReadError;
@@ -80,7 +80,7 @@ pub(super) fn report(
                 Event::FellBack { to, .. } => report.fell_back = Some(to.clone()),
                 Event::AssistantMessage { text, .. } => report.text.clone_from(text),
                 Event::ToolResult { denial, .. } | Event::ShellFinished { denial, .. } => {
-                    report.denied += u32::from(denial.is_some())
+                    report.denied += u32::from(denial.is_some());
                 }
                 Event::TurnFinished {
                     stop,
@@ -102,6 +102,7 @@ pub(super) fn report(
                 | Event::TurnQueued { .. }
                 | Event::ConfirmRequested(_)
                 | Event::RaiseRequested(_)
+                | Event::Norris(_)
                 | Event::MemoryProposed(_)
                 | Event::ConfirmResolved(_)
                 | Event::ToolStarted { .. }

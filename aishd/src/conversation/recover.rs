@@ -1,6 +1,6 @@
 //! Coming back: reading a conversation from the store, and ending what the last daemon left open (LOOP-3).
 
-use aish_proto::id::Seq;
+use aish_proto::id::{Seq, TurnId};
 
 use super::archive;
 use super::commit::{Fact, Pending};
@@ -45,17 +45,25 @@ impl Conversation {
         let mut facts = self.own_left();
         if !waits {
             let paid = self.interrupted_request(partial.as_ref()).await;
-            let left = leftovers(&self.state, partial, &self.unannounced(), paid);
+            // A run stands still until a person says that it goes on; everything else ends.
+            let end = match self.take_up_run() {
+                Some(paused) => paused,
+                None => vec![finished(Stop::Interrupted)],
+            };
+            let left = leftovers(&self.state, partial, &self.unannounced(), paid, end);
             facts.extend(left);
         }
+        let ends = self.turn.is_none();
         self.make_known(waits);
         if !facts.is_empty() {
             failpoint::pass("recover.before_commit");
             match self.commit(&facts, LiveChange::End).await {
                 Ok(_) => tracing::info!("what was interrupted was ended"),
                 // Reading works all the same, and the end is stored when there is room.
-                Err(error) if waits => self.wait_for_store(Pending::facts(facts), &error),
-                Err(error) => self.wait_for_store(Pending::leftovers(facts), &error),
+                Err(error) => {
+                    let pending = Pending::led(facts, vec![], ends);
+                    self.wait_for_store(pending, &error);
+                }
             }
         }
         self.publisher.loaded(Loading::Ready, &self.state);
@@ -140,26 +148,41 @@ impl Conversation {
     }
 }
 
+fn is_run(state: &State, turn: TurnId) -> bool {
+    state.norris.as_ref().is_some_and(|it| it.turn == turn)
+}
+
 /// A command of a turn that nobody waits for any more: one that began is never run again (G7).
-fn command_left(open: &OpenCall, command: &str) -> Event {
+fn command_left(open: &OpenCall, command: &str, given: Given) -> Event {
     if open.started {
-        return left(&open.id, command, Ending::Unknown, Given::default());
+        return left(&open.id, command, Ending::Unknown, given);
     }
     let why = "interrupted by a restart";
-    not_begun(&open.id, command, why, Given::default())
+    not_begun(&open.id, command, why, given)
 }
 
 /// What has to be said of a turn that was running when the daemon ended: the text that is left of it, a
 /// reply for each call that has none, those of a list among them that no message has yet, and its end. Nothing is sent
 /// or run again by itself.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one kind of thing that is left after another, in the order of the log"
+)]
 fn leftovers(
     state: &State,
     partial: Option<Partial>,
     unannounced: &[ToolCall],
     paid: Option<Paid>,
+    end: Vec<Event>,
 ) -> Vec<Fact> {
     let Some(running) = &state.running else {
         return vec![];
+    };
+    // A run goes on with it.
+    let given = if is_run(state, running.turn) {
+        Given::AtOnce
+    } else {
+        Given::default()
     };
     let mut events = vec![];
     let partial = partial
@@ -188,7 +211,7 @@ fn leftovers(
     }
     for call in &running.open_calls {
         if let Some(command) = &call.command {
-            events.push(command_left(call, command));
+            events.push(command_left(call, command, given));
             continue;
         }
         let refused = (!call.started).then(|| {
@@ -225,11 +248,10 @@ fn leftovers(
         refuse_calls(unannounced, Stop::Interrupted, &mut step);
         events.extend(step.events);
     }
-    let mut end = finished(Stop::Interrupted);
-    if let Event::TurnFinished { text: said, .. } = &mut end {
+    events.extend(end);
+    if let Some(Event::TurnFinished { text: said, .. }) = events.last_mut() {
         *said = text;
     }
-    events.push(end);
     let fact = |event| Fact {
         turn: Some(running.turn),
         by: None,

@@ -13,6 +13,8 @@ impl Request {
             }
             Self::Preview(_, reply) => drop(reply.send(Err(error))),
             Self::Resource(_, _, reply) => drop(reply.send(Err(error))),
+            Self::Launch(_, reply) => drop(reply.send(Err(error))),
+            Self::Lead(_, _, reply) => drop(reply.send(Err(error))),
             Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
             Self::RunCommand(_, reply) => drop(reply.send(Err(error))),
             Self::CancelCommand(_, reply) => drop(reply.send(Err(error))),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
+use super::norris::{Clock, with_run};
 use super::terms::Terms;
 use super::{Active, Conversation, Done, failed};
 use crate::broker::Discovery;
@@ -60,7 +61,7 @@ impl Conversation {
         machine.set_feed_back(policy.shell.feed_back);
         self.turn = Some(Active {
             id: running.turn,
-            machine,
+            machine: with_run(machine, &self.state, running.turn),
             preset: None,
             second: None,
             asking: None,
@@ -71,6 +72,8 @@ impl Conversation {
             on_confirm: waiting.terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
+            clock: Clock::of(&self.state, &self.purse),
+            heard: None,
         });
         self.stopper.set(Some((running.turn, token)));
         tracing::info!(conversation = %self.id, turn = %running.turn, "a turn goes on waiting for a person");

@@ -148,6 +148,7 @@ fn texts_of(event: &Event) -> Option<(&'static str, Texts<'_>)> {
         Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::RouteDecided(_)
+        | Event::Norris(_)
         | Event::FellBack { .. }
         | Event::TurnStarted { .. }
         | Event::ConfirmRequested(_)

@@ -52,6 +52,9 @@ impl Conversation {
             | Input::Answered(_)
             | Input::ToolReturned { .. }
             | Input::CommandEnded { .. }
+            | Input::Paused
+            | Input::Resumed
+            | Input::TimeIsOver
             | Input::Freed
             | Input::Stopped(_) => return None,
         };
@@ -71,13 +74,14 @@ impl Conversation {
     /// The running turn ends before its next request.
     pub(super) async fn end_for_budget(&mut self, stream: StreamId, reached: Reached) {
         let Some(active) = &mut self.turn else { return };
+        active.machine.note_budget(reached.to_string());
         let mut step = Step {
             events: vec![Event::BudgetReached(reached)],
             effects: vec![],
         };
-        step.append(active.machine.handle(Input::Stopped(Stop::Budget)));
+        step.append(active.hear(Input::Stopped(Stop::Budget)));
         let nothing = Input::ReplyAbandoned(stream, Reply::default());
-        step.append(active.machine.handle(nothing));
+        step.append(active.hear(nothing));
         Box::pin(self.take_step(step)).await;
     }
 

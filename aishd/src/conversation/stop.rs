@@ -16,7 +16,7 @@ impl Conversation {
         if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
             active.stopped_by.get_or_insert(by);
             active.token.cancel();
-            if active.machine.is_at_rest() {
+            if active.machine.is_at_rest() || active.machine.stands_still() {
                 self.stop_now(Stop::Cancelled).await;
             }
             self.until_over(turn).await;
@@ -54,7 +54,7 @@ impl Conversation {
         let by = self.stopper.stopped_by();
         if let Some(active) = &mut self.turn {
             active.stopped_by = active.stopped_by.take().or(by);
-            let step = active.machine.handle(Input::Stopped(stop));
+            let step = active.hear(Input::Stopped(stop));
             Box::pin(self.take_step(step)).await;
         }
     }
@@ -74,7 +74,7 @@ impl Conversation {
     pub(super) async fn finish(&mut self) {
         self.retry_commit().await;
         // A turn that waits for a person waits for the next daemon too.
-        let waits = |it: &Active| it.machine.asking().is_some();
+        let waits = |it: &Active| it.machine.asking().is_some() || it.machine.stands_still();
         if let Some(turn) = self.turn.as_ref().filter(|it| !waits(it)).map(|it| it.id) {
             self.until_over(turn).await;
         }

@@ -12,13 +12,14 @@ use tokio::time::timeout;
 use tracing::Instrument as _;
 
 use super::commit::{Fact, RETRY_LONGEST};
-use super::context::{MODE, old_turns};
+use super::context::old_turns;
 use super::handle::RequestError;
 use super::purse::Purse;
 use super::tokens::Tokens;
 use super::view::LiveChange;
 use super::{Conversation, Done, archive};
 use crate::broker::Broker;
+use crate::core::budget::Mode;
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Level, Record};
 use crate::core::exchange::Exchange;
@@ -104,9 +105,15 @@ struct Job {
 }
 
 impl Conversation {
+    /// Who leads the conversation now.
+    fn mode(&self) -> Mode {
+        let transcript = self.transcript.as_ref();
+        transcript.map_or(Mode::Talk, Transcript::mode)
+    }
+
     /// What leaves with these records, where somebody is to sum it up. Asked before they are applied.
     pub(super) fn leaving(&self, records: &[Record]) -> Vec<Exchange> {
-        if self.rules().summarizer(MODE).is_none() {
+        if self.rules().summarizer(self.mode()).is_none() {
             return vec![];
         }
         let through = records.iter().filter_map(|it| {
@@ -125,7 +132,8 @@ impl Conversation {
 
     /// Has what left summed up, after what is being summed up now.
     pub(super) fn sum_up(&mut self, leaving: Vec<Exchange>) {
-        if leaving.is_empty() || self.rules().summarizer(MODE).is_none() {
+        // What leaves in a run does so in silence (CTX-7).
+        if leaving.is_empty() || self.rules().summarizer(self.mode()).is_none() {
             return;
         }
         self.summing.untold += leaving.len() as u64;
@@ -140,7 +148,7 @@ impl Conversation {
     /// Sees to what left and was never summed up, once in the life of a daemon: when a summary is lost, so is who would
     /// have told of it. What leaves from now on waits for it.
     pub(super) fn catch_up(&mut self, transcript: &Transcript) {
-        let nobody = self.rules().summarizer(MODE).is_none();
+        let nobody = self.rules().summarizer(transcript.mode()).is_none();
         if nobody || self.summing.running || !self.around.caught_up.is_first(self.id) {
             return;
         }
@@ -213,7 +221,9 @@ impl Conversation {
         let count = std::mem::take(&mut self.summing.untold);
         let through = evicted.iter().map(Exchange::last).max();
         let models = self.models();
-        let (Some(through), Some(name)) = (through, models.context.summarizer(MODE)) else {
+        // What waits had left while people talked, whatever goes on now.
+        let name = models.context.summarizer(Mode::Talk);
+        let (Some(through), Some(name)) = (through, name) else {
             return;
         };
         let (number, by) = (self.summing.number, name.to_owned());

@@ -282,6 +282,7 @@ fn weight(record: &Record) -> usize {
         Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::RouteDecided(_)
+        | Event::Norris(_)
         | Event::TurnStarted { .. }
         | Event::Restored(_)
         | Event::ModelUsed(_)

@@ -19,6 +19,7 @@ use super::access::Access;
 use super::allowances::Scope;
 use super::confirm::{Decision, Denial, Fate, OnConfirm, Person};
 use super::event::{At, Record, Source};
+use super::norris::launch::{Levels, Limits};
 use super::policy::Patterns;
 use super::raise::Upgrade;
 use super::resource::Change;
@@ -115,6 +116,16 @@ pub enum Told {
         raise_to: Option<Access>,
         #[serde(rename = "why")]
         why: String,
+    },
+    /// Somebody let a model work by itself.
+    #[serde(rename = "norris_launched")]
+    NorrisLaunched {
+        #[serde(rename = "levels")]
+        levels: Levels,
+        #[serde(rename = "limits")]
+        limits: Limits,
+        #[serde(rename = "second_opinion")]
+        second_opinion: bool,
     },
     /// A level was asked for.
     #[serde(rename = "raise_requested")]

@@ -100,6 +100,9 @@ impl Confirm {
 pub enum ConfirmKind {
     #[serde(rename = "tool")]
     Tool,
+    /// An autonomous run wants to do something destructive, or something that another model warns of (NOR-2, NOR-3).
+    #[serde(rename = "halt")]
+    Halt,
     /// A command that a model proposes (SHL-1).
     #[serde(rename = "shell")]
     Shell,

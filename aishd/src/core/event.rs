@@ -17,10 +17,11 @@ use super::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
 use super::constraints::Constraints;
 use super::exchange::{Eviction, Left};
 use super::memory::question::Proposal;
+use super::norris::NorrisEvent;
 use super::pinned::Pinned;
 use super::purse::{Budget, BudgetChanged, Reached};
 use super::raise::Raise;
-use super::reply::{ToolCall, Usage};
+use super::reply::{ToolCall, TurnError, Usage};
 use super::resource::ResourceChanged;
 use super::routing::Routed;
 use super::shell::ending::Ending;
@@ -32,7 +33,7 @@ use super::summary::Summary;
 use super::tool::{Sha, Subject};
 use super::tool_name::Alias;
 
-pub use self::turn::{Attachment, Key, Origin, Source, Stop, TurnError};
+pub use self::turn::{Attachment, Key, Origin, Source, Stop};
 
 /// Milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -391,6 +392,9 @@ pub enum Event {
     /// A model has summed up what left the context (CTX-5).
     #[serde(rename = "summary_updated")]
     SummaryUpdated(Box<Summary>),
+    /// What happens to a run that works by itself (NOR-1).
+    #[serde(rename = "norris")]
+    Norris(NorrisEvent),
     #[serde(rename = "model_changed")]
     ModelChanged {
         #[serde(rename = "model", default)]

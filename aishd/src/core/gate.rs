@@ -14,6 +14,7 @@ use super::catalog::{Catalog, Offer};
 use super::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
 use super::constraints::Constraints;
 use super::event::{At, Refused};
+use super::norris::danger::Autonomy;
 use super::policy::{Grants, Policy, Question, Verdict, Why, decide};
 use super::reply::ToolCall;
 use super::tool::{Sha, Subject, Tool};
@@ -34,6 +35,8 @@ pub struct Gate<'a> {
     pub on_confirm: &'a OnConfirm,
     /// What attached clients allow for as long as they are there.
     pub clients: &'a Allowances,
+    /// What an autonomous run was granted.
+    pub autonomy: Option<Autonomy<'a>>,
     pub attended: Attended,
     pub cwd: &'a str,
     pub now: At,
@@ -124,7 +127,12 @@ impl Gate<'_> {
             let content = format!("[aish] tool arguments do not fit: {why}");
             return refuse(None, content, refused(MISFIT.to_owned()));
         }
-        match decide(question, self.policy) {
+        let verdict = decide(question, self.policy);
+        let verdict = match &self.autonomy {
+            Some(run) => run.weigh(&call.id, digest, tool, self.policy.needs(tool), verdict),
+            None => verdict,
+        };
+        match verdict {
             Verdict::Deny(rule) => {
                 let content = format!("[aish] denied by policy: {rule}");
                 refuse(Some(Denial::Policy), content, refused(rule.told()))
@@ -135,7 +143,9 @@ impl Gate<'_> {
                 digest,
                 rule: rule.to_string(),
                 allowance: rule.allowance(),
-                pace: if tool.reads_only && self.policy.parallel_readonly {
+                // One action of a run after another, so that each is known and can be looked at.
+                pace: if tool.reads_only && self.policy.parallel_readonly && self.autonomy.is_none()
+                {
                     Pace::Beside
                 } else {
                     Pace::Alone
@@ -239,11 +249,12 @@ impl Gate<'_> {
         let timeout = self.on_confirm.timeout_ms;
         let expires_at = timeout.map(|it| At(self.now.0.saturating_add_unsigned(it)));
         let (id, number) = self.next;
-        let mut options = vec![
-            Decision::AllowOnce,
-            Decision::AllowConversation,
-            Decision::AllowProvider,
-        ];
+        let is_halt = matches!(why, Why::Halt(_));
+        let mut options = vec![Decision::AllowOnce];
+        // A run that wants the same again asks again.
+        if !is_halt {
+            options.extend([Decision::AllowConversation, Decision::AllowProvider]);
+        }
         if raise_to.is_some() {
             options.push(Decision::RaiseOnly);
         }
@@ -251,7 +262,11 @@ impl Gate<'_> {
         Judged::Ask(Box::new(Confirm {
             id,
             number,
-            kind: ConfirmKind::Tool,
+            kind: if is_halt {
+                ConfirmKind::Halt
+            } else {
+                ConfirmKind::Tool
+            },
             title: tool.name.to_string(),
             call: call.id.clone(),
             tool: tool.name.clone(),

@@ -27,6 +27,7 @@ pub mod lifecycle;
 pub mod mcp;
 pub mod memory;
 pub mod needle;
+pub mod norris;
 pub mod pinned;
 pub mod policy;
 pub mod preset;

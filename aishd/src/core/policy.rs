@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use super::access::Access;
 use super::allowances::{Allowances, Number};
 use super::constraints::{Breach, Constraints, Doubt, Standing};
+use super::norris::danger::Halt;
 use super::shell;
 use super::shorten::MAX_RESULT_CHARS;
 use super::tool::{Reach, Sha, Tool};
@@ -141,6 +142,8 @@ pub enum Rule {
     },
     /// A person said "always" to this definition.
     Always,
+    /// A person launched an autonomous run with this level.
+    Norris(Access),
 }
 
 /// Why a person is asked.
@@ -162,6 +165,8 @@ pub enum Why {
         has: Access,
         needs: Access,
     },
+    /// An autonomous run does not do that unasked (NOR-2).
+    Halt(Halt),
     /// It was approved, and is not what it was (AUT-3). The level may be too low besides.
     Changed {
         approved: Sha,
@@ -424,7 +429,7 @@ impl Why {
     #[must_use]
     pub fn raise_to(&self) -> Option<Access> {
         match self {
-            Self::EveryCall => None,
+            Self::EveryCall | Self::Halt(_) => None,
             Self::Level { has, needs }
             | Self::Unclear { has, needs, .. }
             | Self::Packages { has, needs, .. }
@@ -439,6 +444,7 @@ impl Why {
             Self::EveryCall => "every call is asked about".to_owned(),
             Self::Level { has, needs } => upgrade_required(tool.alias(), *has, *needs),
             Self::Unclear { doubt, .. } => doubt.to_string(),
+            Self::Halt(halt) => halt.text(),
             Self::Packages { packages, .. } => format!(
                 "it fetches packages, and is asked about until it is always allowed here: {}",
                 packages.join(", ")
@@ -454,6 +460,7 @@ impl Why {
     pub fn told(&self, tool: &ToolName) -> String {
         match self {
             Self::Unclear { doubt, .. } => doubt.told(),
+            Self::Halt(halt) => halt.told(),
             Self::EveryCall | Self::Level { .. } | Self::Packages { .. } | Self::Changed { .. } => {
                 self.text(tool)
             }
@@ -473,7 +480,8 @@ impl Rule {
             | Self::OwnConversation
             | Self::AutoApprove(_)
             | Self::ThisTurn(_)
-            | Self::Always => None,
+            | Self::Always
+            | Self::Norris(_) => None,
         }
     }
 
@@ -488,7 +496,8 @@ impl Rule {
             | Self::AutoApprove(_)
             | Self::ThisTurn(_)
             | Self::Client { .. }
-            | Self::Always => self.to_string(),
+            | Self::Always
+            | Self::Norris(_) => self.to_string(),
         }
     }
 }
@@ -513,6 +522,7 @@ impl fmt::Display for Rule {
             Self::ThisTurn(pattern) => write!(f, "allowed for this turn {pattern}"),
             Self::Client { whose, pattern, .. } => write!(f, "allowed by {whose}: {pattern}"),
             Self::Always => f.write_str("always, in this conversation"),
+            Self::Norris(level) => write!(f, "norris run at level {}", level.number()),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::budget::Rules;
 use super::event::Source;
 use super::memory;
+use super::norris;
 use super::routing::Routing;
 use super::spending::{Nano, Price};
 
@@ -155,6 +156,8 @@ pub struct Models {
     pub memory: memory::Rules,
     /// Which of them answers what, and which when one does not.
     pub routing: Routing,
+    /// Runs that work by themselves.
+    pub norris: norris::settings::Settings,
     /// What may be spent on a day (UTC), by all conversations together; `None`: as much as they like.
     pub daily_usd: Option<Nano>,
     /// What holds below the roots of trusted projects instead.
@@ -186,6 +189,15 @@ impl Models {
 }
 
 impl Preset {
+    /// It is asked without a key, so that asking it costs nothing.
+    #[must_use]
+    pub fn has_no_key(&self) -> bool {
+        match &self.backend {
+            Backend::Http(endpoint) => endpoint.key == KeySource::None,
+            Backend::Demo => true,
+        }
+    }
+
     /// A script answers, and no model.
     #[must_use]
     pub fn is_demo(&self) -> bool {

@@ -253,6 +253,7 @@ pub fn ended_by(event: &Event, state: &State, now: At) -> Vec<Resolution> {
         Event::ArchivedChanged { archived } => *archived,
         Event::Created { .. }
         | Event::RouteDecided(_)
+        | Event::Norris(_)
         | Event::FellBack { .. }
         | Event::UserMessage { .. }
         | Event::TurnQueued { .. }

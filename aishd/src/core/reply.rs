@@ -261,6 +261,18 @@ pub enum FailureClass {
     Storage,
 }
 
+/// Why a turn failed, as it stands at its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnError {
+    #[serde(rename = "class")]
+    pub class: FailureClass,
+    #[serde(rename = "message")]
+    pub message: String,
+    /// The failure that this request was the second try after.
+    #[serde(rename = "cause", default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
 impl Failure {
     /// The status, where there was an answer over HTTP.
     #[must_use]

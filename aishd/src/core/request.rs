@@ -69,14 +69,21 @@ fn system(transcript: &Transcript, offers: bool, mode: Mode) -> String {
     if offers {
         system.push_str(TOOLS_PROMPT);
     }
-    let (background, summary) = match mode {
-        Mode::Talk => (transcript.background(), transcript.summary()),
-        Mode::Norris => (None, None),
-    };
-    system.push_str(background.unwrap_or_default());
-    system.push_str(transcript.project().unwrap_or_default());
-    if let Some(summary) = summary {
-        system.push_str(&summary.block());
+    let project = transcript.project().unwrap_or_default();
+    match mode {
+        Mode::Talk => {
+            system.push_str(transcript.background().unwrap_or_default());
+            system.push_str(project);
+            if let Some(summary) = transcript.summary() {
+                system.push_str(&summary.block());
+            }
+        }
+        Mode::Norris => {
+            system.push_str(project);
+            if let Some(launch) = transcript.run() {
+                system.push_str(&launch.paragraph());
+            }
+        }
     }
     system
 }

@@ -107,6 +107,9 @@ pub enum Purpose {
     /// An MCP server wanted it.
     #[serde(rename = "sampling")]
     Sampling,
+    /// Whether an action of a run is safe (NOR-3).
+    #[serde(rename = "opinion")]
+    Opinion,
 }
 
 /// Who was asked, and for how much: as it was then, whatever the configuration says later.

@@ -5,6 +5,7 @@
 
 pub mod shell;
 pub mod turns;
+mod unsettled;
 
 use std::collections::BTreeSet;
 
@@ -20,6 +21,7 @@ use super::constraints::Constraints;
 use super::event::{At, Event, Origin, Record, Stop};
 use super::exchange::{Eviction, Left};
 use super::memory::question::{OpenProposal, Proposal};
+use super::norris::standing::{self, Standing};
 use super::pinned::Pinned;
 use super::policy::Grants;
 use super::purse::Budget;
@@ -131,6 +133,9 @@ pub struct State {
     /// Resources of the shared context; what they are is looked up in the store.
     #[serde(rename = "resources", default, skip_serializing_if = "is_zero")]
     pub resources: u32,
+    /// The run that works by itself.
+    #[serde(rename = "norris", default, skip_serializing_if = "Option::is_none")]
+    pub norris: Option<Box<Standing>>,
     /// What there is of commands.
     #[serde(rename = "shell", default, skip_serializing_if = "Shell::is_empty")]
     pub shell: Shell,
@@ -219,19 +224,6 @@ impl State {
     #[must_use]
     pub fn requires_action(&self) -> bool {
         !self.confirms.is_empty()
-    }
-
-    /// Work is under way or waits, a person is asked, or it is not whole: such a conversation is looked at after a restart.
-    #[must_use]
-    pub fn is_unsettled(&self) -> bool {
-        let works = self.running.is_some() || !self.queue.is_empty() || !self.shell.own.is_empty();
-        works || self.asks_aside() || self.importing
-    }
-
-    /// A person is asked something that no turn waits for.
-    #[must_use]
-    pub fn asks_aside(&self) -> bool {
-        !self.raises.is_empty() || !self.proposals.is_empty()
     }
 
     /// Reading what the context holds begins behind this record: questions that wait may stand before what left.
@@ -337,6 +329,7 @@ impl State {
             Event::Renamed { title } => self.title = Some(title.clone()),
             Event::Imported(_) => (self.importing, self.imported) = (false, record.seq),
             Event::ArchivedChanged { archived } => self.archived = *archived,
+            Event::Norris(event) => standing::apply(&mut self.norris, record.turn, event),
             Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
             Event::TurnFinished {
                 stop, merged_into, ..
@@ -530,7 +523,7 @@ impl State {
             subject: Some(confirm.subject()),
             call: match confirm.kind {
                 ConfirmKind::Elicitation | ConfirmKind::Sampling => Some(confirm.call.clone()),
-                ConfirmKind::Tool | ConfirmKind::Shell => None,
+                ConfirmKind::Tool | ConfirmKind::Shell | ConfirmKind::Halt => None,
             },
         });
     }
@@ -570,6 +563,9 @@ impl State {
 
     fn finished(&mut self, turn: Option<TurnId>, stop: Stop) {
         self.queue.retain(|it| Some(it.turn) != turn);
+        if self.norris.as_ref().map(|it| it.turn) == turn {
+            self.norris = None;
+        }
         if self.running.as_ref().map(|it| it.turn) == turn {
             self.running = None;
             self.last_turn = turn;

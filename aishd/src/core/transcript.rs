@@ -7,8 +7,11 @@ use aish_proto::id::{Seq, TurnId};
 use serde_json::{Map, Value};
 
 use super::block::Form;
+use super::budget::Mode;
 use super::event::{Attachment, Event, Origin, Record, Source};
 use super::exchange::{Entry, Eviction, Exchange};
+use super::norris::launch::Launch;
+use super::norris::{NorrisEvent, Pause};
 use super::project::Blocks;
 use super::reply::ToolCall;
 use super::shell::{Given, told};
@@ -17,6 +20,10 @@ use super::summary::Summary;
 
 /// What a continued turn says to a model that has already written something.
 const CONTINUE: &str = "[aish] Your last answer was interrupted. Continue exactly where it ended.";
+
+/// What a run is told that goes on after its daemon has ended.
+const INTERRUPTED: &str = "[aish] The run was interrupted. What had begun then may have happened, in whole or in part: \
+look before you do it again, and go on.";
 
 /// One turn of spec 20, MSG-1.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +92,8 @@ pub struct Transcript {
     falls_back_to: Option<String>,
     /// The last turn that ran a list of calls, and where it started.
     listed: Option<(TurnId, Seq)>,
+    /// The run that works by itself, and its turn.
+    run: Option<(TurnId, Box<Launch>)>,
 }
 
 impl Transcript {
@@ -137,7 +146,9 @@ impl Transcript {
             Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
             Event::Restored(left) => self.put_back(left.turn),
             Event::SummaryUpdated(summary) => self.summary = Some(summary.clone()),
+            Event::Norris(event) => self.run_goes_on(record, event),
             Event::TurnFinished { merged_into, .. } => {
+                self.run.take_if(|(turn, _)| record.turn == Some(*turn));
                 if merged_into.is_some() {
                     self.place(record, record.turn);
                 } else if let Some(turn) = record.turn {
@@ -191,6 +202,48 @@ impl Transcript {
             self.listed = record.turn.map(|it| (it, record.seq));
         }
         self.place(record, record.turn);
+    }
+
+    fn run_goes_on(&mut self, record: &Record, event: &NorrisEvent) {
+        match event {
+            NorrisEvent::Launched(launch) => {
+                self.run = record.turn.map(|turn| (turn, launch.clone()));
+            }
+            NorrisEvent::Nudged { text } => {
+                let text = text.clone();
+                self.push(record, Message::User { text }, /*keeps_more*/ false);
+            }
+            NorrisEvent::Paused {
+                pause: Pause::Interrupted,
+                ..
+            } => {
+                let text = INTERRUPTED.to_owned();
+                self.push(record, Message::User { text }, /*keeps_more*/ false);
+            }
+            NorrisEvent::StepBegun { .. }
+            | NorrisEvent::Paused {
+                pause: Pause::Person,
+                ..
+            }
+            | NorrisEvent::Resumed
+            | NorrisEvent::Ended { .. } => {}
+        }
+    }
+
+    /// Who leads the conversation now.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        if self.run.is_some() {
+            Mode::Norris
+        } else {
+            Mode::Talk
+        }
+    }
+
+    /// What the model is told of its run.
+    #[must_use]
+    pub fn run(&self) -> Option<&Launch> {
+        self.run.as_ref().map(|(_, launch)| launch.as_ref())
     }
 
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {

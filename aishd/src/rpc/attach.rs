@@ -246,6 +246,7 @@ impl Subscription {
             constraints: convert::constraints(state),
             last_seq: state.last_seq,
             running,
+            norris: super::norris::run(state),
             queue,
             held: state.is_held(),
             pending_confirms: super::confirm::pending(&self.server, self.params.id, state),

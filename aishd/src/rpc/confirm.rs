@@ -296,6 +296,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         number,
         kind: match kind {
             ConfirmKind::Tool => wire::ConfirmKind::Tool,
+            ConfirmKind::Halt => wire::ConfirmKind::Halt,
             ConfirmKind::Shell => wire::ConfirmKind::Shell,
             ConfirmKind::Elicitation => wire::ConfirmKind::Elicitation,
             ConfirmKind::Sampling => wire::ConfirmKind::Sampling,

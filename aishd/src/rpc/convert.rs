@@ -5,11 +5,12 @@ use aish_proto::conversation::{Activity, ConversationStatus, LastTurn};
 use aish_proto::event::{self as wire, EventData};
 use aish_proto::id::{ClientId, ConversationId, Epoch, Seq, TurnId};
 use aish_proto::model::ModelSource;
-use aish_proto::turn::{self, TurnRecord, TurnStatus};
+use aish_proto::turn::{TurnRecord, TurnStatus};
 use aish_proto::version::EVENT_SCHEMA;
 use serde::Serialize;
 
 use super::confirm as confirms;
+use super::turn_end::{stop_reason, turn_error};
 use super::usage::{self, usage_of};
 use super::{fit, route, shell};
 use crate::clock::rfc3339;
@@ -19,9 +20,9 @@ use crate::conversation::record::{Progress, TurnReport};
 use crate::core::call_list::{CallList, ListedCall};
 use crate::core::confirm::Denial;
 use crate::core::constraints::Constraints;
-use crate::core::event::{At, Event, Level, Origin, Record, Source, Stop, TurnError};
+use crate::core::event::{At, Event, Level, Origin, Record, Source};
 use crate::core::gate::spelled;
-use crate::core::reply::{FailureClass, ToolCall};
+use crate::core::reply::ToolCall;
 use crate::core::state::{Began, State};
 use crate::core::structured::Structured;
 use crate::core::tool_name::Alias;
@@ -56,6 +57,16 @@ impl Log {
     pub(super) fn ephemeral<D: EventData>(self, turn: Option<TurnId>, at: At, data: &D) -> String {
         debug_assert!(!D::STORED, "{} has a place in the log", D::KIND);
         self.encode(None, at, turn, None, data)
+    }
+
+    pub(super) fn encode_record<D: EventData>(self, record: &Record, data: &D) -> String {
+        self.encode(
+            Some(record.seq),
+            record.at,
+            record.turn,
+            record.client,
+            data,
+        )
     }
 
     fn encode<D: EventData>(
@@ -158,13 +169,7 @@ impl Log {
     pub(super) fn stored(self, record: &Record) -> String {
         macro_rules! out {
             ($data:expr) => {
-                self.encode(
-                    Some(record.seq),
-                    record.at,
-                    record.turn,
-                    record.client,
-                    &$data,
-                )
+                self.encode_record(record, &$data)
             };
         }
         match record.event.clone() {
@@ -401,6 +406,7 @@ impl Log {
                 by: summary.by,
                 cut: summary.cut,
             }),
+            Event::Norris(event) => self.norris(record, event),
             Event::ModelChanged { model } => out!(wire::ModelChanged { model }),
             Event::Renamed { title } => out!(wire::Renamed { title }),
             Event::Imported(it) => out!(wire::Imported {
@@ -471,38 +477,6 @@ pub(super) fn source_of(source: Source) -> ModelSource {
     }
 }
 
-fn stop_reason(stop: Stop) -> turn::StopReason {
-    match stop {
-        Stop::End => turn::StopReason::End,
-        Stop::ToolDepth => turn::StopReason::ToolDepth,
-        Stop::MaxTokens => turn::StopReason::MaxTokens,
-        Stop::Refusal => turn::StopReason::Refusal,
-        Stop::Cancelled => turn::StopReason::Cancelled,
-        Stop::Upstream => turn::StopReason::Upstream,
-        Stop::Interrupted => turn::StopReason::Interrupted,
-        Stop::Denied => turn::StopReason::Denied,
-        Stop::Budget => turn::StopReason::Budget,
-    }
-}
-
-fn turn_error(error: TurnError) -> turn::TurnError {
-    let class = match error.class {
-        FailureClass::Unreachable => turn::FailureClass::Unreachable,
-        FailureClass::Unauthorized => turn::FailureClass::Unauthorized,
-        FailureClass::RateLimited => turn::FailureClass::RateLimited,
-        FailureClass::Rejected => turn::FailureClass::Rejected,
-        FailureClass::ContextOverflow => turn::FailureClass::ContextOverflow,
-        FailureClass::Cut => turn::FailureClass::Cut,
-        FailureClass::Config => turn::FailureClass::Config,
-        FailureClass::Storage => turn::FailureClass::Storage,
-    };
-    turn::TurnError {
-        class,
-        message: error.message,
-        cause: error.cause,
-    }
-}
-
 pub(super) fn activity(state: &State) -> Activity {
     if state.requires_action() {
         Activity::RequiresAction
@@ -547,6 +521,7 @@ pub(super) fn status(id: ConversationId, state: &State, attached: u32) -> Conver
         last_seq: state.last_seq,
         turns: state.turns,
         last_turn: state.began.clone().map(last_turn),
+        norris: super::norris::run(state),
         attached,
         usage: usage_of(state.usage),
         budget: usage::budget(state.budget),

@@ -27,6 +27,7 @@ mod memory;
 mod metrics;
 mod model;
 mod negotiate;
+mod norris;
 mod notices;
 mod outbox;
 mod permission;
@@ -43,6 +44,7 @@ mod tool;
 mod toolset;
 mod transfer;
 mod turn;
+mod turn_end;
 mod usage;
 
 use std::collections::HashMap;
@@ -237,6 +239,7 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     auto_approve::register_all(&mut module);
     audit::register_all(&mut module);
     model::register_all(&mut module);
+    norris::register_all(&mut module);
     route::register_all(&mut module);
     usage::register_all(&mut module);
     mcp::register_all(&mut module);

@@ -142,6 +142,8 @@ impl From<RequestError> for Refusal {
             RequestError::UnknownModel(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl model list")
             }
+            RequestError::NoRun => Self::new(ErrorKind::NotFound, message)
+                .hint("aishctl norris GOAL launches one"),
             RequestError::UnknownTurn(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl log shows the turns")
             }

@@ -241,7 +241,7 @@ pub(super) fn check_key(key: &str) -> Result<(), Refusal> {
 }
 
 /// What makes two questions the same: text, attachments and model (spec 00, Wire).
-fn digest(text: &str, attachments: &[event::Attachment], model: Option<&str>) -> String {
+pub(super) fn digest(text: &str, attachments: &[event::Attachment], model: Option<&str>) -> String {
     let mut hash = Sha256::new();
     let mut part = |bytes: &[u8]| {
         hash.update((bytes.len() as u64).to_be_bytes());

@@ -142,7 +142,7 @@ pub(super) fn usage_of(usage: Usage) -> turn::Usage {
     }
 }
 
-fn usd(nano: Nano) -> Usd {
+pub(super) fn usd(nano: Nano) -> Usd {
     Usd { nanos: nano.0 }
 }
 
@@ -180,6 +180,7 @@ pub(super) fn model_used(paid: Paid) -> wire::ModelUsed {
             Purpose::Summary => shown::Purpose::Summary,
             Purpose::Memory => shown::Purpose::Memory,
             Purpose::Sampling => shown::Purpose::Sampling,
+            Purpose::Opinion => shown::Purpose::Opinion,
         },
         usage: usage_of(usage),
     }

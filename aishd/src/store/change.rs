@@ -178,6 +178,7 @@ impl<'a> Changes<'a> {
             | Event::UserMessage { .. }
             | Event::TurnQueued { .. }
             | Event::RouteDecided(_)
+            | Event::Norris(_)
             | Event::FellBack { .. }
             | Event::TurnStarted { .. }
             | Event::AssistantMessage { .. }

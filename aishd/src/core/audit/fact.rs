@@ -6,6 +6,7 @@ use crate::core::confirm::{Confirm, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{Event, Origin, Refused, Source};
 use crate::core::memory::question::Proposal;
+use crate::core::norris::NorrisEvent;
 use crate::core::pinned::Pinned;
 use crate::core::raise::Raise;
 use crate::core::resource::ResourceChanged;
@@ -30,6 +31,7 @@ pub fn tells(event: &Event) -> bool {
         | Event::ResourcePinned(_)
         | Event::ResourceUnpinned(_)
         | Event::ResourceChanged(_)
+        | Event::Norris(NorrisEvent::Launched(_))
         | Event::Imported(_)
         | Event::ConstraintsChanged { .. } => true,
         // What was imported had no effect here; of the import as a whole there is a record.
@@ -37,7 +39,14 @@ pub fn tells(event: &Event) -> bool {
         Event::TurnStarted { source, .. } => *source != Source::Imported,
         Event::ToolResult { refused, .. } => !is_imported(refused.as_deref()),
         Event::Created { constraints, .. } => !constraints.is_empty(),
-        Event::TurnQueued { .. }
+        Event::Norris(
+            NorrisEvent::StepBegun { .. }
+            | NorrisEvent::Nudged { .. }
+            | NorrisEvent::Paused { .. }
+            | NorrisEvent::Resumed
+            | NorrisEvent::Ended { .. },
+        )
+        | Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
         | Event::ResultKept { .. }
         | Event::Evicted(_)
@@ -59,6 +68,10 @@ fn is_imported(refused: Option<&Refused>) -> bool {
     refused.is_some_and(|it| it.imported)
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one arm for each kind of event, and nothing else"
+)]
 pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
     if !tells(event) {
         return None;
@@ -134,7 +147,19 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         Event::Imported(imported) => Told::ConversationImported {
             messages: imported.messages,
         },
-        Event::Created { .. }
+        Event::Norris(NorrisEvent::Launched(launch)) => Told::NorrisLaunched {
+            levels: launch.levels.clone(),
+            limits: launch.limits,
+            second_opinion: launch.second_opinion,
+        },
+        Event::Norris(
+            NorrisEvent::StepBegun { .. }
+            | NorrisEvent::Nudged { .. }
+            | NorrisEvent::Paused { .. }
+            | NorrisEvent::Resumed
+            | NorrisEvent::Ended { .. },
+        )
+        | Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
         | Event::ResultKept { .. }

@@ -13,6 +13,7 @@ mod known;
 mod options;
 mod packages;
 mod places;
+mod reads;
 mod remote;
 mod scripts;
 mod setting;
@@ -25,6 +26,8 @@ mod wrap;
 use std::path::{Path, PathBuf};
 
 pub use danger::Danger;
+pub use places::is_protected;
+pub use reads::only_reads;
 
 use super::command::{self, Dialect, Reading, Redirect, Segment, Shape, Value, Word, Writing};
 use places::Places;

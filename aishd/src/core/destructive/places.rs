@@ -137,12 +137,7 @@ impl Judge<'_> {
         if !self.places.holds(path) {
             self.add(Danger::OutsideRoots);
         }
-        let protected = |name: &str| {
-            let name = name.to_lowercase();
-            let env = name.starts_with(".env.");
-            env || PROTECTED.split_whitespace().any(|it| it == name)
-        };
-        if path.split('/').any(protected) {
+        if is_protected(path) {
             self.add(Danger::ProtectedFile);
         }
     }
@@ -155,6 +150,17 @@ impl Judge<'_> {
             None => self.add(Danger::KnownOnlyWhenRun),
         }
     }
+}
+
+/// Whether what is written there changes what programs do.
+#[must_use]
+pub fn is_protected(path: &str) -> bool {
+    let protected = |name: &str| {
+        let name = name.to_lowercase();
+        let env = name.starts_with(".env.");
+        env || PROTECTED.split_whitespace().any(|it| it == name)
+    };
+    path.split('/').any(protected)
 }
 
 /// A program's name, where the path is one of a system's.

@@ -3,8 +3,6 @@
 use aish_proto::id::TurnId;
 use serde::{Deserialize, Serialize};
 
-use crate::core::reply::FailureClass;
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     #[serde(rename = "name")]
@@ -87,18 +85,7 @@ pub enum Stop {
     /// A person denied a call and ended the turn with it.
     #[serde(rename = "denied")]
     Denied,
-    /// A budget is used up, and the next request was not sent.
+    /// A limit of a run is met, or a budget is used up and the next request was not sent.
     #[serde(rename = "budget")]
     Budget,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TurnError {
-    #[serde(rename = "class")]
-    pub class: FailureClass,
-    #[serde(rename = "message")]
-    pub message: String,
-    /// The failure that this request was the second try after.
-    #[serde(rename = "cause", default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
 }

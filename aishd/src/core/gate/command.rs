@@ -13,7 +13,8 @@ use crate::core::canonical::canonical;
 use crate::core::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Event, Refused};
-use crate::core::policy::{Grants, Patterns, Policy, Question, Verdict, Why, decide};
+use crate::core::norris::danger::{Autonomy, of_command};
+use crate::core::policy::{Grants, Patterns, Policy, Question, Rule, Verdict, Why, decide};
 use crate::core::shell::reading::{Looked, look};
 use crate::core::shell::setting::Setting;
 use crate::core::shell::{self, Given, Proposed};
@@ -26,6 +27,8 @@ pub struct CommandGate<'a> {
     pub grants: &'a Grants,
     pub constraints: &'a Constraints,
     pub on_confirm: &'a OnConfirm,
+    /// What an autonomous run was granted.
+    pub autonomy: Option<Autonomy<'a>>,
     pub attended: Attended,
     /// Where it would run.
     pub setting: &'a Arc<Setting>,
@@ -74,10 +77,33 @@ impl CommandGate<'_> {
             Verdict::Ask(_) | Verdict::Allow(_) => None,
         };
         let roots = match self.constraints.directories() {
+            // Who is at the top of everything is in no project.
+            roots if roots.is_empty() && self.setting.cwd == "/" => vec![],
             roots if roots.is_empty() => vec![PathBuf::from(&self.setting.cwd)],
             roots => roots,
         };
         let looked = look(&proposed.command, self.setting, &roots);
+        if let Some(run) = &self.autonomy {
+            let needs = of_command(&proposed.command, self.setting, &roots);
+            let which = (proposed.call.as_str(), digest);
+            let weighed = run.weigh_command(which, shell::tool().name.alias(), needs);
+            return match (doubt, weighed) {
+                (None, Ok(granted)) => {
+                    self.execute(proposed, digest, &Rule::Norris(granted).to_string())
+                }
+                (Some(doubt), _) => {
+                    let told = "HALT: the conversation keeps itself from it";
+                    let asks = Asks::Halt(format!("HALT: {doubt}"), told.to_owned());
+                    self.ask(proposed, digest, looked, asks)
+                }
+                (None, Err(halt)) => self.ask(
+                    proposed,
+                    digest,
+                    looked,
+                    Asks::Halt(halt.text(), halt.told()),
+                ),
+            };
+        }
         // What the conversation keeps itself from is asked about whatever was said of commands.
         if doubt.is_none() {
             if !self.policy.shell.confirm {
@@ -87,7 +113,7 @@ impl CommandGate<'_> {
                 return self.execute(proposed, digest, "always allowed here by a person");
             }
         }
-        self.ask(proposed, digest, looked, doubt)
+        self.ask(proposed, digest, looked, Asks::EveryTime(doubt))
     }
 
     /// One that a person has just approved: the same checks, and it runs if it is what was approved.
@@ -138,13 +164,7 @@ impl CommandGate<'_> {
         }))
     }
 
-    fn ask(
-        &self,
-        proposed: &Proposed,
-        digest: Sha,
-        looked: Looked,
-        doubt: Option<String>,
-    ) -> Judged {
+    fn ask(&self, proposed: &Proposed, digest: Sha, looked: Looked, asks: Asks) -> Judged {
         let nobody = |content: &str, because: &str| {
             let content = format!("[aish] {content}");
             refuse(Some(Denial::NoApprover), content, about(digest, because))
@@ -161,17 +181,11 @@ impl CommandGate<'_> {
         let (id, number) = self.next;
         let timeout = self.on_confirm.timeout_ms;
         let mut options = vec![Decision::AllowOnce];
-        if looked.is_harmless() && doubt.is_none() {
+        if looked.is_harmless() && asks.allows_more() {
             options.push(Decision::AllowConversation);
         }
         options.extend([Decision::Deny, Decision::Edit, Decision::Abort]);
-        let why_told = if looked.is_harmless() {
-            "every command is asked about"
-        } else {
-            "the command may be destructive"
-        };
-        let why = [doubt, looked.why()].into_iter().flatten();
-        let why: Vec<String> = why.collect();
+        let (kind, why, why_told) = asks.said(&looked);
         let Looked {
             segments,
             unread,
@@ -180,7 +194,7 @@ impl CommandGate<'_> {
         Judged::Ask(Box::new(Confirm {
             id,
             number,
-            kind: ConfirmKind::Shell,
+            kind,
             title: "CMD".to_owned(),
             call: proposed.call.clone(),
             tool: tool.name.clone(),
@@ -194,12 +208,8 @@ impl CommandGate<'_> {
             approved_definition: None,
             needs: self.policy.needs(tool),
             raise_to: None,
-            why: if why.is_empty() {
-                "every command is asked about".to_owned()
-            } else {
-                why.join("; ")
-            },
-            why_told: Some(why_told.to_owned()),
+            why,
+            why_told: Some(why_told),
             elicitation: None,
             sampling: None,
             shell: Some(Box::new(shell::Asked {
@@ -213,6 +223,44 @@ impl CommandGate<'_> {
             options,
             expires_at: timeout.map(|it| At(self.now.0.saturating_add_unsigned(it))),
         }))
+    }
+}
+
+/// What a person is asked for.
+enum Asks {
+    /// Every command is asked about; there may be a doubt besides.
+    EveryTime(Option<String>),
+    /// A run does not do that unasked (NOR-2): why, for people and for the audit trail.
+    Halt(String, String),
+}
+
+impl Asks {
+    /// Whether the same may be allowed beforehand.
+    fn allows_more(&self) -> bool {
+        matches!(self, Self::EveryTime(None))
+    }
+
+    /// The kind of the confirm, why it is asked, and what is told of that.
+    fn said(self, looked: &Looked) -> (ConfirmKind, String, String) {
+        match self {
+            Self::EveryTime(doubt) => {
+                let why = [doubt, looked.why()].into_iter().flatten();
+                let why: Vec<String> = why.collect();
+                let every = "every command is asked about";
+                let told = if looked.is_harmless() {
+                    every
+                } else {
+                    "the command may be destructive"
+                };
+                let why = if why.is_empty() {
+                    every.to_owned()
+                } else {
+                    why.join("; ")
+                };
+                (ConfirmKind::Shell, why, told.to_owned())
+            }
+            Self::Halt(why, told) => (ConfirmKind::Halt, why, told),
+        }
     }
 }
 
@@ -231,6 +279,9 @@ fn about(digest: Sha, because: &str) -> Refused {
 mod tests {
     use super::*;
     use crate::core::access::Access;
+    use crate::core::norris::danger::Heard;
+    use crate::core::norris::launch::Levels;
+    use crate::core::norris::opinion::Opinion;
     use crate::core::policy::{Pattern, ProviderRule};
     use crate::core::shell::setting::tests::setting;
 
@@ -248,6 +299,9 @@ mod tests {
         constraints: Constraints,
         on_confirm: OnConfirm,
         attended: Attended,
+        /// What a run was granted, and what another model said.
+        run: Option<(Levels, Option<Heard>)>,
+        path: &'static str,
     }
 
     impl Scene {
@@ -258,17 +312,35 @@ mod tests {
                 constraints: Constraints::default(),
                 on_confirm: OnConfirm::default(),
                 attended: Attended::ByPerson,
+                run: None,
+                path: "/bin",
+            }
+        }
+
+        fn run(level: Access) -> Self {
+            let levels = Levels {
+                all: level,
+                ..Levels::default()
+            };
+            Self {
+                run: Some((levels, None)),
+                ..Self::new()
             }
         }
 
         fn gate<T>(&self, cwd: &str, work: impl FnOnce(CommandGate<'_>) -> T) -> T {
+            let autonomy = self.run.as_ref().map(|(levels, heard)| Autonomy {
+                levels,
+                heard: heard.as_ref(),
+            });
             work(CommandGate {
                 policy: &self.policy,
                 grants: &self.grants,
                 constraints: &self.constraints,
                 on_confirm: &self.on_confirm,
+                autonomy,
                 attended: self.attended,
-                setting: &Arc::new(setting(&[], cwd)),
+                setting: &Arc::new(setting(&[("PATH", self.path)], cwd)),
                 now: At(0),
                 next: (ConfirmId::from_bytes([1; 16]), 1),
             })
@@ -384,5 +456,131 @@ mod tests {
         assert!(matches!(run("ls", digest), Judged::Execute(_)));
         assert!(matches!(run("ls -l", digest), Judged::Ask(_)));
         assert!(matches!(run("ls", Sha([0; 32])), Judged::Ask(_)));
+    }
+
+    /// What is asked in a run, or what lets it run.
+    #[track_caller]
+    fn check_run(scene: &Scene, command: &str, expected: &str) {
+        let said = match scene.judge(command) {
+            Judged::Ask(confirm) => {
+                assert_eq!(ConfirmKind::Halt, confirm.kind, "{command}");
+                assert!(!confirm.options.contains(&Decision::AllowConversation));
+                confirm.why
+            }
+            Judged::Execute(run) => run.rule,
+            Judged::Run(_) => "runs a tool".to_owned(),
+            Judged::Later => "runs later".to_owned(),
+            Judged::Refuse { content, .. } => content,
+        };
+        assert_eq!(expected, said, "{command}");
+    }
+
+    /// NOR-2
+    #[test]
+    fn in_a_run_harmless_commands_run_within_its_level_and_everything_else_halts() {
+        let write = Scene::run(Access::Write);
+        let read = Scene::run(Access::Read);
+        check_run(&write, "ls -l | wc -l", "norris run at level 2");
+        check_run(&write, "mkdir d; cp a d/b", "norris run at level 2");
+        check_run(&read, "ls -l | wc -l", "norris run at level 1");
+        let above = "HALT: it needs level 2 and the run was launched with level 1";
+        check_run(&read, "mkdir d", above);
+        let mut some = Scene::run(Access::Execute);
+        let shell = "shell".parse().unwrap();
+        let levels = some.run.as_mut().map(|it| &mut it.0.providers);
+        levels.unwrap().insert(shell, Access::Read);
+        check_run(&some, "mkdir d", above);
+        for (command, why) in [
+            ("rm -rf d", "deletes directories and all that is in them"),
+            ("git push --force", "rewrites or discards history"),
+            ("echo 'not closed", "cannot be read with certainty"),
+            (
+                "cp a /etc/passwd",
+                "writes outside of the project's directories",
+            ),
+            ("deploy", "runs a program that is not known to be harmless"),
+        ] {
+            let execute = Scene::run(Access::Execute);
+            let Judged::Ask(confirm) = execute.judge(command) else {
+                panic!("{command} is not asked about");
+            };
+            assert!(
+                confirm.why.starts_with("HALT: the command "),
+                "{}",
+                confirm.why
+            );
+            assert!(confirm.why.contains(why), "{command}: {}", confirm.why);
+            let told = confirm.why_told.as_deref();
+            assert_eq!(Some("HALT: the command may be destructive"), told);
+        }
+    }
+
+    #[test]
+    fn nothing_that_was_allowed_before_makes_a_run_less_strict() {
+        let mut scene = Scene::run(Access::Execute);
+        scene.policy.shell.confirm = false;
+        let command = "rm -rf d";
+        let digest = scene.gate("/w", |gate| gate.setting.digest(command));
+        scene.grants.commands.insert(digest);
+        let why = "HALT: the command deletes directories and all that is in them";
+        check_run(&scene, command, why);
+        scene.policy.deny = Patterns::new(["shell__run".parse().unwrap()]);
+        check_run(
+            &scene,
+            "ls",
+            "[aish] denied by policy: permissions.deny shell__run",
+        );
+    }
+
+    #[test]
+    fn who_is_approved_by_a_person_runs_as_it_was_asked() {
+        let scene = Scene::run(Access::Read);
+        let command = "rm -rf d";
+        let digest = scene.gate("/w", |gate| gate.setting.digest(command));
+        let approved =
+            |command, digest| scene.gate("/w", |gate| gate.approved(&proposed(command), digest));
+        assert!(matches!(approved(command, digest), Judged::Execute(_)));
+        assert!(matches!(approved("rm -rf e", digest), Judged::Ask(_)));
+    }
+
+    /// A program that one command writes is not what the next one takes for harmless.
+    #[test]
+    fn a_run_writes_nothing_where_programs_are_without_a_question() {
+        let mut scene = Scene::run(Access::Write);
+        let why = "HALT: the command may write where programs are that others run by name (PATH)";
+        for path in ["/w/bin:/bin", ".:/bin", "/bin:"] {
+            scene.path = path;
+            check_run(&scene, "cp a b", why);
+            check_run(&scene, "ls", "norris run at level 2");
+        }
+        scene.path = "/w/.venv/bin:/bin";
+        check_run(&scene, "cp a b", "norris run at level 2");
+    }
+
+    /// NOR-3
+    #[test]
+    fn a_second_opinion_about_a_command_only_makes_it_stricter() {
+        let mut scene = Scene::run(Access::Write);
+        let digest = scene.gate("/w", |gate| gate.setting.digest("ls"));
+        let mut check = |command: &str, opinion, expected: &str| {
+            let heard = Heard {
+                call: "cmd0-0".to_owned(),
+                digest,
+                preset: "other".to_owned(),
+                opinion,
+            };
+            scene.run.as_mut().unwrap().1 = Some(heard);
+            check_run(&scene, command, expected);
+        };
+        let no = || Opinion::Unsafe("too much".to_owned());
+        check("ls", Opinion::Safe, "norris run at level 2");
+        check(
+            "ls",
+            no(),
+            "HALT: other says that it is not safe for the goal: \"too much\"",
+        );
+        check("ls -l", no(), "norris run at level 2");
+        let rm = "HALT: the command deletes files";
+        check("rm a", Opinion::Safe, rm);
     }
 }

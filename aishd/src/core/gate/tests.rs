@@ -38,6 +38,7 @@ fn with_gate<T>(on_confirm: &OnConfirm, attended: Attended, work: impl FnOnce(Ga
         constraints: &Constraints::default(),
         on_confirm,
         clients: &Allowances::default(),
+        autonomy: None,
         attended,
         cwd: "/work",
         now: At(1_000),

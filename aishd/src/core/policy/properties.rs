@@ -258,7 +258,9 @@ proptest! {
                 let by_client = matches!(with.verdict(), Verdict::Allow(Rule::Client { .. }));
                 prop_assert!(by_client, "{:?}", with.verdict());
             }
-            Verdict::Ask(Why::Changed { .. } | Why::Unclear { .. } | Why::Packages { .. })
+            Verdict::Ask(
+                Why::Changed { .. } | Why::Unclear { .. } | Why::Packages { .. } | Why::Halt(_),
+            )
             | Verdict::Allow(_)
             | Verdict::Deny(_) => prop_assert_eq!(without.verdict(), with.verdict()),
         }

@@ -143,6 +143,7 @@ impl Course {
             | Event::UserMessage { .. }
             | Event::TurnQueued { .. }
             | Event::RouteDecided(_)
+            | Event::Norris(_)
             | Event::FellBack { .. }
             | Event::TurnStarted { .. }
             | Event::RaiseRequested(_)

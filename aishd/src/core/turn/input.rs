@@ -38,6 +38,12 @@ pub enum Input {
         call: String,
         ended: Box<Ended>,
     },
+    /// A person wants nothing new to begin in a run.
+    Paused,
+    /// A person lets a paused run go on.
+    Resumed,
+    /// A run may have worked for as long as it may.
+    TimeIsOver,
     /// No command of the conversation runs any more: the next one can.
     Freed,
     /// A person cancelled, or the daemon is going: the turn ends for this reason.

@@ -4,6 +4,7 @@
 //! and work come out, and the conversation's actor stores the facts and does the work. Text that streams
 //! does not pass through here; what the machine needs to know of it comes with the end of the stream.
 
+mod autonomous;
 mod course;
 mod effect;
 mod fall_back;
@@ -24,10 +25,11 @@ pub(crate) use round::{finish, refuse_calls, unknown_effect};
 use self::course::Ready;
 use self::round::{Denials, Progress, Round, refused, reply};
 use super::confirm::Confirm;
-use super::event::{Event, Level, Stop, TurnError};
+use super::event::{Event, Level, Stop};
 use super::exchange::Eviction;
 use super::fallback::{Sent, Way};
-use super::reply::{Broken, Failure, Finish, Reply, ToolCall, Usage};
+use super::norris::run::Run;
+use super::reply::{Broken, Failure, Finish, Reply, ToolCall, TurnError, Usage};
 use super::shell::{Given, Proposed};
 
 /// The longest `Retry-After` that is waited for (spec 00, Conversations and asks).
@@ -88,6 +90,8 @@ pub struct Turn {
     denials: Denials,
     /// The list whose calls it runs; then no model is asked.
     course: Option<Box<Course>>,
+    /// It goes on by itself.
+    run: Option<Box<Run>>,
     /// What becomes of the outputs of its commands.
     given: Given,
     /// What its first answer goes on from, where it does.
@@ -131,6 +135,7 @@ impl Turn {
             text: String::new(),
             denials: Denials::default(),
             course: None,
+            run: None,
             given: Given::default(),
             before: String::new(),
             called: false,
@@ -158,6 +163,7 @@ impl Turn {
             text: String::new(),
             denials: Denials::default(),
             course: Some(Box::new(course)),
+            run: None,
             given: Given::default(),
             before: String::new(),
             called: true,
@@ -183,6 +189,7 @@ impl Turn {
             text: paused.text,
             denials: Denials::default(),
             course: paused.course,
+            run: None,
             given: Given::default(),
             before: String::new(),
             called: paused.called,
@@ -202,13 +209,17 @@ impl Turn {
 
     /// Outputs of its commands go to the model at once, or with the next question (SHL-5).
     pub fn set_feed_back(&mut self, feeds_back: bool) {
-        self.given = if feeds_back {
+        self.give(if feeds_back {
             Given::AtOnce
         } else {
             Given::WithNextQuestion
-        };
+        });
+    }
+
+    fn give(&mut self, given: Given) {
+        self.given = given;
         if let Phase::Calling(round) = &mut self.phase {
-            round.give(self.given);
+            round.give(given);
         }
     }
 
@@ -242,8 +253,12 @@ impl Turn {
         self.items
     }
 
-    /// Takes one input in. Input for a stream or call that the turn has left behind changes nothing.
-    pub fn handle(&mut self, input: Input) -> Step {
+    /// One input of a turn that is not paused.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each input in each phase, and nothing else"
+    )]
+    fn advance(&mut self, input: Input) -> Step {
         let mut step = Step::default();
         match (std::mem::replace(&mut self.phase, Phase::Ended), input) {
             (Phase::Streaming(stream), Input::ReplyFinished(from, reply)) if stream == from => {
@@ -330,6 +345,9 @@ impl Turn {
                 | Input::Answered(_)
                 | Input::ToolReturned { .. }
                 | Input::CommandEnded { .. }
+                | Input::Paused
+                | Input::Resumed
+                | Input::TimeIsOver
                 | Input::Freed
                 | Input::Stopped(_),
             ) => self.phase = phase,
@@ -349,10 +367,6 @@ impl Turn {
         let before = std::mem::take(&mut self.before);
         let (commands, left_out) = owing::proposed(&before, &reply, stop, self.items);
         let calls = self.keep(reply, commands.clone(), /*complete*/ true, step);
-        if calls.is_empty() && commands.is_empty() {
-            self.end(stop, None, step);
-            return;
-        }
         if left_out > 0 {
             let text = format!(
                 "{left_out} more lines propose commands; they are too many or too long, and are not run"
@@ -362,7 +376,19 @@ impl Turn {
         self.called = !calls.is_empty();
         let calls = calls.into_iter().map(Owing::Call);
         let owing = calls.chain(commands.into_iter().map(Owing::Command));
-        let round = Round::start(owing.collect(), self.given, step);
+        let owing: Vec<Owing> = owing.collect();
+        if self.is_run() {
+            self.replied_alone(stop, owing, step);
+        } else if owing.is_empty() {
+            self.end(stop, None, step);
+        } else {
+            self.act(owing, step);
+        }
+    }
+
+    /// Begins what an answer wants done.
+    fn act(&mut self, owing: Vec<Owing>, step: &mut Step) {
+        let round = Round::start(owing, self.given, step);
         self.phase = Phase::Calling(Box::new(round));
     }
 
@@ -385,6 +411,9 @@ impl Turn {
     /// The model hears what its calls came to, unless it has called often enough.
     fn ask_again(&mut self, step: &mut Step) {
         self.depth += 1;
+        if self.is_run() {
+            return self.next_step(step);
+        }
         if self.depth >= self.max_depth {
             let text = format!("tool-call depth limit reached ({})", self.max_depth);
             step.events.push(status(Level::Warning, text));
@@ -542,6 +571,9 @@ impl Turn {
     fn end(&mut self, stop: Stop, error: Option<TurnError>, step: &mut Step) {
         self.end_list(stop, step);
         self.phase = Phase::Ended;
+        if self.end_run(stop, step) {
+            return;
+        }
         step.events.push(Event::TurnFinished {
             stop,
             text: std::mem::take(&mut self.text),

@@ -483,6 +483,17 @@ pub(super) fn edited_note(edited: &str) -> String {
     format!("[aish] the user changed the arguments to {edited}; this is the result of that call\n")
 }
 
+/// As [`refuse_calls`], where commands are proposed too. The model hears of those with the next question.
+pub(super) fn refuse_all(owing: &[Owing], stop: Stop, step: &mut Step) {
+    let why = why_refused(stop);
+    let reply = |it: &Owing| {
+        let never_began = Some(refused(None, why));
+        let given = Given::WithNextQuestion;
+        it.refused(None, format!("[aish] {why}"), never_began, given)
+    };
+    step.events.extend(owing.iter().map(reply));
+}
+
 /// Every call gets exactly one reply, also when nothing will run any more.
 pub(crate) fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
     let why = why_refused(stop);

@@ -11,6 +11,7 @@ use crate::core::shell::setting::tests::setting;
 use crate::core::tool::Sha;
 use crate::core::tool::tests::tool;
 
+mod autonomous;
 mod commands;
 mod fall_back;
 mod lists;

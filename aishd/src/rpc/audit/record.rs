@@ -9,6 +9,7 @@ use crate::conversation::audit::Told;
 use crate::core::allowances::Scope;
 use crate::core::audit::{Notice, Outcome, Routed, RoutedAs, ServerChange, Told as What};
 use crate::core::confirm::{Denial, Fate};
+use crate::core::norris::launch::Limits;
 use crate::core::policy::Patterns;
 use crate::core::raise::Upgrade;
 use crate::core::routing;
@@ -37,6 +38,7 @@ pub(super) fn subject(told: &What) -> Option<&Subject> {
         | What::RoutingSwitched { .. }
         | What::MemoryChanged { .. }
         | What::PermissionChanged { .. }
+        | What::NorrisLaunched { .. }
         | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
@@ -76,6 +78,7 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::MemoryChanged { .. }
         | What::CallEnded { .. }
         | What::PermissionChanged { .. }
+        | What::NorrisLaunched { .. }
         | What::AutoApproveSet { .. }
         | What::PolicyChanged(_)
         | What::ConstraintsChanged(_)
@@ -142,6 +145,7 @@ fn kind(told: &What) -> AuditKind {
         What::QuestionRouted(_) => AuditKind::QuestionRouted,
         What::FellBack { .. } => AuditKind::FellBack,
         What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
+        What::NorrisLaunched { .. } => AuditKind::NorrisLaunched,
         What::MemoryChanged { .. } => AuditKind::MemoryChanged,
         What::ConfirmRequested { .. }
         | What::RaiseRequested { .. }
@@ -277,6 +281,7 @@ fn fill(record: &mut AuditRecord, told: What) {
             });
         }
         told @ (What::AutoApproveSet { .. }
+        | What::NorrisLaunched { .. }
         | What::QuestionRouted(_)
         | What::FellBack { .. }
         | What::RoutingSwitched { .. }
@@ -293,6 +298,12 @@ fn fill(record: &mut AuditRecord, told: What) {
         | What::ConversationImported { .. }
         | What::ConversationDeleted) => fill_of_no_call(record, told),
     }
+}
+
+fn bounds(limits: Limits, second_opinion: bool) -> String {
+    let opinion = if second_opinion { "with" } else { "without" };
+    let cost = limits.cost.map(|it| format!(", {it}")).unwrap_or_default();
+    format!("{} steps{cost}, {opinion} a second opinion", limits.steps)
 }
 
 fn fill_of_upgrade(record: &mut AuditRecord, upgrade: Option<Upgrade>) {
@@ -355,6 +366,14 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
         What::QuestionRouted(routed) => fill_of_class(record, routed),
         told @ What::FellBack { .. } => fill_of_fallback(record, told),
         What::RoutingSwitched { which, on } => fill_of_switch(record, which, on),
+        What::NorrisLaunched {
+            levels,
+            limits,
+            second_opinion,
+        } => {
+            record.approved = levels.spelled();
+            record.because = Some(bounds(limits, second_opinion));
+        }
         What::ConversationImported { messages } => {
             record.because = Some(format!("{messages} messages"));
         }

@@ -217,6 +217,7 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 Event::Created { .. }
                 | Event::TurnQueued { .. }
                 | Event::RouteDecided(_)
+                | Event::Norris(_)
                 | Event::FellBack { .. }
                 | Event::AssistantMessage { .. }
                 | Event::ConfirmRequested(_)

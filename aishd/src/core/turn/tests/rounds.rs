@@ -360,6 +360,7 @@ proptest! {
                 | Event::TurnQueued { .. }
                 | Event::TurnStarted { .. }
                 | Event::RouteDecided(_)
+                | Event::Norris(_)
                 | Event::FellBack { .. }
                 | Event::Evicted(_)
                 | Event::Restored(_)

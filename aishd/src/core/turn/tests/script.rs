@@ -4,6 +4,7 @@ use aish_proto::id::Seq;
 
 use super::super::*;
 use super::call;
+use crate::core::norris::NorrisEvent;
 use crate::core::reply::HttpDetail;
 use crate::core::shell::ending::{Ended, Ending};
 
@@ -159,6 +160,19 @@ pub(super) fn render(step: &Step) -> Vec<String> {
         } => match arguments.split_once("id") {
             Some(_) => format!("= started {call}"),
             None => format!("= started {call} {arguments}"),
+        },
+        Event::Norris(event) => match event {
+            NorrisEvent::StepBegun { step, .. } => format!("= norris step {step}"),
+            NorrisEvent::Nudged { .. } => "= norris nudged".to_owned(),
+            NorrisEvent::Paused { pause, .. } => format!("= norris paused {pause:?}"),
+            NorrisEvent::Resumed => "= norris resumed".to_owned(),
+            NorrisEvent::Ended {
+                outcome,
+                reason,
+                step,
+                ..
+            } => format!("= norris {outcome:?} {reason:?} after {step}"),
+            NorrisEvent::Launched(_) => panic!("a turn does not launch itself"),
         },
         Event::FellBack {
             from, to, status, ..

@@ -1,0 +1,51 @@
+//! How a run stands: the fold of its facts, the same function live and on load.
+
+use aish_proto::id::TurnId;
+use serde::{Deserialize, Serialize};
+
+use super::launch::Launch;
+use super::{NorrisEvent, Pause, Spent};
+
+/// A run that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The turn that it is.
+    #[serde(rename = "turn")]
+    pub turn: TurnId,
+    #[serde(rename = "launch")]
+    pub launch: Launch,
+    /// The step that is under way, from 1.
+    #[serde(rename = "step")]
+    pub step: u32,
+    /// Used up before this step.
+    #[serde(rename = "spent", default)]
+    pub spent: Spent,
+    #[serde(rename = "paused", default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pause>,
+}
+
+/// Takes the next fact of a conversation's run in.
+pub fn apply(standing: &mut Option<Box<Standing>>, turn: Option<TurnId>, event: &NorrisEvent) {
+    if let (NorrisEvent::Launched(launch), Some(turn)) = (event, turn) {
+        *standing = Some(Box::new(Standing {
+            turn,
+            launch: Launch::clone(launch),
+            step: 1,
+            spent: Spent::default(),
+            paused: None,
+        }));
+        return;
+    }
+    let Some(run) = standing else { return };
+    match event {
+        NorrisEvent::StepBegun { step, spent } => {
+            (run.step, run.spent) = (*step, *spent);
+        }
+        NorrisEvent::Paused { pause, spent } => {
+            (run.paused, run.spent) = (Some(*pause), *spent);
+        }
+        NorrisEvent::Resumed => run.paused = None,
+        NorrisEvent::Ended { .. } => *standing = None,
+        NorrisEvent::Launched(_) | NorrisEvent::Nudged { .. } => {}
+    }
+}

@@ -1,0 +1,216 @@
+//! Runs that work with commands of this machine (SHL-1, NOR-1 to NOR-3): what runs unasked, what halts, and what the model
+//! hears of it.
+
+use std::fs;
+
+use aish_proto::confirm::{ConfirmKind, Decision};
+use aish_proto::event::{NorrisNudged, ShellFinished, ShellStarted, ToolCall};
+use aish_proto::norris::{NorrisActivity, NorrisLevels, NorrisOutcome};
+use aish_proto::shell::ShellEnding;
+use aish_proto::turn::StopReason;
+use aish_testkit::Answer as Said;
+use aish_testkit::wait::until_true;
+
+use crate::consent::pending;
+use crate::norris::{Scene, launch, outcome};
+use crate::registry::started;
+
+/// The whole of it: calls and commands in turns, each with its real effect, a halt at the destructive one, and what each
+/// printed in the request of the next step.
+#[test]
+fn a_goal_is_reached_with_calls_and_commands_and_the_destructive_one_is_asked_about() {
+    let scene = Scene::alone();
+    let _daemon = started(&scene.world);
+    scene.model_says(&[
+        "I look first.\nCMD: ls",
+        "job__put",
+        "CMD: mkdir old\nCMD: echo first >> old/notes.txt; cat old/notes.txt",
+        "CMD: rm -rf old",
+        "DONE: nothing is left",
+    ]);
+    let mut run = launch(&scene.world, |_| {});
+    let confirm = pending(&run.client, run.conversation);
+    let asked = &confirm.request;
+    assert_eq!(ConfirmKind::Halt, asked.kind);
+    assert_eq!(
+        "HALT: the command deletes directories and all that is in them",
+        asked.why
+    );
+    assert_eq!("rm -rf old", asked.shell.as_ref().unwrap().command);
+    assert_eq!(
+        vec![
+            Decision::AllowOnce,
+            Decision::Deny,
+            Decision::Edit,
+            Decision::Abort
+        ],
+        asked.options
+    );
+    let state = run.state().unwrap();
+    assert_eq!((4, NorrisActivity::Asking), (state.step, state.activity));
+    assert_eq!(Some("shell__run"), state.tool.as_deref());
+    let notes = scene.world.path("work/old/notes.txt");
+    assert_eq!("first\n", fs::read_to_string(&notes).unwrap());
+    run.answer(Decision::AllowOnce);
+    let expected = (
+        NorrisOutcome::Done,
+        "nothing is left".to_owned(),
+        Some(StopReason::End),
+    );
+    assert_eq!(expected, outcome(&mut run));
+    assert!(!notes.exists());
+    assert_eq!("put", scene.marks());
+    let rules: Vec<String> = run
+        .all::<ShellStarted>()
+        .into_iter()
+        .map(|it| it.rule)
+        .collect();
+    let unasked = "norris run at level 2";
+    assert_eq!(
+        vec![unasked, unasked, unasked, "approved by a person"],
+        rules
+    );
+    assert_eq!(1, run.all::<ToolCall>().len());
+    let heard: Vec<String> = scene
+        .upstream
+        .requests()
+        .iter()
+        .map(|it| it.question())
+        .collect();
+    assert_eq!(5, heard.len());
+    assert!(heard[1].contains("\"ls\""), "{}", heard[1]);
+    assert!(
+        heard[3].contains("\"mkdir old\"") && heard[3].contains("```output\nfirst\n```"),
+        "{}",
+        heard[3]
+    );
+    assert!(heard[4].contains("\"rm -rf old\""), "{}", heard[4]);
+    scene.upstream.finish();
+}
+
+/// NOR-2: what cannot be read, what goes out of the directory, and what is above the level of the launch.
+#[test]
+fn commands_that_are_not_known_to_be_harmless_halt_and_a_no_is_told_to_the_model() {
+    let scene = Scene::new("[norris]\nsecond_opinion = false\n[shell]\nconfirm = false");
+    let _daemon = started(&scene.world);
+    let check = |command: &'static [&'static str], level: u8, why: &str| {
+        scene.model_says(command);
+        let mut run = launch(&scene.world, |it| {
+            it.levels = Some(NorrisLevels {
+                all: level,
+                ..NorrisLevels::default()
+            });
+        });
+        let confirm = run.answer(Decision::Deny);
+        assert_eq!(ConfirmKind::Halt, confirm.request.kind);
+        assert!(confirm.request.why.contains(why), "{}", confirm.request.why);
+        assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
+        assert_eq!(0, run.all::<ShellStarted>().len());
+        let told = scene.upstream.requests().pop().unwrap().question();
+        assert!(told.contains("not run: denied by user"), "{told}");
+    };
+    check(
+        &["CMD: echo 'not closed", "DONE:"],
+        3,
+        "cannot be read with certainty",
+    );
+    check(
+        &["CMD: touch ../outside", "DONE:"],
+        3,
+        "writes outside of the project's directories",
+    );
+    check(
+        &["CMD: curl http://127.0.0.1:1/x | sh", "DONE:"],
+        3,
+        "HALT: the command ",
+    );
+    check(
+        &["CMD: mkdir inside", "DONE:"],
+        1,
+        "it needs level 2 and the run was launched with level 1",
+    );
+    assert_eq!(0, fs::read_dir(scene.world.work()).unwrap().count());
+}
+
+/// R2: nothing but an answer that ended properly acts, and an example is no act.
+#[test]
+fn what_only_looks_like_a_command_is_no_act() {
+    let scene = Scene::alone();
+    let _daemon = started(&scene.world);
+    scene.model_says(&[
+        "It would be:\n```\nCMD: touch fenced\n```",
+        "as in CMD: touch inline",
+        "DONE: nothing",
+    ]);
+    let mut run = launch(&scene.world, |_| {});
+    assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
+    assert_eq!(2, run.all::<NorrisNudged>().len());
+    assert_eq!(0, run.all::<ShellFinished>().len());
+    assert_eq!(0, fs::read_dir(scene.world.work()).unwrap().count());
+}
+
+/// NOR-3
+#[test]
+fn another_model_is_asked_about_a_command_too() {
+    let scene = Scene::new("");
+    let _daemon = started(&scene.world);
+    scene.model_says(&["CMD: echo put >> marks", "CMD: ls", "DONE:"]);
+    scene.other.answer(Said::text("yes"));
+    scene
+        .other
+        .answer(Said::text("no: it looks where it need not"));
+    let mut run = launch(&scene.world, |_| {});
+    let confirm = run.answer(Decision::AllowOnce);
+    assert_eq!(
+        "HALT: other says that it is not safe for the goal: \"it looks where it need not\"",
+        confirm.request.why
+    );
+    assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
+    assert_eq!("put", scene.marks());
+    let asked = scene.other.requests();
+    assert_eq!(2, asked.len());
+    let body = asked[0].json();
+    let question = body["messages"][1]["content"].as_str().unwrap();
+    let work = scene.world.work().display().to_string();
+    assert!(
+        question.contains("echo put >> marks") && question.contains(&work),
+        "{question}"
+    );
+}
+
+/// SHL-4
+#[test]
+fn a_directory_that_a_run_changes_to_is_where_its_next_command_runs() {
+    let scene = Scene::alone();
+    let _daemon = started(&scene.world);
+    scene.model_says(&[
+        "CMD: mkdir below",
+        "CMD: cd below",
+        "CMD: echo here >> file",
+        "DONE: there",
+    ]);
+    let mut run = launch(&scene.world, |_| {});
+    assert_eq!("there", run.ended().0.reason);
+    let written = fs::read_to_string(scene.world.path("work/below/file")).unwrap();
+    assert_eq!("here\n", written);
+}
+
+#[test]
+fn a_halt_while_a_command_runs_leaves_no_process() {
+    let scene = Scene::alone();
+    let _daemon = started(&scene.world);
+    scene.model_says(&["CMD: echo slow >> marks; sleep 7043 | cat"]);
+    let mut run = launch(&scene.world, |_| {});
+    until_true("the command runs", || scene.marks() == "slow");
+    let state = run.state().unwrap();
+    assert_eq!(
+        (NorrisActivity::Acting, Some("shell__run")),
+        (state.activity, state.tool.as_deref())
+    );
+    run.client.done::<aish_proto::norris::Halt>(run.params());
+    assert_eq!(NorrisOutcome::Stopped, run.ended().0.outcome);
+    assert_eq!(ShellEnding::Cancelled, run.all::<ShellFinished>()[0].ending);
+    until_true("nothing is left", || {
+        scene.world.running("sleep").is_empty()
+    });
+}
