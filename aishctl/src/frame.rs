@@ -182,7 +182,7 @@ mod tests {
         ("shellOutput", data)
     }
 
-    fn finished(output: &str, more: Value) -> (&'static str, Value) {
+    fn finished(output: &str, more: &Value) -> (&'static str, Value) {
         let mut data = json!({
             "call": "cmd0-0", "command": "ls", "ending": "exited", "exitCode": 0, "output": output,
             "bytes": output.len(), "ms": 6, "intoContext": true
@@ -200,7 +200,7 @@ mod tests {
                 started(),
                 output(0, "a\n\u{1b}]0;evil\u{7}b"),
                 output(12, "c\n"),
-                finished("a\n\u{1b}]0;evil\u{7}bc\n", json!({})),
+                finished("a\n\u{1b}]0;evil\u{7}bc\n", &json!({})),
             ],
             &[
                 "  ┌ ls\\u{1b}[2J",
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn what_no_delta_brought_stands_before_the_end() {
         check(
-            &[started(), finished("a\nb\n", json!({}))],
+            &[started(), finished("a\nb\n", &json!({}))],
             &["  ┌ ls\\u{1b}[2J", "  │ a", "  │ b", "  └ exit 0 · 6 ms"],
         );
         check(
@@ -222,7 +222,7 @@ mod tests {
                 started(),
                 output(0, "a\n"),
                 output(0, "a\n"),
-                finished("a\nb", json!({})),
+                finished("a\nb", &json!({})),
             ],
             &["  ┌ ls\\u{1b}[2J", "  │ a", "  │ b", "  └ exit 0 · 6 ms"],
         );
@@ -245,12 +245,12 @@ mod tests {
                 "  └ ended: it printed too much · 6 ms",
             ),
         ] {
-            check(&[finished("", more)], &[expected]);
+            check(&[finished("", &more)], &[expected]);
         }
         check(
             &[finished(
                 "[aish] denied by user",
-                json!({"ending": "refused"}),
+                &json!({"ending": "refused"}),
             )],
             &["  ✗ ls", "    not run: denied by user"],
         );
@@ -262,7 +262,7 @@ mod tests {
             &[
                 started(),
                 output(0, "10%\r50%\r100%\r\n"),
-                finished("", json!({"bytes": 14})),
+                finished("", &json!({"bytes": 14})),
             ],
             &["  ┌ ls\\u{1b}[2J", "  │ 100%", "  └ exit 0 · 6 ms"],
         );

@@ -481,7 +481,7 @@ fn it_keeps_to_one_preset_and_each_request_may_fall_back() {
         .answer(Said::stream().then_call(0, &call_id(), "job__look", "{}"));
     scene.upstream.answer(Said::text("DONE: back"));
     let mut run = launch(&scene.world, |it| {
-        it.goal = "fix the traceback in ./a.py".to_owned()
+        it.goal = "fix the traceback in ./a.py".to_owned();
     });
     assert_eq!("back", run.ended().0.reason);
     assert_eq!(

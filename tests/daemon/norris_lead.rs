@@ -165,19 +165,19 @@ fn who_and_what_may_launch_one() {
             it.levels = Some(NorrisLevels {
                 all: 0,
                 providers: BTreeMap::new(),
-            })
+            });
         },
         |it| {
             it.levels = Some(NorrisLevels {
                 all: 4,
                 providers: BTreeMap::new(),
-            })
+            });
         },
         |it| {
             it.levels = Some(NorrisLevels {
                 all: 1,
                 providers: BTreeMap::from([("a b".to_owned(), 1)]),
-            })
+            });
         },
         |it| it.model = Some("none".to_owned()),
     ];

@@ -197,7 +197,7 @@ fn instructions_count_only_when_they_are_trusted_as_they_are() {
         scene.root
     );
     let told = statuses(&log(&client, conversation));
-    assert_eq!([remark.clone()], *told, "once");
+    assert_eq!(std::slice::from_ref(&remark), told, "once");
     assert_eq!([remark], *preview(&client, conversation, None).remarks);
 
     let said = scene.config("trust");

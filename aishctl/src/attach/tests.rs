@@ -70,7 +70,7 @@ where
         out: screen,
         text: String::new(),
     };
-    let window = run(window, BufReader::new(stdin), out);
+    let window = Box::pin(run(window, BufReader::new(stdin), out));
     let (done, ()) = tokio::join!(window, script(&peer, keyboard, &press, &mut screen));
     screen.out.read_to_string(&mut screen.text).await.unwrap();
     Seen {

@@ -341,22 +341,34 @@ impl Conversation {
                 transcript.apply(&record);
             }
         }
-        let wanted = self.wanted(&preset, &transcript, &offer, &held);
+        Ok(self.previewed(preset, &transcript, &offer, &held, remarks))
+    }
+
+    /// What that transcript would be sent as.
+    fn previewed(
+        &self,
+        preset: Arc<Preset>,
+        transcript: &Transcript,
+        offer: &Arc<Offer>,
+        held: &[Held],
+        remarks: Vec<String>,
+    ) -> Previewed {
+        let wanted = self.wanted(&preset, transcript, offer, held);
         let (limit, ratio) = (wanted.limit, wanted.ratio);
         let fitted = match fit(wanted) {
             Ok(fitted) => fitted,
             Err(error) => {
                 let turns = transcript.exchanges().len();
-                return Ok(Previewed::TooLong(Box::new(NoRequest {
+                return Previewed::TooLong(Box::new(NoRequest {
                     preset,
                     limit,
                     ratio,
                     turns,
                     error,
-                })));
+                }));
             }
         };
-        let shown = fitted.shown.as_ref().unwrap_or(&transcript);
+        let shown = fitted.shown.as_ref().unwrap_or(transcript);
         let then = Wanted {
             transcript: shown,
             ..wanted
@@ -365,11 +377,11 @@ impl Conversation {
         let next = shown.exchanges().take(next).cloned().collect();
         let turns = shown.exchanges().len();
         let messages = shown.exchanges().map(Exchange::bytes).sum();
-        let parts = request::parts(&preset, shown, &offer, &held, shown.mode());
+        let parts = request::parts(&preset, shown, offer, held, shown.mode());
         let mut leaving = fitted.leaving;
-        let for_good = self.leave_for_good(&preset, &transcript, &offer, &held, leaving.len());
+        let for_good = self.leave_for_good(&preset, transcript, offer, held, leaving.len());
         leaving.truncate(for_good);
-        Ok(Previewed::Fits(Box::new(Preview {
+        Previewed::Fits(Box::new(Preview {
             preset,
             limit,
             ratio,
@@ -381,7 +393,7 @@ impl Conversation {
             messages,
             body: fitted.body,
             remarks,
-        })))
+        }))
     }
 }
 

@@ -246,6 +246,7 @@ impl State {
     }
 
     /// Takes the next event in. Records come in the order of their `seq`, each once.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
     pub fn apply(&mut self, record: &Record) {
         self.last_seq = record.seq;
         self.updated_at = record.at;

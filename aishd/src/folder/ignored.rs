@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ignore::Match;
@@ -37,7 +37,7 @@ impl Ignored {
             return Self::default();
         };
         let at = above[root];
-        let mut ignored = Self::default().with(at, at.join(".git/info/exclude"), stamps);
+        let mut ignored = Self::default().with(at, &at.join(".git/info/exclude"), stamps);
         for directory in above[1..=root].iter().rev().filter(|_| root > 0) {
             ignored = ignored.within(directory, stamps);
         }
@@ -46,18 +46,18 @@ impl Ignored {
 
     /// What counts in a directory below, with its own file.
     pub(super) fn within(&self, directory: &Path, stamps: &mut Stamps) -> Self {
-        self.with(directory, directory.join(FILE), stamps)
+        self.with(directory, &directory.join(FILE), stamps)
     }
 
-    fn with(&self, root: &Path, file: PathBuf, stamps: &mut Stamps) -> Self {
-        stamps.note(&file);
-        let Some(text) = text(&file) else {
+    fn with(&self, root: &Path, file: &Path, stamps: &mut Stamps) -> Self {
+        stamps.note(file);
+        let Some(text) = text(file) else {
             return self.clone();
         };
         let mut builder = GitignoreBuilder::new(root);
         for line in text.lines().take(MOST_LINES) {
             // A pattern that cannot be understood leaves nothing out.
-            drop(builder.add_line(Some(file.clone()), line));
+            drop(builder.add_line(Some(file.to_path_buf()), line));
         }
         let Ok(own) = builder.build() else {
             return self.clone();

@@ -3,7 +3,8 @@
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::clock;
 
 /// A file system may give two changes the same time when no more than this lies between them.
 const COARSE_SECONDS: i64 = 2;
@@ -27,10 +28,8 @@ struct Stamp {
 
 impl Stamps {
     pub(super) fn begin() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let seconds = now.map_or(0, |it| it.as_secs());
         Self {
-            begun: i64::try_from(seconds).unwrap_or(i64::MAX),
+            begun: clock::now().0 / 1000,
             ..Self::default()
         }
     }

@@ -86,16 +86,7 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         }
     }
     let more = more_environment(&call.server, &params.environment);
-    let bytes: usize = params
-        .environment
-        .iter()
-        .map(|(a, b)| a.len() + b.len())
-        .sum();
-    if bytes > MAX_ENVIRONMENT_BYTES {
-        let message =
-            format!("environment is {bytes} bytes; at most {MAX_ENVIRONMENT_BYTES} are taken");
-        return Err(Refusal::new(ErrorKind::TooLarge, message));
-    }
+    check_size(&params.environment)?;
     if (wanted.is_empty() && more.is_empty()) || !params.tentative {
         let given = Given {
             variables: params.environment,
@@ -124,6 +115,16 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         wanted_environment: more,
         ui: config::ui(&call.server.config.standing().borrow()),
     })
+}
+
+fn check_size(given: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    let bytes: usize = given.iter().map(|(a, b)| a.len() + b.len()).sum();
+    if bytes <= MAX_ENVIRONMENT_BYTES {
+        return Ok(());
+    }
+    let message =
+        format!("environment is {bytes} bytes; at most {MAX_ENVIRONMENT_BYTES} are taken");
+    Err(Refusal::new(ErrorKind::TooLarge, message))
 }
 
 /// What the daemon would take besides, of what clients do not give by themselves.

@@ -101,6 +101,7 @@ impl Refusal {
 }
 
 impl From<RequestError> for Refusal {
+    #[expect(clippy::too_many_lines, reason = "one arm for each reason")]
     fn from(error: RequestError) -> Self {
         let message = error.to_string();
         match error {

@@ -131,6 +131,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Adds one record and what is found by it; the state follows with `state`.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
     pub(super) fn record(
         &mut self,
         conversation: ConversationId,

@@ -32,6 +32,7 @@ fn turn(name: &str) -> TurnId {
     TurnId::from_bytes([name.as_bytes()[0]; 16])
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each word")]
 fn record(seq: u64, line: &str) -> Record {
     let words: Vec<&str> = line.split(' ').collect();
     let asked = |text: &str, origin| Event::UserMessage {

@@ -314,6 +314,7 @@ fn fill_of_upgrade(record: &mut AuditRecord, upgrade: Option<Upgrade>) {
 }
 
 /// The same, of what concerns no call of a model.
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of entry")]
 fn fill_of_no_call(record: &mut AuditRecord, told: What) {
     match told {
         What::AutoApproveSet {

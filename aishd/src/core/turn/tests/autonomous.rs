@@ -531,16 +531,15 @@ proptest! {
         let mut replies: HashMap<&str, u32> = HashMap::new();
         let (mut called, mut ended, mut opened) = (vec![], 0, 0);
         for event in &scene.events {
-            match event {
-                Event::AssistantMessage { calls, commands, complete: true, .. } => {
-                    called.extend(calls.iter().map(|it| it.id.as_str()));
-                    called.extend(commands.iter().map(|it| it.call.as_str()));
-                }
-                Event::ToolResult { call, .. } | Event::ShellFinished { call, .. } => *replies.entry(call).or_default() += 1,
-                Event::TurnFinished { .. } => ended += 1,
-                Event::Norris(NorrisEvent::StepBegun { .. }) => opened += 1,
-                _ => {}
+            if let Event::AssistantMessage { calls, commands, complete: true, .. } = event {
+                called.extend(calls.iter().map(|it| it.id.as_str()));
+                called.extend(commands.iter().map(|it| it.call.as_str()));
             }
+            if let Event::ToolResult { call, .. } | Event::ShellFinished { call, .. } = event {
+                *replies.entry(call).or_default() += 1;
+            }
+            ended += i32::from(matches!(event, Event::TurnFinished { .. }));
+            opened += i32::from(matches!(event, Event::Norris(NorrisEvent::StepBegun { .. })));
         }
         prop_assert!(replies.values().all(|it| *it == 1), "{:#?}", scene.seen);
         prop_assert!(ended <= 1 && opened <= 3, "{:#?}", scene.seen);

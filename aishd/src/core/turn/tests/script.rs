@@ -8,11 +8,16 @@ use crate::core::norris::NorrisEvent;
 use crate::core::reply::HttpDetail;
 use crate::core::shell::ending::{Ended, Ending};
 
+#[expect(clippy::too_many_lines, reason = "one arm for each word")]
 pub(super) fn parse(line: &str) -> Input {
     let words: Vec<&str> = line.split(' ').collect();
     let stream = |s: &str| StreamId(s.parse().unwrap());
     let said = |text: &str| Reply {
         text: text.replace('-', ""),
+        ..Reply::default()
+    };
+    let spoken = |words: &[&str]| Reply {
+        text: words.join(" ").replace('|', "\n"),
         ..Reply::default()
     };
     let http = |status, retry_after_ms, detail| Failure::Http {
@@ -36,14 +41,9 @@ pub(super) fn parse(line: &str) -> Input {
             reply.calls = calls.iter().map(|it| call(it)).collect();
             Input::ReplyFinished(stream(id), reply)
         }
-        ["says", id, ref words @ ..] => {
-            let mut reply = Reply::default();
-            reply.text = words.join(" ").replace('|', "\n");
-            Input::ReplyFinished(stream(id), reply)
-        }
+        ["says", id, ref words @ ..] => Input::ReplyFinished(stream(id), spoken(words)),
         ["says-ended", id, ending, ref words @ ..] => {
-            let mut reply = Reply::default();
-            reply.text = words.join(" ").replace('|', "\n");
+            let mut reply = spoken(words);
             reply.finish = Some(match ending {
                 "length" => Finish::Length,
                 "filter" => Finish::ContentFilter,
@@ -54,8 +54,7 @@ pub(super) fn parse(line: &str) -> Input {
             Input::ReplyFinished(stream(id), reply)
         }
         ["calls-and-says", id, called, ref words @ ..] => {
-            let mut reply = Reply::default();
-            reply.text = words.join(" ").replace('|', "\n");
+            let mut reply = spoken(words);
             reply.calls = vec![call(called)];
             Input::ReplyFinished(stream(id), reply)
         }
@@ -116,6 +115,7 @@ pub(super) fn parse(line: &str) -> Input {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
 pub(super) fn render(step: &Step) -> Vec<String> {
     let event = |event: &Event| match event {
         Event::AssistantMessage {
