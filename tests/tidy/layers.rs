@@ -16,7 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tls", &[]),
     ("logging", &["clock", "core"]),
     ("clock", &["core"]),
-    ("folder", &["core"]),
+    ("folder", &["clock", "core"]),
     ("config", &["core", "folder"]),
     ("args", &["config", "core"]),
     ("child", &[]),
