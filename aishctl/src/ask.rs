@@ -184,6 +184,13 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         }
         let ended = answer.ended.as_ref();
         let error = ended.and_then(|it| it.error.as_ref());
+        // Whoever wants commands to read wanted none of them to run.
+        let denied = match self.output.form {
+            Form::Code | Form::Commands | Form::Line => {
+                answer.denied.saturating_sub(answer.commands_denied)
+            }
+            Form::Text | Form::Json | Form::Events | Form::Results => answer.denied,
+        };
         let done = match (stopped, ended) {
             (Some(exit), _) => stopped_by(exit),
             (None, Some(ended)) => answer
@@ -191,7 +198,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                 .as_ref()
                 .and_then(|it| norris::concluded(it, answer.budget_hint.is_some()))
                 .unwrap_or_else(|| outcome(conversation, ended.stop_reason, error, answer.text()))
-                .map(|exit| with_denials(exit, answer.denied))
+                .map(|exit| with_denials(exit, denied))
                 .map_err(|failure| match &answer.budget_hint {
                     Some(hint) if failure.exit == Exit::BUDGET => failure.hint(hint),
                     Some(_) | None => failure,

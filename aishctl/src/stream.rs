@@ -27,6 +27,8 @@ pub struct Answer {
     pub results: Vec<ToolResult>,
     /// Calls that did not run because somebody or something said no, or nobody could say yes.
     pub denied: u32,
+    /// Those of them that were commands of its text.
+    pub commands_denied: u32,
     pub ended: Option<Ended>,
     /// What to do for more, where a budget is used up.
     pub budget_hint: Option<String>,
@@ -80,6 +82,7 @@ impl Answer {
             tool_calls: Vec::new(),
             results: Vec::new(),
             denied: 0,
+            commands_denied: 0,
             ended: None,
             budget_hint: None,
             run: None,
@@ -174,6 +177,7 @@ impl Answer {
             self.results.push(result);
         } else if let Some(finished) = event.read::<ShellFinished>() {
             self.denied += u32::from(finished.denied.is_some());
+            self.commands_denied += u32::from(finished.denied.is_some());
         } else if let Some(text) = norris::told(event) {
             self.run = event.read().or(self.run.take());
             steps.push(Step::Notice(StatusLevel::Info, text));

@@ -29,8 +29,8 @@ const ANSWER: &str = "# Why\n\nThe *linker* cannot find `libssl`, so **nothing**
 fn check(line: &str, expected: &str) {
     let (upstream, world, _daemon) = world();
     upstream.answer_with(|_| Answer::pieces(ANSWER.split_inclusive(' ')));
-    let mut asking = on_terminal(&world, line);
-    assert_eq!(0, asking.wait(), "{}", asking.seen());
+    let mut asking = on_terminal(&world, &format!("{line} --confirm deny"));
+    assert_eq!(3, asking.wait(), "{}", asking.seen());
     let last = expected.lines().last().unwrap();
     asking.wait_for(last);
     assert_eq!(expected, asking.seen().trim_end_matches('\n'), "{line}");
