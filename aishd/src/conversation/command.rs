@@ -188,7 +188,15 @@ impl Begun {
     async fn until_its_end(self) -> Ended {
         let ran_in = self.run.setting.cwd.clone();
         match self.moves {
-            Some(Ok(target)) => shell::change_directory(self.cwd, target, ran_in).await,
+            Some(Ok(target)) => {
+                let failed = Ended::failed(String::new(), &ran_in);
+                let goes = shell::change_directory(self.cwd, target, self.limits, ran_in);
+                let went = self.token.run_until_cancelled(goes).await;
+                went.unwrap_or(Ended {
+                    ending: Ending::Cancelled,
+                    ..failed
+                })
+            }
             Some(Err(why)) => Ended {
                 ending: Ending::Exited { code: 1 },
                 ..Ended::failed(why, &ran_in)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
+use super::context::abandoned;
 use super::norris::{Clock, with_run};
 use super::terms::Terms;
 use super::{Active, Conversation, Done, failed};
@@ -197,7 +198,7 @@ impl Conversation {
             return;
         };
         if active.token.is_cancelled() {
-            return self.stop_now(crate::core::event::Stop::Cancelled).await;
+            return Box::pin(self.apply_done(abandoned(turn, stream))).await;
         }
         if discovery.preset.is_demo() {
             let gone = "the local server that answered before is not there any more".to_owned();

@@ -539,7 +539,7 @@ impl Transcript {
     }
 }
 
-/// The question, and what came with it, as one text.
+/// The question, and what came with it, as one text. No text can end its own frame.
 fn with_attachments(text: &str, attachments: &[Attachment]) -> String {
     let mut whole = text.to_owned();
     for attachment in attachments {
@@ -549,12 +549,12 @@ fn with_attachments(text: &str, attachments: &[Attachment]) -> String {
         } else {
             "\n"
         };
-        whole.push_str("\n\n<attachment name=\"");
-        whole.push_str(&name);
-        whole.push_str("\">\n");
-        whole.push_str(&attachment.text);
-        whole.push_str(newline);
-        whole.push_str("</attachment>");
+        let text = &attachment.text;
+        let ends = text.split("</attachment").skip(1);
+        let dashes = ends.map(|it| it.chars().take_while(|it| *it == '-').count() + 1);
+        let tag = format!("attachment{}", "-".repeat(dashes.max().unwrap_or(0)));
+        let framed = format!("\n\n<{tag} name=\"{name}\">\n{text}{newline}</{tag}>");
+        whole.push_str(&framed);
     }
     whole
 }

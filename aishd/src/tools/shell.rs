@@ -43,6 +43,12 @@ impl Limits {
             shown_chars: policy.max_result_chars,
         }
     }
+
+    fn is_over(self) -> Ending {
+        Ending::TimedOut {
+            after_ms: u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
 }
 
 /// Whether a file can be executed.
@@ -52,10 +58,21 @@ pub fn is_program(path: &str) -> bool {
 }
 
 /// Looks whether a directory can be gone to (SHL-4).
-pub async fn change_directory(from: String, target: String, ran_in: String) -> Ended {
-    let looked = {
+pub async fn change_directory(
+    from: String,
+    target: String,
+    limits: Limits,
+    ran_in: String,
+) -> Ended {
+    let looking = {
         let target = target.clone();
-        tokio::task::spawn_blocking(move || enter(&target)).await
+        tokio::task::spawn_blocking(move || enter(&target))
+    };
+    let Ok(looked) = timeout(limits.time, looking).await else {
+        return Ended {
+            ending: limits.is_over(),
+            ..Ended::failed(format!("cd: {target}: it does not answer\n"), &ran_in)
+        };
     };
     let why = match looked {
         Ok(Ok(())) => {

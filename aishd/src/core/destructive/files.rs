@@ -69,8 +69,24 @@ impl Judge<'_> {
         {
             self.add(Danger::EmptiesFile);
         }
-        if let Some((last, _)) = operands.split_last() {
+        if let Some((last, from)) = operands.split_last() {
             self.writes(last);
+            // In a directory it has the name that it had.
+            for word in from {
+                let name = |it: &str| {
+                    it.trim_end_matches('/')
+                        .rsplit('/')
+                        .next()
+                        .map(str::to_owned)
+                };
+                if word
+                    .fixed()
+                    .and_then(name)
+                    .is_some_and(|it| places::is_protected(&it))
+                {
+                    self.add(Danger::ProtectedFile);
+                }
+            }
         }
     }
 

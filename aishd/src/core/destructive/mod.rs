@@ -363,7 +363,7 @@ impl Judge<'_> {
             Value::Fixed(text) | Value::Pattern(text) => text,
             Value::Open { before, .. } => before,
         };
-        if places::is_secret(text) {
+        if places::is_secret(text) || self.places.meant(text).any(|it| places::is_secret(&it)) {
             self.add(Danger::ReadsSecrets);
         }
     }

@@ -90,6 +90,15 @@ impl<'a> Places<'a> {
         self.holds(path)
     }
 
+    /// What a path may mean where the command is: below a root without the root, elsewhere whole.
+    pub(super) fn meant(&self, path: &str) -> impl Iterator<Item = String> {
+        self.at.iter().flatten().filter_map(move |at| {
+            let place = lexical(at, path)?;
+            let below = self.roots.iter().find_map(|it| place.strip_prefix(it).ok());
+            Some(below.unwrap_or(&place).to_string_lossy().into_owned())
+        })
+    }
+
     /// Whether it is certainly in a root.
     pub(super) fn at_home(&self) -> bool {
         self.holds(".")
@@ -137,7 +146,7 @@ impl Judge<'_> {
         if !self.places.holds(path) {
             self.add(Danger::OutsideRoots);
         }
-        if is_protected(path) {
+        if is_protected(path) || self.places.meant(path).any(|it| is_protected(&it)) {
             self.add(Danger::ProtectedFile);
         }
     }

@@ -11,6 +11,7 @@ use crate::core::access::Access;
 use crate::core::command::{self, Dialect};
 use crate::core::destructive::{self, Danger};
 use crate::core::policy::{Rule, Verdict, Why};
+use crate::core::shell::change_directory;
 use crate::core::shell::setting::Setting;
 use crate::core::tool::{Sha, Tool};
 use crate::core::tool_name::Alias;
@@ -106,8 +107,11 @@ pub fn of_tool(tool: &Tool, needs: Access) -> Option<Halt> {
 /// The level that a command needs, if all that it does is known to be harmless. Nobody said what it may do but the command
 /// itself, so that there is no third level: what is not harmless halts.
 pub fn of_command(command: &str, setting: &Setting, roots: &[PathBuf]) -> Result<Access, Halt> {
-    let reading = command::read(command, Dialect::of(&setting.shell));
     let cwd = Path::new(&setting.cwd);
+    if let Some(halt) = leaves(command, setting, roots) {
+        return Err(halt);
+    }
+    let reading = command::read(command, Dialect::of(&setting.shell));
     let dangers = destructive::judge(&reading, command, roots, cwd);
     if !dangers.is_empty() {
         Err(Halt::Command(dangers))
@@ -118,6 +122,27 @@ pub fn of_command(command: &str, setting: &Setting, roots: &[PathBuf]) -> Result
     } else {
         Ok(Access::Write)
     }
+}
+
+/// Why a run may not change to a directory unasked: what it may write in follows it there.
+fn leaves(command: &str, setting: &Setting, roots: &[PathBuf]) -> Option<Halt> {
+    let from = change_directory::From {
+        cwd: &setting.cwd,
+        previous: None,
+        home: setting.home(),
+    };
+    let Ok(target) = change_directory::target(command, from)? else {
+        return Some(Halt::Command(vec![Danger::KnownOnlyWhenRun]));
+    };
+    let below = roots
+        .iter()
+        .find_map(|it| Path::new(&target).strip_prefix(it).ok());
+    let danger = match below.map(|it| it.to_string_lossy()) {
+        None => Danger::OutsideRoots,
+        Some(below) if destructive::is_protected(&below) => Danger::ProtectedFile,
+        Some(_) => return None,
+    };
+    Some(Halt::Command(vec![danger]))
 }
 
 /// Whether programs that are run by name would be found in a directory that a command may write in: then one harmless

@@ -15,6 +15,12 @@ pub const PLAIN_SHELL: &str = "/bin/sh";
 const KNOWN_SHELLS: [&str; 4] = ["sh", "bash", "zsh", "fish"];
 /// What files of a command may not be for others, where its asker does not say.
 const PRIVATE: u32 = 0o077;
+/// `safe.bareRepository=explicit`, see git-config(1).
+const GIT_ASKS_FOR_REPOSITORIES: [(&str, &str); 3] = [
+    ("GIT_CONFIG_COUNT", "1"),
+    ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
+    ("GIT_CONFIG_VALUE_0", "explicit"),
+];
 /// What a client may give altogether.
 pub const MAX_ENVIRONMENT_BYTES: usize = 64 << 10;
 
@@ -112,6 +118,10 @@ impl Setting {
         // There is no terminal, whatever the asker's is called.
         variables.insert("TERM".to_owned(), "dumb".to_owned());
         variables.insert("PWD".to_owned(), cwd.to_owned());
+        // A directory that only looks like a repository is none: its settings could name programs.
+        for (name, value) in GIT_ASKS_FOR_REPOSITORIES {
+            variables.insert(name.to_owned(), value.to_owned());
+        }
         let named = variables.get("SHELL").filter(|it| is_known(it));
         let shell = named
             .filter(|it| is_program(it))

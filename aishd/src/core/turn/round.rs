@@ -148,6 +148,10 @@ impl Round {
                     let never_began = Some(Box::new(refused));
                     let reply = owed.what.refused(denial, content, never_began, self.given);
                     step.events.push(reply);
+                    // What stands behind it was not looked at as the next.
+                    if approval.is_some() && self.running.is_empty() {
+                        return self.go_on(step);
+                    }
                 }
                 Judged::Run(go) => {
                     let alone = approval.is_some() || go.pace == Pace::Alone;
@@ -190,7 +194,7 @@ impl Round {
                             .what
                             .refused(denial, content, Some(refused), self.given);
                         step.events.push(reply);
-                        continue;
+                        return self.go_on(step);
                     }
                     self.rest.push_front(owed);
                     step.events.push(Event::ConfirmRequested(confirm.clone()));

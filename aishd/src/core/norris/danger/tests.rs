@@ -4,6 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::core::allowances::Number;
 use crate::core::policy::Pattern;
+use crate::core::shell::setting::tests::setting;
 use crate::core::tool::tests::tool;
 
 const EXECUTE: &str = "HALT: it needs level 3 (execute)";
@@ -241,4 +242,22 @@ proptest! {
         let without = unheard.weigh("1", Sha([1; 32]), &tool, needs, verdict);
         prop_assert!(matches!(without, Verdict::Allow(_)) || !matches!(came, Verdict::Allow(_)));
     }
+}
+
+/// NOR-2: what a run may write in follows it where it goes, so it goes nowhere unasked that is not below.
+#[test]
+fn a_run_leaves_its_directory_only_with_a_persons_word() {
+    let setting = setting(&[], "/w/proj");
+    let check = |command: &str, goes: bool| {
+        let needs = of_command(command, &setting, &[PathBuf::from("/w/proj")]);
+        assert_eq!(goes, needs.is_ok(), "{command}: {needs:?}");
+    };
+    check("cd src/deep", true);
+    check("cd /w/proj/src", true);
+    check("cd ..", false);
+    check("cd /w/other", false);
+    check("cd", false);
+    check("cd -", false);
+    check("cd .git", false);
+    check("cd src/../.git/hooks", false);
 }

@@ -169,7 +169,7 @@ fn the_same_call_is_asked_about_three_times() {
             "= Denied c10",
             "= result a3 \"[aish] denied by user\"",
             "= result a4 \"[aish] denied by user, and not asked about again in this turn\"",
-            "= asks c14 about b",
+            "= asks c15 about b",
         ],
     );
 }
