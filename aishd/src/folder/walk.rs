@@ -11,7 +11,7 @@ use super::ignored::Ignored;
 use super::stamp::Stamps;
 use crate::core::project::tree::{Folder, Seen};
 
-/// Entries that are looked at in all. They take about 30 ms, once; a summary has no room for more anyway.
+/// Entries that are looked at in all. A summary has no room for more anyway.
 const MOST_ENTRIES: usize = 20_000;
 /// Entries of one directory; beyond that only their number is told.
 const MOST_IN_ONE: usize = 5_000;
