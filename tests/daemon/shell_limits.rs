@@ -1,5 +1,6 @@
 //! What commands run with, what they may take, how they are ended, and where (SHL-3, SHL-4, R21).
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use aish_proto::attach::Since;
@@ -34,13 +35,34 @@ fn a_command_has_the_environment_that_its_asker_may_give_and_no_terminal() {
         &mut follow,
         own(
             conversation,
-            "echo $LANG $MINE [$AWS_SECRET] $TERM; test -t 0 || echo none; umask; ps -o sid= -p $$ | grep -qw $$ && echo own session",
+            "echo $LANG $MINE [$AWS_SECRET] $TERM; test -t 0 || echo none; umask; cut -d ' ' -f 6 /proc/$$/stat",
         ),
     );
     let lines: Vec<&str> = end.output.lines().collect();
     assert_eq!("xx m [] dumb", lines[0], "{}", end.output);
     assert_eq!("none", lines[1]);
     assert!(lines[2].ends_with("022"), "{}", end.output);
+    let stat = fs::read_to_string(format!("/proc/{}/stat", scene.daemon.pid())).unwrap();
+    let of_daemon = stat.split(' ').nth(5).unwrap();
+    assert_ne!(of_daemon, lines[3], "a session of its own");
+}
+
+/// What only looks like a repository is none: git would run what its settings name.
+#[test]
+fn settings_of_a_directory_that_is_no_repository_run_nothing() {
+    let scene = Scene::new("");
+    let client = scene.world.person("pts/5");
+    let conversation = scene.conversation(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    let trap = "mkdir -p d/objects d/refs; echo 'ref: refs/heads/x' > d/HEAD; \
+        printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = ./\\nfsmonitor = \"touch %s/sprung #\"\\n' \"$PWD\" > d/config; \
+        git -C d status; test -e sprung && echo sprung; \
+        env -u GIT_CONFIG_COUNT git -C d status >/dev/null; test -e sprung && echo with its own settings";
+    let end = run(&client, &mut follow, own(conversation, trap));
+    let told: Vec<&str> = end.output.lines().collect();
+    assert!(told[0].contains("safe.bareRepository"), "{}", end.output);
+    assert_eq!(Some(&"with its own settings"), told.last());
+    assert!(!told.contains(&"sprung"), "{}", end.output);
 }
 
 #[test]
@@ -171,9 +193,9 @@ fn cd_alone_changes_the_directory_of_the_conversation() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let work = scene.world.work();
-    std::fs::create_dir_all(work.join("sub/deep")).unwrap();
+    fs::create_dir_all(work.join("sub/deep")).unwrap();
     std::os::unix::fs::symlink(work.join("sub"), work.join("link")).unwrap();
-    std::fs::write(work.join("file"), "").unwrap();
+    fs::write(work.join("file"), "").unwrap();
     let conversation = scene.conversation(&client);
     let mut follow = client.attach(conversation, Since::Start);
     let here = |follow: &mut Follow| {

@@ -137,6 +137,22 @@ impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {
     }
 }
 
+/// A number from 0, of what is called `kind`.
+fn number(value: &DeValue<'_>, kind: &str, most: f64) -> Result<f64, Misread> {
+    let number: Option<f64> = match value {
+        DeValue::Integer(number) => number.as_str().parse().ok(),
+        DeValue::Float(number) => number.as_str().parse().ok(),
+        DeValue::String(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => return Err(Misread::kind(kind, value)),
+    };
+    number
+        .filter(|it| (0.0..=most).contains(it))
+        .ok_or_else(|| Misread::new(format!("expected {kind} from 0 to {most}")))
+}
+
 /// A temperature: how freely a model chooses its words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Temperature(pub f64);
@@ -147,19 +163,7 @@ impl Temperature {
 
 impl Value for Temperature {
     fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
-        let number = match value {
-            DeValue::Integer(number) => number.as_str().parse().ok(),
-            DeValue::Float(number) => number.as_str().parse().ok(),
-            DeValue::String(_)
-            | DeValue::Boolean(_)
-            | DeValue::Datetime(_)
-            | DeValue::Array(_)
-            | DeValue::Table(_) => return Err(Misread::kind("a number", value)),
-        };
-        number
-            .filter(|it| (0.0..=Self::MOST).contains(it))
-            .map(Self)
-            .ok_or_else(|| Misread::new("expected a number from 0 to 100"))
+        number(value, "a number", Self::MOST).map(Self)
     }
 
     fn show(&self) -> String {
@@ -197,19 +201,7 @@ impl Dollars {
 
 impl Value for Dollars {
     fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
-        let number = match value {
-            DeValue::Integer(number) => number.as_str().parse().ok(),
-            DeValue::Float(number) => number.as_str().parse().ok(),
-            DeValue::String(_)
-            | DeValue::Boolean(_)
-            | DeValue::Datetime(_)
-            | DeValue::Array(_)
-            | DeValue::Table(_) => return Err(Misread::kind("a number of dollars", value)),
-        };
-        number
-            .filter(|it| (0.0..=Self::MOST).contains(it))
-            .map(Self)
-            .ok_or_else(|| Misread::new("expected a number of dollars from 0 to 1000000"))
+        number(value, "a number of dollars", Self::MOST).map(Self)
     }
 
     fn show(&self) -> String {

@@ -183,13 +183,7 @@ impl Conversation {
             Some(call) => it.commands.own(call).is_some(),
             None => it.commands.runs_own(),
         };
-        while runs(self) && self.unstored.is_none() {
-            match self.io.join_next().await {
-                Some(Ok(done)) => Box::pin(self.apply_done(done)).await,
-                Some(Err(_aborted)) => {}
-                None => return,
-            }
-        }
+        self.work_while(runs).await;
     }
 
     pub(super) async fn own_ended(&mut self, call: String, ended: Ended) {

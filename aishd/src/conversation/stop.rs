@@ -61,7 +61,13 @@ impl Conversation {
 
     /// Lets the stopped turn say what it still owes; its work was dropped, so this takes no time.
     pub(super) async fn until_over(&mut self, turn: TurnId) {
-        while self.turn.as_ref().is_some_and(|it| it.id == turn) && self.unstored.is_none() {
+        self.work_while(|it| it.turn.as_ref().is_some_and(|it| it.id == turn))
+            .await;
+    }
+
+    /// Takes in what tasks come to, for as long as that is waited for, there are tasks, and the store takes it.
+    pub(super) async fn work_while(&mut self, waits: impl Fn(&Self) -> bool) {
+        while waits(self) && self.unstored.is_none() {
             match self.io.join_next().await {
                 Some(Ok(done)) => Box::pin(self.apply_done(done)).await,
                 Some(Err(_aborted)) => {}
@@ -73,11 +79,10 @@ impl Conversation {
     /// The daemon stops: what runs ends as interrupted, with what it has said.
     pub(super) async fn finish(&mut self) {
         self.retry_commit().await;
-        // A turn that waits for a person waits for the next daemon too.
+        // A turn that waits for a person waits for the next daemon too, and so does a run that was stopped.
         let waits = |it: &Active| it.machine.asking().is_some() || it.machine.stands_still();
-        if let Some(turn) = self.turn.as_ref().filter(|it| !waits(it)).map(|it| it.id) {
-            self.until_over(turn).await;
-        }
+        self.work_while(|it| it.turn.as_ref().is_some_and(|it| !waits(it)))
+            .await;
         self.until_own_over(None).await;
         self.io.shutdown().await;
     }

@@ -2,7 +2,7 @@
 
 use super::rules::RuleChange;
 use super::{CallMark, Outcome, Told};
-use crate::core::confirm::{Confirm, Resolution};
+use crate::core::confirm::{Confirm, Denial, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{Event, Origin, Refused, Source};
 use crate::core::memory::question::Proposal;
@@ -275,18 +275,22 @@ fn ended(before: &State, event: &Event) -> Option<Told> {
         return None;
     };
     Some(match refused {
-        Some(refused) => Told::CallRefused {
-            call: CallMark::of(call),
-            subject: refused.subject.clone(),
-            denial: *denial,
-            because: refused.because.clone(),
-        },
+        Some(refused) => never_began(call, refused, *denial),
         None => Told::CallEnded {
             call: CallMark::of(call),
             subject: started(before, call),
             outcome: outcome(*ok, kept.map_or(content.len() as u64, |it| it.bytes), *ms),
         },
     })
+}
+
+fn never_began(call: &str, refused: &Refused, denial: Option<Denial>) -> Told {
+    Told::CallRefused {
+        call: CallMark::of(call),
+        subject: refused.subject.clone(),
+        denial,
+        because: refused.because.clone(),
+    }
 }
 
 /// The same for a command.
@@ -304,12 +308,7 @@ fn command_ended(before: &State, event: &Event) -> Option<Told> {
         return None;
     };
     Some(match refused {
-        Some(refused) => Told::CallRefused {
-            call: CallMark::of(call),
-            subject: refused.subject.clone(),
-            denial: *denial,
-            because: refused.because.clone(),
-        },
+        Some(refused) => never_began(call, refused, *denial),
         None => Told::CallEnded {
             call: CallMark::of(call),
             subject: started(before, call),
