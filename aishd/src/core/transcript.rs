@@ -303,8 +303,13 @@ impl Transcript {
     /// Reading what is here, and what waits, begins with this record. `None`: nothing is here.
     pub(super) fn begins(&self) -> Option<Seq> {
         let here = self.exchanges.iter().map(Exchange::begin);
-        let waiting = self.waiting.values().map(|it| it.at);
-        here.chain(waiting).chain(self.outputs.from).min()
+        here.chain(self.waits_from()).min()
+    }
+
+    /// Where the first stands of what waits: a question, or an output for the next one.
+    fn waits_from(&self) -> Option<Seq> {
+        let questions = self.waiting.values().map(|it| it.at);
+        questions.chain(self.outputs.from).min()
     }
 
     /// All that is here, the oldest first.
@@ -348,11 +353,13 @@ impl Transcript {
         let count = count.min(self.exchanges.len().saturating_sub(1));
         let is_back = |it: &Exchange| it.is_back(state.evicted_through);
         let stay = self.exchanges.iter().skip(count);
+        // What is back is read from its own place.
+        let read_here = stay.clone().filter(|it| !is_back(it)).map(Exchange::begin);
         let mut eviction = Eviction {
             previous: state.last_eviction,
             before: stay.clone().next().map(Exchange::first),
-            // What is back is read from its own place.
-            begin: stay.filter(|it| !is_back(it)).map(Exchange::begin).min(),
+            // What waits is no part of the queue any more when it is read after its turn.
+            begin: read_here.chain(self.waits_from()).min(),
             count: count as u64,
             ..Eviction::default()
         };

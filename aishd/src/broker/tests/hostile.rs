@@ -5,15 +5,16 @@ use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 
-use super::scripted::{Server, Step, events, head, preset, text, write};
+use super::scripted::{Server, Step, events, head, impatient, preset, text, within, write};
 use super::{with_key, without_keys};
-use crate::core::preset::{Backend, KeySource, Preset};
+use crate::core::preset::{Backend, KeySource, Preset, Timeouts};
 use crate::core::reply::{Delta, Failure, FailureClass, Reply};
 
 const BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
 const FINISH: &str = "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
-/// No test may take longer: all times of the presets are below half a second.
-const AT_MOST: Duration = Duration::from_secs(4);
+/// No request may take longer: what ends by itself does not wait for the times of its preset, and what gives up has
+/// times below half a second.
+const AT_MOST: Duration = Duration::from_secs(10);
 
 async fn ask(preset: &Preset) -> (Result<Reply, Failure>, String) {
     let broker = without_keys();
@@ -44,7 +45,18 @@ async fn ask(preset: &Preset) -> (Result<Reply, Failure>, String) {
 /// The failure's text, its class, and the text that had arrived.
 async fn check(steps: Vec<Step>, failure: &str, class: FailureClass, arrived: &str) {
     let server = Server::start(steps).await;
-    let (reply, streamed) = ask(&preset(&server.url())).await;
+    check_at(&preset(&server.url()), failure, class, arrived).await;
+}
+
+/// As [`check`], where the server is waited for in vain.
+async fn check_timeout(steps: Vec<Step>, failure: &str, arrived: &str) {
+    let server = Server::start(steps).await;
+    let preset = impatient(&server.url());
+    check_at(&preset, failure, FailureClass::Unreachable, arrived).await;
+}
+
+async fn check_at(preset: &Preset, failure: &str, class: FailureClass, arrived: &str) {
+    let (reply, streamed) = ask(preset).await;
     let got = reply.expect_err("a failure");
     assert_eq!(
         (failure, class, arrived),
@@ -53,11 +65,15 @@ async fn check(steps: Vec<Step>, failure: &str, class: FailureClass, arrived: &s
 }
 
 /// All is well in the end.
-async fn check_ok(steps: Vec<Step>, arrived: &str) -> Reply {
+async fn check_ok(steps: Vec<Step>, arrived: &str) {
+    check_ok_within(Timeouts::LOOPBACK, steps, arrived).await;
+}
+
+async fn check_ok_within(timeouts: Timeouts, steps: Vec<Step>, arrived: &str) {
     let server = Server::start(steps).await;
-    let (reply, streamed) = ask(&preset(&server.url())).await;
+    let (reply, streamed) = ask(&within(&server.url(), timeouts)).await;
     assert_eq!(arrived, streamed);
-    reply.unwrap()
+    reply.unwrap();
 }
 
 #[tokio::test]
@@ -141,7 +157,7 @@ async fn a_backlog_that_is_full_is_a_connect_timeout() {
             Err(_full) => break,
         }
     }
-    let (reply, _) = ask(&preset(&format!("http://{address}"))).await;
+    let (reply, _) = ask(&impatient(&format!("http://{address}"))).await;
     assert_eq!(
         "transport: Operation timed out (connecting)",
         reply.unwrap_err().to_string()
@@ -178,20 +194,14 @@ async fn before_the_head() {
     check(vec![Step::Reset], closed, FailureClass::Unreachable, "").await;
     check(vec![], closed, FailureClass::Unreachable, "").await;
     let slow = "transport: Operation timed out (waiting for the first byte)";
-    check(vec![Step::Hang], slow, FailureClass::Unreachable, "").await;
+    check_timeout(vec![Step::Hang], slow, "").await;
     let drip: Vec<Step> = "HTTP/1.1 200 OK\r\nx: "
         .bytes()
         .chain(std::iter::repeat_n(b'x', 200))
         .flat_map(|byte| [write([byte]), Step::Pause(Duration::from_millis(20))])
         .collect();
-    check(drip, slow, FailureClass::Unreachable, "").await;
-    check(
-        vec![events(), Step::Hang],
-        slow,
-        FailureClass::Unreachable,
-        "",
-    )
-    .await;
+    check_timeout(drip, slow, "").await;
+    check_timeout(vec![events(), Step::Hang], slow, "").await;
 }
 
 #[tokio::test]
@@ -235,14 +245,15 @@ async fn in_the_middle_of_the_answer() {
         "",
     )
     .await;
-    check(
-        vec![events(), text("ab"), Step::Hang],
-        "transport: Operation timed out (no byte arrived)",
-        FailureClass::Unreachable,
-        "ab",
-    )
-    .await;
+    let idle = "transport: Operation timed out (no byte arrived)";
+    check_timeout(vec![events(), text("ab"), Step::Hang], idle, "ab").await;
 }
+
+/// Limits that a busy machine keeps between two steps, and no answer keeps that is as long as one of these tests.
+const BETWEEN: Timeouts = Timeouts {
+    idle: Duration::from_secs(1),
+    ..Timeouts::LOOPBACK
+};
 
 #[tokio::test]
 async fn comments_keep_a_stream_alive_but_not_for_ever() {
@@ -250,16 +261,22 @@ async fn comments_keep_a_stream_alive_but_not_for_ever() {
         write(": still here\n\n"),
         Step::Pause(Duration::from_millis(50)),
     ];
-    // 300 ms without content, which is longer than the idle limit.
+    // 1.5 s without content, which is longer than the idle limit.
     let mut steps = vec![events(), text("a")];
-    steps.extend(comment.iter().cycle().take(12).cloned());
+    steps.extend(comment.iter().cycle().take(60).cloned());
     steps.extend([text("b"), write(FINISH)]);
-    check_ok(steps, "ab").await;
+    check_ok_within(BETWEEN, steps, "ab").await;
 
     let mut steps = vec![events(), text("a")];
     steps.extend(comment.iter().cycle().take(60).cloned());
+    let only_content_counts = Timeouts {
+        content_idle: Duration::from_millis(400),
+        ..BETWEEN
+    };
+    let server = Server::start(steps).await;
+    let preset = within(&server.url(), only_content_counts);
     let idle = "transport: Operation timed out (no content arrived)";
-    check(steps, idle, FailureClass::Unreachable, "a").await;
+    check_at(&preset, idle, FailureClass::Unreachable, "a").await;
 }
 
 #[tokio::test]
@@ -267,10 +284,14 @@ async fn content_now_and_then_is_enough() {
     // Twice the limit for content in all, a quarter of it between two pieces.
     let mut steps = vec![events()];
     for _ in 0..8 {
-        steps.extend([text("x"), Step::Pause(Duration::from_millis(100))]);
+        steps.extend([text("x"), Step::Pause(Duration::from_millis(300))]);
     }
     steps.push(write(FINISH));
-    check_ok(steps, "xxxxxxxx").await;
+    let timeouts = Timeouts {
+        content_idle: Duration::from_millis(1200),
+        ..Timeouts::LOOPBACK
+    };
+    check_ok_within(timeouts, steps, "xxxxxxxx").await;
 }
 
 #[tokio::test]
@@ -279,10 +300,10 @@ async fn a_slow_but_living_stream_may_take_its_time() {
     let mut steps = vec![events()];
     steps.extend(
         body.bytes()
-            .flat_map(|byte| [write([byte]), Step::Pause(Duration::from_millis(4))]),
+            .flat_map(|byte| [write([byte]), Step::Pause(Duration::from_millis(25))]),
     );
     steps.push(write("data: [DONE]\n\n"));
-    check_ok(steps, "hé").await;
+    check_ok_within(BETWEEN, steps, "hé").await;
 }
 
 #[tokio::test]
@@ -527,10 +548,7 @@ async fn cancelling_closes_the_connection_at_once() {
         vec![events(), text("a"), Step::Hang],
     ] {
         let server = Server::start(steps).await;
-        let mut preset = preset(&server.url());
-        if let Backend::Http(endpoint) = &mut preset.backend {
-            endpoint.timeouts = crate::core::preset::Timeouts::LOOPBACK;
-        }
+        let preset = preset(&server.url());
         let broker = without_keys();
         let asked = broker.stream(&preset, BODY.to_owned(), |_| {});
         assert!(
@@ -540,10 +558,7 @@ async fn cancelling_closes_the_connection_at_once() {
         );
         let dropped = Instant::now();
         while server.left.lock().unwrap().is_none() {
-            assert!(
-                dropped.elapsed() < Duration::from_millis(500),
-                "the server still waits"
-            );
+            assert!(dropped.elapsed() < AT_MOST, "the server still waits");
             tokio::task::yield_now().await;
         }
         assert_eq!(1, server.seen.lock().unwrap().len());

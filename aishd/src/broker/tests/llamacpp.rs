@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 
 use super::scripted::preset;
 use super::without_keys;
-use crate::core::preset::{Backend, KeySource, Models, Preset, Timeouts};
+use crate::core::preset::{Backend, KeySource, Models, Preset};
 use crate::core::reply::{Delta, Failure, FailureClass, Finish};
 
 struct Llama {
@@ -62,7 +62,6 @@ impl Llama {
         preset.model = "scripted".to_owned();
         if let Backend::Http(endpoint) = &mut preset.backend {
             endpoint.key = key;
-            endpoint.timeouts = Timeouts::LOOPBACK;
         }
         preset
     }

@@ -154,14 +154,24 @@ async fn request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-pub(super) const SHORT: Timeouts = Timeouts {
+/// For servers that are waited for in vain.
+const SHORT: Timeouts = Timeouts {
     connect: Duration::from_millis(200),
     first_byte: Duration::from_millis(300),
     idle: Duration::from_millis(200),
     content_idle: Duration::from_millis(400),
 };
 
+/// Gives up soon.
+pub(super) fn impatient(url: &str) -> Preset {
+    within(url, SHORT)
+}
+
 pub(super) fn preset(url: &str) -> Preset {
+    within(url, Timeouts::LOOPBACK)
+}
+
+pub(super) fn within(url: &str, timeouts: Timeouts) -> Preset {
     Preset {
         name: "test".to_owned(),
         source: Source::Configured,
@@ -169,7 +179,7 @@ pub(super) fn preset(url: &str) -> Preset {
             url: url.to_owned(),
             key: KeySource::Literal("sk-secret-1234".to_owned()),
             headers: BTreeMap::from([("x-extra".to_owned(), "1".to_owned())]),
-            timeouts: SHORT,
+            timeouts,
         }),
         model: "m".to_owned(),
         temperature: None,

@@ -50,6 +50,8 @@ enum Happening {
     Merge,
     Retry,
     Continue,
+    /// The last question that waits goes to the head of the queue.
+    Steer,
     /// The server said that it was too much.
     Evict,
     /// The next request has to fit this budget.
@@ -78,6 +80,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => Just(Happening::Merge),
         1 => Just(Happening::Retry),
         1 => Just(Happening::Continue),
+        1 => Just(Happening::Steer),
         1 => Just(Happening::Evict),
         2 => (1..6_u8, 50..900_u16).prop_map(|(turns, tokens)| Happening::Fit { turns, tokens }),
         3 => any::<[bool; 2]>().prop_map(|[own, waits]| Happening::Printed { own, waits }),
@@ -253,6 +256,13 @@ impl World {
                 {
                     let turn = self.waiting.remove(0);
                     self.finish(turn, Some(running));
+                }
+            }
+            Happening::Steer => {
+                if let Some(last) = self.waiting.pop() {
+                    self.waiting.insert(0, last);
+                    let (position, steer) = (1, true);
+                    self.put(last, Event::TurnQueued { position, steer });
                 }
             }
             Happening::Evict => {

@@ -217,3 +217,44 @@ fn what_came_while_a_retry_waited_is_found_by_who_reads_from_behind_it() {
     let eviction = transcript.eviction(1, &state).unwrap();
     assert!(eviction.begin.unwrap() <= Seq(5), "{eviction:?}");
 }
+
+/// A retry takes no output along, and stands further on than where the reading began.
+#[test]
+fn an_output_that_waits_is_found_behind_an_eviction() {
+    let log = [
+        "a ask q1",
+        "a start",
+        "a say r1",
+        "a end",
+        "b retry a q1",
+        "c retry a q1",
+        "- printed o1",
+        "b start",
+        "b say r2",
+        "b end",
+        "c start",
+    ];
+    let transcript = play(&log);
+    let mut state = State::default();
+    for (line, seq) in log.iter().zip(1..) {
+        state.apply(&record(seq, line));
+    }
+    let eviction = transcript.eviction(1, &state).unwrap();
+    assert!(eviction.begin.unwrap() <= Seq(5), "{eviction:?}");
+}
+
+/// A question that waited while another was preferred is in no queue any more when it is read.
+#[test]
+fn a_question_that_waits_is_found_behind_an_eviction() {
+    let log = [
+        "a ask q1", "b ask q2", "c ask q3", "c start", "c say r3", "c end", "b start", "b say r2",
+        "b end", "a start",
+    ];
+    let mut state = State::default();
+    for (line, seq) in log.iter().zip(1..) {
+        state.apply(&record(seq, line));
+    }
+    let before = play(&log[..9]);
+    let eviction = before.eviction(1, &state).unwrap();
+    assert!(eviction.begin.unwrap() <= Seq(1), "{eviction:?}");
+}
