@@ -1,10 +1,13 @@
 //! Commands on a screen and in a script: the question, the frame, `!COMMAND`, and what never approves one (spec 80: 3.3, 3.4;
 //! SHL-1, SHL-3, R1).
 
+use aish_proto::conversation::{List, ListParams};
+use aish_proto::shell::{Cancel, CancelParams, Run, RunParams};
 use aish_testkit::{Answer, Daemon, Upstream, World};
 
 use crate::terminal::open;
 use crate::terminal_asked::wait_asked;
+use crate::terminal_keys::bound;
 
 /// The model proposes this, and says "Noted." to everything after it.
 fn world(text: &str) -> (Upstream, World, Daemon) {
@@ -70,6 +73,96 @@ fn a_persons_command_runs_at_once_and_ctrl_c_ends_it() {
     screen.wait_for("  └ cancelled");
     screen.key("!cd /\r");
     screen.wait_for("  │ directory: /");
+}
+
+/// A command that waits is in no log, so that only the window can tell that it will never run.
+#[test]
+fn a_command_that_waited_when_its_daemon_was_killed_is_told_to_have_never_begun() {
+    let (_upstream, world, daemon) = world("CMD: true");
+    let mut screen = bound(&world);
+    screen.key("!echo begun; sleep 7033\r");
+    screen.wait_for("  │ begun");
+    screen.key("!echo second > second\r");
+    screen.wait_for("it begins when the commands before it have ended");
+    daemon.kill9();
+    screen.wait_for("[aish] lost the connection to aishd; trying again");
+    let daemon = world.daemon().spawn();
+    screen.wait_for("[aish] back (missed ");
+    screen.wait_for("  └ interrupted: what it did is not known");
+    screen.wait_for("[aish] not run: aishd ended before it began: !echo second > second");
+    screen.key("!ls\r");
+    screen.wait_for("  └ exit 0");
+    assert!(!world.work().join("second").exists());
+
+    // Who leaves while nobody can say what became of it is told that.
+    screen.key("!sleep 7034\r");
+    screen.wait_for("  ┌ sleep 7034");
+    screen.key("!echo third > third\r");
+    screen.wait_rows("the third to wait", |rows| {
+        rows.iter()
+            .filter(|it| it.contains("it begins when"))
+            .count()
+            == 2
+    });
+    daemon.kill9();
+    screen.wait_line("proj · test !");
+    screen.key("\u{4}");
+    screen.wait_for("not known whether it will run, for it waited: !echo third > third");
+    assert_eq!(0, screen.wait_end());
+}
+
+#[test]
+fn a_command_that_waits_can_be_taken_back_and_an_ordered_stop_says_what_it_kept_from_running() {
+    let (_upstream, world, daemon) = world("CMD: true");
+    let mut screen = bound(&world);
+    let other = world.person("pts/9");
+    let listed = other.done::<List>(ListParams::default()).conversations;
+    let sleep = |seconds: &str| RunParams {
+        conversation: listed[0].id,
+        command: format!("sleep {seconds}"),
+        cwd: None,
+        into_context: false,
+    };
+    let long = other.done::<Run>(sleep("7035")).call;
+    screen.wait_for("  ┌ sleep 7035");
+    screen.key("!echo second > second\r");
+    screen.wait_for("it begins when the commands before it have ended");
+    screen.key("\u{3}");
+    screen.wait_for("  ✗ echo second > second");
+    screen.wait_for("    not run: cancelled before it began");
+    let params = CancelParams {
+        conversation: listed[0].id,
+        call: long,
+    };
+    assert!(other.done::<Cancel>(params).cancelled, "it ran on");
+    screen.wait_for("  └ cancelled");
+
+    other.done::<Run>(sleep("7036"));
+    screen.wait_for("  ┌ sleep 7036");
+    screen.key("!echo third > third\r");
+    screen.wait_rows("the third to wait", |rows| {
+        rows.iter()
+            .filter(|it| it.contains("it begins when"))
+            .count()
+            == 2
+    });
+    assert_eq!(0, daemon.terminate());
+    let _daemon = world.daemon().spawn();
+    screen.wait_for("[aish] back (missed ");
+    screen.wait_for("  ✗ echo third > third");
+    screen.wait_for("    not run: aishd ended before it began");
+    screen.key("!ls\r");
+    screen.wait_for("  └ exit 0");
+    let rows = screen.rows();
+    assert!(
+        !rows.iter().any(|it| it.contains("[aish] not run")),
+        "{rows:?}"
+    );
+    let left: Vec<_> = ["second", "third"]
+        .iter()
+        .filter(|it| world.work().join(it).exists())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// What draws on a whole screen has none to draw on, and what it prints steers none.

@@ -35,7 +35,7 @@ fn unlaid(world: &World) -> Screen {
 }
 
 /// A window that starts no daemon, because its socket was named.
-fn bound(world: &World) -> Screen {
+pub(crate) fn bound(world: &World) -> Screen {
     let socket = world.socket();
     let arguments = ["proj", "--socket", socket.to_str().unwrap()];
     let screen = Screen::spawn(world, &built("aish"), &arguments, 80, 24);

@@ -76,5 +76,6 @@ mod tools;
 mod transfer;
 mod trust;
 mod turns;
+mod unanswered;
 mod usage;
 mod used;

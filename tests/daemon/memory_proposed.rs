@@ -16,7 +16,7 @@ use aish_proto::conversation::{
 use aish_proto::error::ErrorKind;
 use aish_proto::event::{ConfirmRequested, ConfirmResolved, Snapshot};
 use aish_proto::id::{ConfirmId, ConversationId};
-use aish_proto::memory::{Add, AddParams, List, Memory, NameParams, Remove};
+use aish_proto::memory::{Add, AddParams, AddResult, List, Memory, NameParams, Remove};
 use aish_proto::method::{Empty, Role};
 use aish_testkit::wait::{PATIENCE, until, until_true};
 use aish_testkit::{Answer as Said, Client, surroundings};
@@ -234,16 +234,8 @@ fn one_fact_is_one_question() {
     assert!(open(&client, copy).is_empty());
     assert_eq!(1, open(&client, first).len());
 
-    // A person says it meanwhile: a yes finds it there.
-    let said = AddParams {
-        text: "the server is boltzmann".to_owned(),
-        kind: None,
-        pinned: true,
-    };
-    client.done::<Add>(said);
     answer(&client, &asked, Decision::AllowOnce);
     assert_eq!(["the server is boltzmann"], *texts(&client));
-    assert!(kept(&client)[0].pinned);
     client.done::<Unarchive>(ConversationParams { id: first });
     let turn = client.ask(first, "again");
     client.wait_turn(turn);
@@ -253,6 +245,61 @@ fn one_fact_is_one_question() {
     client.done::<Archive>(ConversationParams { id: first });
     let new = proposed(&client, first, 1).remove(0);
     assert_eq!("and it is old", new.request.memory.as_ref().unwrap().text);
+    whole(&client);
+}
+
+fn say(client: &Client, text: &str) -> AddResult {
+    client.done::<Add>(AddParams {
+        text: text.to_owned(),
+        kind: Some("project".to_owned()),
+        pinned: true,
+    })
+}
+
+/// Nobody needs to be asked about what a person has said meanwhile.
+#[test]
+fn a_fact_that_a_person_says_ends_the_question_whether_to_keep_it() {
+    let scene = Scene::new(CLOSES);
+    let daemon = scene.daemon();
+    let (here, there) = (scene.world.person("pts/1"), scene.world.person("pts/2"));
+    let both = format!("{BOLTZMANN}\n- (fact) it is in Berlin");
+    let conversation = scene.put_away(&here, &both);
+    let asked = proposed(&here, conversation, 2);
+    let mut window = here.attach(conversation, Since::Now);
+    window.until_kind("replayComplete");
+
+    assert!(say(&there, "something else").changed);
+    assert_eq!(
+        asked,
+        open(&here, conversation),
+        "that says nothing of them"
+    );
+    // As it would be kept, however it was typed.
+    let said = say(&there, "  the server\tis boltzmann ");
+    assert!(said.changed);
+    assert_eq!(
+        ("project", true, None),
+        (&*said.memory.kind, said.memory.pinned, said.memory.from)
+    );
+    let end: ConfirmResolved = window.until_kind("confirmResolved").read().unwrap();
+    assert_eq!(
+        (asked[0].request.confirm, ConfirmState::Cancelled),
+        (end.confirm, end.state)
+    );
+    assert_eq!(asked[1..], open(&here, conversation));
+    let late = answer(&here, &asked[0], Decision::Deny);
+    assert_eq!(AnswerOutcome::Cancelled, late.outcome);
+    assert_eq!(["something else", "the server is boltzmann"], *texts(&here));
+    daemon.kill9();
+
+    // What is kept already changes nothing, and ends a question all the same.
+    let _daemon = scene.daemon();
+    let client = scene.world.client();
+    assert_eq!(asked[1..], open(&client, conversation));
+    assert!(!say(&client, "the server is boltzmann").changed);
+    assert!(say(&client, "it is in Berlin").changed);
+    assert!(open(&client, conversation).is_empty());
+    assert_eq!(3, kept(&client).len());
     whole(&client);
 }
 
@@ -328,10 +375,11 @@ fn a_proposal_outlives_kill_nine() {
 #[test]
 fn a_proposal_and_its_answer_are_there_whole_or_not_at_all() {
     let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
-    for (point, is_asked, count) in [
-        ("confirm.before_store", false, 0),
-        ("confirm.after_store", true, 0),
-        ("confirm.after_answer_store", false, 1),
+    for (point, is_asked, count, by_hand) in [
+        ("confirm.before_store", false, 0, false),
+        ("confirm.after_store", true, 0, false),
+        ("confirm.after_answer_store", false, 1, false),
+        ("confirm.after_answer_store", false, 1, true),
     ] {
         for _ in 0..kills {
             let scene = Scene::new(CLOSES);
@@ -344,7 +392,15 @@ fn a_proposal_and_its_answer_are_there_whole_or_not_at_all() {
             let _sent = client.send::<Archive>(ConversationParams { id });
             if count == 1 {
                 let asked = proposed(&client, id, 1).remove(0);
-                let _sent = client.send::<Answer>(with(&asked, Decision::AllowOnce));
+                if by_hand {
+                    let _sent = client.send::<Add>(AddParams {
+                        text: "the server is boltzmann".to_owned(),
+                        kind: None,
+                        pinned: false,
+                    });
+                } else {
+                    let _sent = client.send::<Answer>(with(&asked, Decision::AllowOnce));
+                }
             }
             daemon.wait_exit();
             let _daemon = scene.daemon();

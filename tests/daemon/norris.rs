@@ -399,6 +399,10 @@ fn each_limit_ends_it() {
     gate.text("half a ");
     assert_eq!(expected("1 s"), outcome(&mut run));
     gate.wait_hang_up();
+    // A pause that the server asked for is no reason to take longer.
+    scene.upstream.answer(Said::busy(20));
+    let mut run = launch(&scene.world, |it| it.time_ms = Some(1000));
+    assert_eq!(expected("1 s"), outcome(&mut run));
 }
 
 /// NOR-3: only a plain yes lets an action run unasked.

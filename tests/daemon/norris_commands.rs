@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use aish_proto::confirm::{ConfirmKind, Decision};
+use aish_proto::confirm::{ConfirmKind, ConfirmRecord, Decision};
 use aish_proto::event::{NorrisNudged, ShellFinished, ShellStarted, ToolCall};
 use aish_proto::norris::{NorrisActivity, NorrisLevels, NorrisOutcome};
 use aish_proto::shell::ShellEnding;
@@ -176,6 +176,38 @@ fn another_model_is_asked_about_a_command_too() {
         question.contains("echo put >> marks") && question.contains(&work),
         "{question}"
     );
+}
+
+/// NOR-3: what an answer proposes behind something else was not looked at as the next, whatever became of that.
+#[test]
+fn what_stands_behind_a_refused_action_is_judged_again_with_a_second_opinion() {
+    let scene = Scene::new("");
+    let _daemon = started(&scene.world);
+    scene.model_says(&[
+        "CMD: rm -rf old\nCMD: echo put >> marks\nCMD: echo look >> marks",
+        "DONE:",
+    ]);
+    scene.other.answer(Said::text("no: it is not needed"));
+    scene.other.answer(Said::text("yes"));
+    let mut run = launch(&scene.world, |_| {});
+    let first = run.answer(Decision::Deny);
+    let asked = |confirm: &ConfirmRecord| confirm.request.shell.clone().unwrap().command;
+    assert_eq!("rm -rf old", asked(&first));
+    let second = run.answer(Decision::Deny);
+    assert_eq!("echo put >> marks", asked(&second));
+    assert_eq!(
+        "HALT: other says that it is not safe for the goal: \"it is not needed\"",
+        second.request.why
+    );
+    assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
+    assert_eq!("look", scene.marks());
+    let opinions: Vec<bool> = scene
+        .other
+        .requests()
+        .iter()
+        .map(|it| it.question().contains("echo put"))
+        .collect();
+    assert_eq!(vec![true, false], opinions, "once for each that might run");
 }
 
 /// SHL-4

@@ -8,6 +8,7 @@
 //! A block under the heading of an event shows one such event; any that came before must be like it.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -96,6 +97,9 @@ impl<'a> Replay<'a> {
 
     /// Plays one block and returns the lines that it should have.
     fn exchange(&mut self, block: &Block) -> Vec<String> {
+        if let Some(key) = block.options.get("config") {
+            self.switch_on(block, key);
+        }
         self.gate = prepare(self.upstream, block);
         let mut lines = vec![];
         let mut steps: Vec<(Option<&str>, Vec<&str>)> = vec![];
@@ -124,6 +128,16 @@ impl<'a> Replay<'a> {
             lines.extend(self.step(block, sent, &expected, until.map(String::as_str)));
         }
         lines
+    }
+
+    /// Puts a key of the configuration into the file (`config=memory.summarize_on_close`); the exchange has it read.
+    fn switch_on(&self, block: &Block, key: &str) {
+        let (table, key) = key
+            .rsplit_once('.')
+            .unwrap_or_else(|| panic!("{}: {key} is in no table", block.heading));
+        let file = fs::read_to_string(self.world.config_file()).expect("the world has one");
+        self.world
+            .write_config(&format!("{file}\n[{table}]\n{key} = true\n"));
     }
 
     fn step(
@@ -287,13 +301,19 @@ impl<'a> Replay<'a> {
 }
 
 /// Sets the next answer of the model: `upstream=slow` says it in two pieces, `stall` never ends it, `thinks`
-/// thinks first, `calls` calls a tool that nobody has, `asks` one that is asked about.
+/// thinks first, `calls` calls a tool that nobody has, `asks` one that is asked about, and `proposes` names two facts to
+/// be remembered.
 fn prepare(upstream: &Upstream, block: &Block) -> Option<Hand> {
     let text = |it: &str| json!({ "content": it });
     let how = block.options.get("upstream")?;
     if how == "down" {
         let body = r#"{"error":{"message":"loading"}}"#;
         upstream.answer(Answer::status(503, body));
+        return None;
+    }
+    if how == "proposes" {
+        let facts = "- (fact) the backup runs at night\n- (project) the cellar has no network";
+        upstream.answer(Answer::text(facts));
         return None;
     }
     let mut pieces = match how.as_str() {
@@ -415,7 +435,7 @@ mod tests {
 
     /// A daemon that knows one conversation by heart: each line it reads is answered with the next of these.
     fn stand_in(world: &World, answers: Vec<Vec<Value>>) {
-        std::fs::create_dir_all(world.path("run/aish")).unwrap();
+        fs::create_dir_all(world.path("run/aish")).unwrap();
         let listener = UnixListener::bind(world.socket()).unwrap();
         thread::spawn(move || {
             let (stream, _) = listener.accept().unwrap();

@@ -80,12 +80,12 @@ impl<U: Ui> Open<U> {
         let caller = self.connection.caller();
         let params = RunParams {
             conversation: self.conversation,
-            command,
+            command: command.clone(),
             cwd: None,
             into_context: true,
         };
         self.calls
-            .spawn(async move { Done::Ran(caller.call::<Run>(params).await) });
+            .spawn(async move { Done::Ran(command, caller.call::<Run>(params).await) });
     }
 
     /// Ctrl-C ends the command of this person that runs, before anything of a model.

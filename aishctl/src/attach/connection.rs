@@ -203,10 +203,8 @@ impl<U: Ui> Open<U> {
                 self.rows.we_are(link.hello.client_id);
                 let is_another = link.hello.server != self.connection.link.hello.server;
                 self.connection.link = link;
-                if is_another && self.own.lose_waiting() > 0 {
-                    let text =
-                        "what had not begun of your commands went with the daemon and does not run";
-                    self.display.tell(text).await?;
+                if is_another {
+                    self.own.leave();
                 }
                 self.connection.lost = false;
                 self.connection.going = false;

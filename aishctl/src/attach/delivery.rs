@@ -9,6 +9,7 @@ use super::ui::Ui;
 use super::{Done, Open, outbox};
 use crate::connect::{CallError, CallFailure};
 use crate::failure::Failure;
+use crate::safe;
 
 /// Before a daemon that was silent is asked the same again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -89,6 +90,23 @@ impl<U: Ui> Open<U> {
         let held = self.held.iter().map(String::as_str);
         for text in self.outbox.unsent().chain(held) {
             self.display.tell(&format!("not sent: {text}")).await?;
+        }
+        if self.connection.is_lost() {
+            for command in self.own.waiting() {
+                let command = safe::one_line(command);
+                let text = format!("not known whether it will run, for it waited: !{command}");
+                self.display.tell(&text).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Commands that waited when their daemon went; nothing else tells of them.
+    pub(super) async fn tell_lost(&mut self) -> Result<(), Failure> {
+        for command in self.own.take_lost() {
+            let command = safe::one_line(&command);
+            let text = format!("not run: aishd ended before it began: !{command}");
+            self.display.tell(&text).await?;
         }
         Ok(())
     }

@@ -91,7 +91,7 @@ enum Done {
     /// What came of an answer to the confirm of this number.
     Answered(u32, Decision, Result<AnswerResult, CallError>),
     /// A command of this window's person was begun, or not.
-    Ran(Result<RunResult, CallError>),
+    Ran(String, Result<RunResult, CallError>),
     Quiet(Result<(), CallError>),
 }
 
@@ -398,15 +398,16 @@ impl<U: Ui> Open<U> {
                 for notice in std::mem::take(&mut self.connection.notices) {
                     self.display.tell(&notice).await?;
                 }
-                self.display.show_tail(held).await
+                self.display.show_tail(held).await?;
             }
             Replay::Back => {
                 self.display
                     .tell(&format!("back (missed {} lines)", held.len()))
                     .await?;
-                self.display.show(held).await
+                self.display.show(held).await?;
             }
         }
+        self.tell_lost().await
     }
 
     async fn done(&mut self, done: Done) -> Result<(), Failure> {
@@ -429,15 +430,15 @@ impl<U: Ui> Open<U> {
                 Ok(())
             }
             Done::Answered(number, decision, result) => self.told(number, decision, result).await,
-            Done::Ran(Ok(taken)) => {
-                if self.own.answered(Some(taken)) {
+            Done::Ran(command, Ok(taken)) => {
+                if self.own.answered(command, Some(taken)) {
                     let text = "it begins when the commands before it have ended";
                     self.display.tell(text).await?;
                 }
                 Ok(())
             }
-            Done::Ran(Err(error)) => {
-                self.own.answered(None);
+            Done::Ran(command, Err(error)) => {
+                self.own.answered(command, None);
                 self.display.refuse(&error.into()).await
             }
             Done::Quiet(Ok(())) => Ok(()),

@@ -20,7 +20,10 @@ pub(super) struct Own {
 #[derive(Debug)]
 struct Taken {
     call: String,
+    command: String,
     began: bool,
+    /// The daemon that took it is gone.
+    left: bool,
 }
 
 impl Own {
@@ -29,7 +32,7 @@ impl Own {
     }
 
     /// The reply has come: it was taken, or not. Whether it waits.
-    pub(super) fn answered(&mut self, result: Option<RunResult>) -> bool {
+    pub(super) fn answered(&mut self, command: String, result: Option<RunResult>) -> bool {
         self.asked = self.asked.saturating_sub(1);
         let Some(RunResult { call, seq }) = result else {
             return false;
@@ -37,7 +40,12 @@ impl Own {
         let ended = self.ended.contains(&call);
         let began = seq.is_some();
         if !ended {
-            self.taken.push(Taken { call, began });
+            self.taken.push(Taken {
+                call,
+                command,
+                began,
+                left: false,
+            });
         }
         !ended && !began
     }
@@ -72,11 +80,21 @@ impl Own {
         self.taken.is_empty() && self.asked == 0
     }
 
-    /// Another daemon answers. What had begun has its end in the log; what waited is in none: how many those are.
-    pub(super) fn lose_waiting(&mut self) -> usize {
-        let before = self.taken.len();
-        self.taken.retain(|it| it.began);
-        before - self.taken.len()
+    /// Another daemon answers. What had begun is in its log, and perhaps was not seen here.
+    pub(super) fn leave(&mut self) {
+        self.taken.iter_mut().for_each(|it| it.left = true);
+    }
+
+    /// All that is in the log has been seen: what was left and is not in it never began. Those are given back.
+    pub(super) fn take_lost(&mut self) -> Vec<String> {
+        let lost = self.taken.extract_if(.., |it| it.left && !it.began);
+        lost.map(|it| it.command).collect()
+    }
+
+    /// What has not begun, as far as was seen.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
+        let waits = self.taken.iter().filter(|it| !it.began);
+        waits.map(|it| it.command.as_str())
     }
 
     /// Another conversation is looked at.
@@ -103,10 +121,11 @@ mod tests {
 
     fn taken(own: &mut Own, call: &str, seq: Option<u64>) -> bool {
         own.asks();
-        own.answered(Some(RunResult {
+        let result = RunResult {
             call: call.to_owned(),
             seq: seq.map(Seq),
-        }))
+        };
+        own.answered(format!("do {call}"), Some(result))
     }
 
     #[test]
@@ -120,8 +139,31 @@ mod tests {
         assert_eq!(Some("c"), own.to_cancel().map(String::as_str));
         own.take(&event("shellStarted", "b"));
         assert_eq!(Some("b"), own.to_cancel().map(String::as_str));
-        assert_eq!((1, false), (own.lose_waiting(), own.is_idle()));
+        assert_eq!(vec!["do c"], own.waiting().collect::<Vec<_>>());
         own.take(&event("shellFinished", "b"));
+        own.take(&event("shellFinished", "c"));
+        assert!(own.is_idle());
+    }
+
+    #[test]
+    fn what_another_daemon_knows_nothing_of_never_began() {
+        let mut own = Own::default();
+        taken(&mut own, "a", Some(3));
+        taken(&mut own, "b", None);
+        taken(&mut own, "c", None);
+        taken(&mut own, "d", None);
+        own.leave();
+        // The new one has taken this already.
+        taken(&mut own, "e", None);
+        own.take(&event("shellFinished", "a"));
+        // It began, and nobody here had seen that; and this one was ended in order.
+        own.take(&event("shellStarted", "b"));
+        own.take(&event("shellFinished", "c"));
+        assert_eq!(vec!["do d"], own.take_lost());
+        assert_eq!(Vec::<String>::new(), own.take_lost());
+        assert_eq!(vec!["do e"], own.waiting().collect::<Vec<_>>());
+        own.take(&event("shellFinished", "b"));
+        own.take(&event("shellFinished", "e"));
         assert!(own.is_idle());
     }
 
@@ -130,7 +172,7 @@ mod tests {
         let mut own = Own::default();
         own.asks();
         assert!(own.is_empty() && !own.is_idle());
-        own.answered(None);
+        own.answered("x".to_owned(), None);
         assert!(own.is_idle());
         own.take(&event("shellFinished", "a"));
         assert!(!taken(&mut own, "a", None));

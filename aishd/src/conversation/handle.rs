@@ -13,7 +13,9 @@ use super::archive::Gone;
 use super::attendance::{Attendance, Attending};
 use super::context::{Previewed, Previewing};
 use super::follow::Follower;
+use super::keep::{Kept, Said};
 use super::kept::{KeptPart, kept};
+use super::memories::BookError;
 use super::norris::{Launching, Lead};
 use super::own_command::{Began, OwnCommand};
 use super::record::{Progress, TurnReport, first_result, report};
@@ -297,6 +299,7 @@ pub(super) enum Request {
     Launch(Box<Launching>, Reply<Accepted>),
     Lead(Lead, Person, Reply<Standing>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
+    Keep(Box<Said>, Reply<Result<Kept, BookError>>),
     RunCommand(Box<OwnCommand>, Reply<Began>),
     CancelCommand(String, Reply<bool>),
     Delete(Person, Reply<()>),

@@ -1,22 +1,93 @@
 //! Facts that a model proposes, in the actor (MEM-2): questions of a conversation that was put away, which hold up nothing.
 //! The whole of each is in the log and what counts of it in the state, so that the next daemon finds them as they were. A
-//! yes and the fact that it keeps are one commit.
+//! yes and the fact that it keeps are one commit, and so are a fact that a person says meanwhile and the end of its question.
+
+use std::sync::Arc;
 
 use aish_proto::id::ConfirmId;
 
 use super::Conversation;
 use super::commit::{Fact, Pending};
-use super::handle::{AnswerOutcome, Answering, RequestError};
+use super::directory::Directory;
+use super::handle::{AnswerOutcome, Answering, Handle, Request, RequestError};
 use super::memories::BookError;
-use super::pending::Asked;
+use super::pending::{Asked, Question};
 use super::view::LiveChange;
 use crate::clock;
-use crate::core::confirm::{Fate, Resolution};
+use crate::core::confirm::{Fate, Person, Resolution};
 use crate::core::event::Event;
 use crate::core::memory::proposal::Proposed;
 use crate::core::memory::question::{MOST_OPEN, OPTIONS, OpenProposal, Proposal};
+use crate::core::memory::{Draft, Memory};
+
+/// A fact that a person says and that a conversation asks about.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    draft: Draft,
+    asked: ConfirmId,
+    by: Person,
+}
+
+/// A fact as it is kept, and whether anything is different.
+pub(super) type Kept = (Memory, bool);
+
+impl Directory {
+    /// Keeps what a person says; the questions whether to keep it end with that. Returns once it is durable.
+    pub async fn remember(&self, draft: Draft, by: Person) -> Result<Kept, BookError> {
+        let open = self.pending().watch().await.borrow().clone();
+        let asks = |it: &&Arc<Question>| match &it.asked {
+            Asked::Memory(proposal) => draft.says(&proposal.text),
+            Asked::InTurn(_) | Asked::Raise(_) => false,
+        };
+        let mut kept = None;
+        for question in open.values().filter(asks) {
+            let said = Said {
+                draft: draft.clone(),
+                asked: question.asked.id(),
+                by: by.clone(),
+            };
+            let keeps = |handle: Handle| {
+                let said = Box::new(said.clone());
+                async move { handle.request(|reply| Request::Keep(said, reply)).await }
+            };
+            let (memory, changed) = match self.with(question.conversation, keeps).await {
+                Ok(done) => done?,
+                // It was deleted meanwhile, and its question with it.
+                Err(RequestError::Missing) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let before = kept.is_some_and(|(_, changed)| changed);
+            kept = Some((memory, changed || before));
+        }
+        match kept {
+            Some(kept) => Ok(kept),
+            None => self.book().add(draft, by).await,
+        }
+    }
+}
 
 impl Conversation {
+    /// Keeps what a person says. Nobody needs to be asked about it after that: the question is taken back.
+    pub(super) async fn keep_said(&mut self, said: Said) -> Result<Kept, BookError> {
+        let Said { draft, asked, by } = said;
+        let book = self.around.book.clone();
+        let Some(open) = self.open_proposal(asked) else {
+            return book.add(draft, by).await;
+        };
+        let (memory, page) = book.page(draft, by.clone()).await?;
+        let changed = page.note().is_some();
+        let end = Fact {
+            turn: None,
+            by: Some(by),
+            event: Event::ConfirmResolved(Box::new(open.unanswered(Fate::Cancelled, clock::now()))),
+        };
+        self.commit_with(&[end], Some(&page), LiveChange::Keep)
+            .await
+            .map_err(RequestError::from)?;
+        page.counts();
+        Ok((memory, changed))
+    }
+
     /// The questions that proposals come to. What is kept already, and what is asked somewhere, is not asked again.
     pub(super) fn questions_of(&self, proposed: Vec<Proposed>, preset: &str) -> Vec<Fact> {
         let kept = self.around.book.read();
@@ -108,7 +179,7 @@ impl Conversation {
         }
         let book = self.around.book.clone();
         let page = book.page(proposal.draft(self.id), answering.by).await;
-        let page = page.map_err(|error| match error {
+        let (_memory, page) = page.map_err(|error| match error {
             BookError::Request(error) => error,
             error @ (BookError::Refused(_) | BookError::Unknown(_)) => {
                 RequestError::BadAnswer(error.to_string())

@@ -103,9 +103,12 @@ impl Book {
     }
 
     /// The book with a fact that becomes durable together with something else: see [`Page`].
-    pub(super) async fn page(&self, draft: Draft, by: Person) -> Result<Page<'_>, BookError> {
-        let (_memory, page) = self.write(by, |it| added(it, draft)).await?;
-        Ok(page)
+    pub(super) async fn page(
+        &self,
+        draft: Draft,
+        by: Person,
+    ) -> Result<(Memory, Page<'_>), BookError> {
+        self.write(by, |it| added(it, draft)).await
     }
 
     /// Changes a copy. The closure says what the audit trail is told; nothing, where nothing is different.

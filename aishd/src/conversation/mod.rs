@@ -241,8 +241,6 @@ enum Done {
     Left(Box<Left>),
     /// Another model was asked about a call of a run.
     Opinion(TurnId, Box<Opined>),
-    /// A run may have worked for as long as it may.
-    TimeIsOver(TurnId),
 }
 
 /// What can wake the actor.
@@ -257,6 +255,8 @@ enum Action {
     Policy,
     /// The time of an open confirm is over.
     Expired,
+    /// The run has worked for as long as it may.
+    TimeIsOver,
     Form(News),
     /// Nobody has wanted anything for a while.
     Idle,
@@ -284,6 +284,7 @@ impl Conversation {
                 Action::RetryCommit => self.retry_commit().await,
                 Action::Attended | Action::Policy => self.plan_expiry(),
                 Action::Expired => self.expire_open().await,
+                Action::TimeIsOver => self.time_is_over().await,
                 Action::Form(news) => self.take_news(news).await,
                 Action::Idle => {
                     if self.registration.remove_if(|| self.may_close()) {
@@ -301,6 +302,7 @@ impl Conversation {
     async fn select(&mut self) -> Action {
         let retry_at = self.unstored.as_ref().map(|it| it.retry_at);
         let expiry_at = self.expiry_at.filter(|_| retry_at.is_none());
+        let time_over_at = self.time_over_at().filter(|_| retry_at.is_none());
         let idle_in = self.registration.idle_time();
         let idle_for_now = self.is_idle();
         tokio::select! {
@@ -310,6 +312,7 @@ impl Conversation {
             Ok(()) = self.attended.changed() => Action::Attended,
             Ok(()) = self.around.policy.changed() => Action::Policy,
             () = sleep_until(expiry_at.unwrap_or_else(Instant::now)), if expiry_at.is_some() => Action::Expired,
+            () = sleep_until(time_over_at.unwrap_or_else(Instant::now)), if time_over_at.is_some() => Action::TimeIsOver,
             Some(done) = self.io.join_next(), if !self.io.is_empty() && retry_at.is_none() => match done {
                 Ok(done) => Action::Done(done),
                 // Tasks catch their own panics, so this one was aborted with its turn.
@@ -398,7 +401,6 @@ impl Conversation {
             }
             Done::Gathered(turn, stream, it) => self.gathered(turn, stream, it).await,
             Done::Opinion(turn, opined) => self.opined(turn, *opined).await,
-            Done::TimeIsOver(turn) => self.time_is_over(turn).await,
             Done::Summed(summed) => self.summed(*summed).await,
             Done::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
             Done::Proposed(by, outcome) => self.proposed(&by, outcome).await,

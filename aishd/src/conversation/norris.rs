@@ -333,25 +333,15 @@ impl Conversation {
         }
     }
 
-    /// Has a model that writes stopped when the run has worked for as long as it may.
-    pub(super) fn watch_time(&mut self) {
-        let Some(active) = &self.turn else { return };
-        let Some(left) = active.machine.time_left() else {
-            return;
-        };
-        let (turn, token) = (active.id, active.token.clone());
-        self.io.spawn(async move {
-            let left = tokio::time::sleep(Duration::from_millis(left));
-            let _cancelled = token.run_until_cancelled(left).await;
-            Done::TimeIsOver(turn)
-        });
+    /// When the run has worked for as long as it may, while there is something that would be cut short then.
+    pub(super) fn time_over_at(&self) -> Option<Instant> {
+        let active = self.turn.as_ref().filter(|it| !it.token.is_cancelled())?;
+        let left = active.machine.time_left()?;
+        active.clock.since.checked_add(Duration::from_millis(left))
     }
 
-    pub(super) async fn time_is_over(&mut self, turn: TurnId) {
-        let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
-            return;
-        };
-        if !active.token.is_cancelled() {
+    pub(super) async fn time_is_over(&mut self) {
+        if let Some(active) = &mut self.turn {
             let step = active.hear(Input::TimeIsOver);
             self.take_step(step).await;
         }

@@ -53,7 +53,6 @@ impl Conversation {
         body: String,
         live: Arc<Live>,
     ) -> Option<AbortHandle> {
-        self.watch_time();
         let active = self.turn.as_mut()?;
         let turn = active.id;
         let meter = ticket.meter();

@@ -68,6 +68,10 @@ impl Conversation {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
+            Request::Keep(said, reply) => {
+                let result = self.keep_said(*said).await;
+                let _client_left = reply.send(Ok(result));
+            }
             Request::RunCommand(wanted, reply) => {
                 let result = self.run_own(*wanted).await;
                 let _client_left = reply.send(result);

@@ -157,16 +157,16 @@ impl Conversation {
             Source::None | Source::Imported => None,
             Source::Discovered => {
                 let broker = self.around.broker.clone();
+                let token = active.token.clone();
                 self.io.spawn(async move {
-                    let looked = AssertUnwindSafe(broker.discover(&models));
-                    let discovery =
-                        looked
-                            .catch_unwind()
-                            .await
-                            .unwrap_or_else(|_panic| Discovery {
-                                preset: Arc::new(Preset::demo()),
-                                notices: vec![],
-                            });
+                    let looking = AssertUnwindSafe(broker.discover(&models)).catch_unwind();
+                    let Some(looked) = token.run_until_cancelled(looking).await else {
+                        return abandoned(turn, stream);
+                    };
+                    let discovery = looked.unwrap_or_else(|_panic| Discovery {
+                        preset: Arc::new(Preset::demo()),
+                        notices: vec![],
+                    });
                     Done::Found(turn, stream, Box::new(discovery))
                 });
                 return;

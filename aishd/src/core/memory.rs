@@ -117,6 +117,14 @@ pub struct Draft {
     pub from: Option<Proposer>,
 }
 
+impl Draft {
+    /// Whether this is what would be kept of it.
+    #[must_use]
+    pub fn says(&self, text: &str) -> bool {
+        one_line(&self.text).as_deref() == Some(text)
+    }
+}
+
 /// Why it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {

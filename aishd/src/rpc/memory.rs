@@ -29,8 +29,8 @@ async fn add(call: Call<Add>) -> Result<AddResult, Refusal> {
         pinned,
         from: None,
     };
-    let book = call.server.directory.book();
-    let (memory, changed) = book.add(draft, call.connection.person()).await?;
+    let directory = &call.server.directory;
+    let (memory, changed) = directory.remember(draft, call.connection.person()).await?;
     Ok(AddResult {
         memory: shown(&memory),
         changed,

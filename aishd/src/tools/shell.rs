@@ -20,6 +20,7 @@ use crate::core::policy::Policy;
 use crate::core::shell::ending::{Ended, Ending};
 use crate::core::shell::setting::Setting;
 use crate::core::shell::terminal;
+use crate::failpoint;
 
 /// How long output is read after the shell has ended: what it left behind may hold the pipe (R21).
 const DRAIN: Duration = Duration::from_millis(500);
@@ -96,6 +97,7 @@ pub async fn change_directory(
 }
 
 fn enter(target: &str) -> Result<(), String> {
+    failpoint::pass("cd.look");
     let found = std::fs::metadata(target).map_err(|error| {
         if error.kind() == std::io::ErrorKind::NotFound {
             return "no such directory".to_owned();

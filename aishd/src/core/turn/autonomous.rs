@@ -86,10 +86,11 @@ impl Turn {
         }
     }
 
-    /// Milliseconds that a run has left.
+    /// Milliseconds that a run has left, while it asks a model: nothing else is cut short when they are over.
     #[must_use]
     pub fn time_left(&self) -> Option<u64> {
-        self.run.as_ref().and_then(|it| it.time_left())
+        let run = self.run.as_ref().filter(|_| self.is_cut_in_time())?;
+        run.time_left()
     }
 
     /// Keeps work of a paused run until it is resumed; false: it may begin.
@@ -222,15 +223,20 @@ impl Turn {
 
     /// Only a model is cut short; what a tool has begun comes to its end, and the next step does not begin.
     fn end_in_time(&mut self) -> Step {
-        let writes = matches!(self.phase, Phase::Streaming(_) | Phase::Waiting(_));
+        let is_cut = self.is_cut_in_time();
         let limit = self.run.as_ref().and_then(|it| it.time_is_over());
         match (limit, &mut self.run) {
-            (Some(limit), Some(run)) if writes && !run.holds() => {
+            (Some(limit), Some(run)) if is_cut => {
                 run.ends(Outcome::Limit, limit);
                 self.advance(Input::Stopped(Stop::Budget))
             }
             (Some(_) | None, Some(_) | None) => Step::default(),
         }
+    }
+
+    fn is_cut_in_time(&self) -> bool {
+        let asks = matches!(self.phase, Phase::Streaming(_) | Phase::Waiting(_));
+        asks && !self.stands_still()
     }
 
     fn hold_back(&mut self, step: &mut Step) {

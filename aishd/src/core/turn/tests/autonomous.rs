@@ -311,6 +311,31 @@ fn a_model_that_writes_is_cut_when_the_time_is_over() {
     );
 }
 
+/// What is waited for is taken from this whenever the actor looks, so that nothing waits for a run that is over.
+#[test]
+fn its_time_is_waited_for_only_while_a_model_is_asked() {
+    for (script, expected) in [
+        (&[][..], Some(1000)),
+        (&["spent ms 400"], Some(600)),
+        (&["busy 0 - 200"], Some(1000)),
+        (&["pause"], Some(1000)),
+        (&["pause", "done 0 - a"], None),
+        (&["done 0 - a"], None),
+        (&["done 0 - a?"], None),
+        (&["done 0 - a", "tool a ok"], Some(1000)),
+        (&["spent ms 1000", "time"], None),
+        (&["cancel"], None),
+        (&["shutdown", "dropped 0 half"], None),
+        (&["done 0 DONE:all of it"], None),
+    ] {
+        let mut scene = scene(limits(9));
+        for line in script {
+            play(&mut scene, line);
+        }
+        assert_eq!(expected, scene.turn.time_left(), "{script:?}");
+    }
+}
+
 #[test]
 fn who_does_nothing_is_told_so_and_then_given_up() {
     check(
