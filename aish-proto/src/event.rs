@@ -5,6 +5,8 @@
 
 mod part;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -571,6 +573,12 @@ events! {
     ConfigReloaded: "configReloaded", false, {
         /// Dotted names of what is different now.
         changed: Vec<String>,
+        /// What those are set to now, as TOML, where that is short and no secret.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        values: BTreeMap<String, String>,
+        /// Who threw a switch (`route/set`, `fallback/set`); absent: a file was read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Answerer>,
         /// Why the old configuration stays, if it does.
         errors: Vec<String>,
         /// Keys whose new value waits for a restart.

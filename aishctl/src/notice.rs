@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use crate::args::{Color, Global};
+use crate::consent;
 use crate::safe;
 use crate::spinner::ERASE;
 use crate::surroundings::Surroundings;
@@ -147,7 +148,17 @@ pub fn reloaded(now: &aish_proto::event::ConfigReloaded) -> String {
     }
     let changed = match &now.changed[..] {
         [] => "the configuration is read again".to_owned(),
-        changed => format!("the configuration has changed: {}", changed.join(", ")),
+        changed => {
+            let shown = changed.iter().map(|key| match now.values.get(key) {
+                Some(value) => format!("{key} = {value}"),
+                None => key.clone(),
+            });
+            let shown: Vec<String> = shown.collect();
+            let by = now.by.as_ref();
+            let by = by.map(|it| format!(" (by {})", consent::who(it)));
+            let by = by.unwrap_or_default();
+            format!("the configuration has changed: {}{by}", shown.join(", "))
+        }
     };
     if now.restart_needed.is_empty() {
         return changed;

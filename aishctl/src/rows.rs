@@ -675,11 +675,22 @@ mod tests {
                 ),
                 (
                     "configReloaded",
+                    json!({
+                        "changed": ["routing.auto", "x"],
+                        "values": {"routing.auto": "true"},
+                        "by": {"clientId": "01ARZ3NDEKTSV4RRFFQ69G5FAV", "name": "aish", "tty": "pts/4", "pid": 7, "uid": 0},
+                        "errors": [],
+                        "restartNeeded": [],
+                    }),
+                ),
+                (
+                    "configReloaded",
                     json!({"changed": [], "errors": ["line 3:\u{7}\nno such key", "b", "c"], "restartNeeded": []}),
                 ),
             ],
             &[
                 "[aish] the configuration has changed: x",
+                "[aish] the configuration has changed: routing.auto = true, x (by pts/4)",
                 "[aish] the configuration is invalid, and the one before stays: line 3: no such key (and 2 more); aishctl config check",
             ],
         );

@@ -286,7 +286,9 @@ fn clients_are_handed_how_they_should_look() {
         (ui.keymap, ui.theme.as_str(), ui.editor.as_str())
     );
     world.write_config("");
-    assert_eq!(vec!["ui.keymap", "ui.theme"], told(&mut follow).changed);
+    let heard = told(&mut follow);
+    assert_eq!(vec!["ui.keymap", "ui.theme"], heard.changed);
+    assert_eq!(["ui.keymap", "ui.theme"], *heard.values.keys().collect::<Vec<_>>());
     assert_eq!(Keymap::Emacs, client.hello().ui.keymap);
 }
 

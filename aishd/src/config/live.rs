@@ -1,6 +1,7 @@
 //! The configuration while the daemon runs. It is read again when somebody asks or a file changes; a bad one keeps the
 //! old (CFG-2), and everybody can see which of the two it is.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use super::project;
 use super::settings::{Notify, Settings, Ui, needs_restart};
 use super::show::{self, Shown};
 use super::trust;
+use crate::core::confirm::Person;
 use crate::core::mcp::settings::Mcp;
 use crate::core::policy::Policy;
 use crate::core::preset::Models;
@@ -43,13 +45,24 @@ struct Now {
     loaded: Loaded,
 }
 
+/// What is different now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Dotted names.
+    pub keys: Vec<String>,
+    /// What those are set to, as TOML, where that is short and no secret.
+    pub values: BTreeMap<String, String>,
+    /// Who has changed it beside all files.
+    pub by: Option<Person>,
+}
+
 /// How the configuration stands since it was last read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Rises with each reading that has something to tell.
     pub number: u64,
     /// What that reading changed.
-    pub changed: Vec<String>,
+    pub changed: Changed,
     /// Why the files as they are now are not in force, if they are not.
     pub errors: Vec<String>,
     pub warnings: Vec<String>,
@@ -96,7 +109,7 @@ impl Live {
     ) -> Self {
         let standing = Standing {
             number: 0,
-            changed: vec![],
+            changed: Changed::default(),
             errors: vec![],
             warnings: warnings(&loaded),
             restart_needed: vec![],
@@ -151,7 +164,12 @@ impl Live {
         if let Err(error) = (self.apply)(&settings) {
             return self.stays(vec![error]);
         }
-        let changed = settings.changes_from(&self.lock().settings);
+        let keys = settings.changes_from(&self.lock().settings);
+        let changed = Changed {
+            values: settings.short_values(&keys),
+            keys,
+            by: None,
+        };
         let late = settings.changes_from(&self.started);
         let standing = Standing {
             number: 0,
@@ -189,7 +207,7 @@ impl Live {
         }
         let before = self.standing.borrow().clone();
         Reading::Told(self.tell(Standing {
-            changed: vec![],
+            changed: Changed::default(),
             errors,
             ..(*before).clone()
         }))
@@ -200,7 +218,7 @@ impl Live {
         let before = self.standing.borrow().clone();
         standing.number = before.number;
         let said_before = Standing {
-            changed: vec![],
+            changed: Changed::default(),
             ..(*before).clone()
         };
         if standing != said_before {
@@ -210,7 +228,7 @@ impl Live {
                 restart_needed,
                 ..
             } = &standing;
-            tracing::info!(?changed, ?restart_needed, "configuration read again");
+            tracing::info!(changed = ?changed.keys, ?restart_needed, "configuration read again");
             for warning in standing
                 .warnings
                 .iter()
@@ -228,7 +246,7 @@ impl Live {
     }
 
     /// Tells everybody of values that are different now, and in no file. Waits for who reads one.
-    pub fn announce(&self, changed: Vec<String>) {
+    pub fn announce(&self, changed: Changed) {
         let _one_at_a_time = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.standing.borrow().clone();
         self.tell(Standing {

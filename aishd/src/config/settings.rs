@@ -178,7 +178,20 @@ impl Settings {
         changed.dedup();
         changed
     }
+
+    /// What these keys are set to, as TOML, where it is short; of a secret only that it is there.
+    #[must_use]
+    pub fn short_values(&self, keys: &[String]) -> BTreeMap<String, String> {
+        let entries = self.entries.iter().filter(|it| keys.contains(&it.key));
+        let values = entries.map(|it| (it.key.clone(), it.shown()));
+        values
+            .filter(|(_, it)| it.len() <= SHORT_VALUE_BYTES)
+            .collect()
+    }
 }
+
+/// A value that is longer says little on a line.
+const SHORT_VALUE_BYTES: usize = 60;
 
 /// `models.name` of `models.name.endpoint`.
 fn preset_key(key: &str) -> String {

@@ -18,6 +18,7 @@ use jsonrpsee::RpcModule;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::confirm::answerer;
 use super::connection::{Connection, lock};
 use super::convert::{self, Log};
 use super::encoded::DeltaKey;
@@ -25,7 +26,7 @@ use super::refusal::Refusal;
 use super::room::Seat;
 use super::{Call, Server, Untold, auto_approve, mcp, notices, register, shell, tool};
 use crate::clock;
-use crate::config::live::Standing;
+use crate::config::live::{Changed, Standing};
 use crate::conversation::allowances::All;
 use crate::conversation::attendance::Attending;
 use crate::conversation::follow::{Follower, Page};
@@ -486,8 +487,11 @@ impl Subscription {
 
 /// What is told of a reading of the configuration.
 pub(super) fn reloaded(now: &Standing) -> wire::ConfigReloaded {
+    let Changed { keys, values, by } = now.changed.clone();
     wire::ConfigReloaded {
-        changed: now.changed.clone(),
+        changed: keys,
+        values,
+        by: by.map(answerer),
         errors: now.errors.clone(),
         restart_needed: now.restart_needed.clone(),
     }

@@ -249,7 +249,7 @@ async fn reload(call: Call<Reload>) -> Result<ReloadResult, Refusal> {
         return Err(Refusal::internal("nobody held it"));
     };
     Ok(ReloadResult {
-        changed: done.changed.clone(),
+        changed: done.changed.keys.clone(),
         errors: done.errors.clone(),
         warnings: done.warnings.clone(),
         restart_needed: done.restart_needed.clone(),

@@ -17,6 +17,7 @@ use super::connection::Connection;
 use super::refusal::Refusal;
 use super::{Call, Server, config, register};
 use crate::clock::rfc3339;
+use crate::config::live::Changed;
 use crate::core::preset::Models;
 use crate::core::routing::{self, Class, Meant, Routed, Switch, Which};
 
@@ -58,8 +59,17 @@ async fn throw(
     on: Option<bool>,
 ) -> Result<(), Refusal> {
     let routes = server.directory.routes();
-    if routes.throw(which, on, connection.person()).await? {
-        let changed = vec![which.key().to_owned()];
+    let by = connection.person();
+    if routes.throw(which, on, by.clone()).await? {
+        let key = which.key().to_owned();
+        let is_on = routes
+            .switches()
+            .is_on(which, &server.directory.models().routing);
+        let changed = Changed {
+            keys: vec![key.clone()],
+            values: [(key, is_on.to_string())].into(),
+            by: Some(by),
+        };
         config::read(server, move |it| it.announce(changed)).await?;
     }
     Ok(())
