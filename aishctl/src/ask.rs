@@ -203,7 +203,9 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                     Some(hint) if failure.exit == Exit::BUDGET => failure.hint(hint),
                     Some(_) | None => failure,
                 }),
-            (None, None) => Err(Failure::new(Exit::FAILED, "the answer did not end")),
+            (None, None) => Err(Failure::new(Exit::FAILED, "the answer did not end").hint(
+                format!("aishctl log {conversation} shows what there is of it"),
+            )),
         };
         let written = match self.output.form {
             Form::Text | Form::Results => self.output.end_line().await.map(|()| true),

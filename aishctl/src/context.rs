@@ -70,10 +70,10 @@ async fn preview(
     };
     let found = desk.caller.call::<Preview>(params).await?;
     if let Some(why) = found.too_long.as_ref().filter(|_| body) {
-        return Err(Failure::new(
-            Exit::FAILED,
-            format!("there would be no request: {why}"),
-        ));
+        return Err(
+            Failure::new(Exit::FAILED, format!("there would be no request: {why}"))
+                .hint("the same without --body shows what fills it"),
+        );
     }
     if body {
         return Ok(Printed {

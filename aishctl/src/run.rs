@@ -224,7 +224,7 @@ impl Program {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work)
                 .await
-                .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
+                .unwrap_or_else(|_| Err(time_is_over())),
         }
     }
 
@@ -288,7 +288,7 @@ impl Program {
             None => work.await?,
             Some(limit) => tokio::time::timeout(limit, work)
                 .await
-                .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over")))?,
+                .unwrap_or_else(|_| Err(time_is_over()))?,
         };
         print(&printed.shown(self.around.stdout_terminal))?;
         Ok(printed.exit)
@@ -412,6 +412,11 @@ impl Program {
 
 fn print(text: &str) -> Result<Exit, Failure> {
     let mut stdout = io::stdout().lock();
+fn time_is_over() -> Failure {
+    Failure::new(Exit::TIMEOUT, "the time is over")
+        .hint("--timeout gives more; what the daemon has begun goes on")
+}
+
     stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())

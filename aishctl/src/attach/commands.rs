@@ -115,7 +115,8 @@ impl<U: Ui> Open<U> {
             Ok(Err(_)) | Err(_) => Err(Failure::new(
                 Exit::FAILED,
                 "a file that is named with @ does not answer; the line was not sent",
-            )),
+            )
+            .hint("send it without that file; \\@ is an @ that names nothing")),
         };
         match read {
             Ok(files) => {

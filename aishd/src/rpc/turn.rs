@@ -15,7 +15,7 @@ use jsonrpsee::RpcModule;
 use sha2::{Digest as _, Sha256};
 
 use super::connection::Connection;
-use super::refusal::Refusal;
+use super::refusal::{GOES_ON, Refusal};
 use super::{Call, Server, blob, convert, register};
 use crate::conversation::handle::{
     Accepted, Again, Ask, AskAgain, Handle, Mode, Place, QueueChange, ReadError,
@@ -239,6 +239,7 @@ pub(super) fn check_key(key: &str) -> Result<(), Refusal> {
     }
     Ok(())
 }
+        .hint("aishctl ask -f FILE sends its beginning and its end")
 
 /// What makes two questions the same: text, attachments and model (spec 00, Wire).
 pub(super) fn digest(text: &str, attachments: &[event::Attachment], model: Option<&str>) -> String {
@@ -319,7 +320,7 @@ async fn wait(call: Call<Wait>) -> Result<TurnRecord, Refusal> {
                 ErrorKind::Timeout,
                 format!("the turn was not finished within {limit} ms; it goes on"),
             )
-            .hint("aishctl conv wait waits on, aishctl cancel ends it")),
+            .hint(GOES_ON)),
         },
     }
 }
