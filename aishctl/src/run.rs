@@ -24,6 +24,7 @@ use crate::export::{ExportArgs, Sink};
 use crate::failure::Failure;
 use crate::hello::{Reach, Start, Wait};
 use crate::import::ImportArgs;
+use crate::listing;
 use crate::markdown::Painter;
 use crate::mcp::Mcp;
 use crate::output::Form;
@@ -85,6 +86,7 @@ pub fn main() -> ExitCode {
         global,
         began,
         typeset: Some(Painter::boxed),
+        list: Some(listing::of),
     };
     program::ended(door.program(), program.run(command))
 }
@@ -410,13 +412,13 @@ impl Program {
     }
 }
 
-fn print(text: &str) -> Result<Exit, Failure> {
-    let mut stdout = io::stdout().lock();
 fn time_is_over() -> Failure {
     Failure::new(Exit::TIMEOUT, "the time is over")
         .hint("--timeout gives more; what the daemon has begun goes on")
 }
 
+fn print(text: &str) -> Result<Exit, Failure> {
+    let mut stdout = io::stdout().lock();
     stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())

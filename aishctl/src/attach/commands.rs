@@ -15,6 +15,7 @@ use crate::colon::{self, Said};
 use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::listing;
 use crate::named_file::{self, Attached, Here};
 use crate::permission::Perm;
 use crate::prompted::{self, Prompted};
@@ -108,7 +109,10 @@ impl<U: Ui> Open<U> {
         if !question.contains('@') {
             return Ok(Some(vec![]));
         }
-        let (question, here) = (question.to_owned(), Here::of(&self.window.reach.around));
+        let (question, here) = (
+            question.to_owned(),
+            Here::of(&self.window.reach.around, Some(listing::of)),
+        );
         let reading = tokio::task::spawn_blocking(move || named_file::read(&question, &here));
         let read = match tokio::time::timeout(FILES_WITHIN, reading).await {
             Ok(Ok(read)) => read,

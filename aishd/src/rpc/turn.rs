@@ -146,7 +146,7 @@ fn sent(accepted: Accepted) -> SendResult {
     }
 }
 
-/// Checks form and size, and fetches what was put ahead.
+/// Checks form and size.
 fn ask(
     params: SendParams,
     connection: &Connection,
@@ -154,29 +154,7 @@ fn ask(
     environment: Environment,
 ) -> Result<Ask, Refusal> {
     check_key(&params.idempotency_key)?;
-    let mut attachments = Vec::with_capacity(params.attachments.len());
-    let mut bytes = params.text.len();
-    for Attachment { name, text, blob } in params.attachments {
-        let text = match (text, blob) {
-            (Some(text), None) => text,
-            (None, Some(blob)) => blob::read(connection, blob)?,
-            (Some(_), Some(_)) | (None, None) => {
-                return Err(Refusal::params("an attachment has either text or blob"));
-            }
-        };
-        // At once, because one blob can be named many times.
-        bytes += name.len() + text.len();
-        if bytes > INPUT_BYTES {
-            return Err(too_large(bytes));
-        }
-        attachments.push(event::Attachment { name, text });
-    }
-    if bytes > INPUT_BYTES {
-        return Err(too_large(bytes));
-    }
-    if params.text.trim().is_empty() && attachments.is_empty() {
-        return Err(Refusal::params("the question is empty"));
-    }
+    let attachments = attachments(params.attachments, &params.text, connection)?;
     let key = Key {
         body: digest(&params.text, &attachments, params.model.as_deref()),
         key: params.idempotency_key,
@@ -199,6 +177,38 @@ fn ask(
         calls: None,
         environment,
     })
+}
+
+/// What goes along with a question of this text, with what was put ahead, if it is not too much.
+pub(super) fn attachments(
+    given: Vec<Attachment>,
+    question: &str,
+    connection: &Connection,
+) -> Result<Vec<event::Attachment>, Refusal> {
+    let mut attachments = Vec::with_capacity(given.len());
+    let mut bytes = question.len();
+    for Attachment { name, text, blob } in given {
+        let text = match (text, blob) {
+            (Some(text), None) => text,
+            (None, Some(blob)) => blob::read(connection, blob)?,
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Refusal::params("an attachment has either text or blob"));
+            }
+        };
+        // At once, because one blob can be named many times.
+        bytes += name.len() + text.len();
+        if bytes > INPUT_BYTES {
+            return Err(too_large(bytes));
+        }
+        attachments.push(event::Attachment { name, text });
+    }
+    if bytes > INPUT_BYTES {
+        return Err(too_large(bytes));
+    }
+    if question.trim().is_empty() && attachments.is_empty() {
+        return Err(Refusal::params("the question is empty"));
+    }
+    Ok(attachments)
 }
 
 /// What the asker wants done where a person would have to be asked.
@@ -229,6 +239,7 @@ fn too_large(bytes: usize) -> Refusal {
     let message =
         format!("text and attachments are {bytes} bytes or more; at most {INPUT_BYTES} are taken");
     Refusal::new(ErrorKind::TooLarge, message)
+        .hint("aishctl ask -f FILE sends its beginning and its end")
 }
 
 pub(super) fn check_key(key: &str) -> Result<(), Refusal> {
@@ -239,7 +250,6 @@ pub(super) fn check_key(key: &str) -> Result<(), Refusal> {
     }
     Ok(())
 }
-        .hint("aishctl ask -f FILE sends its beginning and its end")
 
 /// What makes two questions the same: text, attachments and model (spec 00, Wire).
 pub(super) fn digest(text: &str, attachments: &[event::Attachment], model: Option<&str>) -> String {
