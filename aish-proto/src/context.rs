@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::conversation::SeqResult;
 use crate::id::{ConversationId, Seq, TurnId};
 use crate::method::methods;
+use crate::turn::Attachment;
 
 methods! {
     /// The request that would be sent, byte for byte, by the builder of the real one; nothing is sent and nothing leaves.
@@ -25,6 +26,9 @@ pub struct PreviewParams {
     /// A question as if it were asked now; absent: with the conversation as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// What would go along with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// A preset by name; absent: the one that would answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::named_file::{self, Here};
 use crate::parse;
 use crate::program::{self, Program};
 use crate::screen;
@@ -28,9 +29,11 @@ pub fn main() -> ExitCode {
     let began = Instant::now();
     let around = Surroundings::ours();
     let args: Vec<OsString> = std::env::args_os().collect();
-    let asked = parse::ask_alone(&args).filter(|(global, _)| {
-        // An answer that is laid out is one for the program that can.
-        screen::markdown(global.looks, global.color, &around).is_none()
+    let here = Here::of(&around, None);
+    let asked = parse::ask_alone(&args).filter(|(global, ask)| {
+        // An answer that is laid out is one for the program that can, and so is a directory that is listed.
+        let is_laid_out = screen::markdown(global.looks, global.color, &around).is_some();
+        !is_laid_out && !named_file::names_folder(&ask.text.join(" "), &here)
     });
     let done = match asked {
         None => Err(become_all(&around, &args)),
@@ -40,6 +43,7 @@ pub fn main() -> ExitCode {
                 global,
                 began,
                 typeset: None,
+                list: None,
             };
             program.block_on(program.ask(&ask))
         }

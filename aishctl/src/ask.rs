@@ -21,6 +21,7 @@ use crate::failure::{self, Failure};
 use crate::follow::{Asks, Follow, Followed, Target};
 use crate::hello::{Link, Reach};
 use crate::input;
+use crate::listing::List;
 use crate::named_file::Here;
 use crate::norris;
 use crate::notice::Notices;
@@ -38,6 +39,8 @@ pub struct Asker<'a, O> {
     pub output: &'a mut Output<O>,
     pub signals: &'a mut Signals,
     pub began: Instant,
+    /// What lists directories that a question names.
+    pub list: Option<List>,
 }
 
 /// Asks and prints the answer.
@@ -55,7 +58,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     async fn ask(&mut self, args: &AskArgs, stdin: &mut dyn Read) -> Result<Exit, Failure> {
         let mut given = input::read(args, stdin, self.reach.around.stdin_terminal)?;
         if !args.as_it_stands {
-            given.add_named(&Here::of(&self.reach.around))?;
+            given.add_named(&Here::of(&self.reach.around, self.list))?;
         }
         self.listen()?;
         let give_up = self.give_up();
@@ -203,7 +206,9 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                     Some(hint) if failure.exit == Exit::BUDGET => failure.hint(hint),
                     Some(_) | None => failure,
                 }),
-            (None, None) => Err(Failure::new(Exit::FAILED, "the answer did not end")),
+            (None, None) => Err(Failure::new(Exit::FAILED, "the answer did not end").hint(
+                format!("aishctl log {conversation} shows what there is of it"),
+            )),
         };
         let written = match self.output.form {
             Form::Text | Form::Results => self.output.end_line().await.map(|()| true),

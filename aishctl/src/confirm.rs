@@ -99,7 +99,8 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
                 return filled::allow(desk, &record, decision, digest.as_deref(), &given).await;
             }
             if !given.is_empty() {
-                return Err(Failure::new(Exit::USAGE, "that is no form to be filled in"));
+                return Err(Failure::new(Exit::USAGE, "that is no form to be filled in")
+                    .hint(seen_with(&record)));
             }
             check_seen(desk, &record, digest.as_deref()).await?;
             let decision = consent::meant(decision, &record.request);
@@ -122,7 +123,8 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
         }) => {
             let record = find(desk, id).await?;
             if record.request.upgrade.is_some() {
-                return Err(Failure::new(Exit::USAGE, "a level has nothing to edit"));
+                return Err(Failure::new(Exit::USAGE, "a level has nothing to edit")
+                    .hint(seen_with(&record)));
             }
             if record.request.memory.is_some() {
                 return Err(
@@ -280,10 +282,20 @@ async fn check_seen(
     let asked = tokio::task::spawn_blocking(move || show_and_ask(&shown)).await;
     match asked {
         Ok(Ok(true)) => Ok(()),
-        Ok(Ok(false)) => Err(Failure::new(Exit::DENIED, "not allowed; it still waits")),
+        Ok(Ok(false)) => {
+            let id = record.request.confirm;
+            Err(Failure::new(Exit::DENIED, "not allowed; it still waits")
+                .hint(format!("aishctl confirm deny {id} ends that")))
+        }
         Ok(Err(error)) => Err(cannot(&error)),
         Err(panic) => Err(cannot(&panic)),
     }
+}
+
+/// What shows how a confirm is answered.
+fn seen_with(record: &ConfirmRecord) -> String {
+    let id = record.request.confirm;
+    format!("aishctl confirm show {id} says how it is answered")
 }
 
 /// Shows all of it, and takes a yes that was typed afterwards.

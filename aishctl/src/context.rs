@@ -5,13 +5,17 @@ use aish_proto::context::{
     Preview, PreviewParams, PreviewResult, Restore, RestoreParams,
 };
 use aish_proto::id::{ConversationId, Seq, TurnId};
+use aish_proto::turn::Attachment;
 use clap::Subcommand;
 
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{resolve, safe, table};
+use crate::named_file::{self, Attached, Here};
+use crate::{ask, listing, resolve, safe, table};
 
+/// Sixteen of such texts fit into a line.
+const SHORT_BYTES: usize = 8 << 10;
 const PAGE: u32 = 500;
 const TEXT_COLUMNS: usize = 60;
 
@@ -19,7 +23,7 @@ const TEXT_COLUMNS: usize = 60;
 pub enum Context {
     /// The next request: what it holds, what would leave for it, and what would leave next
     Preview {
-        /// A question, as if it were asked now
+        /// A question, as if it were asked now, with what `@FILE` names in it
         text: Vec<String>,
         /// The request itself, byte for byte
         #[arg(long)]
@@ -56,6 +60,31 @@ pub async fn run(desk: &Desk, command: Option<&Context>) -> Result<Printed, Fail
     }
 }
 
+/// The files and directories that a question names.
+async fn named(desk: &Desk, text: &str) -> Result<Vec<Attachment>, Failure> {
+    let here = Here::of(&desk.around, Some(listing::of));
+    let mut attachments = vec![];
+    for Attached {
+        name,
+        text,
+        kind: _,
+    } in named_file::read(text, &here)?
+    {
+        let is_short = text.len() < SHORT_BYTES;
+        let blob = if is_short {
+            None
+        } else {
+            Some(ask::put(&desk.caller, &text).await?)
+        };
+        attachments.push(Attachment {
+            name,
+            text: is_short.then_some(text),
+            blob,
+        });
+    }
+    Ok(attachments)
+}
+
 async fn preview(
     desk: &Desk,
     conversation: ConversationId,
@@ -63,17 +92,19 @@ async fn preview(
     body: bool,
 ) -> Result<Printed, Failure> {
     let text = text.join(" ");
+    let attachments = named(desk, &text).await?;
     let params = PreviewParams {
         conversation,
         text: (!text.is_empty()).then_some(text),
+        attachments,
         model: desk.global.model.clone(),
     };
     let found = desk.caller.call::<Preview>(params).await?;
     if let Some(why) = found.too_long.as_ref().filter(|_| body) {
-        return Err(Failure::new(
-            Exit::FAILED,
-            format!("there would be no request: {why}"),
-        ));
+        return Err(
+            Failure::new(Exit::FAILED, format!("there would be no request: {why}"))
+                .hint("the same without --body shows what fills it"),
+        );
     }
     if body {
         return Ok(Printed {

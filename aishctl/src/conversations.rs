@@ -187,7 +187,11 @@ async fn remove(
         return Err(Failure::new(
             Exit::USAGE,
             format!("it is called \"{}\"; nothing was deleted", found.title),
-        ));
+        )
+        .hint(format!(
+            "aishctl conv archive {} takes it out of the list and keeps it",
+            found.id
+        )));
     }
     desk.caller
         .call::<Delete>(DeleteParams {

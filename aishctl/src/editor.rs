@@ -12,6 +12,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 
+const NAME_ONE: &str = "set VISUAL or EDITOR to a program that is there";
+
 /// `ui.editor`, then `$VISUAL`, then `$EDITOR`, then vi. Taken apart into words here; no shell sees it.
 pub fn program(around: &Surroundings, configured: &str) -> Result<Vec<String>, Failure> {
     let names = ["VISUAL", "EDITOR"];
@@ -20,7 +22,7 @@ pub fn program(around: &Surroundings, configured: &str) -> Result<Vec<String>, F
     let words = shlex::split(said.unwrap_or("vi")).unwrap_or_default();
     if words.is_empty() {
         let message = "ui.editor, VISUAL and EDITOR name no program";
-        return Err(Failure::new(Exit::USAGE, message));
+        return Err(Failure::new(Exit::USAGE, message).hint(NAME_ONE));
     }
     Ok(words)
 }
@@ -68,7 +70,7 @@ impl Place {
 /// Starts it on a file and waits until it has ended well.
 pub fn run(words: &[String], file: &std::path::Path, at: &Place) -> Result<(), Failure> {
     let Some((program, args)) = words.split_first() else {
-        return Err(Failure::new(Exit::USAGE, "no editor is named"));
+        return Err(Failure::new(Exit::USAGE, "no editor is named").hint(NAME_ONE));
     };
     let start = || -> io::Result<_> {
         let mut command = Command::new(program);
@@ -76,8 +78,7 @@ pub fn run(words: &[String], file: &std::path::Path, at: &Place) -> Result<(), F
         command.stdin(at.keys()?).stdout(at.screen()?).status()
     };
     let status = start().map_err(|error| {
-        Failure::new(Exit::FAILED, format!("cannot start {program}: {error}"))
-            .hint("set VISUAL or EDITOR to a program that is there")
+        Failure::new(Exit::FAILED, format!("cannot start {program}: {error}")).hint(NAME_ONE)
     })?;
     if status.success() {
         return Ok(());

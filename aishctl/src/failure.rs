@@ -87,3 +87,6 @@ impl From<CallError> for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

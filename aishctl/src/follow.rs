@@ -240,9 +240,15 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             self.written(control, written).await?;
         }
         let of_turn = envelope.turn.filter(|it| *it == self.answer.turn);
+        let begins = Frames::begins(envelope);
         if let Some(rows) = of_turn.and_then(|_| self.frames.take(envelope)) {
             self.spinner.stop();
-            let written = control.guard(self.output.next_text()).await;
+            // A row stands above a frame, and none in it.
+            let written = if begins {
+                control.guard(self.output.next_text()).await
+            } else {
+                control.guard(self.output.end_text()).await
+            };
             self.written(control, written).await?;
             self.notices.settle();
             rows.iter()

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use aish_proto::event::{CwdChanged, Envelope, ShellFinished, ShellOutput, ShellStarted};
+use aish_proto::event::{
+    CwdChanged, Envelope, EventData as _, ShellFinished, ShellOutput, ShellStarted,
+};
 use aish_proto::shell::ShellEnding;
 
 use crate::safe;
@@ -29,6 +31,13 @@ struct Frame {
 }
 
 impl Frames {
+    /// Whether a frame begins with the rows of this event.
+    #[must_use]
+    pub fn begins(event: &Envelope) -> bool {
+        let refused = |it: ShellFinished| it.ending == ShellEnding::Refused;
+        event.kind == ShellStarted::KIND || event.read::<ShellFinished>().is_some_and(refused)
+    }
+
     /// The rows that an event adds; `None`: it is about no command.
     pub fn take(&mut self, event: &Envelope) -> Option<Vec<String>> {
         if let Some(started) = event.read::<ShellStarted>() {

@@ -166,6 +166,7 @@ pub async fn import(
                             Exit::FAILED,
                             in_file("it is not known whether it was imported"),
                         )
+                        .hint("aishctl conv ls shows whether it is there")
                     };
                     return reported(global, &said.done.ok_or_else(unclear)?);
                 }

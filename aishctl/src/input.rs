@@ -129,8 +129,16 @@ impl Given {
 
     fn add_file(&mut self, path: &PathBuf) -> Result<(), Failure> {
         let shown = path.display();
-        let failed =
-            |error: io::Error| Failure::new(Exit::USAGE, format!("cannot read {shown}: {error}"));
+        let failed = |error: io::Error| {
+            let failure = Failure::new(Exit::USAGE, format!("cannot read {shown}: {error}"));
+            if error.kind() == io::ErrorKind::IsADirectory {
+                failure.hint(format!(
+                    "@{shown}/ in the question takes the names in it along"
+                ))
+            } else {
+                failure
+            }
+        };
         let (text, lossy) = swallow(&mut File::open(path).map_err(failed)?).map_err(failed)?;
         let name = path
             .file_name()

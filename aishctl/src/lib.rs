@@ -31,6 +31,7 @@ pub mod hello;
 pub mod import;
 pub mod input;
 pub mod kept;
+pub mod listing;
 pub mod log;
 pub mod markdown;
 pub mod mcp;

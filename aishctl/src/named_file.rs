@@ -1,6 +1,7 @@
-//! `@path` in a question: that file goes along (PRJ-1). The word stays in the question as it was typed.
+//! `@path` in a question: that file goes along, or the names in that directory (PRJ-1). The word stays in the question as
+//! it was typed.
 //!
-//! A word that names no file is a word: `@name`, `a@host`, `@org/package`. Only what nobody writes by chance (`@./x`,
+//! A word that names no file is a word: `@name`, `a@host`, `@org/package`; so is that of a directory without a `/`. Only what nobody writes by chance (`@./x`,
 //! `@../x`, `@~/x` and quoted ones) has to be there. Code between fences is read by nobody here.
 
 use std::fs::File;
@@ -12,9 +13,11 @@ use rustix::fs::{Mode, OFlags, open};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::listing::{List, Listing};
 use crate::mention;
 use crate::surroundings::Surroundings;
 
+const FEWER: &str = "ask with fewer files, or let a tool read them";
 /// More than anybody names in one question.
 const MOST: usize = 16;
 /// Text has no zero byte, least of all here.
@@ -23,20 +26,45 @@ const LOOKED_AT_BYTES: usize = 8 << 10;
 const ENDS: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', ']', '"', '\''];
 
 /// Where a person is, so that a path means something.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Here {
     pub directory: PathBuf,
     pub home: Option<PathBuf>,
+    /// What lists a directory, if this program can.
+    pub list: Option<List>,
 }
 
-/// A file that goes along.
+/// A file that goes along, or a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attached {
     /// As it was typed.
     pub name: String,
     pub text: String,
-    /// Some of its bytes are no text and were replaced.
-    pub lossy: bool,
+    pub kind: Kind,
+}
+
+/// What the text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// All of a file.
+    File {
+        /// Some of its bytes are no text and were replaced.
+        lossy: bool,
+    },
+    /// The names in a directory.
+    Names {
+        names: usize,
+        /// There is more in it.
+        cut: bool,
+    },
+}
+
+/// What a word names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named<'a> {
+    name: &'a str,
+    place: PathBuf,
+    is_folder: bool,
 }
 
 /// A word that may name a file.
@@ -48,10 +76,11 @@ struct Word<'a> {
 
 impl Here {
     #[must_use]
-    pub fn of(around: &Surroundings) -> Self {
+    pub fn of(around: &Surroundings, list: Option<List>) -> Self {
         Self {
             directory: around.cwd.clone(),
             home: around.variable("HOME").map(PathBuf::from),
+            list,
         }
     }
 
@@ -70,23 +99,30 @@ pub fn read(question: &str, here: &Here) -> Result<Vec<Attached>, Failure> {
     let mut read: Vec<Attached> = vec![];
     let mut bytes = question.len();
     for word in find(question) {
-        let Some((name, place)) = named(word, here)? else {
+        let Some(found) = named(word, here)? else {
             continue;
         };
-        if read.iter().any(|it| it.name == name) {
+        let name = found.name;
+        if read.iter().any(|it| same(&it.name, name)) {
             continue;
         }
         if read.len() == MOST {
-            return Err(usage(format!("a question takes {MOST} files at most")));
+            return Err(usage(format!("a question takes {MOST} files at most")).hint(FEWER));
         }
-        let attached = text_of(name, &place)?;
+        let attached = match (found.is_folder, here.list) {
+            (false, _) => text_of(name, &found.place)?,
+            (true, Some(list)) => names_in(name, &found.place, list)?,
+            (true, None) => {
+                return Err(usage(format!("{name} is a directory, and @ takes a file")));
+            }
+        };
         bytes += attached.text.len();
         if bytes > INPUT_BYTES {
             let limit = INPUT_BYTES >> 10;
             return Err(usage(format!(
                 "{name}: with the question and the files before it that is over {limit} KiB"
             ))
-            .hint("ask with fewer files, or let a tool read them"));
+            .hint(FEWER));
         }
         read.push(attached);
     }
@@ -96,13 +132,25 @@ pub fn read(question: &str, here: &Here) -> Result<Vec<Attached>, Failure> {
 /// What such a file is called on the screen.
 #[must_use]
 pub fn note(attached: &Attached) -> String {
-    let Attached { name, text, lossy } = attached;
-    let lossy = if *lossy {
-        "; the bytes that are no text were replaced"
-    } else {
-        ""
-    };
-    format!("attached {name} ({} bytes{lossy})", text.len())
+    let Attached { name, text, kind } = attached;
+    let bytes = text.len();
+    match kind {
+        Kind::File { lossy: false } => format!("attached {name} ({bytes} bytes)"),
+        Kind::File { lossy: true } => {
+            format!("attached {name} ({bytes} bytes; the bytes that are no text were replaced)")
+        }
+        Kind::Names { names, cut: false } => format!("attached {name} (names in it: {names})"),
+        Kind::Names { names, cut: true } => {
+            format!("attached {name} (names in it: {names}; there are more)")
+        }
+    }
+}
+
+/// Whether a question names a directory that is there.
+#[must_use]
+pub fn names_folder(question: &str, here: &Here) -> bool {
+    let is_folder = |word| matches!(named(word, here), Ok(Some(it)) if it.is_folder);
+    find(question).into_iter().any(is_folder)
 }
 
 /// Words behind an `@` that stands at the beginning of one.
@@ -142,8 +190,8 @@ fn word(rest: &str) -> Option<Word<'_>> {
     (!text.is_empty()).then_some(Word { text, quoted })
 }
 
-/// The file that a word names; `None`: it is a word.
-fn named<'a>(word: Word<'a>, here: &Here) -> Result<Option<(&'a str, PathBuf)>, Failure> {
+/// The file or directory that a word names; `None`: it is a word.
+fn named<'a>(word: Word<'a>, here: &Here) -> Result<Option<Named<'a>>, Failure> {
     if !word.quoted && mention::is_resource(word.text) {
         return Ok(None);
     }
@@ -155,12 +203,16 @@ fn named<'a>(word: Word<'a>, here: &Here) -> Result<Option<(&'a str, PathBuf)>, 
     loop {
         let place = here.place(name);
         match place.metadata() {
-            Ok(about) if about.is_dir() && !meant && !name.contains('/') => return Ok(None),
-            Ok(about) if about.is_dir() => {
-                return Err(usage(format!("{name} is a directory, and @ takes a file"))
-                    .hint("name a file in it; context.project tells models of a whole directory"));
+            Ok(about) if about.is_dir() && !meant && (name == "/" || !name.contains('/')) => {
+                return Ok(None);
             }
-            Ok(_) => return Ok(Some((name, place))),
+            Ok(about) => {
+                return Ok(Some(Named {
+                    name,
+                    place,
+                    is_folder: about.is_dir(),
+                }));
+            }
             Err(error) if !is_absent(&error) => {
                 return Err(usage(format!("cannot read {name}: {error}")));
             }
@@ -186,6 +238,23 @@ fn is_absent(error: &io::Error) -> bool {
     let too_long = error.raw_os_error() == Some(rustix::io::Errno::NAMETOOLONG.raw_os_error());
     let kind = error.kind();
     too_long || matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// A directory is the same with a slash at its end.
+fn same(a: &str, b: &str) -> bool {
+    a.strip_suffix('/').unwrap_or(a) == b.strip_suffix('/').unwrap_or(b)
+}
+
+/// The names in a directory.
+fn names_in(name: &str, place: &Path, list: List) -> Result<Attached, Failure> {
+    let failed = |error: io::Error| usage(format!("cannot list {name}: {error}"));
+    let Listing { text, names, cut } = list(place).map_err(failed)?;
+    let end = if name.ends_with('/') { "" } else { "/" };
+    Ok(Attached {
+        name: format!("{name}{end}"),
+        text,
+        kind: Kind::Names { names, cut },
+    })
 }
 
 /// The whole of a file of text. Nothing waits for whoever holds the other end of a pipe.
@@ -217,7 +286,9 @@ fn text_of(name: &str, place: &Path) -> Result<Attached, Failure> {
     let text = String::from_utf8_lossy(&bytes);
     Ok(Attached {
         name: name.to_owned(),
-        lossy: matches!(text, std::borrow::Cow::Owned(_)),
+        kind: Kind::File {
+            lossy: matches!(text, std::borrow::Cow::Owned(_)),
+        },
         text: text.into_owned(),
     })
 }
@@ -251,6 +322,7 @@ mod tests {
         let here = Here {
             directory: folder.path().join("work"),
             home: Some(folder.path().to_path_buf()),
+            list: Some(crate::listing::of),
         };
         (folder, here)
     }
@@ -286,6 +358,10 @@ mod tests {
             Ok(&["~/notes.md", "../notes.md", "./a.rs"]),
         );
         check("the dot belongs to @no.", Ok(&["no."]));
+        check(
+            "what is in @src/, @./src, @./src/ and @~/?",
+            Ok(&["src/", "./src/", "~/"]),
+        );
     }
 
     #[test]
@@ -293,7 +369,7 @@ mod tests {
         for question in [
             "mail me@a.rs or a.rs@host",
             "@alice, see @types/node and @app.route('/x') @",
-            "install @src and @missing.rs",
+            "install @src and @missing.rs in @/",
             "\\@./a.rs",
             "@n:note://1 and @@a.rs",
             "```\n@a.rs\n@./none\n```",
@@ -307,7 +383,6 @@ mod tests {
     fn what_is_meant_and_cannot_go_along_says_why() {
         check("@./none.rs", Err("there is no file ./none.rs"));
         check("@\"no such\"", Err("there is no file no such"));
-        check("@src/", Err("src/ is a directory, and @ takes a file"));
         check("@image", Err("image holds no text"));
         check(
             "@huge",
@@ -319,9 +394,21 @@ mod tests {
     #[test]
     fn the_screen_says_what_goes_along() {
         let (_folder, here) = place();
-        let read = read("@latin @a.rs", &here).unwrap();
+        let read = read("@latin @a.rs @src/", &here).unwrap();
         let notes: Vec<String> = read.iter().map(note).collect();
         let lossy = "attached latin (6 bytes; the bytes that are no text were replaced)";
-        assert_eq!([lossy, "attached a.rs (9 bytes)"], *notes);
+        let names = "attached src/ (names in it: 1)";
+        assert_eq!([lossy, "attached a.rs (9 bytes)", names], *notes);
+        assert_eq!("two words.md", read[2].text);
+    }
+
+    #[test]
+    fn a_program_that_lists_nothing_knows_what_it_would_have_to() {
+        let (_folder, here) = place();
+        let here = Here { list: None, ..here };
+        assert!(names_folder("see @a.rs and @src/", &here));
+        assert!(!names_folder("see @a.rs, @src and @./none/", &here));
+        let refused = read("@src/", &here).unwrap_err();
+        assert_eq!("src/ is a directory, and @ takes a file", refused.message);
     }
 }

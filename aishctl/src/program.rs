@@ -15,6 +15,7 @@ use crate::connect::CALL_DEADLINE;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Reach, Start};
+use crate::listing::List;
 use crate::markdown::Style;
 use crate::notice::{self, Notices};
 use crate::output::{Form, Output, Typeset};
@@ -29,6 +30,8 @@ pub(crate) struct Program {
     pub(crate) began: Instant,
     /// How answers are laid out, if this program can.
     pub(crate) typeset: Option<fn(Style) -> Box<dyn Typeset>>,
+    /// How the directories that a question names are listed, if this program can.
+    pub(crate) list: Option<List>,
 }
 
 impl Program {
@@ -129,6 +132,7 @@ impl Parts {
             output: &mut self.output,
             signals: &mut self.signals,
             began: program.began,
+            list: program.list,
         }
     }
 }

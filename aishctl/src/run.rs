@@ -24,6 +24,7 @@ use crate::export::{ExportArgs, Sink};
 use crate::failure::Failure;
 use crate::hello::{Reach, Start, Wait};
 use crate::import::ImportArgs;
+use crate::listing;
 use crate::markdown::Painter;
 use crate::mcp::Mcp;
 use crate::output::Form;
@@ -85,6 +86,7 @@ pub fn main() -> ExitCode {
         global,
         began,
         typeset: Some(Painter::boxed),
+        list: Some(listing::of),
     };
     program::ended(door.program(), program.run(command))
 }
@@ -224,7 +226,7 @@ impl Program {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work)
                 .await
-                .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over"))),
+                .unwrap_or_else(|_| Err(time_is_over())),
         }
     }
 
@@ -288,7 +290,7 @@ impl Program {
             None => work.await?,
             Some(limit) => tokio::time::timeout(limit, work)
                 .await
-                .unwrap_or_else(|_| Err(Failure::new(Exit::TIMEOUT, "the time is over")))?,
+                .unwrap_or_else(|_| Err(time_is_over()))?,
         };
         print(&printed.shown(self.around.stdout_terminal))?;
         Ok(printed.exit)
@@ -408,6 +410,11 @@ impl Program {
             () => Form::Text,
         }
     }
+}
+
+fn time_is_over() -> Failure {
+    Failure::new(Exit::TIMEOUT, "the time is over")
+        .hint("--timeout gives more; what the daemon has begun goes on")
 }
 
 fn print(text: &str) -> Result<Exit, Failure> {

@@ -58,7 +58,8 @@ pub async fn start(around: &Surroundings, socket: &Path) -> Result<Started, Fail
             return Err(Failure::new(
                 Exit::NO_DAEMON,
                 "another client has been starting aishd for too long",
-            ));
+            )
+            .hint("aishd --foreground shows why it does not start"));
         }
         tokio::time::sleep(LOCK_PAUSE).await;
         if serves(socket).await {

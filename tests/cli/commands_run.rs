@@ -3,7 +3,7 @@
 
 use aish_proto::conversation::{List, ListParams};
 use aish_proto::shell::{Cancel, CancelParams, Run, RunParams};
-use aish_testkit::{Answer, Daemon, Upstream, World};
+use aish_testkit::{Answer, Daemon, Screen, Upstream, World, built};
 
 use crate::terminal::open;
 use crate::terminal_asked::wait_asked;
@@ -46,6 +46,31 @@ fn a_proposed_command_is_asked_about_and_stands_in_a_frame() {
         asked.contains("c\n```") && asked.ends_with("and now?"),
         "{asked}"
     );
+}
+
+/// `ask` on a terminal: a row above the frame, and none in it.
+#[test]
+fn a_frame_has_no_holes() {
+    let (_upstream, world, _daemon) =
+        world("I look.\n\nCMD: echo a; sleep 0.2; echo b; sleep 0.2; echo c");
+    let mut screen = Screen::spawn(
+        &world,
+        &built("aishctl"),
+        &["ask", "-C", "proj", "look"],
+        100,
+        30,
+    );
+    screen.wait_for("CMD  echo a");
+    // What is typed in the first moment is no answer.
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    screen.key("y\r");
+    assert_eq!(0, screen.wait_end());
+    let rows = screen.rows();
+    let begin = rows.iter().position(|it| it.starts_with("  ┌ echo a"));
+    let frame = &rows[begin.unwrap() - 1..];
+    assert_eq!("", frame[0], "{rows:#?}");
+    assert_eq!(["  │ a", "  │ b", "  │ c"], frame[2..5], "{rows:#?}");
+    assert!(frame[5].starts_with("  └ exit 0"), "{rows:#?}");
 }
 
 #[test]

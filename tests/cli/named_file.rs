@@ -54,15 +54,10 @@ fn a_file_that_a_question_names_goes_along() {
 #[test]
 fn what_cannot_go_along_is_said_and_nothing_is_asked() {
     let (upstream, world, _daemon) = world();
-    fs::create_dir(world.work().join("src")).unwrap();
     fs::write(world.work().join("image.png"), b"\x89PNG\r\n\0\0").unwrap();
     fs::write(world.work().join("huge.log"), vec![b'x'; 3 << 20]).unwrap();
     for (line, why) in [
         ("@./nothing.rs", "aishctl: there is no file ./nothing.rs\n"),
-        (
-            "@src/ why?",
-            "aishctl: src/ is a directory, and @ takes a file\n",
-        ),
         ("@image.png", "aishctl: image.png holds no text\n"),
         (
             "@huge.log",
@@ -75,6 +70,59 @@ fn what_cannot_go_along_is_said_and_nothing_is_asked() {
         assert!(ended.err().contains(why), "{line}: {}", ended.err());
     }
     assert_eq!(0, upstream.requests().len());
+    upstream.finish();
+}
+
+/// As the project's summary does: no file is opened, and what `.gitignore` names is nobody's business.
+#[test]
+fn a_directory_that_a_question_names_is_listed() {
+    let (upstream, world, _daemon) = world();
+    world.write("work/.git/HEAD", "ref: refs/heads/main\n");
+    world.write("work/.gitignore", "target/\n*.o\n");
+    world.write("work/src/main.rs", "fn main() {}\n");
+    world.write("work/src/core/gate.rs", "secret");
+    world.write("work/src/core/gate.o", "");
+    world.write("work/target/big", "");
+    let listed = "<attachment name=\"src/\">\ncore/\ncore/gate.rs\nmain.rs\n</attachment>";
+    let ended = shell(&world, "aishctl ask 'what is in @src/?'").run().ok();
+    let question = upstream.wait_requests(1).question();
+    assert_eq!(format!("what is in @src/?\n\n{listed}"), question);
+    assert!(
+        ended
+            .err()
+            .contains("[aish] attached src/ (names in it: 3)"),
+        "{}",
+        ended.err()
+    );
+    let previewed = shell(&world, "aishctl context preview --body 'what is in @src/?'");
+    let body = previewed.run().ok().out().to_owned();
+    let listed = listed.replace('"', "\\\"").replace('\n', "\\n");
+    assert!(body.contains(&listed), "{body}");
+    // A word without a slash is a word still, and a directory that is meant is there.
+    drop(shell(&world, "aishctl ask 'about @src'").run().ok());
+    assert_eq!("about @src", upstream.wait_requests(2).question());
+    let failed = shell(&world, "aishctl ask 'about @./none/'").run().code(2);
+    assert!(failed.err().contains("there is no file ./none/"));
+    let failed = shell(&world, "aishctl ask -f src why").run().code(2);
+    assert!(
+        failed.err().contains("hint: @src/ in the question"),
+        "{}",
+        failed.err()
+    );
+    for number in 0..2_000 {
+        world.write(format!("work/many/file-{number:06}"), "");
+    }
+    let ended = shell(&world, "aishctl ask @many/").run().ok();
+    assert!(
+        ended.err().contains("(names in it: 1365; there are more)"),
+        "{}",
+        ended.err()
+    );
+    let question = upstream.wait_requests(3).question();
+    assert!(
+        question.contains("\n[aish] cut: these are the first 1365 names"),
+        "{question}"
+    );
     upstream.finish();
 }
 
@@ -91,6 +139,8 @@ fn a_window_shows_what_goes_along_and_tab_finds_it() {
     let mut screen = open(&world, 80, 24);
     type_in(&mut screen, "see @sr");
     screen.key("\t");
+    wait_typed(&screen, "see @src/");
+    screen.key("\t");
     wait_typed(&screen, "see @src/main.rs");
     screen.key("\r");
     let question = upstream.wait_requests(1).question();
@@ -99,10 +149,18 @@ fn a_window_shows_what_goes_along_and_tab_finds_it() {
         "{question}"
     );
     screen.wait_for("attached src/main.rs (13 bytes)");
+    type_in(&mut screen, "see @src/");
+    screen.key("\r");
+    screen.wait_for("attached src/ (names in it: 1)");
+    let question = upstream.wait_requests(2).question();
+    assert!(
+        question.contains("<attachment name=\"src/\">\nmain.rs\n"),
+        "{question}"
+    );
     type_in(&mut screen, "and @./nothing.rs?");
     screen.key("\r");
     screen.wait_for("there is no file ./nothing.rs?");
     type_in(&mut screen, "still here");
     screen.key("\r");
-    assert_eq!("still here", upstream.wait_requests(2).question());
+    assert_eq!("still here", upstream.wait_requests(3).question());
 }

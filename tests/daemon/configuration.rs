@@ -288,7 +288,10 @@ fn clients_are_handed_how_they_should_look() {
     world.write_config("");
     let heard = told(&mut follow);
     assert_eq!(vec!["ui.keymap", "ui.theme"], heard.changed);
-    assert_eq!(["ui.keymap", "ui.theme"], *heard.values.keys().collect::<Vec<_>>());
+    assert_eq!(
+        ["ui.keymap", "ui.theme"],
+        *heard.values.keys().collect::<Vec<_>>()
+    );
     assert_eq!(Keymap::Emacs, client.hello().ui.keymap);
 }
 

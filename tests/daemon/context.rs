@@ -41,6 +41,7 @@ pub(crate) fn preview(
     client.done::<Preview>(PreviewParams {
         conversation,
         text: text.map(str::to_owned),
+        attachments: vec![],
         model: None,
     })
 }

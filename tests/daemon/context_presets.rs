@@ -47,6 +47,7 @@ fn a_request_to_a_smaller_preset_takes_nothing_out_of_the_conversation() {
     let before = client.done::<Preview>(PreviewParams {
         conversation,
         text: Some("for once".to_owned()),
+        attachments: vec![],
         model: Some("small".to_owned()),
     });
     let turn = client.done::<Send>(params).turn;
@@ -129,6 +130,7 @@ fn a_preview_is_only_a_look() {
     let refused = client.refused::<Preview>(PreviewParams {
         conversation,
         text: Some(text.to_owned()),
+        attachments: vec![],
         model: None,
     });
     assert_eq!("notFound", refused.kind());

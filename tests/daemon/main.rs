@@ -56,6 +56,7 @@ mod policy;
 mod project;
 mod project_context;
 mod protocol;
+mod refusals;
 mod registry;
 mod registry_context;
 mod registry_files;

@@ -134,6 +134,8 @@ fn it_is_off_until_somebody_switches_it_on_and_everybody_is_told() {
     assert!(state.on && !state.configured, "{state:?}");
     let told: ConfigReloaded = follow.until_kind("configReloaded").read().unwrap();
     assert_eq!(vec!["routing.auto"], told.changed);
+    assert_eq!("true", told.values["routing.auto"]);
+    assert_eq!(Some("pts/3"), told.by.unwrap().tty.as_deref());
     let shown = client.done::<Show>(ShowParams { cwd: None }).settings;
     let shown = shown.iter().find(|it| it.key == "routing.auto").unwrap();
     assert_eq!(

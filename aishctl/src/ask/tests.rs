@@ -146,6 +146,7 @@ impl World {
             output: &mut output,
             signals: &mut self.signals,
             began: Instant::now(),
+            list: None,
         };
         let mut stdin = &self.stdin[..];
         let (done, ()) = tokio::join!(

@@ -15,6 +15,7 @@ use crate::colon::{self, Said};
 use crate::desk::Desk;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::listing;
 use crate::named_file::{self, Attached, Here};
 use crate::permission::Perm;
 use crate::prompted::{self, Prompted};
@@ -108,14 +109,18 @@ impl<U: Ui> Open<U> {
         if !question.contains('@') {
             return Ok(Some(vec![]));
         }
-        let (question, here) = (question.to_owned(), Here::of(&self.window.reach.around));
+        let (question, here) = (
+            question.to_owned(),
+            Here::of(&self.window.reach.around, Some(listing::of)),
+        );
         let reading = tokio::task::spawn_blocking(move || named_file::read(&question, &here));
         let read = match tokio::time::timeout(FILES_WITHIN, reading).await {
             Ok(Ok(read)) => read,
             Ok(Err(_)) | Err(_) => Err(Failure::new(
                 Exit::FAILED,
                 "a file that is named with @ does not answer; the line was not sent",
-            )),
+            )
+            .hint("send it without that file; \\@ is an @ that names nothing")),
         };
         match read {
             Ok(files) => {

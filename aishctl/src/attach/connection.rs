@@ -256,7 +256,8 @@ impl<U: Ui> Open<U> {
             .subscription
             .filter(|_| !self.connection.lost)
         else {
-            let failure = Failure::new(Exit::NO_DAEMON, "there is no connection to aishd now");
+            let failure = Failure::new(Exit::NO_DAEMON, "there is no connection to aishd now")
+                .hint("it is made again by itself; aishctl status says what is wrong");
             self.calls
                 .spawn(std::future::ready(Done::Switched(Err(failure))));
             return;

@@ -49,6 +49,7 @@ use crate::desk::Printed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
+use crate::listing;
 use crate::named_file::Here;
 use crate::resolve;
 use crate::rows::{Reader, Row, Rows};
@@ -143,7 +144,7 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
         match Terminal::open(
             state.as_deref(),
             window.look,
-            Here::of(&window.reach.around),
+            Here::of(&window.reach.around, Some(listing::of)),
         ) {
             Ok(terminal) => {
                 window

@@ -41,7 +41,8 @@ pub(super) async fn allow(
 ) -> Result<Printed, Failure> {
     let request = &record.request;
     if decision != Decision::AllowOnce {
-        return Err(Failure::new(Exit::USAGE, "a form is filled in once"));
+        return Err(Failure::new(Exit::USAGE, "a form is filled in once")
+            .hint("the same without --always, --provider and --raise"));
     }
     let fields = form::fields(request);
     let asks = given.is_empty() && !fields.is_empty();
@@ -55,7 +56,12 @@ pub(super) async fn allow(
         let dialog = tokio::task::spawn_blocking(move || dialog(&shown)).await;
         let cannot = |error: String| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
         let asked = dialog.map_err(|panic| cannot(panic.to_string()))?;
-        let left = || Failure::new(Exit::DENIED, "nothing was sent; it still waits");
+        let left = || {
+            Failure::new(Exit::DENIED, "nothing was sent; it still waits").hint(format!(
+                "aishctl confirm deny {} ends that",
+                request.confirm
+            ))
+        };
         asked
             .map_err(|error| cannot(error.to_string()))?
             .ok_or_else(left)?

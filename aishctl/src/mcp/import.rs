@@ -102,7 +102,7 @@ fn place(desk: &Desk, name: &str) -> Option<PathBuf> {
 /// The tables for the configuration.
 pub(super) async fn print(desk: &Desk, file: &Path) -> Result<Printed, Failure> {
     let path = desk.around.cwd.join(file);
-    let result = read(&desk.caller, &path).await?;
+    let result = read_only(&desk.caller, &path).await?;
     desk.print(&result, || tables(&path, &result))
 }
 
@@ -110,16 +110,24 @@ pub(super) async fn print(desk: &Desk, file: &Path) -> Result<Printed, Failure> 
 pub async fn write(desk: config::Desk<'_>, file: &Path) -> Result<Exit, Failure> {
     let path = desk.around.cwd.join(file);
     let link = desk.reach.open(Wait::No).await?;
-    let result = read(&link.caller, &path).await?;
+    let result = read_only(&link.caller, &path).await?;
     desk.add(&tables(&path, &result)).await
+}
+
+/// Where one file is read, what is wrong is of that file.
+async fn read_only(caller: &Caller, path: &Path) -> Result<ImportResult, Failure> {
+    let named = |failure: Failure| {
+        let (path, message) = (path.display(), &failure.message);
+        let message = format!("cannot import from {path}: {message}");
+        Failure { message, ..failure }
+    };
+    read(caller, path).await.map_err(named)
 }
 
 async fn read(caller: &Caller, path: &Path) -> Result<ImportResult, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::new(
-            Exit::FAILED,
-            format!("cannot read {}: {error}", path.display()),
-        )
+        Failure::new(Exit::FAILED, error.to_string())
+            .hint("aishctl mcp import lists the files that are there")
     })?;
     let params = ImportParams {
         path: path.display().to_string(),

@@ -68,7 +68,11 @@ pub(super) async fn finish<O: AsyncWrite + Unpin>(
             &ended.text,
             &answer.results,
         ),
-        (None, None) => Err(Failure::new(Exit::FAILED, "the list did not end")),
+        (None, None) => Err(
+            Failure::new(Exit::FAILED, "the list did not end").hint(format!(
+                "aishctl log {conversation} shows what there is of it"
+            )),
+        ),
     };
     let written = match asker.output.form {
         Form::Json => {

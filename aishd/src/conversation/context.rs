@@ -16,7 +16,7 @@ use super::{Conversation, Done, failed};
 use crate::clock;
 use crate::core::budget::{BytesPerToken, Limit, Mode, Rules};
 use crate::core::catalog::Offer;
-use crate::core::event::{Event, Level, Origin};
+use crate::core::event::{Attachment, Event, Level, Origin};
 use crate::core::exchange::{Eviction, Exchange};
 use crate::core::pinned::Held;
 use crate::core::preset::Preset;
@@ -30,11 +30,18 @@ use crate::core::turn::{Effect, Input, StreamId};
 #[derive(Clone, Debug)]
 pub struct Previewing {
     /// A question as if it were asked now.
-    pub text: Option<String>,
+    pub question: Option<Asking>,
     /// A preset by name.
     pub model: Option<String>,
     /// What is told beside the log, where that has been read.
     pub gathered: Option<Gathered>,
+}
+
+/// A question that nobody asks.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    pub text: String,
+    pub attachments: Vec<Attachment>,
 }
 
 /// A request that is not sent.
@@ -285,9 +292,9 @@ impl Conversation {
     }
 
     /// How the preset of such a question is found; without one, that of a question that is not routed.
-    fn chosen_for(&self, model: Option<String>, text: Option<&str>) -> Chosen {
-        match text {
-            Some(text) => self.choose(&question(text.to_owned(), model)),
+    fn chosen_for(&self, model: Option<String>, asking: Option<&Asking>) -> Chosen {
+        match asking {
+            Some(asking) => self.choose(&question(asking.clone(), model)),
             None => self.choose_named(model.or_else(|| self.state.model.clone()).as_deref()),
         }
     }
@@ -301,7 +308,7 @@ impl Conversation {
             .await
             .map_err(RequestError::Storage)?;
         let Previewing {
-            text,
+            question,
             model,
             gathered,
         } = previewing;
@@ -309,16 +316,16 @@ impl Conversation {
             self.check_model(name)?;
         }
         let running = self.turn.as_ref().and_then(|it| it.preset.clone());
-        let preset = match (running, &model, &text) {
+        let preset = match (running, &model, &question) {
             (Some(preset), None, None) => preset,
-            (_, _, _) => match self.chosen_for(model, text.as_deref()) {
+            (_, _, _) => match self.chosen_for(model, question.as_ref()) {
                 Chosen::Ready(preset, _) => preset,
                 Chosen::Gone(name) => return Err(RequestError::UnknownModel(name)),
                 Chosen::Look | Chosen::List(..) => return Ok(Previewed::Nobody),
             },
         };
         // A turn that runs tells of its directory what it has told so far.
-        let goes_on = self.turn.is_some() && text.is_none();
+        let goes_on = self.turn.is_some() && question.is_none();
         let look = if goes_on { Look::No } else { Look::Anew };
         let beside = self.beside(look).filter(|_| gathered.is_none());
         if let Some(beside) = beside {
@@ -335,9 +342,9 @@ impl Conversation {
             transcript.set_project(looked.blocks);
             remarks = looked.remarks;
         }
-        if let Some(text) = text {
+        if let Some(asking) = question {
             let turn = TurnId(clock::ulid());
-            for record in self.number(&asked(turn, text, &preset)).records {
+            for record in self.number(&asked(turn, asking, &preset)).records {
                 transcript.apply(&record);
             }
         }
@@ -404,10 +411,11 @@ pub(super) fn abandoned(turn: TurnId, stream: StreamId) -> Done {
 }
 
 /// A question as it would be asked.
-fn question(text: String, model: Option<String>) -> Event {
+fn question(asking: Asking, model: Option<String>) -> Event {
+    let Asking { text, attachments } = asking;
     Event::UserMessage {
         text,
-        attachments: vec![],
+        attachments,
         key: None,
         model,
         origin: Origin::Asked,
@@ -419,8 +427,8 @@ fn question(text: String, model: Option<String>) -> Event {
 }
 
 /// The facts of a question whose turn starts, as the log would have them.
-fn asked(turn: TurnId, text: String, preset: &Preset) -> [Fact; 2] {
-    let question = question(text, None);
+fn asked(turn: TurnId, asking: Asking, preset: &Preset) -> [Fact; 2] {
+    let question = question(asking, None);
     let started = Event::TurnStarted {
         model: preset.name.clone(),
         model_id: preset.model.clone(),

@@ -253,6 +253,8 @@ pub enum RequestError {
     #[error("{0}")]
     BadAnswer(String),
     #[error("{0}")]
+    BadCommand(String),
+    #[error("{0}")]
     Resource(ChangeError),
     #[error("{0}")]
     Storage(String),

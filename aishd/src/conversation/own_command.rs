@@ -66,7 +66,7 @@ impl Conversation {
         if self.around.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
-        check(&wanted.command).map_err(|why| RequestError::BadAnswer(why.to_owned()))?;
+        check(&wanted.command).map_err(|why| RequestError::BadCommand(why.to_owned()))?;
         let call = format!("run-{}", aish_proto::id::TurnId(clock::ulid()));
         if self.commands.is_empty() {
             let seq = Some(self.begin_own(&call, wanted).await?);

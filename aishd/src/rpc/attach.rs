@@ -103,6 +103,7 @@ async fn detach(call: Call<Detach>) -> Result<Empty, Refusal> {
             ErrorKind::NotFound,
             "no such subscription on this connection",
         )
+        .hint("conversation/attach gives one")
     })?;
     detached.cancel();
     if let Some(conversation) = conversation {

@@ -15,6 +15,9 @@ use crate::clock;
 /// What one connection may have put and not used, in bytes: enough for two questions on the way.
 const KEPT_BYTES: usize = 2 * INPUT_BYTES;
 
+const ANOTHER: &str =
+    "blob/put without `blob` begins one; it ends with its connection and is used once";
+
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<BlobPut, _, _>(module, put);
 }
@@ -24,14 +27,14 @@ async fn put(call: Call<BlobPut>) -> Result<BlobPutResult, Refusal> {
     let kept: usize = blobs.values().map(String::len).sum();
     if kept + call.params.text.len() > KEPT_BYTES {
         let message = format!("more than {KEPT_BYTES} bytes put and not sent");
-        return Err(Refusal::new(ErrorKind::TooLarge, message));
+        return Err(Refusal::new(ErrorKind::TooLarge, message)
+            .hint("turn/send with a blob uses it up, and so does the end of the connection"));
     }
     let blob = match call.params.blob {
         Some(blob) if !blobs.contains_key(&blob) => {
-            return Err(Refusal::new(
-                ErrorKind::NotFound,
-                "no such blob on this connection",
-            ));
+            return Err(
+                Refusal::new(ErrorKind::NotFound, "no such blob on this connection").hint(ANOTHER),
+            );
         }
         Some(blob) => blob,
         None => BlobId(clock::ulid()),
@@ -49,6 +52,7 @@ pub(super) fn read(connection: &Connection, blob: BlobId) -> Result<String, Refu
             ErrorKind::NotFound,
             format!("no blob {blob} on this connection"),
         )
+        .hint(ANOTHER)
     })
 }
 

@@ -34,7 +34,7 @@ use tracing::Instrument as _;
 use super::descent;
 use super::envelope::{Entry, Line, read};
 use super::outbox::{Cut, Outbox};
-use super::refusal::Refusal;
+use super::refusal::{AS_DRIVER, Refusal};
 use super::{Server, notices};
 use crate::conversation::import::Importing;
 use crate::core::confirm::Person;
@@ -133,26 +133,26 @@ impl Connection {
         }
         let greeting = lock(&self.greeting);
         let Some(greeting) = greeting.as_ref() else {
-            return Err(Refusal::new(
-                ErrorKind::NotInitialized,
-                "daemon/hello comes first",
-            ));
+            return Err(
+                Refusal::new(ErrorKind::NotInitialized, "daemon/hello comes first")
+                    .hint("aishctl rpc METHOD says it by itself"),
+            );
         };
         if greeting.role < needed {
             let message = format!(
                 "{method} needs the role {needed:?}, and this client is an {:?}",
                 greeting.role
             );
-            return Err(Refusal::new(
-                ErrorKind::ForbiddenRole,
-                message.to_lowercase(),
-            ));
+            return Err(
+                Refusal::new(ErrorKind::ForbiddenRole, message.to_lowercase()).hint(AS_DRIVER),
+            );
         }
         // An answer to a confirm says so in its result.
         let answers = method == aish_proto::confirm::Answer::NAME;
         if needed > Role::Observer && !answers && self.is_of_ours() {
             let message = format!("{method} is not for processes that the daemon started");
-            return Err(Refusal::new(ErrorKind::ForbiddenRole, message));
+            return Err(Refusal::new(ErrorKind::ForbiddenRole, message)
+                .hint("say it in a terminal of your own, which no conversation has started"));
         }
         Ok(())
     }

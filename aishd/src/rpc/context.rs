@@ -6,14 +6,15 @@ use aish_proto::context::{
 };
 use aish_proto::conversation::SeqResult;
 use aish_proto::error::ErrorKind;
-use aish_proto::limits::INPUT_BYTES;
 use jsonrpsee::RpcModule;
 
 use super::refusal::Refusal;
-use super::{Call, Server, fit, register};
+use super::{Call, Server, fit, register, turn};
 use crate::clock;
 use crate::conversation::archive::{Archived, Gone, Place};
-use crate::conversation::context::{self as conversation, NoRequest, Previewed, Previewing};
+use crate::conversation::context::{
+    self as conversation, Asking, NoRequest, Previewed, Previewing,
+};
 use crate::core::budget::BytesPerToken;
 use crate::core::exchange::Exchange;
 use crate::core::transcript::Message;
@@ -34,17 +35,19 @@ async fn preview(call: Call<Preview>) -> Result<PreviewResult, Refusal> {
     let PreviewParams {
         conversation,
         text,
+        attachments,
         model,
     } = call.params;
-    if text.as_ref().is_some_and(|it| it.len() > INPUT_BYTES) {
-        let rule = format!("a question has at most {INPUT_BYTES} bytes");
-        return Err(Refusal::params(&rule));
-    }
-    if text.as_ref().is_some_and(|it| it.trim().is_empty()) {
-        return Err(Refusal::params("the question is empty"));
-    }
+    let question = match text {
+        Some(text) => {
+            let attachments = turn::attachments(attachments, &text, &call.connection)?;
+            Some(Asking { text, attachments })
+        }
+        None if attachments.is_empty() => None,
+        None => return Err(Refusal::params("attachments go with a text")),
+    };
     let mut previewing = Previewing {
-        text,
+        question,
         model,
         gathered: None,
     };

@@ -15,7 +15,7 @@ use aish_proto::version::{EVENT_SCHEMA, PROGRAM, ProtocolRange};
 use jsonrpsee::RpcModule;
 
 use super::connection::Given;
-use super::refusal::Refusal;
+use super::refusal::{AS_DRIVER, Refusal};
 use super::{Call, Server, Stopping, config, convert, metrics, register};
 use crate::clock;
 use crate::config::live::{Errors, Reading};
@@ -64,7 +64,7 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
     let may_lend = params.role == Role::Driver;
     if !params.secrets.is_empty() && !may_lend {
         let message = "only a driver may lend secrets";
-        return Err(Refusal::new(ErrorKind::ForbiddenRole, message));
+        return Err(Refusal::new(ErrorKind::ForbiddenRole, message).hint(AS_DRIVER));
     }
     let broker = call.server.directory.broker();
     let models = call.server.directory.models();
@@ -124,7 +124,8 @@ fn check_size(given: &BTreeMap<String, String>) -> Result<(), Refusal> {
     }
     let message =
         format!("environment is {bytes} bytes; at most {MAX_ENVIRONMENT_BYTES} are taken");
-    Err(Refusal::new(ErrorKind::TooLarge, message))
+    Err(Refusal::new(ErrorKind::TooLarge, message)
+        .hint("aishctl config explain shell.env_from_client: what is named there is sent"))
 }
 
 /// What the daemon would take besides, of what clients do not give by themselves.

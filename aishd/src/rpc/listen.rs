@@ -49,7 +49,8 @@ pub async fn listen(server: Arc<Server>, listener: Listener) {
         pause = PAUSE_FIRST;
         server.counters.connections.fetch_add(1, Ordering::Relaxed);
         let Some(peer) = admit(&stream) else {
-            let why = Refusal::new(ErrorKind::Denied, "this daemon serves another user");
+            let why = Refusal::new(ErrorKind::Denied, "this daemon serves another user")
+                .hint("without --socket and AISH_SOCKET, aishctl ask starts one of your own");
             connections.spawn(turn_away(stream, why));
             continue;
         };

@@ -25,7 +25,8 @@ use crate::core::mcp::text::one_line;
 use crate::core::tool::Sha;
 use crate::core::tool_name::{Alias, NameError, ToolName};
 use crate::mcp::hub::ChangeError;
-use crate::mcp::{self, CallError, Side};
+use crate::mcp::import::ImportError;
+use crate::mcp::{self, CallError};
 
 /// A description in a list; `mcp/tool` has the whole of it.
 const MAX_SUMMARY_CHARS: usize = 200;
@@ -226,8 +227,12 @@ async fn logs(call: Call<Logs>) -> Result<LogsResult, Refusal> {
 
 async fn import(call: Call<Import>) -> Result<ImportResult, Refusal> {
     let path = Path::new(&call.params.path);
-    let found = mcp::import::read(&call.params.text, path)
-        .map_err(|error| Refusal::new(ErrorKind::InvalidConfig, error.to_string()))?;
+    let found = mcp::import::read(&call.params.text, path).map_err(|error| {
+        Refusal::new(ErrorKind::InvalidConfig, error.to_string()).hint(match error {
+            ImportError::Unreadable(_) => "it is JSON, or TOML where its name ends in .toml",
+            ImportError::NoServers => "aishctl mcp import lists the files that have servers",
+        })
+    })?;
     let each = found.into_iter().map(|it| wire::ImportedServer {
         alias: it.alias.to_string(),
         name: it.name,
@@ -355,34 +360,38 @@ impl From<ChangeError> for Refusal {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl mcp list")
             }
             ChangeError::Failed { alias, failure } => {
-                let refusal = Self::new(ErrorKind::McpFailed, message);
-                match failure.hint(&alias) {
-                    Some(hint) => refusal.hint(hint),
-                    None => refusal,
-                }
+                let hint = failure.hint(&alias).unwrap_or_else(|| anew(&alias));
+                Self::new(ErrorKind::McpFailed, message).hint(hint)
             }
-            ChangeError::Stopping => Self::new(ErrorKind::Draining, message),
+            ChangeError::Stopping => Self::draining(message),
         }
     }
+}
+
+/// Where a server may be well again.
+fn anew(alias: &Alias) -> String {
+    format!("aishctl mcp list says how it does, aishctl mcp restart {alias} connects anew")
 }
 
 impl From<CallError> for Refusal {
     fn from(error: CallError) -> Self {
         let message = error.to_string();
-        match (&error, error.side()) {
-            (CallError::UnknownServer(_), _) => {
+        match &error {
+            CallError::UnknownServer(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl mcp list")
             }
-            (CallError::Transport { alias, failure }, _) => {
-                let refusal = Self::new(ErrorKind::McpFailed, message);
-                match failure.hint(alias) {
-                    Some(hint) => refusal.hint(hint),
-                    None => refusal,
-                }
+            CallError::Transport { alias, failure } => {
+                let hint = failure.hint(alias).unwrap_or_else(|| anew(alias));
+                Self::new(ErrorKind::McpFailed, message).hint(hint)
             }
-            (_, Side::Dispatch | Side::Transport | Side::Cancelled) => {
-                Self::new(ErrorKind::McpFailed, message)
+            CallError::TimedOut { alias, seconds: _ } => {
+                Self::new(ErrorKind::McpFailed, message).hint(anew(alias))
             }
+            CallError::UnknownTool(_) | CallError::Changed(_) | CallError::Gone(_) => {
+                Self::new(ErrorKind::McpFailed, message).hint("aishctl mcp tools")
+            }
+            // The server's own words, and nobody's fault.
+            CallError::Rpc(_) | CallError::Cancelled => Self::new(ErrorKind::McpFailed, message),
         }
     }
 }

@@ -15,7 +15,7 @@ use jsonrpsee::RpcModule;
 use serde_json::json;
 
 use super::connection::Connection;
-use super::refusal::Refusal;
+use super::refusal::{GOES_ON, Refusal};
 use super::turn::{Body, check_key, on_confirm, take};
 use super::{Call, Server, convert, intent, lifecycle, register, tool};
 use crate::clock;
@@ -284,7 +284,7 @@ async fn outcome(
             let limited = tokio::time::timeout(Duration::from_millis(limit), paused).await;
             limited.map_err(|_elapsed| {
                 let message = format!("turn {turn} was not finished within {limit} ms; it goes on");
-                Refusal::new(ErrorKind::Timeout, message)
+                Refusal::new(ErrorKind::Timeout, message).hint(GOES_ON)
             })??
         }
     };

@@ -89,7 +89,8 @@ async fn rendered(call: &Call<CallPrompt>) -> Result<prompt::Rendered, Refusal> 
             "the prompt {} of {} says nothing",
             params.name, params.alias
         );
-        return Err(Refusal::new(ErrorKind::McpFailed, message));
+        let hint = format!("aishctl mcp prompts {} says what it asks for", params.alias);
+        return Err(Refusal::new(ErrorKind::McpFailed, message).hint(hint));
     }
     Ok(rendered)
 }

@@ -7,6 +7,17 @@ use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE, INVALID_
 use crate::conversation::handle::{ReadError, RequestError};
 use crate::core::resource::ChangeError;
 
+/// Who comes while a daemon goes, or into a conversation that was let go of, loses nothing by waiting.
+const NEXT_DAEMON: &str =
+    "aishctl status says when it is gone; the next aishctl ask starts another";
+const SOON: &str = "do it again: nothing of it was done; or see aishctl conv status";
+const STORE: &str = "aishctl status says what is wrong with the store; it goes on by itself";
+/// Who only looks may become somebody who asks.
+pub(super) const AS_DRIVER: &str =
+    "a window without --read-only may; another client says role driver in daemon/hello";
+pub(super) const GOES_ON: &str = "aishctl conv wait waits on, aishctl cancel ends it";
+pub(super) const HOME: &str = "set HOME or XDG_CONFIG_HOME where aishd is started";
+
 /// An error on its way to a client.
 #[derive(Clone, Debug)]
 pub(super) struct Refusal {
@@ -62,10 +73,15 @@ impl Refusal {
     /// While the daemon stops, conversations close for that reason.
     pub(super) fn while_stopping(self) -> Self {
         if self.closed {
-            Self::new(ErrorKind::Draining, "the daemon is stopping")
+            Self::draining("the daemon is stopping")
         } else {
             self
         }
+    }
+
+    /// The daemon takes nothing more.
+    pub(super) fn draining(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Draining, message).hint(NEXT_DAEMON)
     }
 
     pub(super) fn params(why: &str) -> Self {
@@ -111,10 +127,13 @@ impl From<RequestError> for Refusal {
                 Self::new(ErrorKind::StaleTurn, message).hint("aishctl log shows the turns")
             }
             RequestError::QueueFull { .. } => Self::new(ErrorKind::Overloaded, message)
-                .hint("wait for a turn to finish, or take one out with queue/remove"),
-            RequestError::Draining => Self::new(ErrorKind::Draining, message),
+                .hint("wait for a turn to finish, or take one out: aishctl queue remove TURN"),
+            RequestError::Draining => Self::draining(message),
             RequestError::KeyReused => Self::params(&message).hint("make another key"),
-            RequestError::BadAnswer(_) => Self::params(&message),
+            RequestError::BadAnswer(_) => {
+                Self::params(&message).hint("aishctl confirm show ID says how it is answered")
+            }
+            RequestError::BadCommand(_) => Self::params(&message),
             RequestError::AlreadyAtLevel { provider, .. } => Self::params(&message)
                 .hint(format!("aishctl perm revoke {provider} gives it its first level back")),
             RequestError::Resource(error) => match error {
@@ -124,17 +143,22 @@ impl From<RequestError> for Refusal {
                 ChangeError::Full => {
                     Self::new(ErrorKind::Overloaded, message).hint("aishctl resource rm NAME")
                 }
-                ChangeError::TooMany(_) => Self::new(ErrorKind::TooLarge, message),
+                ChangeError::TooMany(_) => Self::new(ErrorKind::TooLarge, message)
+                    .hint("one after another: aishctl resource put NAME FILE"),
                 ChangeError::Level(provider) => Self::new(ErrorKind::Denied, message)
                     .hint(format!("aishctl perm grant {provider} 2")),
                 ChangeError::ReadOnly => {
                     Self::new(ErrorKind::Denied, message).hint("aishctl perm limit --none")
                 }
-                ChangeError::Unread(_) => Self::new(ErrorKind::Storage, message),
-                ChangeError::Exists { .. } | ChangeError::Stale { .. } => Self::params(&message),
+                ChangeError::Unread(_) => Self::new(ErrorKind::Storage, message).hint(STORE),
+                ChangeError::Exists { name, .. } => Self::params(&message).hint(format!(
+                    "aishctl resource get {name} shows it, aishctl resource put {name} FILE replaces it"
+                )),
+                ChangeError::Stale { name, .. } => Self::params(&message)
+                    .hint(format!("aishctl resource get {name} shows it as it is now")),
             },
             RequestError::TooManyCommands => Self::new(ErrorKind::Overloaded, message)
-                .hint("wait for one to finish, or end one with shell/cancel"),
+                .hint("wait for one to finish, or end one: Ctrl-C in a window, or shell/cancel"),
             RequestError::TooManyRaises => {
                 Self::new(ErrorKind::Overloaded, message).hint("aishctl confirm ls")
             }
@@ -157,7 +181,7 @@ impl From<RequestError> for Refusal {
                 Self::params(&message).hint("aishctl context archive lists what is not")
             }
             RequestError::NotLast(_) => {
-                Self::params(&message).hint("turn/retry asks its question again")
+                Self::params(&message).hint("aishctl retry --turn TURN asks its question again")
             }
             RequestError::NoSummary => Self::new(ErrorKind::NotFound, message)
                 .hint("aishctl context shows what a request holds"),
@@ -177,11 +201,10 @@ impl From<RequestError> for Refusal {
             RequestError::Missing => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl conv list")
             }
-            RequestError::Storage(_) => Self::new(ErrorKind::Storage, message)
-                .hint("aishctl status says what is wrong with the store; it goes on by itself"),
+            RequestError::Storage(_) => Self::new(ErrorKind::Storage, message).hint(STORE),
             RequestError::Closed => Self {
                 closed: true,
-                ..Self::new(ErrorKind::Overloaded, message)
+                ..Self::new(ErrorKind::Overloaded, message).hint(SOON)
             },
         }
     }
@@ -230,6 +253,40 @@ mod tests {
             (
                 RequestError::Resource(ChangeError::ReadOnly),
                 "aishctl perm limit --none",
+            ),
+            (
+                RequestError::Resource(ChangeError::TooMany(99)),
+                "aishctl resource put NAME FILE",
+            ),
+            (
+                RequestError::Resource(ChangeError::Unread("gone".to_owned())),
+                "aishctl status",
+            ),
+            (
+                RequestError::Resource(ChangeError::Exists {
+                    name: "plan".to_owned(),
+                    revision: 1,
+                }),
+                "aishctl resource get plan shows it",
+            ),
+            (
+                RequestError::Resource(ChangeError::Stale {
+                    name: "plan".to_owned(),
+                    expected: 1,
+                    is: 2,
+                }),
+                "aishctl resource get plan shows it as it is now",
+            ),
+            (
+                RequestError::QueueFull { queued: 16 },
+                "aishctl queue remove",
+            ),
+            (RequestError::Draining, "the next aishctl ask"),
+            (RequestError::Closed, "aishctl conv status"),
+            (RequestError::Storage("full".to_owned()), "aishctl status"),
+            (
+                RequestError::BadAnswer("no".to_owned()),
+                "aishctl confirm show",
             ),
         ] {
             let why = format!("{error:?}");

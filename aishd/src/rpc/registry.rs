@@ -9,7 +9,7 @@ use aish_proto::tool::{
 };
 use jsonrpsee::RpcModule;
 
-use super::refusal::Refusal;
+use super::refusal::{HOME, Refusal};
 use super::{Call, Server, register};
 use crate::config::shelf::{Report, Shelf, ShelfError, Which};
 
@@ -79,13 +79,13 @@ impl From<ShelfError> for Refusal {
     fn from(error: ShelfError) -> Self {
         let message = error.to_string();
         match error {
-            ShelfError::Faults(_) | ShelfError::Homeless => {
-                Self::new(ErrorKind::InvalidConfig, message)
-            }
+            ShelfError::Faults(_) => Self::new(ErrorKind::InvalidConfig, message),
+            ShelfError::Homeless => Self::new(ErrorKind::InvalidConfig, message).hint(HOME),
             ShelfError::Taken(_) => Self::new(ErrorKind::Busy, message).hint("another `name`"),
-            ShelfError::Unknown(_) | ShelfError::Elsewhere { .. } => {
-                Self::new(ErrorKind::NotFound, message)
+            ShelfError::Unknown(_) => {
+                Self::new(ErrorKind::NotFound, message).hint("aishctl tools list")
             }
+            ShelfError::Elsewhere { .. } => Self::new(ErrorKind::NotFound, message),
             ShelfError::Io { .. } => Self::new(ErrorKind::Storage, message),
         }
     }

@@ -10,7 +10,7 @@ use aish_proto::turn::{SendParams, SendResult};
 use jsonrpsee::RpcModule;
 use serde_json::json;
 
-use super::refusal::Refusal;
+use super::refusal::{HOME, Refusal};
 use super::turn::{Body, take};
 use super::{Call, Server, prompt as of_servers, register};
 use crate::config::prompts::{Prompts, PromptsError};
@@ -151,14 +151,14 @@ impl From<PromptsError> for Refusal {
     fn from(error: PromptsError) -> Self {
         let message = error.to_string();
         match error {
-            PromptsError::Homeless | PromptsError::Refused(_) => {
-                Self::new(ErrorKind::InvalidConfig, message)
-            }
+            PromptsError::Homeless => Self::new(ErrorKind::InvalidConfig, message).hint(HOME),
+            PromptsError::Refused(_) => Self::new(ErrorKind::InvalidConfig, message)
+                .hint("aishctl prompt save --replace NAME FILE, or aishctl prompt rm NAME"),
             PromptsError::Unknown(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl prompt ls")
             }
             PromptsError::Taken(_) => {
-                Self::new(ErrorKind::Busy, message).hint("aishctl prompt save --replace")
+                Self::new(ErrorKind::Busy, message).hint("aishctl prompt save --replace NAME FILE")
             }
             PromptsError::Length(_) => Self::new(ErrorKind::TooLarge, message),
             PromptsError::Io { .. } => Self::new(ErrorKind::Storage, message),

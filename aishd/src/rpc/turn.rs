@@ -15,7 +15,7 @@ use jsonrpsee::RpcModule;
 use sha2::{Digest as _, Sha256};
 
 use super::connection::Connection;
-use super::refusal::Refusal;
+use super::refusal::{GOES_ON, Refusal};
 use super::{Call, Server, blob, convert, register};
 use crate::conversation::handle::{
     Accepted, Again, Ask, AskAgain, Handle, Mode, Place, QueueChange, ReadError,
@@ -146,7 +146,7 @@ fn sent(accepted: Accepted) -> SendResult {
     }
 }
 
-/// Checks form and size, and fetches what was put ahead.
+/// Checks form and size.
 fn ask(
     params: SendParams,
     connection: &Connection,
@@ -154,29 +154,7 @@ fn ask(
     environment: Environment,
 ) -> Result<Ask, Refusal> {
     check_key(&params.idempotency_key)?;
-    let mut attachments = Vec::with_capacity(params.attachments.len());
-    let mut bytes = params.text.len();
-    for Attachment { name, text, blob } in params.attachments {
-        let text = match (text, blob) {
-            (Some(text), None) => text,
-            (None, Some(blob)) => blob::read(connection, blob)?,
-            (Some(_), Some(_)) | (None, None) => {
-                return Err(Refusal::params("an attachment has either text or blob"));
-            }
-        };
-        // At once, because one blob can be named many times.
-        bytes += name.len() + text.len();
-        if bytes > INPUT_BYTES {
-            return Err(too_large(bytes));
-        }
-        attachments.push(event::Attachment { name, text });
-    }
-    if bytes > INPUT_BYTES {
-        return Err(too_large(bytes));
-    }
-    if params.text.trim().is_empty() && attachments.is_empty() {
-        return Err(Refusal::params("the question is empty"));
-    }
+    let attachments = attachments(params.attachments, &params.text, connection)?;
     let key = Key {
         body: digest(&params.text, &attachments, params.model.as_deref()),
         key: params.idempotency_key,
@@ -199,6 +177,38 @@ fn ask(
         calls: None,
         environment,
     })
+}
+
+/// What goes along with a question of this text, with what was put ahead, if it is not too much.
+pub(super) fn attachments(
+    given: Vec<Attachment>,
+    question: &str,
+    connection: &Connection,
+) -> Result<Vec<event::Attachment>, Refusal> {
+    let mut attachments = Vec::with_capacity(given.len());
+    let mut bytes = question.len();
+    for Attachment { name, text, blob } in given {
+        let text = match (text, blob) {
+            (Some(text), None) => text,
+            (None, Some(blob)) => blob::read(connection, blob)?,
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Refusal::params("an attachment has either text or blob"));
+            }
+        };
+        // At once, because one blob can be named many times.
+        bytes += name.len() + text.len();
+        if bytes > INPUT_BYTES {
+            return Err(too_large(bytes));
+        }
+        attachments.push(event::Attachment { name, text });
+    }
+    if bytes > INPUT_BYTES {
+        return Err(too_large(bytes));
+    }
+    if question.trim().is_empty() && attachments.is_empty() {
+        return Err(Refusal::params("the question is empty"));
+    }
+    Ok(attachments)
 }
 
 /// What the asker wants done where a person would have to be asked.
@@ -229,6 +239,7 @@ fn too_large(bytes: usize) -> Refusal {
     let message =
         format!("text and attachments are {bytes} bytes or more; at most {INPUT_BYTES} are taken");
     Refusal::new(ErrorKind::TooLarge, message)
+        .hint("aishctl ask -f FILE sends its beginning and its end")
 }
 
 pub(super) fn check_key(key: &str) -> Result<(), Refusal> {
@@ -319,7 +330,7 @@ async fn wait(call: Call<Wait>) -> Result<TurnRecord, Refusal> {
                 ErrorKind::Timeout,
                 format!("the turn was not finished within {limit} ms; it goes on"),
             )
-            .hint("aishctl conv wait waits on, aishctl cancel ends it")),
+            .hint(GOES_ON)),
         },
     }
 }

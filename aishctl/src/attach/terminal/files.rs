@@ -52,13 +52,14 @@ pub(super) fn complete(typed: &str, here: &Here) -> Option<(usize, Vec<String>)>
         }
     }
     found.sort();
-    // Nobody means a directory, and another Tab would take it back.
+    // The directory itself is meant, or what another Tab gives: something in it.
     if let [only] = &found[..]
         && only.ends_with('/')
-        && let Some(inside) = complete(&format!("{}{only}", &typed[..start]), here)
-        && !inside.1.is_empty()
+        && let Some((_, inside)) = complete(&format!("{}{only}", &typed[..start]), here)
     {
-        return Some(inside);
+        let closed = if only.starts_with('"') { "\"" } else { "" };
+        found[0].push_str(closed);
+        found.extend(inside);
     }
     Some((start, found))
 }
@@ -95,6 +96,7 @@ mod tests {
         let here = Here {
             directory: folder.path().join("work"),
             home: Some(folder.path().to_path_buf()),
+            list: None,
         };
         let found = complete(typed, &here);
         let found = found
@@ -107,7 +109,14 @@ mod tests {
     fn tab_knows_the_files_behind_an_at() {
         check("see @s", Some((5, &["sea.md", "src/"])));
         check("@", Some((1, &["sea.md", "src/"])));
-        check("@sr", Some((1, &["\"src/two words.rs\"", "src/main.rs"])));
+        check(
+            "@sr",
+            Some((1, &["src/", "\"src/two words.rs\"", "src/main.rs"])),
+        );
+        check(
+            "@\"sr",
+            Some((1, &["\"src/\"", "\"src/main.rs\"", "\"src/two words.rs\""])),
+        );
         check("@.e", Some((1, &[".env"])));
         check(
             "é @src/",

@@ -55,6 +55,16 @@ pub enum Glyphs {
     Plain,
 }
 
+impl Glyphs {
+    /// Where a text is cut.
+    fn cut(self) -> char {
+        match self {
+            Self::Unicode => '…',
+            Self::Plain => '~',
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keymap {
     #[default]

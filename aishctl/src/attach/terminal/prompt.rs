@@ -25,10 +25,6 @@ pub(super) fn text(head: &Head, glyphs: Glyphs, width: usize, color: bool) -> St
     let room = width.saturating_sub(GLYPH_COLUMNS);
     let mut shown = name(head, glyphs);
     if columns_of(&shown) > room {
-        let cut = match glyphs {
-            Glyphs::Unicode => '…',
-            Glyphs::Plain => '~',
-        };
         let mut left = room.saturating_sub(1);
         let fits = shown.chars().take_while(|it| {
             let columns = it.width().unwrap_or(0);
@@ -36,7 +32,7 @@ pub(super) fn text(head: &Head, glyphs: Glyphs, width: usize, color: bool) -> St
             left = left.saturating_sub(columns);
             fits
         });
-        shown = fits.chain((room > 0).then_some(cut)).collect();
+        shown = fits.chain((room > 0).then_some(glyphs.cut())).collect();
     }
     let pad = " ".repeat(room.saturating_sub(columns_of(&shown)));
     let (glyph, style) = glyph(head.state, glyphs);
@@ -45,6 +41,44 @@ pub(super) fn text(head: &Head, glyphs: Glyphs, width: usize, color: bool) -> St
     } else {
         format!("{shown}{pad} {glyph} ")
     }
+}
+
+/// What the editor asks while it searches, and how many columns that takes: ``(reverse-i-search)`fo': `` where it leaves
+/// half of the row to what is found, else `/fo: `, and `no fo: ` where nothing is.
+#[must_use]
+pub(super) fn search(asked: &str, glyphs: Glyphs, columns: usize) -> (String, usize) {
+    let asked = safe::one_line(asked);
+    let most = (columns / 2).max(GLYPH_COLUMNS + 1);
+    let said = asked
+        .split_once('`')
+        .and_then(|(how, rest)| Some((how, rest.rsplit_once('\'')?.0)));
+    let shown = match said {
+        Some((how, sought)) if columns_of(&asked) > most => {
+            let begin = if how.contains("failed") { "no " } else { "/" };
+            let room = most.saturating_sub(begin.len() + 2);
+            format!("{begin}{}: ", ending(sought, glyphs, room))
+        }
+        Some(_) | None => asked,
+    };
+    let taken = columns_of(&shown);
+    (shown, taken)
+}
+
+/// The end of a text in so many columns.
+fn ending(text: &str, glyphs: Glyphs, room: usize) -> String {
+    if columns_of(text) <= room {
+        return text.to_owned();
+    }
+    let mut left = room.saturating_sub(1);
+    let fits = text.chars().rev().take_while(|it| {
+        let columns = it.width().unwrap_or(0);
+        let fits = columns <= left;
+        left = left.saturating_sub(columns);
+        fits
+    });
+    let fits: Vec<char> = fits.collect();
+    let cut = (room > 0).then_some(glyphs.cut());
+    cut.into_iter().chain(fits.into_iter().rev()).collect()
 }
 
 fn name(head: &Head, glyphs: Glyphs) -> String {
@@ -118,6 +152,28 @@ mod tests {
                 text(&head, Glyphs::Plain, columns, false)
             );
         }
+    }
+
+    #[test]
+    fn a_search_leaves_room_for_what_it_finds() {
+        let check = |asked: &str, columns: usize, expected: &str| {
+            let (shown, taken) = search(asked, Glyphs::Unicode, columns);
+            assert_eq!(
+                (expected, columns_of(expected)),
+                (&*shown, taken),
+                "{asked}"
+            );
+        };
+        let found = "(reverse-i-search)`fo': ";
+        check(found, 80, found);
+        check(found, 30, "/fo: ");
+        check(found, 20, "/fo: ");
+        check(found, 4, "/…: ");
+        check("(failed reverse-i-search)`it's': ", 20, "no it's: ");
+        check("(failed reverse-i-search)`cargo test': ", 20, "no …test: ");
+        check("(reverse-i-search)`日本語日本': ", 20, "/…語日本: ");
+        check("(reverse-i-search)`': ", 20, "/: ");
+        check("(arg: 3) ", 4, "(arg: 3) ");
     }
 
     #[test]

@@ -21,7 +21,6 @@ use crate::attach::attention::{Focus, Looked};
 use crate::attach::look::Look;
 use crate::attach::ui::{Head, Input, Lines, Names, State};
 use crate::notice;
-use crate::safe;
 
 /// Rows that wait, in bytes. A terminal that takes nothing stops the window here, and so the daemon.
 const ROWS_BYTES: usize = 256 << 10;
@@ -517,9 +516,7 @@ impl Shared {
     /// What stands before the line, and how many columns it takes.
     fn prompt(&self, line: &Typed, (columns, _): Size, look: Look) -> (String, usize) {
         if let Some(search) = &line.search {
-            let search = safe::one_line(search);
-            let taken = layout::columns_of(&search);
-            return (search, taken);
+            return prompt::search(search, look.glyphs, columns);
         }
         let width = prompt::width(&self.head, look.glyphs, columns);
         let text = prompt::text(&self.head, look.glyphs, width, look.is_colored());

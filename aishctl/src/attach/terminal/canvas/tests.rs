@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use vt100::Parser;
 
+use super::super::{Glyphs, prompt};
 use super::*;
 
 const PROMPT: &str = "c · m ● ";
@@ -259,4 +260,22 @@ fn what_is_cleared_leaves_the_line() {
     desk.draw("");
     assert_eq!(format!("{PROMPT}abc"), desk.rows()[desk.rows().len() - 5]);
     desk.check_line();
+}
+
+#[test]
+fn a_search_stands_whole_in_a_narrow_terminal() {
+    let mut desk = Desk::new((20, 4));
+    let asked = "(reverse-i-search)`foo': ";
+    let (prompt, prompt_columns) = prompt::search(asked, Glyphs::Unicode, desk.size.0);
+    let text = "cargo test for foo";
+    let line = Line {
+        prompt: &prompt,
+        prompt_columns,
+        text,
+        cursor: text.len(),
+    };
+    let drawn = desk.standing.draw("", line, desk.size);
+    desk.write(&drawn);
+    assert_eq!(["/foo: cargo test for", " foo", "", ""], *desk.rows());
+    assert_eq!((1, 4), desk.emulator.screen().cursor_position());
 }
