@@ -345,7 +345,7 @@ impl Rows {
         }
         if let Some(ResyncRequired { reason }) = event.read() {
             return Some(format!(
-                "what was missed cannot be shown here ({reason}); :log has it"
+                "what was missed cannot be shown here ({reason}); :log has what there is, and :switch CONV goes elsewhere"
             ));
         }
         if let Some(reloaded) = event.read() {

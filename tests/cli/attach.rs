@@ -378,6 +378,20 @@ fn what_cannot_be_attached_to_is_told() {
     drop(gone);
 }
 
+#[test]
+fn a_window_whose_conversation_is_deleted_goes_on_elsewhere() {
+    let (_upstream, world, _daemon) = world();
+    drop(world.ctl(&["conv", "new", "other"]).run().ok());
+    let mut window = window(&world, &[]);
+    drop(world.ctl(&["conv", "rm", "demo", "--yes"]).run().ok());
+    let told = window.line_with("the conversation was deleted");
+    assert!(told.contains(":switch CONV goes elsewhere"), "{told}");
+    window.write(":switch other\n");
+    window.line_with("[aish] attached to other (");
+    window.close_stdin();
+    drop(window.wait().ok());
+}
+
 /// Spec 80, 2.4: a line is for the conversation that the window is on when it is typed, however fast the lines come.
 #[test]
 fn lines_around_a_switch_go_each_to_its_conversation() {
