@@ -31,6 +31,10 @@ use crate::hello::{Reach, Wait};
 use crate::receipt::{Begun, Progress, Sent, or_stop};
 use crate::{resolve, safe, span, usage};
 
+/// What to do where a limit has ended a run.
+const MORE: &str = "what it did is in the conversation (aishctl log), and the next run goes on from there; \
+--steps, --time, --tokens and --max-cost allow it more";
+
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Norris {
@@ -200,8 +204,14 @@ pub fn concluded(run: &NorrisEnded, budget: bool) -> Option<Result<Exit, Failure
         spent: _,
     } = run;
     let failure = |exit, what: &str| {
-        let message = format!("{what}: {}", safe::one_line(reason));
-        Some(Err(Failure::new(exit, message)))
+        let failure = Failure::new(exit, format!("{what}: {}", safe::one_line(reason)));
+        Some(Err(match outcome {
+            NorrisOutcome::Limit => failure.hint(MORE),
+            NorrisOutcome::Done
+            | NorrisOutcome::Halted
+            | NorrisOutcome::Stopped
+            | NorrisOutcome::Failed => failure,
+        }))
     };
     match outcome {
         NorrisOutcome::Done => Some(Ok(Exit::DONE)),

@@ -196,7 +196,7 @@ fn verdict(result: &CheckResult) -> String {
     };
     let to = match model {
         Some(model) if *by_hand => format!(
-            "{}, but {active} was named by hand and answers",
+            "{}, but {active} was named by hand and answers (`aishctl model default` takes that back)",
             safe::one_line(model)
         ),
         Some(model) if *known => safe::one_line(model),
@@ -285,7 +285,7 @@ mod tests {
             true,
             true,
             true,
-            "code (a path) → deep, but fast was named by hand and answers",
+            "code (a path) → deep, but fast was named by hand and answers (`aishctl model default` takes that back)",
         );
     }
 

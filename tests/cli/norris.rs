@@ -100,6 +100,12 @@ fn how_a_run_ends_is_told_to_scripts() {
         7,
         "the run met a limit: 2 steps",
     );
+    check(
+        &["CMD: ls", "CMD: ls"],
+        &["--steps", "1", "look"],
+        7,
+        "--steps, --time, --tokens and --max-cost allow it more",
+    );
     check(&["DONE:"], &["--level", "4", "look"], 2, "--level 4");
     check(&["DONE:"], &["--max-cost", "much", "look"], 2, "US dollars");
 }
