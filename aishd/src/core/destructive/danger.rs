@@ -74,6 +74,10 @@ dangers! {
     SendsData = "sends_data", "sends data to somewhere else";
     OtherMachine = "other_machine", "runs on another machine";
     ReadsSecrets = "reads_secrets", "reads keys or passwords";
+    // what only a run is asked about
+    MayReadSecrets = "may_read_secrets", "may read keys or passwords: what it reads is not certain to be anything else";
+    ShowsEnvironment = "shows_environment", "shows variables of the environment, where keys may be";
+    ReachesNetwork = "reaches_network", "reaches the network";
 }
 
 /// For people.

@@ -116,6 +116,7 @@ impl Judge<'_> {
         for named in call.args {
             self.read_by(named);
         }
+        let certain = self.looks_in_no_place_of_keys(call.args);
         let mut words = words.to_vec();
         for word in &mut words {
             if word.written.contains("{}") {
@@ -143,6 +144,8 @@ impl Judge<'_> {
         if words.first().and_then(Word::fixed) == Some("rm") {
             self.add(Danger::DeletesTree);
         }
+        let before = std::mem::replace(&mut self.found_names, certain);
         self.run(&words, call.input);
+        self.found_names = before;
     }
 }

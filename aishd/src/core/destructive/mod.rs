@@ -9,10 +9,12 @@ mod danger;
 mod files;
 mod find;
 mod git;
+mod keys;
 mod known;
 mod options;
 mod packages;
 mod places;
+mod reached;
 mod reads;
 mod remote;
 mod scripts;
@@ -21,6 +23,7 @@ mod signs;
 mod sql;
 #[cfg(test)]
 mod tests;
+mod unwatched;
 mod wrap;
 
 use std::path::{Path, PathBuf};
@@ -28,9 +31,11 @@ use std::path::{Path, PathBuf};
 pub use danger::Danger;
 pub use places::is_protected;
 pub use reads::only_reads;
+pub use unwatched::Surroundings;
 
 use super::command::{self, Dialect, Reading, Redirect, Segment, Shape, Value, Word, Writing};
 use places::Places;
+use unwatched::Unwatched;
 
 /// How deep commands may stand in words of commands (`sudo env bash -c '…'`) before nobody wants to know.
 const MAX_DEPTH: usize = 8;
@@ -40,11 +45,41 @@ const MAX_DEPTH: usize = 8;
 /// what was read.
 #[must_use]
 pub fn judge(reading: &Reading, text: &str, roots: &[PathBuf], cwd: &Path) -> Vec<Danger> {
-    let mut judge = Judge {
-        places: Places::new(roots, cwd),
-        found: vec![],
-        depth: 0,
-    };
+    judged_by(
+        Judge {
+            places: Places::new(roots, cwd),
+            found: vec![],
+            depth: 0,
+            unwatched: None,
+            found_names: false,
+        },
+        (reading, text),
+    )
+}
+
+/// The same for a run, which nobody watches (NOR-2): there, what may show keys or the environment to a model, reaches the
+/// network, or brings programs of others is a danger too.
+#[must_use]
+pub fn judge_unwatched(
+    reading: &Reading,
+    text: &str,
+    roots: &[PathBuf],
+    cwd: &Path,
+    surroundings: Surroundings<'_>,
+) -> Vec<Danger> {
+    judged_by(
+        Judge {
+            places: Places::new(roots, cwd),
+            found: vec![],
+            depth: 0,
+            unwatched: Some(Unwatched::new(surroundings, roots)),
+            found_names: false,
+        },
+        (reading, text),
+    )
+}
+
+fn judged_by(mut judge: Judge<'_>, (reading, text): (&Reading, &str)) -> Vec<Danger> {
     judge.whole(reading, text);
     judge.found
 }
@@ -115,6 +150,10 @@ struct Judge<'a> {
     places: Places<'a>,
     found: Vec<Danger>,
     depth: usize,
+    /// What else is asked about where nobody watches.
+    unwatched: Option<Unwatched<'a>>,
+    /// Whether the words that `find` makes are certain to name no place of keys.
+    found_names: bool,
 }
 
 impl Judge<'_> {
@@ -142,6 +181,7 @@ impl Judge<'_> {
         if !reading.understood {
             self.add(Danger::NotUnderstood);
         }
+        self.look_around(&reading.segments);
         self.segments(&reading.segments, &Input::Inherited);
     }
 
@@ -153,7 +193,11 @@ impl Judge<'_> {
         }
         self.depth += 1;
         let before = self.places.clone();
+        let names = std::mem::take(&mut self.found_names);
+        let listed = self.forget_lists();
         self.whole(&command::read(text, dialect), text);
+        self.remember_lists(listed);
+        self.found_names = names;
         self.places = before;
         self.depth -= 1;
     }
@@ -173,12 +217,14 @@ impl Judge<'_> {
 
     fn segment(&mut self, segment: &Segment, input: &Input) {
         self.segments(&segment.substitutes, &Input::Inherited);
+        self.shows_variables(segment);
         let mut input = input.clone();
         let mut anew = false;
         for redirect in &segment.redirects {
             match redirect {
                 Redirect::From(word) => {
                     self.read_by(word);
+                    self.shows(word);
                     if word.written.contains("/dev/tcp/") || word.written.contains("/dev/udp/") {
                         self.add(Danger::SendsData);
                     }
@@ -189,7 +235,12 @@ impl Judge<'_> {
                         .fixed()
                         .map_or(Input::Stream, |it| Input::Text(it.to_owned()));
                 }
-                Redirect::To(word, how) => anew |= self.redirected(word, *how),
+                Redirect::To(word, how) => {
+                    if *how == Writing::Both {
+                        self.shows(word);
+                    }
+                    anew |= self.redirected(word, *how);
+                }
                 Redirect::Descriptor => {}
             }
         }
@@ -207,7 +258,12 @@ impl Judge<'_> {
                 }
                 self.run(&segment.words, &input);
             }
-            Shape::Group | Shape::Loop | Shape::Condition | Shape::Choice => {
+            Shape::Loop => {
+                let listed = self.goes_over(segment);
+                self.segments(&segment.inner, &input);
+                self.remember_lists(listed);
+            }
+            Shape::Group | Shape::Condition | Shape::Choice => {
                 self.segments(&segment.inner, &input);
             }
             Shape::Subshell => {
@@ -270,6 +326,7 @@ impl Judge<'_> {
         }
         if !is_about_itself(call) {
             self.program(call);
+            self.alone(call);
         }
         self.depth -= 1;
     }

@@ -99,6 +99,11 @@ impl<'a> Places<'a> {
         })
     }
 
+    /// Where the command may be; None is anywhere.
+    pub(super) fn candidates(&self) -> impl Iterator<Item = Option<&Path>> {
+        self.at.iter().map(Option::as_deref)
+    }
+
     /// Whether it is certainly in a root.
     pub(super) fn at_home(&self) -> bool {
         self.holds(".")
@@ -106,7 +111,7 @@ impl<'a> Places<'a> {
 }
 
 /// The path without `.` and `..`, from a directory. None if it leaves the top.
-fn lexical(from: &Path, path: &str) -> Option<PathBuf> {
+pub(super) fn lexical(from: &Path, path: &str) -> Option<PathBuf> {
     let mut place = from.to_owned();
     for part in Path::new(path).components() {
         match part {

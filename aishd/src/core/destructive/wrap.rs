@@ -59,6 +59,13 @@ const WRAPPERS: &[(&str, &str, usize)] = &[
     ("rlwrap dbus-run-session xvfb-run", "-a", 0),
 ];
 
+/// Whether the words of this one are those of another program.
+pub(super) fn wraps(name: &str) -> bool {
+    let others = "env command xargs watch flock busybox toybox ssh cd pushd chdir popd";
+    let mut all = WRAPPERS.iter().map(|it| it.0).chain([others]);
+    all.any(|names| names.split_whitespace().any(|it| it == name))
+}
+
 impl Judge<'_> {
     /// Whether it is one of them. What it runs has been judged then.
     pub(super) fn wrapped(&mut self, call: Call<'_>) -> bool {
@@ -125,6 +132,9 @@ impl Judge<'_> {
                 self.add(Danger::ChangesEnvironment);
             }
             rest = behind;
+        }
+        if rest.is_empty() {
+            self.shows_environment();
         }
         self.run(rest, call.input);
     }

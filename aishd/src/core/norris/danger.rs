@@ -112,7 +112,11 @@ pub fn of_command(command: &str, setting: &Setting, roots: &[PathBuf]) -> Result
         return Err(halt);
     }
     let reading = command::read(command, Dialect::of(&setting.shell));
-    let dangers = destructive::judge(&reading, command, roots, cwd);
+    let surroundings = destructive::Surroundings {
+        home: setting.home(),
+        variables: &setting.variables,
+    };
+    let dangers = destructive::judge_unwatched(&reading, command, roots, cwd, surroundings);
     if !dangers.is_empty() {
         Err(Halt::Command(dangers))
     } else if destructive::only_reads(&reading, command, cwd) {

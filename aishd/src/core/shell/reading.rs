@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Segment;
 use super::setting::Setting;
-use crate::core::command::{self, Dialect, Redirect};
+use crate::core::command::{self, Dialect, Redirect, Shape};
 use crate::core::destructive::{self, Danger};
 
 /// Parts that are shown; the text itself is shown whole.
@@ -64,7 +64,18 @@ fn add(segments: &[command::Segment], shown: &mut Vec<Segment>) {
         if shown.len() == MAX_SEGMENTS {
             return;
         }
-        let runs = segment.written();
+        // The words of a loop or a choice are data, and nothing of them runs.
+        let runs = match segment.shape {
+            Shape::Runs => segment.written(),
+            Shape::Group
+            | Shape::Subshell
+            | Shape::Loop
+            | Shape::Condition
+            | Shape::Choice
+            | Shape::Function
+            | Shape::Test
+            | Shape::Arithmetic => String::new(),
+        };
         if !runs.is_empty() || !segment.redirects.is_empty() {
             shown.push(Segment {
                 runs,
@@ -122,5 +133,20 @@ mod tests {
         ] {
             check(command, false);
         }
+    }
+
+    #[test]
+    fn words_that_are_data_are_not_among_what_runs() {
+        let check = |command: &str, expected: &[&str]| {
+            let looked = look(command, &setting(&[], "/w"), &[PathBuf::from("/w")]);
+            let runs: Vec<&str> = looked.segments.iter().map(|it| it.runs.as_str()).collect();
+            assert_eq!(expected, runs, "{command}");
+        };
+        check("for i in 1 2 3; do echo $i; done", &["echo $i"]);
+        check("for f in $(ls -a); do cat $f; done", &["ls -a", "cat $f"]);
+        check("case $x in a) ls;; *) pwd;; esac", &["ls", "pwd"]);
+        check("[[ -f a ]] && cat a", &["cat a"]);
+        check("while read l; do echo $l; done", &["read l", "echo $l"]);
+        check("for i in 1; do ls; done > out", &["", "ls"]);
     }
 }
