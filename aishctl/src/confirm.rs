@@ -68,6 +68,7 @@ pub enum Confirm {
         /// One JSON object, instead of $EDITOR
         #[arg(long, value_name = "JSON")]
         arguments: Option<String>,
+        /// The beginning of the digest of what waits, as `confirm show` prints it; needed where nobody can be asked
         #[arg(long, value_name = "PREFIX")]
         digest: Option<String>,
     },
@@ -134,8 +135,16 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
                 Some(arguments) => arguments.clone(),
                 None => edit(desk, &record).await?,
             };
-            let mut shown = record.clone();
-            shown.request.arguments.clone_from(&edited);
+            let meant = prompt::judge(&desk.caller, record.request.confirm, edited).await?;
+            let edited = meant.arguments.clone();
+            // A digest is that of the confirm that waits; who is asked here is shown what would run.
+            let shown = match digest {
+                Some(_) => record.clone(),
+                None => ConfirmRecord {
+                    request: meant,
+                    ..record.clone()
+                },
+            };
             check_seen(desk, &shown, digest.as_deref()).await?;
             answer(desk, &record, Decision::Edit, Some(edited), None).await
         }

@@ -9,6 +9,8 @@ use crate::{command, fact, form, preview, safe, sampling, upgrade};
 
 /// Longer arguments are shown in part; all of them have to be seen before a yes counts.
 pub(crate) const SHOWN_CHARS: usize = 2000;
+/// What is told of other arguments; the call's own row has all of them.
+const OTHERS_CHARS: usize = 500;
 /// Words that make a call of level 3 one that cannot be undone.
 const DESTRUCTIVE: [&str; 9] = [
     "rm", "dd", "mkfs", "drop", "truncate", "delete", "remove", "kill", "force",
@@ -253,10 +255,19 @@ pub fn ending(number: u32, resolved: &ConfirmResolved) -> String {
         (ConfirmState::Cancelled, _) => "was taken back".to_owned(),
         (ConfirmState::Pending, _) => "waits".to_owned(),
         (ConfirmState::Allowed | ConfirmState::Denied, decision) => {
-            format!("{}{by}", decision.map_or("answered", decided))
+            let edited = resolved.edited.as_deref().map_or(String::new(), others);
+            format!("{}{by}{edited}", decision.map_or("answered", decided))
         }
     };
     format!("c{number} {how}")
+}
+
+/// What ran in the place of what was asked about.
+fn others(edited: &str) -> String {
+    let shown = safe::visible(edited);
+    let begin: String = shown.chars().take(OTHERS_CHARS).collect();
+    let more = if begin.len() < shown.len() { "…" } else { "" };
+    format!(": {begin}{more}")
 }
 
 #[must_use]

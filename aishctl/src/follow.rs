@@ -20,7 +20,7 @@ use crate::frame::Frames;
 use crate::hello::{Link, Reach, Wait};
 use crate::notice::{self, Notices};
 use crate::output::Output;
-use crate::prompt::{self, Prompter, Reaction};
+use crate::prompt::{Prompter, Reaction};
 use crate::signals::{Signal, Signals};
 use crate::spinner::Spinner;
 use crate::stream::{Answer, Step};
@@ -332,8 +332,8 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             Reaction::Say(text) => self.notices.raw(&text),
             Reaction::Edit(arguments) => {
                 let words = editor::program(&self.reach.around, &self.link.hello.ui.editor);
-                let edited = prompt::edit(words, arguments).await;
-                let text = self.prompter.edited(edited);
+                let caller = &self.link.caller;
+                let text = self.prompter.edit(caller, words, arguments).await;
                 self.question(&text);
             }
             Reaction::Answer(params) => {

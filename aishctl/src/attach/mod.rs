@@ -22,10 +22,10 @@ use std::time::Duration;
 use aish_proto::attach::{AttachResult, Cursor};
 use aish_proto::confirm::{AnswerResult, Decision};
 use aish_proto::event::{
-    Envelope, EventData as _, ModelChanged, Renamed, ReplayComplete, ResyncRequired, Snapshot,
+    ConfirmRequested, Envelope, EventData as _, ModelChanged, Renamed, ReplayComplete, ResyncRequired, Snapshot,
     TurnStarted,
 };
-use aish_proto::id::{ConversationId, Seq, SubscriptionId};
+use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
 use aish_proto::shell::RunResult;
 use aish_proto::turn::{Cancel, SendResult, TurnParams};
 use tokio::io::{AsyncBufRead, AsyncWrite};
@@ -88,6 +88,8 @@ enum Done {
     Printed(Result<Printed, Failure>),
     Switched(Result<ConversationId, Failure>),
     Named(Names, Option<String>),
+    /// What other arguments would be, for the question that they belong to.
+    Judged(ConfirmId, Box<Result<ConfirmRequested, Failure>>),
     /// What came of an answer to the confirm of this number.
     Answered(u32, Decision, Result<AnswerResult, CallError>),
     /// A command of this window's person was begun, or not.
@@ -428,6 +430,7 @@ impl<U: Ui> Open<U> {
                 self.display.ui.names(names);
                 Ok(())
             }
+            Done::Judged(confirm, judged) => self.judged(confirm, *judged).await,
             Done::Answered(number, decision, result) => self.told(number, decision, result).await,
             Done::Ran(Ok(taken)) => {
                 if self.own.answered(Some(taken)) {

@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
 use crate::notice::Notices;
-use crate::prompt::{self, Prompter, Reaction};
+use crate::prompt::{Prompter, Reaction};
 use crate::{resolve, safe};
 
 /// What is done with what comes.
@@ -208,7 +208,7 @@ impl Watching<'_> {
             Reaction::Say(text) => self.notices.raw(&text),
             Reaction::Edit(arguments) => {
                 let words = editor::program(&self.reach.around, &link.hello.ui.editor);
-                let text = self.prompter.edited(prompt::edit(words, arguments).await);
+                let text = self.prompter.edit(&link.caller, words, arguments).await;
                 self.put(&text);
             }
             Reaction::Answer(params) => self.answer(*params, link).await?,

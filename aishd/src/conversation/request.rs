@@ -68,6 +68,9 @@ impl Conversation {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
+            Request::Edited(editing, reply) => {
+                let _client_left = reply.send(self.edited(&editing));
+            }
             Request::RunCommand(wanted, reply) => {
                 let result = self.run_own(*wanted).await;
                 let _client_left = reply.send(result);
