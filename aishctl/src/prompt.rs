@@ -291,7 +291,12 @@ impl Question {
             Word::Edit => Reaction::Edit(self.meant().arguments.clone()),
             Word::Help => Reaction::Say(format!("{}{again}", consent::help(&self.request))),
             Word::Unclear(_) => {
-                Reaction::Say(format!("  that is no answer; nothing happened\n{again}"))
+                let hint = if consent::is_destructive(self.meant()) {
+                    "only the whole word yes allows this; nothing happened"
+                } else {
+                    "that is no answer; nothing happened"
+                };
+                Reaction::Say(format!("  {hint}\n{again}"))
             }
             Word::Decide(decision, _)
                 if self.unjudged && decision != Decision::Deny && decision != Decision::Abort =>
@@ -533,6 +538,17 @@ mod tests {
         check(&mut long, "y", Some(Decision::AllowOnce));
         let mut unseen = opened(&format!("{{\"a\":\"{}\"}}", "x".repeat(5000)), 1);
         check(&mut unseen, "n", Some(Decision::Deny));
+    }
+
+    #[test]
+    fn who_says_too_little_is_told_what_counts() {
+        for (level, hint) in [(3, "only the whole word yes"), (1, "that is no answer")] {
+            let mut prompter = opened("{\"a\":\"rm\"}", level);
+            let Reaction::Say(said) = prompter.take("Y") else {
+                panic!("it is no answer");
+            };
+            assert!(said.contains(hint), "{said}");
+        }
     }
 
     #[test]

@@ -50,14 +50,25 @@ fn a_proposed_command_is_asked_about_and_stands_in_a_frame() {
 
 #[test]
 fn what_may_destroy_wants_the_whole_word() {
-    let (_upstream, world, _daemon) = world("CMD: rm -rf gone");
-    let mut screen = open(&world, 100, 30);
+    let (upstream, world, _daemon) = world("CMD: rm -rf gone");
+    let mut screen = open(&world, 100, 60);
     screen.key("clean up\r");
     wait_asked(&screen, "c1", "CMD  rm -rf gone");
     screen.wait_for("only the whole word yes allows it");
     screen.key("\u{1b}y");
+    let hint = "only the whole word yes allows this; nothing happened";
+    for (before, typed) in ["y", "Y", "a", "YES", "yes."].iter().enumerate() {
+        screen.key(&format!("{typed}\r"));
+        screen.wait_rows("the hint", |rows| {
+            rows.iter().filter(|it| it.contains(hint)).count() == before + 2
+        });
+    }
+    assert_eq!(1, upstream.requests().len(), "no word of these is a question");
     screen.key("yes\r");
     screen.wait_for("  └ exit 0");
+    screen.wait_rows("nothing was queued", |rows| {
+        !rows.iter().any(|it| it.contains("queued #"))
+    });
 }
 
 /// An editor that leaves this command.

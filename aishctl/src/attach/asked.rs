@@ -193,6 +193,12 @@ impl<U: Ui> Open<U> {
             return Ok(false);
         };
         let word = match meant.word(words) {
+            // Nobody asks a model that while its turn waits for an answer, and it would be paid for.
+            word @ Word::Unclear(_)
+                if consent::holds_up(&meant.request) && consent::resembles_an_answer(words) =>
+            {
+                word
+            }
             Word::Unclear(_) => return Ok(false),
             word @ (Word::Decide(..) | Word::View | Word::Diff | Word::Help | Word::Edit) => word,
         };
