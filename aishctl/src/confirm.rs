@@ -1,5 +1,6 @@
 //! `confirm`: what waits for a person, and answering it from anywhere (spec 80, 3.4).
 
+mod ended;
 mod filled;
 pub mod watch;
 
@@ -7,8 +8,8 @@ use std::io::{self, BufRead as _, Write as _};
 use std::time::Duration;
 
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmParams, ConfirmRecord, Decision, Get,
-    List, ListParams,
+    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmParams, ConfirmRecord, ConfirmState,
+    Decision, Get, List, ListParams,
 };
 use aish_proto::conversation::{ConversationParams, StatusOf};
 use aish_proto::event::ConfirmRequested;
@@ -131,6 +132,9 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
                         .hint("aishctl remember TEXT, and aishctl confirm deny ID"),
                 );
             }
+            if record.state != ConfirmState::Pending {
+                return answer(desk, &record, Decision::Edit, None, None).await;
+            }
             let edited = match arguments {
                 Some(arguments) => arguments.clone(),
                 None => edit(desk, &record).await?,
@@ -217,7 +221,7 @@ fn about(request: &ConfirmRequested) -> (&str, String) {
     (&request.tool, format!("{arguments} ({bytes} bytes)"))
 }
 
-/// A confirm by its id, the end of its id, or its number among those that wait.
+/// A confirm by its id, the end of its id, or its number: among those that wait, else the one that ended last.
 async fn find(desk: &Desk, name: &str) -> Result<ConfirmRecord, Failure> {
     if let Ok(confirm) = name.to_uppercase().parse::<ConfirmId>() {
         return Ok(desk.caller.call::<Get>(ConfirmParams { confirm }).await?);
@@ -231,17 +235,8 @@ async fn find(desk: &Desk, name: &str) -> Result<ConfirmRecord, Failure> {
         .call::<List>(ListParams { conversation })
         .await?
         .confirms;
-    let is_meant = |it: &&ConfirmRecord| {
-        let by_number = format!("c{}", it.request.number) == name;
-        let by_end = name.len() >= 4
-            && it
-                .request
-                .confirm
-                .to_string()
-                .ends_with(&name.to_uppercase());
-        by_number || by_end
-    };
-    let mut found: Vec<ConfirmRecord> = open.iter().filter(is_meant).cloned().collect();
+    let found = open.into_iter().filter(|it| is_called(it, name));
+    let mut found: Vec<ConfirmRecord> = found.collect();
     match (found.pop(), found.len()) {
         (Some(record), 0) => Ok(record),
         (Some(_), others) => Err(Failure::new(
@@ -249,12 +244,18 @@ async fn find(desk: &Desk, name: &str) -> Result<ConfirmRecord, Failure> {
             format!("{} confirms are called {name}", others + 1),
         )
         .hint("say which with -C CONVERSATION, or by its id: aishctl confirm ls")),
-        (None, _) => Err(Failure::new(
-            Exit::UNKNOWN,
-            format!("nothing called {} waits", safe::one_line(name)),
-        )
-        .hint("aishctl confirm ls")),
+        (None, _) => ended::find(desk, conversation, name).await?.ok_or_else(|| {
+            let message = format!("nothing called {} waits", safe::one_line(name));
+            Failure::new(Exit::UNKNOWN, message).hint("aishctl confirm ls")
+        }),
     }
+}
+
+/// By its number, or by the end of its id.
+fn is_called(record: &ConfirmRecord, name: &str) -> bool {
+    let id = record.request.confirm.to_string();
+    let by_number = format!("c{}", record.request.number) == name;
+    by_number || (name.len() >= 4 && id.ends_with(&name.to_uppercase()))
 }
 
 /// A yes counts from somebody who has seen all of it: the digest says so, or a person at this terminal.
@@ -263,6 +264,10 @@ async fn check_seen(
     record: &ConfirmRecord,
     digest: Option<&str>,
 ) -> Result<(), Failure> {
+    // It is too late for any answer, and that is what is to be said.
+    if record.state != ConfirmState::Pending {
+        return Ok(());
+    }
     if let Some(prefix) = digest {
         let fits = prefix.len() >= 8 && record.request.digest.starts_with(&prefix.to_lowercase());
         return if fits {

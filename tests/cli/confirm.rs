@@ -164,7 +164,24 @@ fn a_script_reaches_a_person_at_another_terminal() {
         "{}",
         late.out()
     );
-    runs(&scene.world, "aishctl confirm show c1", 8);
+    // By the short number too, whoever says what.
+    for line in ["deny c1", "allow c1", "edit c1", "deny c1 too late"] {
+        let late = shell(&scene.world, &format!("aishctl confirm {line}"));
+        let late = late.run().code(9);
+        assert!(
+            late.out().starts_with("c1 was already allowed once by "),
+            "{}",
+            late.report()
+        );
+    }
+    let shown = shell(&scene.world, "aishctl confirm show c1").run().ok();
+    assert!(
+        shown.out().contains("c1 allowed once by "),
+        "{}",
+        shown.report()
+    );
+    runs(&scene.world, "aishctl confirm show c2", 8);
+    runs(&scene.world, "aishctl confirm deny c2", 8);
     let id = confirm.request.confirm.to_string();
     let shown = shell(&scene.world, &format!("aishctl confirm show {id}"))
         .run()
