@@ -53,6 +53,8 @@ pub struct Follow<'a, O> {
     pub began: Instant,
     /// Whether the person at this terminal is asked.
     pub asks: Asks,
+    /// What its commands stand in.
+    pub frames: Frames,
 }
 
 /// Who answers what a turn asks.
@@ -111,6 +113,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             give_up,
             began,
             asks,
+            frames,
         } = self;
         let mut control = Control {
             signals,
@@ -135,7 +138,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             asks,
             prompter: Prompter::default(),
             numbers: HashMap::new(),
-            frames: Frames::default(),
+            frames,
         };
         if !following.notices.spins() {
             following.spinner.stop();

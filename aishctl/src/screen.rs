@@ -77,6 +77,16 @@ pub fn is_plain(looks: Looks, around: &Surroundings) -> bool {
     looks.plain || asked || around.variable("TERM") == Some("dumb") || !is_utf_8(around)
 }
 
+/// What may stand around what is shown.
+#[must_use]
+pub fn glyphs(looks: Looks, around: &Surroundings) -> Glyphs {
+    if is_plain(looks, around) {
+        Glyphs::Words
+    } else {
+        Glyphs::Drawn
+    }
+}
+
 /// A locale that says nothing is that of a container or a bare login, and their terminals have UTF-8.
 fn is_utf_8(around: &Surroundings) -> bool {
     let named = ["LC_ALL", "LC_CTYPE", "LANG"];

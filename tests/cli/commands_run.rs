@@ -191,6 +191,42 @@ fn a_program_that_wants_a_terminal_leaves_the_screen_whole() {
     assert!(screen.is_as_before());
 }
 
+/// Spec 80, 2.6: in a window, at `ask` and in the log.
+#[test]
+fn who_wants_it_plain_sees_no_boxes() {
+    let (_upstream, world, _daemon) = world("CMD: true");
+    let run = world
+        .ctl(&["attach", "proj", "--tail", "0", "--plain"])
+        .stdin("!echo mine\n")
+        .run()
+        .ok();
+    let rows = ["  run: echo mine\n", "  out: mine\n", "  end: exit 0, "];
+    assert!(
+        rows.iter().all(|it| run.out().contains(it)),
+        "{}",
+        run.report()
+    );
+    let ask = world
+        .ctl(&["ask", "--confirm=deny", "do it"])
+        .env("AISH_PLAIN", "1")
+        .run()
+        .code(3);
+    assert!(ask.err().contains("  refused: true\n"), "{}", ask.report());
+    let log = world
+        .ctl(&["log", "proj"])
+        .env("AISH_PLAIN", "1")
+        .run()
+        .ok();
+    assert!(
+        rows.iter().all(|it| log.out().contains(it)),
+        "{}",
+        log.report()
+    );
+    for shown in [run.out(), ask.err(), log.out()] {
+        assert!(!shown.contains(['┌', '│', '└', '✗']), "{shown}");
+    }
+}
+
 #[test]
 fn lines_in_a_pipe_run_one_after_another() {
     let (upstream, world, _daemon) = world("I see.");

@@ -50,9 +50,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
 use crate::named_file::Here;
-use crate::resolve;
 use crate::rows::{Reader, Row, Rows};
 use crate::signals::{Signal, Signals};
+use crate::{resolve, screen};
 
 /// A second Ctrl-C within this time leaves.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -521,6 +521,10 @@ impl<U: Ui> Open<U> {
             self.window.global.verbose,
         )
         .read_by(reader)
+        .framed_with(screen::glyphs(
+            self.window.global.looks,
+            &self.window.reach.around,
+        ))
         .laid_out(self.window.look.answers)
     }
 
