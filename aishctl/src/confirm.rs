@@ -21,7 +21,7 @@ use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::form::Given;
-use crate::{editor, fact, prompt, resolve, safe, table, upgrade};
+use crate::{editor, fact, own_terminal, prompt, resolve, safe, table, upgrade};
 
 /// What was typed before a question stood there is no answer to it.
 pub const TYPE_AHEAD: Duration = Duration::from_millis(300);
@@ -322,8 +322,8 @@ fn show_and_ask(record: &ConfirmRecord) -> io::Result<bool> {
 
 /// What was typed so far answers nothing.
 pub fn forget_typed() {
-    let stdin = rustix::stdio::stdin();
-    let _no_terminal = rustix::termios::tcflush(stdin, rustix::termios::QueueSelector::IFlush);
+    let keys = own_terminal::keys();
+    let _no_terminal = rustix::termios::tcflush(keys, rustix::termios::QueueSelector::IFlush);
 }
 
 async fn answer(

@@ -297,7 +297,7 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
                     let number = self.numbers.get(&resolved.confirm).copied();
                     if self.prompter.settle(resolved.confirm) {
                         // Its line still waits for an answer.
-                        self.notices.raw("\n");
+                        self.notices.coloured("\n", "");
                     }
                     if let Some(number) = number {
                         self.notices.say(&consent::ending(number, &resolved));
@@ -332,7 +332,7 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
 
     async fn typed(&mut self, line: &str) -> Result<(), Failure> {
         match self.prompter.take(line) {
-            Reaction::Say(text) => self.notices.raw(&text),
+            Reaction::Say(text) => self.notices.coloured(&text, ""),
             Reaction::Edit(arguments) => {
                 let words = editor::program(&self.reach.around, &self.link.hello.ui.editor);
                 let caller = &self.link.caller;

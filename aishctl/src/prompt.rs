@@ -13,14 +13,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
 use crate::confirm::{TYPE_AHEAD, forget_typed};
+use crate::connect::Caller;
 use crate::consent::{self, Extent, Word};
 use crate::editor::{Draft, Place};
-use crate::connect::Caller;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::form::filling::{Filled, Filling};
 use crate::form::{self, Given};
-use crate::preview;
+use crate::{own_terminal, preview};
 
 /// As much as a terminal takes in one line.
 const LINE_BYTES: usize = 4096;
@@ -301,7 +301,9 @@ impl Question {
             Word::Decide(decision, _)
                 if self.unjudged && decision != Decision::Deny && decision != Decision::Abort =>
             {
-                Reaction::Say("  what you wrote is looked at first, and then asked about".to_owned())
+                Reaction::Say(
+                    "  what you wrote is looked at first, and then asked about".to_owned(),
+                )
             }
             Word::Decide(decision, _)
                 if !self.seen && decision != Decision::Deny && decision != Decision::Abort =>
@@ -439,14 +441,16 @@ fn read_lines(wanted: &AtomicU8, lines: &mpsc::Sender<String>) {
 /// whoever reads the terminal after us.
 fn read_line() -> Option<String> {
     let mut line = vec![0; LINE_BYTES];
-    let read = rustix::io::read(rustix::stdio::stdin(), &mut line).ok()?;
+    let read = rustix::io::read(own_terminal::keys(), &mut line).ok()?;
     line.truncate(read);
     (read > 0).then(|| String::from_utf8_lossy(&line).into_owned())
 }
 
 fn is_readable() -> io::Result<bool> {
-    let stdin = rustix::stdio::stdin();
-    let mut fds = [PollFd::from_borrowed_fd(stdin, PollFlags::IN)];
+    let mut fds = [PollFd::from_borrowed_fd(
+        own_terminal::keys(),
+        PollFlags::IN,
+    )];
     let patience = Timespec::try_from(LOOK).ok();
     Ok(poll(&mut fds, patience.as_ref())? > 0)
 }
@@ -498,7 +502,10 @@ mod tests {
         let Reaction::Answer(params) = prompter.take("y") else {
             panic!("y is an answer");
         };
-        assert_eq!((Decision::AllowOnce, None), (params.decision, params.arguments));
+        assert_eq!(
+            (Decision::AllowOnce, None),
+            (params.decision, params.arguments)
+        );
     }
 
     /// Spec 80, 3.4: arguments that were changed are shown again, and what was shown is what is sent.
@@ -524,7 +531,10 @@ mod tests {
         };
         assert_eq!(Decision::Edit, params.decision);
         assert_eq!(Some("{\"a\":\"rm\"}"), params.arguments.as_deref());
-        edited(&mut prompter, &format!("{{\"a\":\"{}\"}}", "x".repeat(5000)));
+        edited(
+            &mut prompter,
+            &format!("{{\"a\":\"{}\"}}", "x".repeat(5000)),
+        );
         check(&mut prompter, "y", None);
         check(&mut prompter, "n", Some(Decision::Deny));
     }

@@ -56,11 +56,7 @@ pub fn markdown(looks: Looks, color: Color, around: &Surroundings) -> Option<Sty
     Some(Style {
         width: Some(columns(around)),
         colours,
-        glyphs: if is_plain(looks, around) {
-            Glyphs::Words
-        } else {
-            Glyphs::Drawn
-        },
+        glyphs: glyphs(looks, around),
         links: if terminal && colours != Colours::None && opens_links(around) {
             Links::Clickable
         } else {

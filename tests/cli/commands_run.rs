@@ -63,7 +63,11 @@ fn what_may_destroy_wants_the_whole_word() {
             rows.iter().filter(|it| it.contains(hint)).count() == before + 2
         });
     }
-    assert_eq!(1, upstream.requests().len(), "no word of these is a question");
+    assert_eq!(
+        1,
+        upstream.requests().len(),
+        "no word of these is a question"
+    );
     screen.key("yes\r");
     screen.wait_for("  └ exit 0");
     screen.wait_rows("nothing was queued", |rows| {

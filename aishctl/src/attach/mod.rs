@@ -22,8 +22,8 @@ use std::time::Duration;
 use aish_proto::attach::{AttachResult, Cursor};
 use aish_proto::confirm::{AnswerResult, Decision};
 use aish_proto::event::{
-    ConfirmRequested, Envelope, EventData as _, ModelChanged, Renamed, ReplayComplete, ResyncRequired, Snapshot,
-    TurnStarted,
+    ConfirmRequested, Envelope, EventData as _, ModelChanged, Renamed, ReplayComplete,
+    ResyncRequired, Snapshot, TurnStarted,
 };
 use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
 use aish_proto::shell::RunResult;

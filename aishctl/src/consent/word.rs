@@ -80,10 +80,22 @@ mod tests {
 
     #[test]
     fn a_lone_word_that_would_answer_is_told_from_a_question() {
-        for typed in ["y", "Y", " a ", "A", "YES", "yes.", "Yes!", "no.", "N", "Abort"] {
+        for typed in [
+            "y", "Y", " a ", "A", "YES", "yes.", "Yes!", "no.", "N", "Abort",
+        ] {
             assert!(resembles_an_answer(typed), "{typed}");
         }
-        for typed in ["", "?", "ok", "yes please", "why", "yikes", "y c9 then", "a b", "."] {
+        for typed in [
+            "",
+            "?",
+            "ok",
+            "yes please",
+            "why",
+            "yikes",
+            "y c9 then",
+            "a b",
+            ".",
+        ] {
             assert!(!resembles_an_answer(typed), "{typed}");
         }
     }

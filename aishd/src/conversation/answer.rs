@@ -6,9 +6,9 @@
 use aish_proto::id::ConfirmId;
 use serde_json::{Map, Value};
 
-use super::{Conversation, edit};
 use super::handle::{AnswerOutcome, Answering, LevelChange, RequestError};
 use super::pending::Question;
+use super::{Conversation, edit};
 use crate::clock;
 use crate::core::allowances::Allowances;
 use crate::core::catalog::Offer;

@@ -84,8 +84,8 @@ pub(super) fn arguments(written: &Map<String, Value>) -> Result<String, RequestE
 
 /// The command that somebody wrote.
 pub(super) fn command(arguments: &str) -> Result<String, RequestError> {
-    let command = command_of(arguments)
-        .ok_or_else(|| bad("a command is edited as {\"command\": \"…\"}"))?;
+    let command =
+        command_of(arguments).ok_or_else(|| bad("a command is edited as {\"command\": \"…\"}"))?;
     check(&command).map_err(bad)?;
     Ok(command)
 }
