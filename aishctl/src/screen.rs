@@ -56,7 +56,11 @@ pub fn markdown(looks: Looks, color: Color, around: &Surroundings) -> Option<Sty
     Some(Style {
         width: Some(columns(around)),
         colours,
-        glyphs: glyphs(looks, around),
+        glyphs: if is_plain(looks, around) {
+            Glyphs::Words
+        } else {
+            Glyphs::Drawn
+        },
         links: if terminal && colours != Colours::None && opens_links(around) {
             Links::Clickable
         } else {
@@ -69,14 +73,18 @@ pub fn markdown(looks: Looks, color: Color, around: &Surroundings) -> Option<Sty
 /// Nothing is drawn: somebody listens, or the terminal could not show it.
 #[must_use]
 pub fn is_plain(looks: Looks, around: &Surroundings) -> bool {
-    let asked = around.variable("AISH_PLAIN").is_some_and(|it| it != "0");
-    looks.plain || asked || around.variable("TERM") == Some("dumb") || !is_utf_8(around)
+    wants_words(looks, around) || around.variable("TERM") == Some("dumb")
 }
 
-/// What may stand around what is shown.
+fn wants_words(looks: Looks, around: &Surroundings) -> bool {
+    let asked = around.variable("AISH_PLAIN").is_some_and(|it| it != "0");
+    looks.plain || asked || !is_utf_8(around)
+}
+
+/// What commands stand in. A pipe may have a dull terminal behind it, and a bar is a letter like others.
 #[must_use]
 pub fn glyphs(looks: Looks, around: &Surroundings) -> Glyphs {
-    if is_plain(looks, around) {
+    if wants_words(looks, around) {
         Glyphs::Words
     } else {
         Glyphs::Drawn

@@ -380,7 +380,10 @@ fn a_command_in_the_place_of_another_is_judged_before_it_is_allowed() {
     assert_eq!("echo new > a; rm -rf theirs", shell.command);
     let runs: Vec<&str> = shell.segments.iter().map(|it| it.runs.as_str()).collect();
     assert_eq!(["echo new", "rm -rf theirs"], runs[..]);
-    assert_eq!("deletes directories and all that is in them", judged.why);
+    assert_eq!(
+        "replaces what is in a file; deletes directories and all that is in them",
+        judged.why
+    );
     assert_eq!(
         (confirm.request.confirm, confirm.request.number),
         (judged.confirm, judged.number)

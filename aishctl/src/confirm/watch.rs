@@ -140,7 +140,7 @@ impl Watching<'_> {
             && self.prompter.settle(asked)
         {
             self.asked = None;
-            self.notices.raw("\n");
+            self.notices.coloured("\n", "");
             self.notices
                 .say("it was settled while the connection was lost");
         }
@@ -153,7 +153,7 @@ impl Watching<'_> {
         };
         if self.prompter.settle(resolved.confirm) {
             self.asked = None;
-            self.notices.raw("\n");
+            self.notices.coloured("\n", "");
         }
         let ending = consent::ending(number, resolved);
         if self.form == Form::Asks {
@@ -205,7 +205,7 @@ impl Watching<'_> {
 
     async fn typed(&mut self, line: &str, link: &Link) -> Result<(), Failure> {
         match self.prompter.take(line) {
-            Reaction::Say(text) => self.notices.raw(&text),
+            Reaction::Say(text) => self.notices.coloured(&text, ""),
             Reaction::Edit(arguments) => {
                 let words = editor::program(&self.reach.around, &link.hello.ui.editor);
                 let text = self.prompter.edit(&link.caller, words, arguments).await;
