@@ -16,6 +16,9 @@ methods! {
     /// Follows the confirms of all conversations. After the reply come `confirmRequested` for each that waits and
     /// `replayComplete`, then what happens. `conversation/detach` ends it.
     Watch: "confirm/watch", Observer, Unordered, Empty => WatchResult;
+    /// How the question would read with other arguments, before anybody answers it with `edit`: as the daemon judges them,
+    /// with their digest. Nothing changes by it. What may not run at all is refused here, and the question stays.
+    Preview: "confirm/preview", Observer, Unordered, PreviewParams => PreviewResult;
     /// Answers. The first answer counts; a late one is told so in its result and changes nothing.
     Answer: "confirm/answer", Approver, Conversation, AnswerParams => AnswerResult;
 }
@@ -110,6 +113,22 @@ pub struct ConfirmRecord {
     /// Null while it waits.
     pub resolution: Option<ConfirmResolved>,
     pub resolved_at: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PreviewParams {
+    pub confirm: ConfirmId,
+    /// One JSON object, as text: what an `edit` would be answered with.
+    pub arguments: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreviewResult {
+    /// The confirm as it would be asked. An answer to it is `edit` with its `arguments` and the digest of the confirm that
+    /// waits, so that nothing else changed meanwhile.
+    pub request: ConfirmRequested,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

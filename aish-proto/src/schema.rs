@@ -91,6 +91,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         context::Forget,
         confirm::List,
         confirm::Get,
+        confirm::Preview,
         confirm::Watch,
         confirm::Answer,
         permission::List,

@@ -19,6 +19,7 @@ use crate::args::{AskArgs, Global};
 use crate::exit::{self, Exit};
 use crate::failure::{self, Failure};
 use crate::follow::{Asks, Follow, Followed, Target};
+use crate::frame::Frames;
 use crate::hello::{Link, Reach};
 use crate::input;
 use crate::listing::List;
@@ -28,6 +29,7 @@ use crate::notice::Notices;
 use crate::output::{Form, Output, Report, ReportedError};
 use crate::receipt::{Begun, Progress, or_stop};
 use crate::route;
+use crate::screen;
 use crate::signals::Signals;
 
 /// What `ask`, `retry` and `continue` work with.
@@ -154,6 +156,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             give_up,
             began: self.began,
             asks,
+            frames: Frames::drawn_with(screen::glyphs(self.global.looks, &self.reach.around)),
         };
         let followed = follow.run(link, target).await;
         self.notices.settle();

@@ -1,5 +1,6 @@
 //! `confirm`: what waits for a person, and answering it from anywhere (spec 80, 3.4).
 
+mod ended;
 mod filled;
 pub mod watch;
 
@@ -7,8 +8,8 @@ use std::io::{self, BufRead as _, Write as _};
 use std::time::Duration;
 
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmParams, ConfirmRecord, Decision, Get,
-    List, ListParams,
+    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmParams, ConfirmRecord, ConfirmState,
+    Decision, Get, List, ListParams,
 };
 use aish_proto::conversation::{ConversationParams, StatusOf};
 use aish_proto::event::ConfirmRequested;
@@ -20,7 +21,7 @@ use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::form::Given;
-use crate::{editor, fact, prompt, resolve, safe, table, upgrade};
+use crate::{editor, fact, own_terminal, prompt, resolve, safe, table, upgrade};
 
 /// What was typed before a question stood there is no answer to it.
 pub const TYPE_AHEAD: Duration = Duration::from_millis(300);
@@ -68,6 +69,7 @@ pub enum Confirm {
         /// One JSON object, instead of $EDITOR
         #[arg(long, value_name = "JSON")]
         arguments: Option<String>,
+        /// The beginning of the digest of what waits, as `confirm show` prints it; needed where nobody can be asked
         #[arg(long, value_name = "PREFIX")]
         digest: Option<String>,
     },
@@ -132,12 +134,23 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
                         .hint("aishctl remember TEXT, and aishctl confirm deny ID"),
                 );
             }
+            if record.state != ConfirmState::Pending {
+                return answer(desk, &record, Decision::Edit, None, None).await;
+            }
             let edited = match arguments {
                 Some(arguments) => arguments.clone(),
                 None => edit(desk, &record).await?,
             };
-            let mut shown = record.clone();
-            shown.request.arguments.clone_from(&edited);
+            let meant = prompt::judge(&desk.caller, record.request.confirm, edited).await?;
+            let edited = meant.arguments.clone();
+            // A digest is that of the confirm that waits; who is asked here is shown what would run.
+            let shown = match digest {
+                Some(_) => record.clone(),
+                None => ConfirmRecord {
+                    request: meant,
+                    ..record.clone()
+                },
+            };
             check_seen(desk, &shown, digest.as_deref()).await?;
             answer(desk, &record, Decision::Edit, Some(edited), None).await
         }
@@ -210,7 +223,7 @@ fn about(request: &ConfirmRequested) -> (&str, String) {
     (&request.tool, format!("{arguments} ({bytes} bytes)"))
 }
 
-/// A confirm by its id, the end of its id, or its number among those that wait.
+/// A confirm by its id, the end of its id, or its number: among those that wait, else the one that ended last.
 async fn find(desk: &Desk, name: &str) -> Result<ConfirmRecord, Failure> {
     if let Ok(confirm) = name.to_uppercase().parse::<ConfirmId>() {
         return Ok(desk.caller.call::<Get>(ConfirmParams { confirm }).await?);
@@ -224,17 +237,8 @@ async fn find(desk: &Desk, name: &str) -> Result<ConfirmRecord, Failure> {
         .call::<List>(ListParams { conversation })
         .await?
         .confirms;
-    let is_meant = |it: &&ConfirmRecord| {
-        let by_number = format!("c{}", it.request.number) == name;
-        let by_end = name.len() >= 4
-            && it
-                .request
-                .confirm
-                .to_string()
-                .ends_with(&name.to_uppercase());
-        by_number || by_end
-    };
-    let mut found: Vec<ConfirmRecord> = open.iter().filter(is_meant).cloned().collect();
+    let found = open.into_iter().filter(|it| is_called(it, name));
+    let mut found: Vec<ConfirmRecord> = found.collect();
     match (found.pop(), found.len()) {
         (Some(record), 0) => Ok(record),
         (Some(_), others) => Err(Failure::new(
@@ -242,12 +246,18 @@ async fn find(desk: &Desk, name: &str) -> Result<ConfirmRecord, Failure> {
             format!("{} confirms are called {name}", others + 1),
         )
         .hint("say which with -C CONVERSATION, or by its id: aishctl confirm ls")),
-        (None, _) => Err(Failure::new(
-            Exit::UNKNOWN,
-            format!("nothing called {} waits", safe::one_line(name)),
-        )
-        .hint("aishctl confirm ls")),
+        (None, _) => ended::find(desk, conversation, name).await?.ok_or_else(|| {
+            let message = format!("nothing called {} waits", safe::one_line(name));
+            Failure::new(Exit::UNKNOWN, message).hint("aishctl confirm ls")
+        }),
     }
+}
+
+/// By its number, or by the end of its id.
+fn is_called(record: &ConfirmRecord, name: &str) -> bool {
+    let id = record.request.confirm.to_string();
+    let by_number = format!("c{}", record.request.number) == name;
+    by_number || (name.len() >= 4 && id.ends_with(&name.to_uppercase()))
 }
 
 /// A yes counts from somebody who has seen all of it: the digest says so, or a person at this terminal.
@@ -256,6 +266,10 @@ async fn check_seen(
     record: &ConfirmRecord,
     digest: Option<&str>,
 ) -> Result<(), Failure> {
+    // It is too late for any answer, and that is what is to be said.
+    if record.state != ConfirmState::Pending {
+        return Ok(());
+    }
     if let Some(prefix) = digest {
         let fits = prefix.len() >= 8 && record.request.digest.starts_with(&prefix.to_lowercase());
         return if fits {
@@ -320,8 +334,8 @@ fn show_and_ask(record: &ConfirmRecord) -> io::Result<bool> {
 
 /// What was typed so far answers nothing.
 pub fn forget_typed() {
-    let stdin = rustix::stdio::stdin();
-    let _no_terminal = rustix::termios::tcflush(stdin, rustix::termios::QueueSelector::IFlush);
+    let keys = own_terminal::keys();
+    let _no_terminal = rustix::termios::tcflush(keys, rustix::termios::QueueSelector::IFlush);
 }
 
 async fn answer(

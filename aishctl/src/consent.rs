@@ -5,10 +5,15 @@ use aish_proto::confirm::{Answerer, ConfirmKind, ConfirmRecord, ConfirmState, De
 use aish_proto::event::{ConfirmRequested, ConfirmResolved};
 use similar::{ChangeTag, TextDiff};
 
+mod word;
+
+pub use self::word::{Word, resembles_an_answer, word};
 use crate::{command, fact, form, preview, safe, sampling, upgrade};
 
 /// Longer arguments are shown in part; all of them have to be seen before a yes counts.
 pub(crate) const SHOWN_CHARS: usize = 2000;
+/// What is told of other arguments; the call's own row has all of them.
+const OTHERS_CHARS: usize = 500;
 /// Words that make a call of level 3 one that cannot be undone.
 const DESTRUCTIVE: [&str; 9] = [
     "rm", "dd", "mkfs", "drop", "truncate", "delete", "remove", "kill", "force",
@@ -19,20 +24,6 @@ const DESTRUCTIVE: [&str; 9] = [
 pub enum Extent {
     Short,
     Whole,
-}
-
-/// What somebody typed at a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
-    Decide(Decision, Option<String>),
-    View,
-    /// What the call would change in a file.
-    Diff,
-    Help,
-    /// With other arguments.
-    Edit,
-    /// It means nothing here; nothing happens.
-    Unclear(String),
 }
 
 /// The question as it stands on a screen. Every character that could hide or reorder stands as an escape.
@@ -201,46 +192,6 @@ pub fn help(request: &ConfirmRequested) -> String {
     text
 }
 
-/// Exact words only: what merely begins with y approves nothing.
-#[must_use]
-pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
-    let typed = typed.trim();
-    let (first, rest) = typed.split_once(' ').unwrap_or((typed, ""));
-    let reason = Some(rest.trim()).filter(|it| !it.is_empty());
-    if request.upgrade.is_some() {
-        return upgrade::word(first, reason).unwrap_or_else(|| Word::Unclear(typed.to_owned()));
-    }
-    if request.memory.is_some() {
-        return fact::word(first, reason).unwrap_or_else(|| Word::Unclear(typed.to_owned()));
-    }
-    // Nothing is said about later calls by answering a server, and there is nothing to edit.
-    let is_servers = request.elicitation.is_some() || request.sampling.is_some();
-    let once = request.shell.is_some() && !command::is_always_possible(request);
-    match (first, reason) {
-        ("a" | "always", _) if once => Word::Unclear(typed.to_owned()),
-        ("A", _) if request.shell.is_some() => Word::Unclear(typed.to_owned()),
-        ("a" | "always" | "A" | "r" | "raise" | "e" | "edit" | "d" | "diff", _) if is_servers => {
-            Word::Unclear(typed.to_owned())
-        }
-        ("" | "n" | "no", _) => Word::Decide(Decision::Deny, reason.map(str::to_owned)),
-        ("yes", None) => Word::Decide(Decision::AllowOnce, None),
-        ("y", None) if !is_destructive(request) => Word::Decide(Decision::AllowOnce, None),
-        ("a" | "always", None) if !is_destructive(request) => {
-            Word::Decide(Decision::AllowConversation, None)
-        }
-        ("A", None) if !is_destructive(request) => Word::Decide(Decision::AllowProvider, None),
-        ("r" | "raise", None) if request.raise_to.is_some() => {
-            Word::Decide(Decision::RaiseOnly, None)
-        }
-        ("abort", None) => Word::Decide(Decision::Abort, None),
-        ("e" | "edit", None) => Word::Edit,
-        ("v" | "view", None) => Word::View,
-        ("d" | "diff", None) if preview::is_possible(request) => Word::Diff,
-        ("?" | "help", None) => Word::Help,
-        _ => Word::Unclear(typed.to_owned()),
-    }
-}
-
 /// How a confirm ended, for people.
 #[must_use]
 pub fn ending(number: u32, resolved: &ConfirmResolved) -> String {
@@ -253,10 +204,19 @@ pub fn ending(number: u32, resolved: &ConfirmResolved) -> String {
         (ConfirmState::Cancelled, _) => "was taken back".to_owned(),
         (ConfirmState::Pending, _) => "waits".to_owned(),
         (ConfirmState::Allowed | ConfirmState::Denied, decision) => {
-            format!("{}{by}", decision.map_or("answered", decided))
+            let edited = resolved.edited.as_deref().map_or(String::new(), others);
+            format!("{}{by}{edited}", decision.map_or("answered", decided))
         }
     };
     format!("c{number} {how}")
+}
+
+/// What ran in the place of what was asked about.
+fn others(edited: &str) -> String {
+    let shown = safe::visible(edited);
+    let begin: String = shown.chars().take(OTHERS_CHARS).collect();
+    let more = if begin.len() < shown.len() { "…" } else { "" };
+    format!(": {begin}{more}")
 }
 
 #[must_use]

@@ -20,7 +20,7 @@ use crate::frame::Frames;
 use crate::hello::{Link, Reach, Wait};
 use crate::notice::{self, Notices};
 use crate::output::Output;
-use crate::prompt::{self, Prompter, Reaction};
+use crate::prompt::{Prompter, Reaction};
 use crate::signals::{Signal, Signals};
 use crate::spinner::Spinner;
 use crate::stream::{Answer, Step};
@@ -53,6 +53,8 @@ pub struct Follow<'a, O> {
     pub began: Instant,
     /// Whether the person at this terminal is asked.
     pub asks: Asks,
+    /// What its commands stand in.
+    pub frames: Frames,
 }
 
 /// Who answers what a turn asks.
@@ -111,6 +113,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             give_up,
             began,
             asks,
+            frames,
         } = self;
         let mut control = Control {
             signals,
@@ -135,7 +138,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             asks,
             prompter: Prompter::default(),
             numbers: HashMap::new(),
-            frames: Frames::default(),
+            frames,
         };
         if !following.notices.spins() {
             following.spinner.stop();
@@ -300,7 +303,7 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
                     let number = self.numbers.get(&resolved.confirm).copied();
                     if self.prompter.settle(resolved.confirm) {
                         // Its line still waits for an answer.
-                        self.notices.raw("\n");
+                        self.notices.coloured("\n", "");
                     }
                     if let Some(number) = number {
                         self.notices.say(&consent::ending(number, &resolved));
@@ -335,11 +338,11 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
 
     async fn typed(&mut self, line: &str) -> Result<(), Failure> {
         match self.prompter.take(line) {
-            Reaction::Say(text) => self.notices.raw(&text),
+            Reaction::Say(text) => self.notices.coloured(&text, ""),
             Reaction::Edit(arguments) => {
                 let words = editor::program(&self.reach.around, &self.link.hello.ui.editor);
-                let edited = prompt::edit(words, arguments).await;
-                let text = self.prompter.edited(edited);
+                let caller = &self.link.caller;
+                let text = self.prompter.edit(caller, words, arguments).await;
                 self.question(&text);
             }
             Reaction::Answer(params) => {

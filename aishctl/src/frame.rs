@@ -8,6 +8,7 @@ use aish_proto::event::{
 };
 use aish_proto::shell::ShellEnding;
 
+use crate::markdown::Glyphs;
 use crate::safe;
 
 /// Lines of one command that are shown while they come.
@@ -17,10 +18,56 @@ const MOST_OPEN_BYTES: usize = 4 << 10;
 
 /// The commands that run, as far as they have been seen.
 #[derive(Debug, Default)]
-pub struct Frames(BTreeMap<String, Frame>);
+pub struct Frames {
+    running: BTreeMap<String, Frame>,
+    marks: Marks,
+}
+
+/// What stands in front of a frame's rows.
+#[derive(Clone, Copy, Debug)]
+struct Marks {
+    begins: &'static str,
+    prints: &'static str,
+    ends: &'static str,
+    refused: &'static str,
+    /// Something is left out.
+    gap: &'static str,
+    /// Between how it ended and how long it took.
+    between: &'static str,
+}
+
+impl Marks {
+    const fn of(glyphs: Glyphs) -> Self {
+        match glyphs {
+            Glyphs::Drawn => Self {
+                begins: "  ┌ ",
+                prints: "  │ ",
+                ends: "  └ ",
+                refused: "  ✗ ",
+                gap: "…",
+                between: " · ",
+            },
+            Glyphs::Words => Self {
+                begins: "  run: ",
+                prints: "  out: ",
+                ends: "  end: ",
+                refused: "  refused: ",
+                gap: "...",
+                between: ", ",
+            },
+        }
+    }
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self::of(Glyphs::default())
+    }
+}
 
 #[derive(Debug, Default)]
 struct Frame {
+    marks: Marks,
     /// The beginning of a line whose end has not come.
     open: String,
     lines: u32,
@@ -38,23 +85,38 @@ impl Frames {
         event.kind == ShellStarted::KIND || event.read::<ShellFinished>().is_some_and(refused)
     }
 
+    /// With these marks in front of its rows.
+    #[must_use]
+    pub fn drawn_with(glyphs: Glyphs) -> Self {
+        Self {
+            running: BTreeMap::new(),
+            marks: Marks::of(glyphs),
+        }
+    }
+
     /// The rows that an event adds; `None`: it is about no command.
     pub fn take(&mut self, event: &Envelope) -> Option<Vec<String>> {
+        let Self { running, marks } = self;
+        let frame = || Frame {
+            marks: *marks,
+            ..Frame::default()
+        };
         if let Some(started) = event.read::<ShellStarted>() {
-            let frame = Frame::default();
-            self.0.insert(started.call.clone(), frame);
-            return Some(vec![format!("  ┌ {}", safe::visible(&started.command))]);
+            running.insert(started.call.clone(), frame());
+            let begins = marks.begins;
+            return Some(vec![format!("{begins}{}", safe::visible(&started.command))]);
         }
         if let Some(output) = event.read::<ShellOutput>() {
-            let frame = self.0.entry(output.call.clone()).or_default();
+            let frame = running.entry(output.call.clone()).or_insert_with(frame);
             return Some(frame.print(&output));
         }
         if let Some(finished) = event.read::<ShellFinished>() {
-            let frame = self.0.remove(&finished.call);
-            return Some(frame.unwrap_or_default().finish(&finished));
+            let begun = running.remove(&finished.call);
+            return Some(begun.unwrap_or_else(frame).finish(&finished));
         }
         let CwdChanged { cwd, .. } = event.read()?;
-        Some(vec![format!("  │ directory: {}", safe::one_line(&cwd))])
+        let prints = marks.prints;
+        Some(vec![format!("{prints}directory: {}", safe::one_line(&cwd))])
     }
 }
 
@@ -70,7 +132,7 @@ impl Frame {
         let text = output.text.get(known..).unwrap_or(&output.text);
         if output.offset > self.seen && self.seen > 0 || output.gap {
             self.open.clear();
-            rows.push("  │ …".to_owned());
+            rows.push(format!("{}{}", self.marks.prints, self.marks.gap));
         }
         self.seen = end;
         self.add(text, &mut rows);
@@ -96,16 +158,25 @@ impl Frame {
         // A progress bar draws over itself: its last word counts.
         let line = line.trim_end_matches('\r');
         let line = line.rsplit('\r').next().unwrap_or(line);
-        rows.push(format!("  │ {}", safe::screen(line).replace('\n', " ")));
+        let prints = self.marks.prints;
+        rows.push(format!("{prints}{}", safe::screen(line).replace('\n', " ")));
     }
 
     fn finish(mut self, finished: &ShellFinished) -> Vec<String> {
         let mut rows = vec![];
+        let Marks {
+            begins: _,
+            prints,
+            ends,
+            refused,
+            gap,
+            between,
+        } = self.marks;
         if finished.ending == ShellEnding::Refused {
             let why = finished.output.strip_prefix("[aish] ");
             let why = safe::one_line(why.unwrap_or(&finished.output));
             let command = safe::visible(&finished.command);
-            return vec![format!("  ✗ {command}"), format!("    not run: {why}")];
+            return vec![format!("{refused}{command}"), format!("    not run: {why}")];
         }
         // Deltas are a courtesy: what they did not bring is here, unless it is too long.
         let whole = finished.kept.is_none() && self.seen < finished.bytes.max(1);
@@ -121,7 +192,7 @@ impl Frame {
             self.row(&mut rows);
         }
         if self.left_out > 0 {
-            rows.push(format!("  │ … {} lines more", self.left_out));
+            rows.push(format!("{prints}{gap} {} lines more", self.left_out));
         }
         if let Some(kept) = &finished.kept {
             let bytes = kept.bytes;
@@ -131,16 +202,20 @@ impl Frame {
                 "all of it"
             };
             rows.push(format!(
-                "  │ {what}, {bytes} bytes: aishctl result {}",
+                "{prints}{what}, {bytes} bytes: aishctl result {}",
                 kept.result
             ));
         }
-        rows.push(format!("  └ {}", ending(finished)));
+        rows.push(format!("{ends}{}", ending_with(finished, between)));
         rows
     }
 }
 
 pub(crate) fn ending(finished: &ShellFinished) -> String {
+    ending_with(finished, Marks::default().between)
+}
+
+fn ending_with(finished: &ShellFinished, between: &str) -> String {
     let how = match finished.ending {
         ShellEnding::Exited => format!("exit {}", finished.exit_code.unwrap_or_default()),
         ShellEnding::Signalled => format!("signal {}", finished.signal.unwrap_or_default()),
@@ -154,8 +229,8 @@ pub(crate) fn ending(finished: &ShellFinished) -> String {
         ShellEnding::Refused => "not run".to_owned(),
     };
     match finished.ms {
-        Some(ms @ ..1000) => format!("{how} · {ms} ms"),
-        Some(ms) => format!("{how} · {}.{} s", ms / 1000, ms % 1000 / 100),
+        Some(ms @ ..1000) => format!("{how}{between}{ms} ms"),
+        Some(ms) => format!("{how}{between}{}.{} s", ms / 1000, ms % 1000 / 100),
         None => how,
     }
 }
@@ -169,7 +244,12 @@ mod tests {
 
     #[track_caller]
     fn check(events: &[(&str, Value)], expected: &[&str]) {
-        let mut frames = Frames::default();
+        check_drawn(Glyphs::default(), events, expected);
+    }
+
+    #[track_caller]
+    fn check_drawn(glyphs: Glyphs, events: &[(&str, Value)], expected: &[&str]) {
+        let mut frames = Frames::drawn_with(glyphs);
         let mut rows = vec![];
         for (kind, data) in events {
             let event = peer::envelope(None, kind, data.clone());
@@ -217,6 +297,33 @@ mod tests {
                 "  │ ]0;evilbc",
                 "  └ exit 0 · 6 ms",
             ],
+        );
+    }
+
+    /// Spec 80, 2.6
+    #[test]
+    fn who_listens_hears_words_and_no_boxes() {
+        check_drawn(
+            Glyphs::Words,
+            &[
+                started(),
+                output(0, "a\n"),
+                output(9, "b\n"),
+                finished("", &json!({})),
+            ],
+            &[
+                "  run: ls\\u{1b}[2J",
+                "  out: a",
+                "  out: ...",
+                "  out: b",
+                "  end: exit 0, 6 ms",
+            ],
+        );
+        let denied = finished("[aish] denied by user", &json!({"ending": "refused"}));
+        check_drawn(
+            Glyphs::Words,
+            &[denied],
+            &["  refused: ls", "    not run: denied by user"],
         );
     }
 

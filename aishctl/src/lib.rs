@@ -42,6 +42,7 @@ pub mod named_file;
 pub mod norris;
 pub mod notice;
 pub mod output;
+pub mod own_terminal;
 pub mod pager;
 pub(crate) mod parse;
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
 use crate::output::{Form, Output};
 use crate::rows::{Row, Rows};
-use crate::{notice, resolve};
+use crate::{notice, resolve, screen};
 
 const PAGE_EVENTS: u32 = 500;
 /// What `:log` shows in attach without `-n`.
@@ -47,7 +47,8 @@ pub async fn run<O: AsyncWrite + Unpin>(
             })
         }
     };
-    let mut rows = Rows::new(None, global.verbose);
+    let glyphs = screen::glyphs(global.looks, &reach.around);
+    let mut rows = Rows::new(None, global.verbose).framed_with(glyphs);
     let mut whole = Vec::new();
     loop {
         let params = AttachParams {
@@ -213,7 +214,8 @@ pub async fn page(desk: &Desk, args: &LogArgs) -> Result<Printed, Failure> {
             break;
         }
     }
-    let mut rows = Rows::new(None, false);
+    let glyphs = screen::glyphs(desk.global.looks, &desk.around);
+    let mut rows = Rows::new(None, false).framed_with(glyphs);
     let events = pages
         .into_iter()
         .rev()

@@ -110,7 +110,10 @@ async fn followed<O: AsyncWrite + Unpin>(
     asker: &mut Asker<'_, O>,
     launch: &Launch,
 ) -> Result<Exit, Failure> {
-    let levels = agreed(launch, ask::may_prompt(&asker.reach.around, asker.global))?;
+    // The launch is agreed to by a line of stdin.
+    let around = &asker.reach.around;
+    let may_prompt = around.stdin_terminal && ask::may_prompt(around, asker.global);
+    let levels = agreed(launch, may_prompt)?;
     asker.listen()?;
     let progress = Progress::default();
     let notices = RefCell::default();

@@ -11,6 +11,8 @@ use crate::surroundings::Surroundings;
 /// Where notices go, and which.
 pub struct Notices {
     to: Box<dyn Write + Send>,
+    /// Where a person is asked, if that is elsewhere.
+    asks_at: Option<Box<dyn Write + Send>>,
     quiet: bool,
     verbose: bool,
     dim: bool,
@@ -33,6 +35,7 @@ impl Notices {
     pub fn new(to: Box<dyn Write + Send>, global: &Global, dim: bool) -> Self {
         Self {
             to,
+            asks_at: None,
             quiet: global.quiet,
             verbose: global.verbose,
             dim,
@@ -46,6 +49,15 @@ impl Notices {
     pub fn with_spinner(self) -> Self {
         Self {
             spins: !self.quiet,
+            ..self
+        }
+    }
+
+    /// The same with questions there, and not among the notices.
+    #[must_use]
+    pub fn asking_at(self, terminal: Box<dyn Write + Send>) -> Self {
+        Self {
+            asks_at: Some(terminal),
             ..self
         }
     }
@@ -96,7 +108,7 @@ impl Notices {
         );
     }
 
-    /// The same in a colour, where there are any.
+    /// A question, or what belongs to one, in a colour where there are any.
     pub fn coloured(&mut self, text: &str, colour: &str) {
         self.settle();
         let text = safe::screen(text);
@@ -105,11 +117,8 @@ impl Notices {
         } else {
             text
         };
-        drop(
-            self.to
-                .write_all(text.as_bytes())
-                .and_then(|()| self.to.flush()),
-        );
+        let to = self.asks_at.as_mut().unwrap_or(&mut self.to);
+        drop(to.write_all(text.as_bytes()).and_then(|()| to.flush()));
     }
 
     /// Bytes for a terminal that are no text.

@@ -1,6 +1,7 @@
 //! What every command has: what was around when we were started, the flags that all of them take, a runtime, and
 //! the way to the daemon.
 
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ use crate::listing::List;
 use crate::markdown::Style;
 use crate::notice::{self, Notices};
 use crate::output::{Form, Output, Typeset};
+use crate::own_terminal;
 use crate::screen;
 use crate::signals::Signals;
 use crate::stdout::Stdout;
@@ -59,8 +61,18 @@ impl Program {
         } else {
             ClientKind::Script
         };
-        let reach = self.reach(Start::Allowed, kind, Role::Driver);
+        let reach = self.asking(Start::Allowed, kind);
         ask::run(parts.asker(&reach, self), args, &mut io::stdin().lock()).await
+    }
+
+    /// For who asks a model and follows its answer. A terminal at which nobody is asked is no place where somebody could
+    /// answer: the daemon would wait for it.
+    pub(crate) fn asking(&self, start: Start, kind: ClientKind) -> Reach {
+        let mut reach = self.reach(start, kind, Role::Driver);
+        if !ask::may_prompt(&self.around, &self.global) {
+            reach.around.tty = None;
+        }
+        reach
     }
 
     pub(crate) fn reach(&self, start: Start, kind: ClientKind, role: Role) -> Reach {
@@ -89,7 +101,12 @@ impl Program {
     pub(crate) fn parts(&self, form: Form) -> Parts {
         let style = screen::markdown(self.global.looks, self.global.color, &self.around);
         let dim = notice::is_coloured(self.global.color, &self.around, self.around.stderr_terminal);
-        let notices = Notices::new(Box::new(io::stderr()), &self.global, dim);
+        let mut notices = Notices::new(Box::new(io::stderr()), &self.global, dim);
+        let asks = ask::may_prompt(&self.around, &self.global) && !self.around.stderr_terminal;
+        let terminal = own_terminal::open().filter(|_| asks);
+        if let Some(Ok(terminal)) = terminal.map(File::try_clone) {
+            notices = notices.asking_at(Box::new(terminal));
+        }
         Parts {
             output: Output {
                 to: Stdout::ours(),

@@ -1,26 +1,26 @@
 //! A question to the person at this terminal while something else goes on. Lines are read only while a question
 //! stands, and nothing counts that was typed before it stood there.
 
-use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use aish_proto::confirm::{AnswerParams, Decision};
+use aish_proto::confirm::{AnswerParams, Decision, Preview, PreviewParams};
 use aish_proto::event::ConfirmRequested;
 use aish_proto::id::ConfirmId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
 use crate::confirm::{TYPE_AHEAD, forget_typed};
+use crate::connect::Caller;
 use crate::consent::{self, Extent, Word};
 use crate::editor::{Draft, Place};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::form::filling::{Filled, Filling};
 use crate::form::{self, Given};
-use crate::preview;
+use crate::{own_terminal, preview};
 
 /// As much as a terminal takes in one line.
 const LINE_BYTES: usize = 4096;
@@ -42,8 +42,10 @@ pub struct Question {
     seen: bool,
     /// What was chosen and has to be said once more.
     sure: Option<Decision>,
-    /// Other arguments, which are shown and asked about instead of those of the request.
-    edited: Option<String>,
+    /// With other arguments, as the daemon judges them: shown and asked about instead of the request.
+    edited: Option<Box<ConfirmRequested>>,
+    /// Other arguments have been written and are not judged yet: nobody has seen what a yes would be to.
+    unjudged: bool,
     /// A form that somebody fills in.
     filling: Option<Filling>,
 }
@@ -100,15 +102,22 @@ impl Prompter {
         }
     }
 
-    /// The arguments were edited, or could not be: what is to be shown, and the question stands again.
-    pub fn edited(&mut self, edited: Result<String, Failure>) -> String {
+    /// Has the arguments edited, and the daemon say what they are: what is to be shown, and the question stands again.
+    pub async fn edit(
+        &mut self,
+        caller: &Caller,
+        words: Result<Vec<String>, Failure>,
+        arguments: String,
+    ) -> String {
         let Some(open) = &mut self.open else {
             return String::new();
         };
-        let text = match edited {
-            Ok(arguments) => open.edited(arguments),
-            Err(failure) => format!("  {}\n{}", failure.message, open.choices()),
+        let confirm = open.request.confirm;
+        let judged = match edit(words, arguments).await {
+            Ok(arguments) => judge(caller, confirm, arguments).await,
+            Err(failure) => Err(failure),
         };
+        let text = open.edited(judged);
         if let Some(reader) = &self.reader {
             reader.want();
         }
@@ -155,6 +164,7 @@ impl Question {
             seen: false,
             sure: None,
             edited: None,
+            unjudged: false,
             filling: None,
         }
     }
@@ -198,47 +208,57 @@ impl Question {
     }
 
     /// What would run: with the arguments that somebody edited, if somebody did.
-    fn meant(&self) -> Cow<'_, ConfirmRequested> {
-        match &self.edited {
-            None => Cow::Borrowed(&self.request),
-            Some(arguments) => {
-                let mut request = self.request.clone();
-                request.arguments.clone_from(arguments);
-                Cow::Owned(request)
-            }
-        }
+    fn meant(&self) -> &ConfirmRequested {
+        self.edited.as_deref().unwrap_or(&self.request)
     }
 
     /// What a line at this question means.
     #[must_use]
     pub fn word(&self, line: &str) -> Word {
-        consent::word(line, &self.meant())
+        consent::word(line, self.meant())
     }
 
     #[must_use]
     pub fn colour(&self) -> &'static str {
-        consent::colour(&self.meant())
+        consent::colour(self.meant())
     }
 
-    /// The arguments were edited; the text, which is to be shown now, asks about what has become of them.
-    pub fn edited(&mut self, arguments: String) -> String {
-        self.edited = Some(arguments);
-        (self.seen, self.sure) = (false, None);
+    /// Other arguments are with the daemon. Until it says what they are, nothing here is allowed.
+    pub fn wait_for_judgement(&mut self) {
+        self.unjudged = true;
+    }
+
+    /// The arguments were edited, or could not be; the text, which is to be shown now, asks about what would run.
+    pub fn edited(&mut self, judged: Result<ConfirmRequested, Failure>) -> String {
+        self.unjudged = false;
+        match judged {
+            Ok(request) => {
+                self.edited = Some(Box::new(request));
+                (self.seen, self.sure) = (false, None);
+                self.show()
+            }
+            Err(failure) => format!("  {}\n{}", failure.message, self.unchanged()),
+        }
+    }
+
+    /// The question as it stood before somebody wanted to edit it.
+    pub fn unchanged(&mut self) -> String {
+        self.unjudged = false;
         self.show()
     }
 
     fn choices(&self) -> String {
         match &self.edited {
             None => consent::choices(&self.request),
-            Some(_) => consent::choices_of_edited(&self.meant()),
+            Some(_) => consent::choices_of_edited(self.meant()),
         }
     }
 
     /// The text, which is to be shown now.
     pub fn show(&mut self) -> String {
         let meant = self.meant();
-        let is_whole = !consent::is_long(&meant);
-        let text = consent::question(&meant, Extent::Short) + &self.choices();
+        let is_whole = !consent::is_long(meant);
+        let text = consent::question(meant, Extent::Short) + &self.choices();
         self.seen |= is_whole;
         text
     }
@@ -264,14 +284,26 @@ impl Question {
                 self.seen = true;
                 Reaction::Say(format!(
                     "{}{again}",
-                    consent::question(&self.meant(), Extent::Whole)
+                    consent::question(self.meant(), Extent::Whole)
                 ))
             }
-            Word::Diff => Reaction::Say(preview::diff(&self.meant()) + &again),
+            Word::Diff => Reaction::Say(preview::diff(self.meant()) + &again),
             Word::Edit => Reaction::Edit(self.meant().arguments.clone()),
             Word::Help => Reaction::Say(format!("{}{again}", consent::help(&self.request))),
             Word::Unclear(_) => {
-                Reaction::Say(format!("  that is no answer; nothing happened\n{again}"))
+                let hint = if consent::is_destructive(self.meant()) {
+                    "only the whole word yes allows this; nothing happened"
+                } else {
+                    "that is no answer; nothing happened"
+                };
+                Reaction::Say(format!("  {hint}\n{again}"))
+            }
+            Word::Decide(decision, _)
+                if self.unjudged && decision != Decision::Deny && decision != Decision::Abort =>
+            {
+                Reaction::Say(
+                    "  what you wrote is looked at first, and then asked about".to_owned(),
+                )
             }
             Word::Decide(decision, _)
                 if !self.seen && decision != Decision::Deny && decision != Decision::Abort =>
@@ -302,7 +334,7 @@ impl Question {
     }
 
     fn answer(&self, decision: Decision, reason: Option<String>) -> AnswerParams {
-        let edited = self.edited.clone();
+        let edited = self.edited.as_ref().map(|it| it.arguments.clone());
         let (decision, arguments) = match (decision, edited) {
             (Decision::AllowOnce, Some(edited)) => (Decision::Edit, Some(edited)),
             (decision, _) => (decision, None),
@@ -338,6 +370,16 @@ pub async fn edit(
     edited
         .await
         .unwrap_or_else(|panic| Err(Failure::new(Exit::FAILED, format!("cannot edit: {panic}"))))
+}
+
+/// The question as it reads with these arguments.
+pub async fn judge(
+    caller: &Caller,
+    confirm: ConfirmId,
+    arguments: String,
+) -> Result<ConfirmRequested, Failure> {
+    let params = PreviewParams { confirm, arguments };
+    Ok(caller.call::<Preview>(params).await?.request)
 }
 
 impl Reader {
@@ -399,14 +441,16 @@ fn read_lines(wanted: &AtomicU8, lines: &mpsc::Sender<String>) {
 /// whoever reads the terminal after us.
 fn read_line() -> Option<String> {
     let mut line = vec![0; LINE_BYTES];
-    let read = rustix::io::read(rustix::stdio::stdin(), &mut line).ok()?;
+    let read = rustix::io::read(own_terminal::keys(), &mut line).ok()?;
     line.truncate(read);
     (read > 0).then(|| String::from_utf8_lossy(&line).into_owned())
 }
 
 fn is_readable() -> io::Result<bool> {
-    let stdin = rustix::stdio::stdin();
-    let mut fds = [PollFd::from_borrowed_fd(stdin, PollFlags::IN)];
+    let mut fds = [PollFd::from_borrowed_fd(
+        own_terminal::keys(),
+        PollFlags::IN,
+    )];
     let patience = Timespec::try_from(LOOK).ok();
     Ok(poll(&mut fds, patience.as_ref())? > 0)
 }
@@ -435,12 +479,41 @@ mod tests {
         assert_eq!(expected, decided, "{line}");
     }
 
+    /// What the daemon makes of other arguments.
+    fn edited(prompter: &mut Prompter, arguments: &str) -> String {
+        let open = prompter.open.as_mut().unwrap();
+        let level = open.request.level_required;
+        open.edited(Ok(request("fs__read", arguments, level)))
+    }
+
+    /// Nothing is allowed that nobody has seen, and what is refused leaves the question as it was.
+    #[test]
+    fn what_was_written_and_is_not_judged_yet_cannot_be_allowed() {
+        let mut prompter = opened("{\"a\":1}", 1);
+        prompter.open.as_mut().unwrap().wait_for_judgement();
+        check(&mut prompter, "y", None);
+        check(&mut prompter, "a", None);
+        let refused = Failure::new(Exit::USAGE, "it would not run: denied by policy");
+        let shown = prompter.open.as_mut().unwrap().edited(Err(refused));
+        assert!(
+            shown.contains("it would not run: denied by policy") && shown.contains("{\"a\":1}"),
+            "{shown}"
+        );
+        let Reaction::Answer(params) = prompter.take("y") else {
+            panic!("y is an answer");
+        };
+        assert_eq!(
+            (Decision::AllowOnce, None),
+            (params.decision, params.arguments)
+        );
+    }
+
     /// Spec 80, 3.4: arguments that were changed are shown again, and what was shown is what is sent.
     #[test]
     fn edited_arguments_are_shown_and_asked_about_again() {
         let mut prompter = opened("{\"a\":1}", 3);
         assert_eq!(Reaction::Edit("{\"a\":1}".to_owned()), prompter.take("e"));
-        let shown = prompter.edited(Ok("{\"a\":\"rm\"}".to_owned()));
+        let shown = edited(&mut prompter, "{\"a\":\"rm\"}");
         assert!(
             shown.contains("{\"a\":\"rm\"}") && shown.contains("not be undone"),
             "{shown}"
@@ -458,7 +531,10 @@ mod tests {
         };
         assert_eq!(Decision::Edit, params.decision);
         assert_eq!(Some("{\"a\":\"rm\"}"), params.arguments.as_deref());
-        prompter.edited(Ok(format!("{{\"a\":\"{}\"}}", "x".repeat(5000))));
+        edited(
+            &mut prompter,
+            &format!("{{\"a\":\"{}\"}}", "x".repeat(5000)),
+        );
         check(&mut prompter, "y", None);
         check(&mut prompter, "n", Some(Decision::Deny));
     }
@@ -472,6 +548,17 @@ mod tests {
         check(&mut long, "y", Some(Decision::AllowOnce));
         let mut unseen = opened(&format!("{{\"a\":\"{}\"}}", "x".repeat(5000)), 1);
         check(&mut unseen, "n", Some(Decision::Deny));
+    }
+
+    #[test]
+    fn who_says_too_little_is_told_what_counts() {
+        for (level, hint) in [(3, "only the whole word yes"), (1, "that is no answer")] {
+            let mut prompter = opened("{\"a\":\"rm\"}", level);
+            let Reaction::Say(said) = prompter.take("Y") else {
+                panic!("it is no answer");
+            };
+            assert!(said.contains(hint), "{said}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use aish_proto::turn::StopReason;
 
 use crate::consent::{self, Extent};
 use crate::frame::Frames;
-use crate::markdown::{Colours, Style, Writer};
+use crate::markdown::{Colours, Glyphs, Style, Writer};
 use crate::stream::{Answer, Step};
 use crate::{failure, norris, progress, resource, safe, unasked, usage};
 
@@ -105,6 +105,13 @@ impl Rows {
     #[must_use]
     pub fn laid_out(mut self, style: Option<Style>) -> Self {
         self.writer = style.map(|it| (Writer::new(it), it.colours));
+        self
+    }
+
+    /// Commands stand in frames of these.
+    #[must_use]
+    pub fn framed_with(mut self, glyphs: Glyphs) -> Self {
+        self.frames = Frames::drawn_with(glyphs);
         self
     }
 

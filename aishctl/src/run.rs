@@ -124,14 +124,14 @@ impl Program {
     async fn serve(&self, command: Command) -> Result<Exit, Failure> {
         if let Some(prompted) = Prompted::of(&command) {
             let mut parts = self.parts(self.form());
-            let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+            let reach = self.asking(Start::Forbidden, ClientKind::Ctl);
             return prompted::run(parts.asker(&reach, self), &prompted).await;
         }
         if let Command::Norris(norris) = &command
             && let Some(launch) = norris.launches()
         {
             let mut parts = self.parts(self.form());
-            let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+            let reach = self.asking(Start::Forbidden, ClientKind::Ctl);
             return norris::follow(parts.asker(&reach, self), launch).await;
         }
         self.carry_out(command).await
@@ -150,7 +150,7 @@ impl Program {
                 let form = Some(self.form()).filter(|it| *it != Form::Text);
                 let form = form.unwrap_or(Form::Results);
                 let mut parts = self.parts(form);
-                let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+                let reach = self.asking(Start::Forbidden, ClientKind::Ctl);
                 let mut stdin = io::stdin().lock();
                 tools::run(parts.asker(&reach, self), &args, &mut stdin).await
             }
@@ -397,7 +397,7 @@ impl Program {
         again: queue::Again,
         args: &crate::args::AgainArgs,
     ) -> Result<Exit, Failure> {
-        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+        let reach = self.asking(Start::Forbidden, ClientKind::Ctl);
         let mut parts = self.parts(self.form());
         queue::again(parts.asker(&reach, self), again, args).await
     }

@@ -73,8 +73,22 @@ pub fn markdown(looks: Looks, color: Color, around: &Surroundings) -> Option<Sty
 /// Nothing is drawn: somebody listens, or the terminal could not show it.
 #[must_use]
 pub fn is_plain(looks: Looks, around: &Surroundings) -> bool {
+    wants_words(looks, around) || around.variable("TERM") == Some("dumb")
+}
+
+fn wants_words(looks: Looks, around: &Surroundings) -> bool {
     let asked = around.variable("AISH_PLAIN").is_some_and(|it| it != "0");
-    looks.plain || asked || around.variable("TERM") == Some("dumb") || !is_utf_8(around)
+    looks.plain || asked || !is_utf_8(around)
+}
+
+/// What commands stand in. A pipe may have a dull terminal behind it, and a bar is a letter like others.
+#[must_use]
+pub fn glyphs(looks: Looks, around: &Surroundings) -> Glyphs {
+    if wants_words(looks, around) {
+        Glyphs::Words
+    } else {
+        Glyphs::Drawn
+    }
 }
 
 /// A locale that says nothing is that of a container or a bare login, and their terminals have UTF-8.

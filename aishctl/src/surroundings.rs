@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use aish_proto::place;
 
+use crate::own_terminal;
+
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     pub variables: BTreeMap<OsString, OsString>,
@@ -21,6 +23,9 @@ pub struct Surroundings {
     pub stdin_terminal: bool,
     pub stdout_terminal: bool,
     pub stderr_terminal: bool,
+    /// Somebody can be asked at the terminal that we were started from, also where stdin or stderr lead elsewhere. Who
+    /// redirected all three wants to be asked nothing.
+    pub own_terminal: bool,
     /// How wide the terminal of stdout was when we started.
     pub stdout_columns: Option<usize>,
     /// What files that we make are not for others.
@@ -57,6 +62,7 @@ impl Surroundings {
             stdin_terminal: terminals[0],
             stdout_terminal: terminals[1],
             stderr_terminal: terminals[2],
+            own_terminal: terminals.contains(&true) && own_terminal::open().is_some(),
             stdout_columns: terminals[1].then(stdout_columns).flatten(),
             umask: umask(),
         }

@@ -3,8 +3,11 @@
 
 use aish_proto::conversation::{List, ListParams};
 use aish_proto::shell::{Cancel, CancelParams, Run, RunParams};
+use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer, Daemon, Screen, Upstream, World, built};
+use rustix::process::Signal;
 
+use crate::shell::shell_on_terminal;
 use crate::terminal::open;
 use crate::terminal_asked::wait_asked;
 use crate::terminal_keys::bound;
@@ -75,14 +78,113 @@ fn a_frame_has_no_holes() {
 
 #[test]
 fn what_may_destroy_wants_the_whole_word() {
-    let (_upstream, world, _daemon) = world("CMD: rm -rf gone");
-    let mut screen = open(&world, 100, 30);
+    let (upstream, world, _daemon) = world("CMD: rm -rf gone");
+    let mut screen = open(&world, 100, 60);
     screen.key("clean up\r");
     wait_asked(&screen, "c1", "CMD  rm -rf gone");
     screen.wait_for("only the whole word yes allows it");
     screen.key("\u{1b}y");
+    let hint = "only the whole word yes allows this; nothing happened";
+    for (before, typed) in ["y", "Y", "a", "YES", "yes."].iter().enumerate() {
+        screen.key(&format!("{typed}\r"));
+        screen.wait_rows("the hint", |rows| {
+            rows.iter().filter(|it| it.contains(hint)).count() == before + 2
+        });
+    }
+    assert_eq!(
+        1,
+        upstream.requests().len(),
+        "no word of these is a question"
+    );
     screen.key("yes\r");
     screen.wait_for("  └ exit 0");
+    screen.wait_rows("nothing was queued", |rows| {
+        !rows.iter().any(|it| it.contains("queued #"))
+    });
+}
+
+/// An editor that leaves this command.
+fn editor(world: &World, command: &str) -> String {
+    let arguments = format!("{{\"command\": \"{command}\"}}\n");
+    world.write("edited.json", &arguments);
+    let script = format!("cat {} > \"$1\"\n", world.path("edited.json").display());
+    world.write("editor.sh", &script);
+    format!("sh {}", world.path("editor.sh").display())
+}
+
+/// Spec 80, 3.4: what is shown after an edit is what would run, with its parts and why it is dangerous, and nothing else
+/// can be allowed by then.
+#[test]
+fn another_command_is_shown_as_what_it_is_before_it_runs() {
+    let (upstream, world, daemon) = world("CMD: echo orig");
+    assert_eq!(0, daemon.terminate());
+    let editor = editor(&world, "echo new; rm -rf nothere");
+    let config = upstream.config("test");
+    world.write_config(&format!("{config}\n[ui]\neditor = \"{editor}\"\n"));
+    let _daemon = world.daemon().spawn();
+    let mut screen = open(&world, 100, 40);
+    screen.key("look\r");
+    wait_asked(&screen, "c1", "CMD  echo orig");
+    screen.key("e\r");
+    screen.wait_for("? c1  CMD  echo new; rm -rf nothere");
+    wait_asked(&screen, "c1", "CMD  echo new");
+    for shown in [
+        "  runs echo new",
+        "  runs rm -rf nothere",
+        "  ! deletes directories and all that is in them",
+        "  with your arguments: yes, once",
+    ] {
+        screen.wait_for(shown);
+    }
+    screen.key("v\r");
+    screen.wait_rows("all of it, and of nothing else", |rows| {
+        let asked = rows.iter().filter(|it| it.contains("runs rm -rf nothere"));
+        let old = rows.iter().filter(|it| it.contains("runs echo orig"));
+        asked.count() == 2 && old.count() == 0
+    });
+    screen.key("yes\r");
+    screen.wait_for("c1 allowed with other arguments by ");
+    screen.wait_for("  │ new");
+    screen.wait_for("  └ exit 0");
+    screen.key("and now?\r");
+    screen.wait_for("Noted.");
+    let asked = upstream.requests().last().unwrap().question();
+    assert!(
+        asked.starts_with("[aish] the user changed the command that you proposed"),
+        "{asked}"
+    );
+}
+
+/// The same where a person answers from the command line, and where a script says the text itself.
+#[test]
+fn the_command_line_shows_an_edited_command_too() {
+    let (_upstream, world, _daemon) = world("CMD: echo orig");
+    let asking = world.ctl_spawn(&["ask", "--no-stdin", "--confirm=ask", "look"]);
+    let waits = || world.ctl(&["confirm", "ls", "--json"]).run().ok().json();
+    let digest = until("the question", PATIENCE, || {
+        let digest = waits()["confirms"][0]["request"]["digest"].clone();
+        digest.as_str().map(str::to_owned)
+    });
+    let edited = r#"{"command":"echo new; rm -rf nothere"}"#;
+    let line = format!("exec aishctl confirm edit c1 --arguments '{edited}'");
+    let mut shown = shell_on_terminal(&world, &line);
+    shown.wait_for("runs rm -rf nothere");
+    shown.wait_for("! deletes directories and all that is in them");
+    shown.wait_for("type yes to allow it: ");
+    assert!(!shown.seen().contains("orig"), "{}", shown.seen());
+    shown.signal(Signal::TERM);
+    shown.wait();
+    let edit = ["confirm", "edit", "c1", "--arguments", edited, "--digest"];
+    let line = [&edit[..], &[&digest[..12]]].concat();
+    let done = world.ctl(&line).run().ok();
+    assert_eq!("c1 allowed with other arguments\n", done.out());
+    let asked = asking.wait().ok();
+    assert!(
+        asked.err().contains("  ┌ echo new; rm -rf nothere")
+            && asked.err().contains(&format!(": {edited}")),
+        "{}",
+        asked.report()
+    );
 }
 
 #[test]
@@ -209,6 +311,42 @@ fn a_program_that_wants_a_terminal_leaves_the_screen_whole() {
     screen.key("\u{4}");
     assert_eq!(0, screen.wait_end());
     assert!(screen.is_as_before());
+}
+
+/// Spec 80, 2.6: in a window, at `ask` and in the log.
+#[test]
+fn who_wants_it_plain_sees_no_boxes() {
+    let (_upstream, world, _daemon) = world("CMD: true");
+    let run = world
+        .ctl(&["attach", "proj", "--tail", "0", "--plain"])
+        .stdin("!echo mine\n")
+        .run()
+        .ok();
+    let rows = ["  run: echo mine\n", "  out: mine\n", "  end: exit 0, "];
+    assert!(
+        rows.iter().all(|it| run.out().contains(it)),
+        "{}",
+        run.report()
+    );
+    let ask = world
+        .ctl(&["ask", "--confirm=deny", "do it"])
+        .env("AISH_PLAIN", "1")
+        .run()
+        .code(3);
+    assert!(ask.err().contains("  refused: true\n"), "{}", ask.report());
+    let log = world
+        .ctl(&["log", "proj"])
+        .env("AISH_PLAIN", "1")
+        .run()
+        .ok();
+    assert!(
+        rows.iter().all(|it| log.out().contains(it)),
+        "{}",
+        log.report()
+    );
+    for shown in [run.out(), ask.err(), log.out()] {
+        assert!(!shown.contains(['┌', '│', '└', '✗']), "{shown}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Answering what a model wants to do: at the terminal that asked, at another one, and where nobody is (AUT-5 to
 //! AUT-7, R5 to R7; spec 80, 2.3, 2.4, 3.4).
 
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use aish_testkit::pty::OnTerminal;
 use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer, Daemon, Upstream, World, built};
 
-use crate::shell::{shell, shell_on_terminal};
+use crate::shell::{in_shell, shell, shell_on_terminal};
 
 /// Runs a line that has to end like this.
 #[track_caller]
@@ -164,7 +165,24 @@ fn a_script_reaches_a_person_at_another_terminal() {
         "{}",
         late.out()
     );
-    runs(&scene.world, "aishctl confirm show c1", 8);
+    // By the short number too, whoever says what.
+    for line in ["deny c1", "allow c1", "edit c1", "deny c1 too late"] {
+        let late = shell(&scene.world, &format!("aishctl confirm {line}"));
+        let late = late.run().code(9);
+        assert!(
+            late.out().starts_with("c1 was already allowed once by "),
+            "{}",
+            late.report()
+        );
+    }
+    let shown = shell(&scene.world, "aishctl confirm show c1").run().ok();
+    assert!(
+        shown.out().contains("c1 allowed once by "),
+        "{}",
+        shown.report()
+    );
+    runs(&scene.world, "aishctl confirm show c2", 8);
+    runs(&scene.world, "aishctl confirm deny c2", 8);
     let id = confirm.request.confirm.to_string();
     let shown = shell(&scene.world, &format!("aishctl confirm show {id}"))
         .run()
@@ -245,6 +263,49 @@ fn what_was_typed_before_the_question_answers_nothing() {
     say(&mut asking, "n\n");
     assert_eq!(3, asking.wait(), "{}", asking.seen());
     assert_eq!("[aish] denied by user", scene.told());
+}
+
+/// Spec 00, Consent: at the terminal that it was started from, whichever of its streams leads elsewhere.
+#[test]
+fn who_has_a_terminal_is_asked_past_a_pipe() {
+    let setsid = Path::new("/usr/bin/setsid");
+    if !setsid.exists() {
+        println!("skipped: there is no {}", setsid.display());
+        return;
+    }
+    for line in [
+        "echo 'what time is it?' | aishctl ask -",
+        "said=$(echo 'what time is it?' | aishctl ask -); echo \"$said\"",
+        "said=$(aishctl ask 'what time is it?' 2>errors); echo \"$said\"",
+    ] {
+        let scene = Scene::new("{}");
+        // A session whose terminal this is.
+        let line = in_shell(line);
+        let args = ["-c", "-w", "/bin/sh", "-c", &line];
+        let mut asking = OnTerminal::spawn(&scene.world, setsid, &args);
+        say(&mut asking, "y\n");
+        asking.wait_for("Noted.");
+        assert_eq!(0, asking.wait(), "{}", asking.seen());
+        assert!(!scene.told().starts_with("[aish]"), "{line}");
+    }
+}
+
+/// Nobody waits for an answer that nobody can give: a terminal that only shows is nobody's.
+#[test]
+fn who_cannot_be_asked_is_denied_at_once() {
+    for line in [
+        "exec aishctl ask --no-input 'what time is it?'",
+        "echo 'what time is it?' | aishctl ask -",
+    ] {
+        let scene = Scene::new("{}");
+        let mut asking = shell_on_terminal(&scene.world, line);
+        assert_eq!(3, asking.wait(), "{line}: {}", asking.seen());
+        assert!(
+            scene
+                .told()
+                .starts_with("[aish] denied: nobody is attached")
+        );
+    }
 }
 
 /// The question goes away when it is answered elsewhere.

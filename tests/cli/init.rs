@@ -2,6 +2,7 @@
 //! presses Enter; a question beside the prompt runs nothing. A shell that is not installed is skipped, and said.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Upstream, World, built};
@@ -48,6 +49,7 @@ fn check(shell: &Shell) {
     a_proposal_runs_at_enter_only(&upstream, &world, &tmux);
     what_could_run_by_itself_is_no_proposal(&upstream, &world, &tmux);
     a_question_is_asked_as_it_is(&upstream, &world, &tmux);
+    what_the_answer_wants_to_run_is_asked_about(&upstream, &world, &tmux);
     drop(daemon);
 }
 
@@ -145,6 +147,38 @@ fn a_question_is_asked_as_it_is(upstream: &Upstream, world: &World, tmux: &Tmux<
     });
     assert_eq!(before + 1, upstream.requests().len());
     assert!(!world.work().join("evil").exists());
+}
+
+/// Spec 00, Consent: the question came through a pipe, and the person sits here all the same.
+fn what_the_answer_wants_to_run_is_asked_about(
+    upstream: &Upstream,
+    world: &World,
+    tmux: &Tmux<'_>,
+) {
+    upstream.answer(Answer::text("I make it.\nCMD: touch allowed"));
+    tmux.type_line(PANE, "#? make allowed");
+    until_true("the question", || {
+        told(&tmux.screen(PANE), "? c1  CMD  touch allowed") == 1
+            && tmux.screen(PANE).contains("[?]")
+    });
+    let allowed = world.work().join("allowed");
+    assert!(!allowed.exists());
+    until_true("the answer to be taken", || {
+        // What is typed in the first moment is no answer, and the question stands.
+        keys(tmux, &["-l", "y"]);
+        keys(tmux, &["Enter"]);
+        let patience = Instant::now() + Duration::from_millis(600);
+        while Instant::now() < patience && !allowed.exists() {
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        allowed.exists()
+    });
+    tmux.type_line(PANE, "echo back-again");
+    until_true("the prompt", || {
+        tmux.screen(PANE)
+            .lines()
+            .any(|it| it.trim_end() == "back-again")
+    });
 }
 
 #[test]

@@ -7,7 +7,8 @@ use aish_testkit::{Run, World, built};
 
 const SH: &str = "/bin/sh";
 
-fn script(text: &str) -> String {
+/// The same for a shell that something else starts.
+pub(crate) fn in_shell(text: &str) -> String {
     let (_daemon, client) = (built("aishd"), built("aishctl"));
     let folder = client.parent().unwrap().display();
     format!("PATH={folder}:$PATH; export PATH; {text}")
@@ -15,10 +16,10 @@ fn script(text: &str) -> String {
 
 /// A script without a terminal; its stdin is `/dev/null` when nothing else is said.
 pub(crate) fn shell(world: &World, text: &str) -> Run {
-    world.program(Path::new(SH), &["-c", &script(text)])
+    world.program(Path::new(SH), &["-c", &in_shell(text)])
 }
 
 /// A script on a terminal.
 pub(crate) fn shell_on_terminal(world: &World, text: &str) -> OnTerminal {
-    OnTerminal::spawn(world, Path::new(SH), &["-c", &script(text)])
+    OnTerminal::spawn(world, Path::new(SH), &["-c", &in_shell(text)])
 }

@@ -5,7 +5,8 @@ use std::thread;
 
 use aish_proto::attach::Since;
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, ConfirmKind, ConfirmRecord, Decision, Denial, List, ListParams,
+    Answer, AnswerOutcome, ConfirmKind, ConfirmRecord, Decision, Denial, List, ListParams, Preview,
+    PreviewParams,
 };
 use aish_proto::conversation::{Create, CreateParams};
 use aish_proto::event::{
@@ -355,6 +356,60 @@ fn another_command_in_its_place_is_what_runs() {
         .iter()
         .find_map(|it| it.read::<ShellStarted>());
     assert_eq!("touch mine", started.unwrap().command);
+    // AUT-5: the model does not take it for its own.
+    client.wait_turn(client.ask(conversation, "and now?"));
+    let told = "[aish] the user changed the command that you proposed, and this is what they wrote in its place: \"touch mine\"";
+    let said = scene.last_question();
+    assert!(said.starts_with(told), "{said}");
+}
+
+/// Spec 80, 3.4: what was edited is judged as what it is before anybody says yes to it, and nothing happens by asking.
+#[test]
+fn a_command_in_the_place_of_another_is_judged_before_it_is_allowed() {
+    let scene = Scene::new("");
+    let client = scene.world.person("pts/5");
+    let (conversation, turn, confirm) = scene.asked(&client, "CMD: echo orig");
+    let preview = |arguments: &str| PreviewParams {
+        confirm: confirm.request.confirm,
+        arguments: arguments.to_owned(),
+    };
+    let judged = client
+        .done::<Preview>(preview(r#"{"command": "echo new > a; rm -rf theirs"}"#))
+        .request;
+    let shell = judged.shell.clone().unwrap();
+    assert_eq!("echo new > a; rm -rf theirs", shell.command);
+    let runs: Vec<&str> = shell.segments.iter().map(|it| it.runs.as_str()).collect();
+    assert_eq!(["echo new", "rm -rf theirs"], runs[..]);
+    assert_eq!(
+        "replaces what is in a file; deletes directories and all that is in them",
+        judged.why
+    );
+    assert_eq!(
+        (confirm.request.confirm, confirm.request.number),
+        (judged.confirm, judged.number)
+    );
+    assert_ne!(confirm.request.digest, judged.digest);
+    assert_eq!(
+        [Decision::Edit, Decision::Deny, Decision::Abort],
+        judged.options[..]
+    );
+    for (arguments, why) in [
+        ("[]", "not one JSON object"),
+        ("{}", "a command is edited as"),
+        (r#"{"command": " "}"#, "the command is empty"),
+    ] {
+        let refused = client.refused::<Preview>(preview(arguments));
+        assert!(refused.message.contains(why), "{}", refused.message);
+    }
+    // The question is what it was.
+    assert_eq!(confirm, pending(&client, conversation));
+    let mut edit = with(&confirm, Decision::Edit);
+    edit.arguments = Some(judged.arguments);
+    assert_eq!(AnswerOutcome::Resolved, client.done::<Answer>(edit).outcome);
+    client.wait_turn(turn);
+    assert!(scene.world.work().join("a").exists());
+    let late = client.refused::<Preview>(preview(r#"{"command": "ls"}"#));
+    assert!(late.message.contains("waits"), "{}", late.message);
 }
 
 /// SHL-5, SHL-6

@@ -66,9 +66,10 @@ fn new(reach: &Reach) -> Place {
     }
 }
 
-/// A person at this terminal can be asked.
+/// A person at this terminal can be asked: at our streams, or where one of them is something else, past them.
 pub(crate) fn may_prompt(around: &Surroundings, global: &Global) -> bool {
-    around.stdin_terminal && around.stderr_terminal && !global.no_input
+    let streams = around.stdin_terminal && around.stderr_terminal;
+    (streams || around.own_terminal) && !global.no_input
 }
 
 /// What is done where a person would have to be asked (AUT-7): without a word of the asker's, a terminal of our own
@@ -92,4 +93,38 @@ pub(crate) fn on_confirm(args: &AskArgs, may_prompt: bool) -> OnConfirm {
 
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Spec 00, Consent
+    #[test]
+    fn who_has_a_terminal_is_asked_wherever_its_streams_lead() {
+        for (stdin, stderr, own, no_input, expected) in [
+            (true, true, false, false, true),
+            (false, true, true, false, true),
+            (true, false, true, false, true),
+            (false, true, false, false, false),
+            (false, false, false, false, false),
+            (true, true, true, true, false),
+        ] {
+            let around = Surroundings {
+                stdin_terminal: stdin,
+                stderr_terminal: stderr,
+                own_terminal: own,
+                ..Surroundings::default()
+            };
+            let global = Global {
+                no_input,
+                ..Global::default()
+            };
+            assert_eq!(
+                expected,
+                may_prompt(&around, &global),
+                "{stdin} {stderr} {own} {no_input}"
+            );
+        }
+    }
 }

@@ -19,7 +19,7 @@ use crate::connect::CallError;
 use crate::consent::{self, Word};
 use crate::editor::{self, Draft};
 use crate::failure::Failure;
-use crate::prompt::{Question, Reaction};
+use crate::prompt::{self, Question, Reaction};
 use crate::rows::Row;
 use crate::{form, safe};
 
@@ -193,6 +193,12 @@ impl<U: Ui> Open<U> {
             return Ok(false);
         };
         let word = match meant.word(words) {
+            // Nobody asks a model that while its turn waits for an answer, and it would be paid for.
+            word @ Word::Unclear(_)
+                if consent::holds_up(&meant.request) && consent::resembles_an_answer(words) =>
+            {
+                word
+            }
             Word::Unclear(_) => return Ok(false),
             word @ (Word::Decide(..) | Word::View | Word::Diff | Word::Help | Word::Edit) => word,
         };
@@ -301,11 +307,32 @@ impl<U: Ui> Open<U> {
         }
     }
 
-    /// Arguments come back from the editor: they are asked about as they are now.
+    /// Arguments come back from the editor: the daemon says what they are, and [`Open::judged`] asks about that.
     pub(super) async fn edited(
         &mut self,
         confirm: ConfirmId,
         edited: Result<String, Failure>,
+    ) -> Result<(), Failure> {
+        let arguments = match edited {
+            Ok(arguments) => arguments,
+            Err(failure) => return self.judged(confirm, Err(failure)).await,
+        };
+        if let Some(question) = self.asked.find(confirm) {
+            question.wait_for_judgement();
+        }
+        let caller = self.connection.caller();
+        self.calls.spawn(async move {
+            let judged = prompt::judge(&caller, confirm, arguments).await;
+            Done::Judged(confirm, Box::new(judged))
+        });
+        Ok(())
+    }
+
+    /// They are asked about as they are now.
+    pub(super) async fn judged(
+        &mut self,
+        confirm: ConfirmId,
+        judged: Result<ConfirmRequested, Failure>,
     ) -> Result<(), Failure> {
         let Some(question) = self.asked.find(confirm) else {
             return self
@@ -313,10 +340,10 @@ impl<U: Ui> Open<U> {
                 .tell("it was settled meanwhile; nothing is changed")
                 .await;
         };
-        let text = match edited {
-            Ok(arguments) => question.edited(arguments),
+        let text = match judged {
+            Ok(request) => question.edited(Ok(request)),
             Err(failure) => {
-                let text = question.show();
+                let text = question.unchanged();
                 self.display.refuse(&failure).await?;
                 text
             }

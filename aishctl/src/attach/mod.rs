@@ -22,10 +22,10 @@ use std::time::Duration;
 use aish_proto::attach::{AttachResult, Cursor};
 use aish_proto::confirm::{AnswerResult, Decision};
 use aish_proto::event::{
-    Envelope, EventData as _, ModelChanged, Renamed, ReplayComplete, ResyncRequired, Snapshot,
-    TurnStarted,
+    ConfirmRequested, Envelope, EventData as _, ModelChanged, Renamed, ReplayComplete,
+    ResyncRequired, Snapshot, TurnStarted,
 };
-use aish_proto::id::{ConversationId, Seq, SubscriptionId};
+use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
 use aish_proto::shell::RunResult;
 use aish_proto::turn::{Cancel, SendResult, TurnParams};
 use tokio::io::{AsyncBufRead, AsyncWrite};
@@ -51,9 +51,9 @@ use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
 use crate::listing;
 use crate::named_file::Here;
-use crate::resolve;
 use crate::rows::{Reader, Row, Rows};
 use crate::signals::{Signal, Signals};
+use crate::{resolve, screen};
 
 /// A second Ctrl-C within this time leaves.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -89,6 +89,8 @@ enum Done {
     Printed(Result<Printed, Failure>),
     Switched(Result<ConversationId, Failure>),
     Named(Names, Option<String>),
+    /// What other arguments would be, for the question that they belong to.
+    Judged(ConfirmId, Box<Result<ConfirmRequested, Failure>>),
     /// What came of an answer to the confirm of this number.
     Answered(u32, Decision, Result<AnswerResult, CallError>),
     /// A command of this window's person was begun, or not.
@@ -430,6 +432,7 @@ impl<U: Ui> Open<U> {
                 self.display.ui.names(names);
                 Ok(())
             }
+            Done::Judged(confirm, judged) => self.judged(confirm, *judged).await,
             Done::Answered(number, decision, result) => self.told(number, decision, result).await,
             Done::Ran(command, Ok(taken)) => {
                 if self.own.answered(command, Some(taken)) {
@@ -520,6 +523,10 @@ impl<U: Ui> Open<U> {
             self.window.global.verbose,
         )
         .read_by(reader)
+        .framed_with(screen::glyphs(
+            self.window.global.looks,
+            &self.window.reach.around,
+        ))
         .laid_out(self.window.look.answers)
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
 
-use aish_proto::confirm::{AnswerParams, ConfirmRecord, Decision};
+use aish_proto::confirm::{AnswerParams, ConfirmRecord, ConfirmState, Decision};
 
 use super::{TYPE_AHEAD, check_seen, forget_typed, send};
 use crate::consent::Word;
@@ -45,6 +45,9 @@ pub(super) async fn allow(
             .hint("the same without --always, --provider and --raise"));
     }
     let fields = form::fields(request);
+    if record.state != ConfirmState::Pending {
+        return super::answer(desk, record, decision, None, None).await;
+    }
     let asks = given.is_empty() && !fields.is_empty();
     if asks && !desk.may_prompt {
         let hint = form::commands(request, request.digest.get(..12).unwrap_or_default());

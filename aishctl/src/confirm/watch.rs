@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
 use crate::notice::Notices;
-use crate::prompt::{self, Prompter, Reaction};
+use crate::prompt::{Prompter, Reaction};
 use crate::{resolve, safe};
 
 /// What is done with what comes.
@@ -140,7 +140,7 @@ impl Watching<'_> {
             && self.prompter.settle(asked)
         {
             self.asked = None;
-            self.notices.raw("\n");
+            self.notices.coloured("\n", "");
             self.notices
                 .say("it was settled while the connection was lost");
         }
@@ -153,7 +153,7 @@ impl Watching<'_> {
         };
         if self.prompter.settle(resolved.confirm) {
             self.asked = None;
-            self.notices.raw("\n");
+            self.notices.coloured("\n", "");
         }
         let ending = consent::ending(number, resolved);
         if self.form == Form::Asks {
@@ -205,10 +205,10 @@ impl Watching<'_> {
 
     async fn typed(&mut self, line: &str, link: &Link) -> Result<(), Failure> {
         match self.prompter.take(line) {
-            Reaction::Say(text) => self.notices.raw(&text),
+            Reaction::Say(text) => self.notices.coloured(&text, ""),
             Reaction::Edit(arguments) => {
                 let words = editor::program(&self.reach.around, &link.hello.ui.editor);
-                let text = self.prompter.edited(prompt::edit(words, arguments).await);
+                let text = self.prompter.edit(&link.caller, words, arguments).await;
                 self.put(&text);
             }
             Reaction::Answer(params) => self.answer(*params, link).await?,

@@ -6,15 +6,15 @@
 use aish_proto::id::ConfirmId;
 use serde_json::{Map, Value};
 
-use super::Conversation;
 use super::handle::{AnswerOutcome, Answering, LevelChange, RequestError};
 use super::pending::Question;
+use super::{Conversation, edit};
 use crate::clock;
 use crate::core::allowances::Allowances;
 use crate::core::catalog::Offer;
 use crate::core::confirm::{Confirm, ConfirmKind, Decision, Fate, OnConfirm, Person, Resolution};
 use crate::core::event::{At, Event, Record, Stop};
-use crate::core::gate::{Attended, Gate, Go, Judged, spelled};
+use crate::core::gate::{Attended, Gate, Go, Judged};
 use crate::core::preset::Preset;
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
@@ -25,8 +25,6 @@ use crate::tools::builtin;
 
 /// How much of the log is read in one go.
 const PAGE_BYTES: usize = 1 << 20;
-/// Longer arguments are no call (R13).
-const MAX_EDITED_BYTES: usize = 256 << 10;
 
 impl Conversation {
     /// What the gate says of calls that have not begun.
@@ -81,7 +79,7 @@ impl Conversation {
     }
 
     /// Adds to a question what its tool was when it was approved here, if it is not that any more (AUT-3).
-    fn with_approved_definition(&self, judged: Judged) -> Judged {
+    pub(super) fn with_approved_definition(&self, judged: Judged) -> Judged {
         let Judged::Ask(mut confirm) = judged else {
             return judged;
         };
@@ -129,7 +127,7 @@ impl Conversation {
         }
     }
 
-    fn with_gate<T>(&self, work: impl FnOnce(Gate<'_>) -> T) -> T {
+    pub(super) fn with_gate<T>(&self, work: impl FnOnce(Gate<'_>) -> T) -> T {
         let catalog = self.around.tools.catalog();
         let policy = self.around.policy.borrow().clone();
         let offered = self.turn.as_ref().and_then(|it| it.offer.clone());
@@ -355,7 +353,7 @@ impl Conversation {
     }
 
     /// The call that waits, as it would run.
-    fn call_of(&self, confirm: &Confirm) -> ToolCall {
+    pub(super) fn call_of(&self, confirm: &Confirm) -> ToolCall {
         ToolCall {
             id: confirm.call.clone(),
             name: confirm.tool.to_string(),
@@ -464,13 +462,7 @@ impl Conversation {
 /// The arguments that are to run instead of those that were asked about.
 fn edited(answering: &Answering) -> Result<Option<String>, RequestError> {
     match (answering.decision, &answering.arguments) {
-        (Decision::Edit, Some(arguments)) => {
-            let text = spelled(arguments);
-            if text.len() > MAX_EDITED_BYTES {
-                return Err(bad("arguments are at most 256 KiB"));
-            }
-            Ok(Some(text))
-        }
+        (Decision::Edit, Some(arguments)) => edit::arguments(arguments).map(Some),
         (Decision::Edit, None) => Err(bad("an edit comes with the arguments that are to run")),
         (_, Some(_)) => Err(bad("only an edit has arguments")),
         (_, None) => Ok(None),

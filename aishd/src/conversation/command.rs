@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::handle::RequestError;
 use super::printing::Printing;
 use super::view::Printer;
-use super::{Conversation, Done};
+use super::{Conversation, Done, edit};
 use crate::clock;
 use crate::core::confirm::{Confirm, Decision, OnConfirm};
 use crate::core::event::Event;
@@ -21,7 +21,7 @@ use crate::core::shell::ending::{Ended, Ending};
 use crate::core::shell::setting::{Environment, Setting};
 use crate::core::shell::{MAX_COMMAND_BYTES, Proposed};
 use crate::core::tool::Sha;
-use crate::core::turn::{Input, Step, command_of, finish};
+use crate::core::turn::{Input, Step, finish};
 use crate::tools::Tools;
 use crate::tools::shell::{self, Limits};
 
@@ -62,7 +62,7 @@ impl Conversation {
         judged.into_iter().map(held).collect()
     }
 
-    fn with_command_gate<T>(&self, work: impl FnOnce(CommandGate<'_>) -> T) -> T {
+    pub(super) fn with_command_gate<T>(&self, work: impl FnOnce(CommandGate<'_>) -> T) -> T {
         let policy = self.around.policy.borrow().clone();
         let asks = OnConfirm::default();
         let on_confirm = self.turn.as_ref().map_or(&asks, |it| &it.on_confirm);
@@ -118,13 +118,8 @@ impl Conversation {
         decision: Decision,
         [asked, meant]: [&ToolCall; 2],
     ) -> Result<Option<Sha>, RequestError> {
-        let bad = |why: &str| RequestError::BadAnswer(why.to_owned());
-        let command = |call: &ToolCall| {
-            let command = command_of(&call.arguments);
-            command.ok_or_else(|| bad("a command is edited as {\"command\": \"…\"}"))
-        };
-        let (asked, meant) = (command(asked)?, command(meant)?);
-        check(&meant).map_err(bad)?;
+        let asked = edit::command(&asked.arguments)?;
+        let meant = edit::command(&meant.arguments)?;
         let setting = self.setting_of_turn();
         let is_same = setting.digest(&asked) == confirm.digest;
         let digest = setting.digest(&meant);

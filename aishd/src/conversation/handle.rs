@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::archive::Gone;
 use super::attendance::{Attendance, Attending};
 use super::context::{Previewed, Previewing};
+use super::edit::Editing;
 use super::follow::Follower;
 use super::keep::{Kept, Said};
 use super::kept::{KeptPart, kept};
@@ -22,7 +23,7 @@ use super::record::{Progress, TurnReport, first_result, report};
 use super::view::{Loading, Recent, View};
 use crate::core::access::Access;
 use crate::core::call_list::CallList;
-use crate::core::confirm::{Decision, OnConfirm, Person, Resolution};
+use crate::core::confirm::{Confirm, Decision, OnConfirm, Person, Resolution};
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
 use crate::core::norris::standing::Standing;
@@ -302,6 +303,7 @@ pub(super) enum Request {
     Lead(Lead, Person, Reply<Standing>),
     Answer(Box<Answering>, Reply<AnswerOutcome>),
     Keep(Box<Said>, Reply<Result<Kept, BookError>>),
+    Edited(Box<Editing>, Reply<Confirm>),
     RunCommand(Box<OwnCommand>, Reply<Began>),
     CancelCommand(String, Reply<bool>),
     Delete(Person, Reply<()>),

@@ -19,6 +19,7 @@ mod commit;
 pub mod context;
 pub mod directory;
 pub mod doing;
+pub mod edit;
 mod elicit;
 mod expiry;
 pub mod export;

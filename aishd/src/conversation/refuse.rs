@@ -20,6 +20,7 @@ impl Request {
             Self::CancelCommand(_, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Keep(_, reply) => drop(reply.send(Err(error))),
+            Self::Edited(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {
                 drop(reply.send(Err(error)));
             }

@@ -72,6 +72,9 @@ impl Conversation {
                 let result = self.keep_said(*said).await;
                 let _client_left = reply.send(Ok(result));
             }
+            Request::Edited(editing, reply) => {
+                let _client_left = reply.send(self.edited(&editing));
+            }
             Request::RunCommand(wanted, reply) => {
                 let result = self.run_own(*wanted).await;
                 let _client_left = reply.send(result);

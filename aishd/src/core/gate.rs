@@ -14,7 +14,7 @@ use super::catalog::{Catalog, Offer};
 use super::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
 use super::constraints::Constraints;
 use super::event::{At, Refused};
-use super::norris::danger::Autonomy;
+use super::norris::danger::{Autonomy, Halt};
 use super::policy::{Grants, Policy, Question, Verdict, Why, decide};
 use super::reply::ToolCall;
 use super::tool::{Sha, Subject, Tool};
@@ -191,6 +191,33 @@ impl Gate<'_> {
             }
             other @ (Judged::Ask(_)
             | Judged::Run(_)
+            | Judged::Execute(_)
+            | Judged::Later
+            | Judged::Refuse { .. }) => other,
+        }
+    }
+
+    /// One that a person wrote in the place of another: it is asked about whatever would let it run, for nobody has seen
+    /// how it is judged.
+    #[must_use]
+    pub fn edited(&self, call: &ToolCall) -> Judged {
+        let on_confirm = OnConfirm {
+            then: Then::Ask,
+            ..self.on_confirm.clone()
+        };
+        let gate = Gate {
+            on_confirm: &on_confirm,
+            ..*self
+        };
+        match gate.judge(call) {
+            Judged::Run(go) => {
+                let why = match self.autonomy {
+                    Some(_) => Why::Halt(Halt::Edited),
+                    None => Why::EveryCall,
+                };
+                gate.ask(call, &go.tool, &go.arguments, go.digest, &why)
+            }
+            other @ (Judged::Ask(_)
             | Judged::Execute(_)
             | Judged::Later
             | Judged::Refuse { .. }) => other,

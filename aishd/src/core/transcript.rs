@@ -1,6 +1,7 @@
 //! What the model is shown of a conversation: messages in the order in which turns ran, folded from the log.
 
 mod beside;
+mod edits;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use aish_proto::id::{Seq, TurnId};
 use serde_json::{Map, Value};
 
+use self::edits::Edits;
 use super::block::Form;
 use super::budget::Mode;
 use super::event::{Attachment, Event, Origin, Record, Source};
@@ -96,6 +98,7 @@ pub struct Transcript {
     listed: Option<(TurnId, Seq)>,
     /// The run that works by itself, and its turn.
     run: Option<(TurnId, Box<Launch>)>,
+    edits: Edits,
 }
 
 impl Transcript {
@@ -145,6 +148,8 @@ impl Transcript {
                 };
                 self.reply(record, message, kept.is_some() || reads);
             }
+            Event::ConfirmRequested(confirm) => self.edits.asked(confirm),
+            Event::ConfirmResolved(resolution) => self.edits.resolved(resolution),
             Event::ShellFinished { .. } => self.command_ended(record),
             Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
             Event::Restored(left) => self.put_back(left.turn),
@@ -166,10 +171,8 @@ impl Transcript {
             | Event::Renamed { .. }
             | Event::Imported(_)
             | Event::ArchivedChanged { .. }
-            | Event::ConfirmRequested(_)
             | Event::RaiseRequested(_)
             | Event::MemoryProposed(_)
-            | Event::ConfirmResolved(_)
             | Event::ToolStarted { .. }
             | Event::ResultKept { .. }
             | Event::ShellStarted { .. }
@@ -496,6 +499,7 @@ impl Transcript {
     /// What it printed goes with the next question, or stands where the turn goes on with it.
     fn command_ended(&mut self, record: &Record) {
         let Event::ShellFinished {
+            call,
             command,
             cwd,
             ending,
@@ -507,8 +511,14 @@ impl Transcript {
         else {
             return;
         };
-        let own = record.turn.is_none();
-        let text = told::of(command, cwd.as_deref(), *ending, output, own);
+        let author = if record.turn.is_none() {
+            told::Author::Person
+        } else if self.edits.take(call) {
+            told::Author::PersonInstead
+        } else {
+            told::Author::Model
+        };
+        let text = told::of(command, cwd.as_deref(), *ending, output, author);
         match given {
             Given::Never => {}
             Given::WithNextQuestion => {

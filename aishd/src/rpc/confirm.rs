@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aish_proto::confirm as wire;
 use aish_proto::confirm::{
     Answer, AnswerParams, AnswerResult, Answerer, ConfirmParams, ConfirmRecord, ConfirmState, Get,
-    List, ListResult, Watch, WatchResult,
+    List, ListResult, Preview, PreviewParams, PreviewResult, Watch, WatchResult,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::event as events;
@@ -15,6 +15,7 @@ use aish_proto::memory as shown_fact;
 use aish_proto::permission as shown_upgrade;
 use aish_proto::sampling as shown;
 use jsonrpsee::RpcModule;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, lock};
@@ -22,6 +23,7 @@ use super::convert::Log;
 use super::refusal::Refusal;
 use super::{Call, Server, Untold, register};
 use crate::clock;
+use crate::conversation::edit::Editing;
 use crate::conversation::handle::{AnswerOutcome, Answering};
 use crate::conversation::pending::{Asked, Open, Question};
 use crate::core::canonical::canonical;
@@ -39,6 +41,9 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
         get(&call.server, call.params).await
     });
     register::<Watch, _, _>(module, watch);
+    register::<Preview, _, _>(module, |call: Call<Preview>| async move {
+        preview(&call.server, call.params).await
+    });
     register::<Answer, _, _>(module, answer);
 }
 
@@ -61,6 +66,19 @@ async fn get(server: &Server, params: ConfirmParams) -> Result<ConfirmRecord, Re
         Refusal::new(ErrorKind::NotFound, "there is no such confirm").hint("aishctl confirm ls")
     })?;
     Ok(record(&question, resolved.as_ref()))
+}
+
+async fn preview(server: &Server, params: PreviewParams) -> Result<PreviewResult, Refusal> {
+    let PreviewParams { confirm, arguments } = params;
+    let arguments = written(&arguments)?;
+    let record = get(server, ConfirmParams { confirm }).await?;
+    let preview = server.directory.with(record.conversation, |handle| {
+        let arguments = arguments.clone();
+        async move { handle.edited(Editing { confirm, arguments }).await }
+    });
+    Ok(PreviewResult {
+        request: requested(preview.await?),
+    })
 }
 
 async fn answer(call: Call<Answer>) -> Result<AnswerResult, Refusal> {
@@ -104,10 +122,7 @@ async fn answer(call: Call<Answer>) -> Result<AnswerResult, Refusal> {
 fn answering(connection: &Connection, params: &AnswerParams) -> Result<Answering, Refusal> {
     let digest = params.digest.parse();
     let digest = digest.map_err(|error| Refusal::params(&format!("digest: {error}")))?;
-    let arguments = params.arguments.as_deref().map(serde_json::from_str);
-    let arguments = arguments
-        .transpose()
-        .map_err(|error| Refusal::params(&format!("arguments are not one JSON object: {error}")))?;
+    let arguments = params.arguments.as_deref().map(written).transpose()?;
     Ok(Answering {
         confirm: params.confirm,
         decision: match params.decision {
@@ -125,6 +140,11 @@ fn answering(connection: &Connection, params: &AnswerParams) -> Result<Answering
         content: params.content.clone(),
         by: connection.person(),
     })
+}
+
+fn written(arguments: &str) -> Result<Map<String, Value>, Refusal> {
+    serde_json::from_str(arguments)
+        .map_err(|error| Refusal::params(&format!("arguments are not one JSON object: {error}")))
 }
 
 async fn watch(call: Call<Watch>) -> Result<WatchResult, Refusal> {
@@ -345,7 +365,7 @@ pub(super) fn raise_requested(raise: Raise) -> events::ConfirmRequested {
         cwd: String::new(),
         server: String::new(),
         digest: digest.to_string(),
-        definition: serde_json::Value::Null,
+        definition: Value::Null,
         approved_definition: None,
         level_required: to.number(),
         raise_to: Some(to.number()),
@@ -388,7 +408,7 @@ pub(super) fn fact_proposed(proposal: Proposal) -> events::ConfirmRequested {
         cwd: String::new(),
         server: String::new(),
         digest: digest.to_string(),
-        definition: serde_json::Value::Null,
+        definition: Value::Null,
         approved_definition: None,
         level_required: 0,
         raise_to: None,

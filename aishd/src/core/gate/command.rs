@@ -13,7 +13,7 @@ use crate::core::canonical::canonical;
 use crate::core::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
 use crate::core::constraints::Constraints;
 use crate::core::event::{At, Event, Refused};
-use crate::core::norris::danger::{Autonomy, of_command};
+use crate::core::norris::danger::{Autonomy, Halt, of_command};
 use crate::core::policy::{Grants, Patterns, Policy, Question, Rule, Verdict, Why, decide};
 use crate::core::shell::reading::{Looked, look};
 use crate::core::shell::setting::Setting;
@@ -67,6 +67,25 @@ impl Execution {
 impl CommandGate<'_> {
     #[must_use]
     pub fn judge(&self, proposed: &Proposed) -> Judged {
+        self.judge_by(proposed, Author::Model)
+    }
+
+    /// One that a person wrote in the place of another: it is asked about whatever would let it run, for nobody has seen
+    /// how it is judged.
+    #[must_use]
+    pub fn edited(&self, proposed: &Proposed) -> Judged {
+        let on_confirm = OnConfirm {
+            then: Then::Ask,
+            ..self.on_confirm.clone()
+        };
+        let gate = CommandGate {
+            on_confirm: &on_confirm,
+            ..*self
+        };
+        gate.judge_by(proposed, Author::Person)
+    }
+
+    fn judge_by(&self, proposed: &Proposed, author: Author) -> Judged {
         let digest = self.setting.digest(&proposed.command);
         let doubt = match self.verdict() {
             Verdict::Deny(rule) => {
@@ -88,6 +107,10 @@ impl CommandGate<'_> {
             let which = (proposed.call.as_str(), digest);
             let weighed = run.weigh_command(which, shell::tool().name.alias(), needs);
             return match (doubt, weighed) {
+                (None, Ok(_)) if author == Author::Person => {
+                    let asks = Asks::Halt(Halt::Edited.text(), Halt::Edited.told());
+                    self.ask(proposed, digest, looked, asks)
+                }
                 (None, Ok(granted)) => {
                     self.execute(proposed, digest, &Rule::Norris(granted).to_string())
                 }
@@ -105,7 +128,7 @@ impl CommandGate<'_> {
             };
         }
         // What the conversation keeps itself from is asked about whatever was said of commands.
-        if doubt.is_none() {
+        if doubt.is_none() && author == Author::Model {
             if !self.policy.shell.confirm {
                 return self.execute(proposed, digest, "shell.confirm = false");
             }
@@ -224,6 +247,13 @@ impl CommandGate<'_> {
             expires_at: timeout.map(|it| At(self.now.0.saturating_add_unsigned(it))),
         }))
     }
+}
+
+/// Who wrote a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Author {
+    Model,
+    Person,
 }
 
 /// What a person is asked for.
@@ -530,6 +560,36 @@ mod tests {
             "ls",
             "[aish] denied by policy: permissions.deny shell__run",
         );
+    }
+
+    /// Spec 80, 3.4: what a person writes in the place of a command is shown as what it is.
+    #[test]
+    fn what_a_person_wrote_is_asked_about_as_what_it_is_whatever_would_let_it_run() {
+        let check = |scene: &Scene, command: &str, expected: (ConfirmKind, &str, usize)| {
+            let judged = scene.gate("/w", |gate| gate.edited(&proposed(command)));
+            let Judged::Ask(confirm) = judged else {
+                panic!("{command} is not asked about: {judged:?}");
+            };
+            let asked = confirm.shell.unwrap();
+            assert_eq!(command, asked.command);
+            let said = (confirm.kind, confirm.why.as_str(), asked.segments.len());
+            assert_eq!(expected, said, "{command}");
+        };
+        let mut scene = Scene::new();
+        scene.policy.shell.confirm = false;
+        scene.on_confirm.then = Then::Deny;
+        let every = "every command is asked about";
+        check(&scene, "ls", (ConfirmKind::Shell, every, 1));
+        let rm = "deletes directories and all that is in them";
+        check(&scene, "echo a; rm -rf d", (ConfirmKind::Shell, rm, 2));
+        let run = Scene::run(Access::Execute);
+        let edited = "HALT: a person changed it";
+        check(&run, "ls", (ConfirmKind::Halt, edited, 1));
+        let halt = "HALT: the command deletes directories and all that is in them";
+        check(&run, "rm -rf d", (ConfirmKind::Halt, halt, 1));
+        scene.policy.deny = Patterns::new(["shell__run".parse().unwrap()]);
+        let denied = scene.gate("/w", |gate| gate.edited(&proposed("ls")));
+        assert!(matches!(denied, Judged::Refuse { .. }));
     }
 
     #[test]

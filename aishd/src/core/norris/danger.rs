@@ -33,6 +33,8 @@ pub enum Halt {
     Level { granted: Access, needs: Access },
     /// Another model said no, or nothing that counts (NOR-3).
     Opinion { preset: String, opinion: Opinion },
+    /// A person wrote it in the place of what was halted for.
+    Edited,
 }
 
 impl Halt {
@@ -55,6 +57,7 @@ impl Halt {
             | Self::WritesPrograms
             | Self::NotSaidHarmless
             | Self::Level { .. }
+            | Self::Edited
             | Self::Opinion { .. } => self.told(),
         }
     }
@@ -78,6 +81,7 @@ impl Halt {
                 needs.number(),
                 granted.number()
             ),
+            Self::Edited => "HALT: a person changed it".to_owned(),
             Self::Opinion { preset, opinion } => match opinion {
                 Opinion::Unsafe(_) => {
                     format!("HALT: {preset} says that it is not safe for the goal")

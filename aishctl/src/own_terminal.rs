@@ -1,0 +1,36 @@
+//! The terminal that this process was started from. Where a standard stream leads elsewhere, questions are put and answered
+//! there (spec 00, Consent).
+
+use std::fs::File;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::LazyLock;
+
+use rustix::process::getpgrp;
+use rustix::termios::{isatty, tcgetpgrp};
+
+/// It is opened once: what is typed is read and dropped through one description.
+static TERMINAL: LazyLock<Option<File>> = LazyLock::new(|| {
+    let terminal = File::options().read(true).write(true).open("/dev/tty");
+    terminal.ok().filter(is_ours)
+});
+
+/// Who works in the background is stopped by reading, and shares the screen with another program.
+fn is_ours(terminal: &File) -> bool {
+    tcgetpgrp(terminal).is_ok_and(|it| it == getpgrp())
+}
+
+/// `None`: there is none, or it is another job's.
+#[must_use]
+pub fn open() -> Option<&'static File> {
+    TERMINAL.as_ref()
+}
+
+/// Where a person types: stdin, if that is a terminal.
+#[must_use]
+pub fn keys() -> BorrowedFd<'static> {
+    let stdin = rustix::stdio::stdin();
+    match open().filter(|_| !isatty(stdin)) {
+        Some(terminal) => terminal.as_fd(),
+        None => stdin,
+    }
+}
