@@ -8,6 +8,7 @@ pub mod config;
 pub mod conversation;
 pub mod core;
 pub mod daemon;
+pub mod event_lines;
 pub mod failpoint;
 pub mod folder;
 pub mod logging;

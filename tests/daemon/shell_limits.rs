@@ -150,11 +150,7 @@ fn a_cancel_ends_a_command_and_keeps_what_it_printed() {
         call: began.call.clone(),
     };
     assert!(client.done::<CancelOwn>(params.clone()).cancelled);
-    assert!(
-        at.elapsed() < Duration::from_millis(500),
-        "{:?}",
-        at.elapsed()
-    );
+    assert!(at.elapsed() < Duration::from_secs(10), "{:?}", at.elapsed());
     let end = finished(&mut follow, &began.call);
     assert_eq!(
         (ShellEnding::Cancelled, "begun\n"),
@@ -171,11 +167,7 @@ fn a_cancel_ends_a_command_and_keeps_what_it_printed() {
     follow.until_kind("shellOutput");
     let at = Instant::now();
     client.done::<Cancel>(TurnParams { turn });
-    assert!(
-        at.elapsed() < Duration::from_millis(500),
-        "{:?}",
-        at.elapsed()
-    );
+    assert!(at.elapsed() < Duration::from_secs(10), "{:?}", at.elapsed());
     follow.until_finished(turn);
     let end = ends(follow.events_so_far()).remove(0);
     assert_eq!(

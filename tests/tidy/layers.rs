@@ -10,6 +10,7 @@ use crate::{code, none};
 /// A module of `aishd/src`, and the modules that it may use.
 const LAYERS: &[(&str, &[&str])] = &[
     ("core", &[]),
+    ("event_lines", &[]),
     ("failpoint", &[]),
     ("service", &[]),
     ("socket", &[]),
@@ -21,8 +22,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("args", &["config", "core"]),
     ("child", &[]),
     ("store", &["clock", "core", "failpoint"]),
-    ("broker", &["child", "clock", "core", "failpoint", "tls"]),
-    ("mcp", &["child", "clock", "core", "failpoint", "tls"]),
+    (
+        "broker",
+        &["child", "clock", "core", "event_lines", "failpoint", "tls"],
+    ),
+    (
+        "mcp",
+        &["child", "clock", "core", "event_lines", "failpoint", "tls"],
+    ),
     ("tools", &["child", "clock", "core", "failpoint", "mcp"]),
     (
         "conversation",

@@ -11,10 +11,10 @@ use crate::core::preset::{Backend, Endpoint, Models, Preset};
 use crate::core::reply::{Broken, Delta, Failure, Reply, Stage};
 
 mod answer;
-mod body;
 mod chunk;
 mod client;
 mod demo;
+mod dialect;
 mod discover;
 mod error;
 mod key;

@@ -11,13 +11,14 @@ use reqwest::{Client, RequestBuilder, Response};
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::{Answer, Progress, not_a_stream};
-use super::body::Guarded;
 use super::client::{self, Clients};
+use super::dialect::Dialect;
 use super::error;
 use super::key::Secret;
 use crate::core::assemble::Ending;
 use crate::core::preset::{Endpoint, Timeouts};
 use crate::core::reply::{Broken, Delta, Failure, Reply, Stage};
+use crate::event_lines::Guarded;
 
 /// What is read of an error's body, and how long that may take.
 const ERROR_BODY_BYTES: usize = 64 * 1024;
@@ -176,7 +177,7 @@ async fn read_events(
     limit: ContentLimit,
     sink: &mut (impl FnMut(Delta<'_>) + Send),
 ) -> Result<(), Failure> {
-    let mut events = EventStream::new(Guarded::new(body));
+    let mut events = EventStream::new(Guarded::<_, Dialect>::new(body));
     let mut deadline = limit.first;
     loop {
         let failure = match timeout_at(deadline, events.next()).await {

@@ -1,6 +1,8 @@
 //! What is searched for, and a quick look whether a stored record may hold it: most of a log is told apart by its bytes
 //! and never understood. What may hold it is then read and asked properly.
 
+use std::sync::LazyLock;
+
 use memchr::memmem;
 
 /// The kinds of records whose text is searched, as they are stored.
@@ -17,6 +19,19 @@ const KIND_WITHIN: usize = 256;
 const FREQUENT: &str = " etaoinsrhldcumfpgwybv";
 /// Behind the last letter that has another case.
 const CASES_END: u32 = 0x1_F000;
+/// Letters of a case that is not the one they are looked for in, each with what it is looked for as.
+static OTHER_CASES: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
+    let letters = (0x80..CASES_END).filter_map(char::from_u32);
+    let others = letters.filter_map(|other| {
+        let mut lower = other.to_lowercase();
+        let (Some(only), None) = (lower.next(), lower.next()) else {
+            return None;
+        };
+        let only = if only == 'ς' { 'σ' } else { only };
+        (only != other).then_some((other, only))
+    });
+    others.collect()
+});
 /// Its lower case is two characters, so that no place in a text is one of it.
 const DOTTED_I: &str = "\u{130}";
 
@@ -47,16 +62,9 @@ impl Needle {
         let spelled: Vec<char> = spelled.unwrap_or_default().chars().collect();
         let mut stored: Vec<Vec<String>> = spelled.iter().map(|it| as_ascii(*it)).collect();
         if !query.is_ascii() {
-            for other in (0x80..CASES_END).filter_map(char::from_u32) {
-                let mut lower = other.to_lowercase();
-                let (Some(only), None) = (lower.next(), lower.next()) else {
-                    continue;
-                };
-                let only = if only == 'ς' { 'σ' } else { only };
-                let places = spelled
-                    .iter()
-                    .zip(&mut stored)
-                    .filter(|(it, _)| **it == only);
+            for (other, only) in OTHER_CASES.iter() {
+                let letters = spelled.iter().zip(&mut stored);
+                let places = letters.filter(|(it, _)| *it == only);
                 places.for_each(|(_, forms)| forms.push(other.to_string()));
             }
             for (it, forms) in spelled.iter().zip(&mut stored) {

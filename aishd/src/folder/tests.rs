@@ -258,7 +258,7 @@ async fn a_directory_that_hangs_costs_a_moment() {
     // Who asks again is not held up again, and others are not at all.
     let begun = std::time::Instant::now();
     assert!(told(&folders, &place, &nobody).await.0.contains("a.rs"));
-    assert!(begun.elapsed() < WITHIN / 2);
+    assert!(begun.elapsed() < WITHIN);
     let other = Place::new(&["b.rs"]);
     assert!(told(&folders, &other, &nobody).await.0.contains("b.rs"));
 }

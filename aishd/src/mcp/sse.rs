@@ -1,9 +1,6 @@
-//! The guard in front of `eventsource-stream`, which panics at a byte order mark, waits for ever behind one bad byte, and
-//! scans a long line again with every piece: it gets whole, valid lines of bounded length.
+//! Event streams of MCP servers, and where they can be taken up again.
 
-use std::collections::VecDeque;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,11 +9,10 @@ use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _};
 
 use super::error::Failure;
+use crate::event_lines::{self, Guarded};
 
 /// A line of MCP (R13).
 pub(super) const MAX_LINE_BYTES: usize = 4 << 20;
-/// The parser copies what it holds at every line, so it is never given much at once.
-const PIECE_BYTES: usize = 4096;
 /// A server that asks for a longer pause than this has in truth gone.
 const MAX_RETRY: Duration = Duration::from_secs(60);
 
@@ -51,7 +47,7 @@ impl Events {
     pub(super) fn new(
         body: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin + 'static,
     ) -> Self {
-        let events = EventStream::new(Guarded::new(body));
+        let events = EventStream::new(Guarded::<_, Dialect>::new(body));
         let events = events.map(|it| it.map_err(failure));
         Self {
             events: events.boxed(),
@@ -85,157 +81,37 @@ fn failure(error: EventStreamError<Failure>) -> Failure {
     }
 }
 
-/// Bytes in, pieces of whole lines out, each line ended by one LF.
+/// The lines of a stream that mean something: events, and where it can be taken up again.
 #[derive(Debug, Default)]
-struct Lines {
-    line: Vec<u8>,
-    after_cr: bool,
-    started: bool,
-    event_bytes: usize,
+struct Dialect {
     has_data: bool,
     has_place: bool,
-    ready: VecDeque<String>,
 }
 
-impl Lines {
-    fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Failure> {
-        if self.after_cr && !bytes.is_empty() {
-            self.after_cr = false;
-            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
-        }
-        while let Some(at) = bytes.iter().position(|it| matches!(it, b'\n' | b'\r')) {
-            let (line, rest) = bytes.split_at(at);
-            self.extend(line)?;
-            self.end_line()?;
-            bytes = match rest {
-                [b'\r', b'\n', rest @ ..] => rest,
-                [b'\r'] => {
-                    self.after_cr = true;
-                    &[]
-                }
-                [_, rest @ ..] => rest,
-                [] => &[],
-            };
-        }
-        self.extend(bytes)
+impl event_lines::Dialect for Dialect {
+    type Failure = Failure;
+
+    const MAX_BYTES: usize = MAX_LINE_BYTES;
+
+    fn shown<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>> {
+        let field = line.split(':').next().unwrap_or_default();
+        self.has_data |= field == "data";
+        self.has_place |= matches!(field, "id" | "retry");
+        // The rest are comments, and what nobody knows.
+        matches!(field, "data" | "event" | "id" | "retry").then_some(Cow::Borrowed(line))
     }
 
-    /// The end of the body ends the line and the event, so that a last event without an empty line is seen.
-    fn end(&mut self) -> Result<(), Failure> {
-        if !self.line.is_empty() {
-            self.end_line()?;
-        }
-        self.end_event();
-        Ok(())
+    /// The parser would drop an event without data, and the place with it.
+    fn last_line(&mut self) -> Option<&'static str> {
+        let Self {
+            has_data,
+            has_place,
+        } = std::mem::take(self);
+        (has_place && !has_data).then_some("data:")
     }
 
-    fn extend(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.line.extend_from_slice(bytes);
-        within_limit(self.line.len())
-    }
-
-    fn end_line(&mut self) -> Result<(), Failure> {
-        let line = std::mem::take(&mut self.line);
-        // The line is whole, so no code point is split here, wherever the network cut.
-        let text = String::from_utf8_lossy(&line);
-        let text = if std::mem::replace(&mut self.started, true) {
-            &*text
-        } else {
-            text.strip_prefix('\u{feff}').unwrap_or(&text)
-        };
-        let field = text.split(':').next().unwrap_or_default();
-        match field {
-            "" if text.is_empty() => self.end_event(),
-            "data" | "event" | "id" | "retry" => {
-                self.event_bytes += text.len();
-                within_limit(self.event_bytes)?;
-                self.has_data |= field == "data";
-                self.has_place |= matches!(field, "id" | "retry");
-                self.put(text);
-            }
-            // Comments and what nobody knows.
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn end_event(&mut self) {
-        if self.has_place && !self.has_data {
-            // The parser would drop an event without data, and the place with it.
-            self.put("data:");
-        }
-        self.event_bytes = 0;
-        (self.has_data, self.has_place) = (false, false);
-        self.put("");
-    }
-
-    fn put(&mut self, line: &str) {
-        match self.ready.back_mut() {
-            Some(piece) if piece.len() + line.len() < PIECE_BYTES => {
-                piece.push_str(line);
-                piece.push('\n');
-            }
-            _ => self.ready.push_back(format!("{line}\n")),
-        }
-    }
-}
-
-fn within_limit(bytes: usize) -> Result<(), Failure> {
-    if bytes > MAX_LINE_BYTES {
-        Err(Failure::TooLarge(MAX_LINE_BYTES >> 20))
-    } else {
-        Ok(())
-    }
-}
-
-/// A body as the parser may see it. What stood before an error comes before the error.
-#[derive(Debug)]
-struct Guarded<S> {
-    body: S,
-    lines: Lines,
-    over: bool,
-    failed: Option<Failure>,
-}
-
-impl<S> Guarded<S> {
-    fn new(body: S) -> Self {
-        Self {
-            body,
-            lines: Lines::default(),
-            over: false,
-            failed: None,
-        }
-    }
-}
-
-impl<S: Stream<Item = Result<Bytes, Failure>> + Unpin> Stream for Guarded<S> {
-    type Item = Result<String, Failure>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        loop {
-            if let Some(piece) = self.lines.ready.pop_front() {
-                return Poll::Ready(Some(Ok(piece)));
-            }
-            if self.over {
-                return Poll::Ready(self.failed.take().map(Err));
-            }
-            let step = match ready!(Pin::new(&mut self.body).poll_next(context)) {
-                Some(Ok(bytes)) => self.lines.feed(&bytes),
-                Some(Err(failure)) => {
-                    self.over = true;
-                    self.failed = Some(failure);
-                    self.lines.end()
-                }
-                None => {
-                    self.over = true;
-                    self.lines.end()
-                }
-            };
-            if let Err(failure) = step {
-                self.over = true;
-                self.failed.get_or_insert(failure);
-            }
-        }
+    fn too_large(_part: &str) -> Failure {
+        Failure::TooLarge(MAX_LINE_BYTES >> 20)
     }
 }
 

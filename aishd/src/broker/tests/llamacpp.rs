@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -161,14 +161,10 @@ async fn a_real_server_is_free_after_a_cancel_and_may_be_killed() {
         seen = begun.wait_for(|begun| *begun) => assert!(*seen.unwrap()),
     }
     assert!(endless.starts_with(" tick"), "{endless:?}");
-    let started = Instant::now();
     let asked = broker.stream(&preset, body("hello", false), |_| {});
-    asked.await.unwrap();
-    assert!(
-        started.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        started.elapsed()
-    );
+    let soon = tokio::time::timeout(Duration::from_secs(60), asked).await;
+    soon.expect("the server still writes what nobody reads")
+        .unwrap();
 
     let mut arrived = String::new();
     let pid = llama.child.id().unwrap();

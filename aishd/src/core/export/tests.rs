@@ -380,9 +380,10 @@ proptest! {
     #[test]
     fn what_is_imported_is_exported_the_same(happenings in prop::collection::vec(happening(), 0..60)) {
         let first = exported(&Scene::of(&happenings), usize::MAX);
-        prop_assume!(!first.is_empty());
         // An answer with no question before it is in no log.
-        prop_assume!(first[0].1["role"] == "user");
+        if first.first().is_none_or(|it| it.1["role"] != "user") {
+            return Ok(());
+        }
         let again = exported(&imported(&examples(&first)), 77);
         check_pairs(&again);
         let messages = |it: Vec<(bool, serde_json::Value)>| it.into_iter().map(|it| it.1).collect::<Vec<_>>();

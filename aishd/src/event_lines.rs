@@ -1,5 +1,6 @@
 //! The guard in front of `eventsource-stream`: that parser panics at a byte order mark, waits for ever behind one bad
-//! byte, and scans a long line again with every piece of it. It gets whole, valid lines of bounded length instead.
+//! byte, and scans a long line again with every piece of it. It gets whole, valid lines of bounded length instead, and
+//! of those only what means something to who reads the events.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -9,19 +10,32 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::Stream;
 
-use crate::core::reply::Failure;
-
-/// Caps of R13.
-pub(super) const MAX_LINE_BYTES: usize = 1024 * 1024;
-pub(super) const MAX_EVENT_BYTES: usize = 1024 * 1024;
 /// The parser copies what it holds at every line, so it is never given much at once.
 const PIECE_BYTES: usize = 4096;
-/// A name of an event is short; what is longer means nothing to us, and the parser would keep it.
-const MAX_NAME_LINE_BYTES: usize = 64;
+
+/// What an event stream means to who reads it.
+pub trait Dialect: Default + Unpin {
+    type Failure: Unpin;
+
+    /// The longest line, and the longest event, in bytes (R13).
+    const MAX_BYTES: usize;
+
+    /// The line as the parser may see it; `None`: it means nothing. It is not empty.
+    fn shown<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>>;
+
+    /// A line that has to stand at the end of the event.
+    fn last_line(&mut self) -> Option<&'static str> {
+        None
+    }
+
+    /// `part` ("a line", "an event") is longer than [`Self::MAX_BYTES`].
+    fn too_large(part: &str) -> Self::Failure;
+}
 
 /// Bytes in, pieces of whole lines out, each line ended by one LF.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+struct Lines<D> {
+    dialect: D,
     line: Vec<u8>,
     after_cr: bool,
     started: bool,
@@ -29,13 +43,13 @@ pub(super) struct Lines {
     ready: VecDeque<String>,
 }
 
-impl Lines {
-    pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Failure> {
+impl<D: Dialect> Lines<D> {
+    fn feed(&mut self, mut bytes: &[u8]) -> Result<(), D::Failure> {
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
-        while let Some(at) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+        while let Some(at) = bytes.iter().position(|it| matches!(it, b'\n' | b'\r')) {
             let (line, rest) = bytes.split_at(at);
             self.extend(line)?;
             self.end_line()?;
@@ -53,61 +67,52 @@ impl Lines {
     }
 
     /// The end of the body ends the line and the event, so that a last event without an empty line is seen.
-    pub(super) fn end(&mut self) -> Result<(), Failure> {
+    fn end(&mut self) -> Result<(), D::Failure> {
         if !self.line.is_empty() {
             self.end_line()?;
         }
-        self.put("");
+        self.end_event();
         Ok(())
     }
 
-    pub(super) fn next(&mut self) -> Option<String> {
-        self.ready.pop_front()
-    }
-
-    fn extend(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        if self.line.len() + bytes.len() > MAX_LINE_BYTES {
-            return Err(too_large("a line", MAX_LINE_BYTES));
+    fn extend(&mut self, bytes: &[u8]) -> Result<(), D::Failure> {
+        if self.line.len() + bytes.len() > D::MAX_BYTES {
+            return Err(D::too_large("a line"));
         }
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// Comments, ids and unknown fields end here: nothing is done with them, and the parser would copy some about.
-    fn end_line(&mut self) -> Result<(), Failure> {
+    fn end_line(&mut self) -> Result<(), D::Failure> {
         let line = std::mem::take(&mut self.line);
         // The line is whole, so no code point is split here, wherever the network cut.
-        let mut text = String::from_utf8_lossy(&line);
-        if !self.started {
-            self.started = true;
-            if let Some(rest) = text.strip_prefix('\u{feff}') {
-                text = Cow::Owned(rest.to_owned());
-            }
-        }
+        let text = String::from_utf8_lossy(&line);
+        let text = if std::mem::replace(&mut self.started, true) {
+            &*text
+        } else {
+            text.strip_prefix('\u{feff}').unwrap_or(&text)
+        };
         if text.is_empty() {
-            self.event_bytes = 0;
-            self.put("");
-        } else if text.starts_with("data")
-            || (text.starts_with("event") && text.len() <= MAX_NAME_LINE_BYTES)
-        {
-            self.event_bytes += text.len();
-            if self.event_bytes > MAX_EVENT_BYTES {
-                return Err(too_large("an event", MAX_EVENT_BYTES));
+            self.end_event();
+        } else if let Some(shown) = self.dialect.shown(text) {
+            self.event_bytes += shown.len();
+            if self.event_bytes > D::MAX_BYTES {
+                return Err(D::too_large("an event"));
             }
-            self.put(&text);
-        } else if let Some(error) = text.strip_prefix("error:") {
-            // llama.cpp until the end of 2025 wrote errors into a field of its own making.
-            let data = format!("data: {{\"error\":{error}}}");
-            self.put(&data);
-        } else if text.starts_with("{\"error\"") {
-            // Gateways that pass the error of the server behind them on as it is, without a field.
-            let data = format!("data: {text}");
-            self.put(&data);
+            self.put(&shown);
         }
         // The next line is likely to be as long.
         self.line = line;
         self.line.clear();
         Ok(())
+    }
+
+    fn end_event(&mut self) {
+        if let Some(line) = self.dialect.last_line() {
+            self.put(line);
+        }
+        self.event_bytes = 0;
+        self.put("");
     }
 
     fn put(&mut self, line: &str) {
@@ -121,24 +126,17 @@ impl Lines {
     }
 }
 
-fn too_large(what: &str, cap: usize) -> Failure {
-    Failure::TooLarge(format!(
-        "{what} of the answer is longer than {} KiB",
-        cap / 1024
-    ))
-}
-
 /// A body as the parser may see it. What stood before an error comes before the error.
 #[derive(Debug)]
-pub(super) struct Guarded<S> {
+pub struct Guarded<S, D: Dialect> {
     body: S,
-    lines: Lines,
+    lines: Lines<D>,
     over: bool,
-    failed: Option<Failure>,
+    failed: Option<D::Failure>,
 }
 
-impl<S> Guarded<S> {
-    pub(super) fn new(body: S) -> Self {
+impl<S, D: Dialect> Guarded<S, D> {
+    pub fn new(body: S) -> Self {
         Self {
             body,
             lines: Lines::default(),
@@ -148,12 +146,16 @@ impl<S> Guarded<S> {
     }
 }
 
-impl<S: Stream<Item = Result<Bytes, Failure>> + Unpin> Stream for Guarded<S> {
-    type Item = Result<String, Failure>;
+impl<S, D> Stream for Guarded<S, D>
+where
+    S: Stream<Item = Result<Bytes, D::Failure>> + Unpin,
+    D: Dialect,
+{
+    type Item = Result<String, D::Failure>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            if let Some(piece) = self.lines.next() {
+            if let Some(piece) = self.lines.ready.pop_front() {
                 return Poll::Ready(Some(Ok(piece)));
             }
             if self.over {
@@ -185,16 +187,39 @@ mod tests {
 
     use super::*;
 
+    /// All lines mean something.
+    #[derive(Debug, Default)]
+    struct All;
+
+    impl Dialect for All {
+        type Failure = String;
+
+        const MAX_BYTES: usize = 1 << 20;
+
+        fn shown<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>> {
+            Some(Cow::Borrowed(line))
+        }
+
+        fn too_large(part: &str) -> String {
+            part.to_owned()
+        }
+    }
+
     /// All that comes out for the pieces, and the failure if there is one.
-    fn guarded(pieces: &[&[u8]]) -> (String, Option<Failure>) {
-        let mut lines = Lines::default();
+    fn guarded(pieces: &[&[u8]]) -> (String, Option<String>) {
+        let mut lines = Lines::<All>::default();
         let mut failure = None;
         for piece in pieces {
-            failure = failure.or(lines.feed(piece).err());
+            failure = lines.feed(piece).err();
+            if failure.is_some() {
+                break;
+            }
         }
-        failure = failure.or(lines.end().err());
+        if failure.is_none() {
+            failure = lines.end().err();
+        }
         let mut out = String::new();
-        while let Some(piece) = lines.next() {
+        for piece in lines.ready {
             assert!(piece.len() <= PIECE_BYTES || !piece.trim_end().contains('\n'));
             out.push_str(&piece);
         }
@@ -223,7 +248,7 @@ mod tests {
         check(b"\xef\xbb\xbfdata: a\n\n", "data: a\n\n\n");
         check(
             b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\ndata: b\n\n",
-            "\ndata: b\n\n\n",
+            "\u{feff}data: a\n\ndata: b\n\n\n",
         );
     }
 
@@ -237,39 +262,15 @@ mod tests {
     }
 
     #[test]
-    fn what_the_parser_need_not_see_is_left_out() {
-        check(
-            b": ping\nid: 1\nretry: 5\nevent: x\ndata: a\n\n",
-            "event: x\ndata: a\n\n\n",
-        );
-    }
-
-    #[test]
-    fn errors_outside_of_a_field_are_seen() {
-        check(
-            b"error: {\"code\":400}\n\n",
-            "data: {\"error\": {\"code\":400}}\n\n\n",
-        );
-        check(
-            b"{\"error\":{\"code\":400}}",
-            "data: {\"error\":{\"code\":400}}\n\n",
-        );
-    }
-
-    #[test]
     fn endless_lines_and_events_are_refused() {
         let long = vec![b'x'; 4096];
         let lines: Vec<&[u8]> = std::iter::repeat_n(&long[..], 257).collect();
         let (out, failure) = guarded(&lines);
-        assert!(matches!(failure, Some(Failure::TooLarge(_))), "{failure:?}");
-        assert!(out.len() <= 1, "{}", out.len());
+        assert_eq!(Some("a line"), failure.as_deref());
+        assert_eq!("", out);
 
         let event: Vec<&[u8]> = std::iter::repeat_n(&b"data: 0123456789\n"[..], 65_537).collect();
-        let (_, failure) = guarded(&event);
-        assert!(matches!(failure, Some(Failure::TooLarge(_))), "{failure:?}");
-
-        let comments: Vec<&[u8]> = std::iter::repeat_n(&b": ping\n"[..], 200_000).collect();
-        assert_eq!(None, guarded(&comments).1);
+        assert_eq!(Some("an event"), guarded(&event).1.as_deref());
     }
 
     proptest! {
