@@ -301,7 +301,7 @@ pub(super) enum Request {
     Answer(Box<Answering>, Reply<AnswerOutcome>),
     Keep(Box<Said>, Reply<Result<Kept, BookError>>),
     RunCommand(Box<OwnCommand>, Reply<Began>),
-    CancelCommand(String, Reply<bool>),
+    CancelCommand(String, Person, Reply<bool>),
     Delete(Person, Reply<()>),
     /// Says that everything before it has been done.
     Drain(Reply<()>),
