@@ -50,7 +50,17 @@ pub fn of(command: &str, cwd: Option<&str>, ending: Ending, output: &str, own: b
     }
     let _never_fails = write!(text, "\n{ending}");
     if output.is_empty() {
-        text.push_str("; it printed nothing");
+        text.push_str(match ending {
+            // Its daemon ended, and what came until then with it.
+            Ending::Unknown => "; what it printed was not kept",
+            Ending::Exited { .. }
+            | Ending::Signalled { .. }
+            | Ending::TimedOut { .. }
+            | Ending::Cut { .. }
+            | Ending::Cancelled
+            | Ending::Failed
+            | Ending::Refused => "; it printed nothing",
+        });
         return text.into();
     }
     let fence = "`".repeat(longest_run(&output).max(SHORTEST_FENCE - 1) + 1);
@@ -128,6 +138,10 @@ mod tests {
         assert_eq!(
             "[aish] the command that you proposed: \"true\" in \"/w\"\nexit code 1; it printed nothing",
             of("true", Some("/w"), Ending::Exited { code: 1 }, "", false).text
+        );
+        assert_eq!(
+            "[aish] the user ran a command by themselves: \"make\"\ninterrupted while it ran; its effect is unknown and it is not run again; what it printed was not kept",
+            of("make", None, Ending::Unknown, "", true).text
         );
         assert_eq!(
             "[aish] the command that you proposed: \"rm x\"\nnot run: denied by user: not on a Friday",
