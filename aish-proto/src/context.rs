@@ -52,7 +52,7 @@ pub struct PreviewResult {
     pub evicts: Vec<ContextTurn>,
     /// Exchanges that would leave next, as far as can be said now.
     pub next: Vec<ContextTurn>,
-    /// Results that are shown shortened, so that the last question fits.
+    /// Results, and outputs of commands that go with the question, that are shown shortened, so that the last question fits.
     pub shortened: u64,
     /// Why there would be no request.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ use crate::id::{ConversationId, Seq, TurnId};
 use crate::method::{Empty, methods};
 use crate::norris::NorrisRun;
 use crate::route::Routed;
+use crate::shell::RunningCommand;
 use crate::turn::Usage;
 use crate::usage::{Budget, SetBudgetParams};
 
@@ -146,6 +147,7 @@ pub struct ListResult {
 #[serde(rename_all = "camelCase")]
 pub enum Activity {
     Idle,
+    /// A turn runs, or a person's own command.
     Running,
     /// A confirm waits for a person.
     RequiresAction,
@@ -177,6 +179,9 @@ pub struct ConversationStatus {
     pub queued: u32,
     /// The turn that runs.
     pub turn: Option<TurnId>,
+    /// The person's own command that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<RunningCommand>,
     /// The preset by name; null: the default of the configuration.
     pub model: Option<String>,
     pub cwd: String,

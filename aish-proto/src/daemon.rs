@@ -163,6 +163,9 @@ pub struct StatusResult {
     pub default_model: String,
     pub conversations: u64,
     pub running_turns: u64,
+    /// Conversations in which no turn runs, but a person's own command.
+    #[serde(default)]
+    pub running_commands: u64,
     /// Confirms that wait for a person.
     #[serde(default)]
     pub pending_confirms: u64,

@@ -29,7 +29,7 @@ use crate::permission::Upgrade;
 use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::route::RouteClass;
 use crate::sampling::Sampling;
-use crate::shell::{CommandAsked, ProposedCommand, ShellEnding};
+use crate::shell::{CommandAsked, ProposedCommand, RunningCommand, ShellEnding};
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
 use crate::usage::{Budget, BudgetKind, Purpose, Usd};
 
@@ -480,6 +480,9 @@ events! {
         constraints: Option<Constraints>,
         last_seq: Seq,
         running: Option<RunningTurn>,
+        /// The person's own command that runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<RunningCommand>,
         /// The autonomous run that goes on here.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         norris: Option<NorrisRun>,
@@ -549,7 +552,14 @@ events! {
     /// Who is attached now.
     Presence: "presence", false, { clients: Vec<PresentClient> }
     /// What the conversation is doing now.
-    State: "state", false, { state: Activity, queued: u32, turn: Option<TurnId> }
+    State: "state", false, {
+        state: Activity,
+        queued: u32,
+        turn: Option<TurnId>,
+        /// The person's own command that runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<RunningCommand>,
+    }
     /// An MCP server connects, is ready, failed, or was switched off.
     McpStatus: "mcpStatus", false, { server: ServerStatus }
     /// Tools came, went or changed; the names are `<alias>__<tool>`.

@@ -57,6 +57,15 @@ pub struct RunResult {
     pub seq: Option<Seq>,
 }
 
+/// A person's own command that runs in a conversation. Every driver can end it (`shell/cancel`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunningCommand {
+    pub call: String,
+    /// Of a long one the beginning; `shellStarted` has all of it.
+    pub command: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CancelParams {

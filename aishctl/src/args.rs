@@ -171,7 +171,7 @@ pub enum Command {
     Retry(AgainArgs),
     /// Go on from what an interrupted or failed turn has written
     Continue(AgainArgs),
-    /// Stop the running turn
+    /// Stop the running turn, or the command that runs
     Cancel { conversation: Option<String> },
     /// The transcript on stdout
     Log(LogArgs),

@@ -33,7 +33,7 @@ const HELP: &str = "a plain line is a question; !COMMAND runs here, and the mode
 :conv ls   :switch NAME   :model NAME   :route on   :fallback on   :status   :usage   :quit (or Ctrl-D); Ctrl-C cancels
 every other aishctl command too, e.g. :search TEXT
 on a terminal: \\ at the end or an open ``` goes on in the next row; Tab completes, Ctrl-R searches;
-Ctrl-C stops the answer and keeps the line, else clears it; twice leaves; Ctrl-Z suspends";
+Ctrl-C stops the answer or the command and keeps the line, else clears it; twice leaves; Ctrl-Z suspends";
 
 /// Commands that take a file, where `-` is stdin.
 const READS_FILES: [&str; 6] = ["import", "memory", "prompt", "resource", "tool", "tools"];

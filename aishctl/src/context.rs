@@ -157,7 +157,7 @@ fn overview(found: &PreviewResult) -> String {
     if found.shortened > 0 {
         let count = found.shortened;
         text.push_str(&format!(
-            "{count} results are shown shortened, so that the last question fits\n"
+            "{count} results and outputs of commands are shown shortened, so that the last question fits\n"
         ));
     }
     for (head, turns) in [

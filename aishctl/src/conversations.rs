@@ -142,8 +142,11 @@ async fn status(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
             Activity::RequiresAction => "waits for a person",
             Activity::Queued => "held: a turn was interrupted (aishctl continue, aishctl queue resume)",
         };
+        let command = it.command.as_ref().map_or_else(String::new, |it| {
+            format!(" · !{}", crate::safe::one_line(&it.command))
+        });
         format!(
-            "{} {}\n  id        {}\n  state     {state}{}\n  model     {}\n{}  cwd       {}\n  turns     {} · last event {} · {} attached\n  usage     {}\n  updated   {}{}\n",
+            "{} {}\n  id        {}\n  state     {state}{command}{}\n  model     {}\n{}  cwd       {}\n  turns     {} · last event {} · {} attached\n  usage     {}\n  updated   {}{}\n",
             glyph(it.state),
             it.title,
             it.id,

@@ -1,6 +1,7 @@
 //! Turns after they were sent: `queue`, `cancel`, `retry`, `continue`.
 
 use aish_proto::id::TurnId;
+use aish_proto::shell::{Cancel as CancelCommand, CancelParams};
 use aish_proto::turn::{
     AgainParams, Cancel, Continue, QueueList, QueueListResult, QueueMove, QueueMoveParams,
     QueueParams, QueueRemove, QueueResume, QueueTurnParams, Retry, SendResult, TurnParams,
@@ -100,25 +101,34 @@ fn waiting(list: &QueueListResult, name: &str) -> Result<TurnId, Failure> {
 
 pub async fn cancel(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
     let found = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?;
-    let cancelled = match found.turn {
-        Some(turn) => {
+    // A command ends only where no turn runs: that is what is meant while an answer is written.
+    let command = found.command.as_ref().filter(|_| found.turn.is_none());
+    let cancelled = match (found.turn, command) {
+        (Some(turn), _) => {
             desk.caller
                 .call::<Cancel>(TurnParams { turn })
                 .await?
                 .cancelled
         }
-        None => false,
+        (None, Some(command)) => {
+            let params = CancelParams {
+                conversation: found.id,
+                call: command.call.clone(),
+            };
+            desk.caller.call::<CancelCommand>(params).await?.cancelled
+        }
+        (None, None) => false,
     };
-    desk.print(
-        &json!({"conversation": found.id, "turn": found.turn, "cancelled": cancelled}),
-        || {
-            if cancelled {
-                format!("cancelled in {}\n", found.title)
-            } else {
-                format!("nothing runs in {}\n", found.title)
-            }
-        },
-    )
+    let call = command.map(|it| &it.call);
+    let told = json!({"conversation": found.id, "turn": found.turn, "command": call, "cancelled": cancelled});
+    desk.print(&told, || match (cancelled, command) {
+        (true, None) => format!("cancelled in {}\n", found.title),
+        (true, Some(command)) => {
+            let command = crate::safe::one_line(&command.command);
+            format!("stopped !{command} in {}\n", found.title)
+        }
+        (false, _) => format!("nothing runs in {}\n", found.title),
+    })
 }
 
 /// Which of the two ways to ask again.

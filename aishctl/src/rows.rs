@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use aish_proto::event::{
     ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
     McpStatus, ModelChanged, Presence, PresentClient, Renamed, ResourceChanged, ResourcePinned,
-    ResourceUnpinned, Restored, ResyncRequired, Shutdown, Snapshot, Status, StatusLevel, TextDelta,
-    ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted, UserMessage,
+    ResourceUnpinned, Restored, ResyncRequired, ShellFinished, Shutdown, Snapshot, Status,
+    StatusLevel, TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished, TurnQueued,
+    TurnStarted, UserMessage,
 };
 use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::mcp::{ServerState, ServerStatus};
-use aish_proto::turn::StopReason;
+use aish_proto::shell::ShellEnding;
+use aish_proto::turn::{FailureClass, StopReason};
 
 use crate::consent::{self, Extent};
 use crate::frame::Frames;
@@ -163,6 +165,7 @@ impl Rows {
         } else if let Some(frame) = self.frames.take(event) {
             self.close(&mut rows);
             rows.extend(frame.into_iter().map(Row::Text));
+            rows.extend(self.stopped_by(event).map(|it| notice(&it)));
         } else if let Some(text) = self.told(event) {
             // Before a line that has begun: none of it is on the screen yet, and it stays whole.
             rows.push(notice(&text));
@@ -464,11 +467,18 @@ impl Rows {
             StopReason::NoApprover => "an action needed approval and nobody was there".to_owned(),
             StopReason::Upstream => "the model's server failed; :retry asks again".to_owned(),
         };
-        let detail = finished
-            .error
-            .as_ref()
-            .map(|it| format!(": {}", failure::of_turn(it)))
-            .unwrap_or_default();
+        let detail = finished.error.as_ref().map(failure::of_turn);
+        let (why, detail) = match (&finished.error, detail) {
+            // There was no request: a server's own words begin otherwise.
+            (Some(error), Some(detail)) if error.class == FailureClass::ContextOverflow => {
+                match detail.strip_prefix("broker: ") {
+                    Some(room) => ("the model was not asked".to_owned(), Some(room.to_owned())),
+                    None => (why, Some(detail)),
+                }
+            }
+            (_, detail) => (why, detail),
+        };
+        let detail = detail.map_or_else(String::new, |it| format!(": {it}"));
         rows.push(notice(&(why + &detail)));
     }
 
@@ -518,6 +528,14 @@ impl Rows {
             .and_then(|it| self.names.get(&it))
             .cloned()
             .unwrap_or_default()
+    }
+
+    /// Somebody elsewhere ended a command.
+    fn stopped_by(&self, event: &Envelope) -> Option<String> {
+        let client = event.client.filter(|it| Some(*it) != self.us)?;
+        let finished = event.read::<ShellFinished>()?;
+        let cancelled = finished.ending == ShellEnding::Cancelled;
+        cancelled.then(|| format!("cancelled by {}", self.you(client)))
     }
 
     fn you(&self, client: ClientId) -> String {

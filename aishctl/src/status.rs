@@ -15,7 +15,8 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
     let status = desk.caller.call::<Status>(Empty {}).await?;
     if format == Some(StatusFormat::Tmux) {
         // A turn that waits for a person runs too; it is shown once.
-        let running = status.running_turns.saturating_sub(status.pending_confirms);
+        let turns = status.running_turns.saturating_sub(status.pending_confirms);
+        let running = turns + status.running_commands;
         let text = match (status.pending_confirms, running) {
             (0, 0) => "aish ○\n".to_owned(),
             (0, running) => format!("aish ●{running}\n"),
@@ -27,7 +28,7 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
     desk.print(&status, || {
         let store = &status.store;
         let mut text = format!(
-            "aishd {} · pid {} · since {}{}\n  socket         {}\n  config         {}\n  default model  {}\n  conversations  {} · {} running · {} waiting · {} to be answered · {} clients\n  routing        {}\n  store          {} · journal {} KiB{}\n",
+            "aishd {} · pid {} · since {}{}\n  socket         {}\n  config         {}\n  default model  {}\n  conversations  {} · {} · {} waiting · {} to be answered · {} clients\n  routing        {}\n  store          {} · journal {} KiB{}\n",
             status.server.version,
             status.server.pid,
             status.server.started_at,
@@ -36,7 +37,7 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
             status.config.as_deref().unwrap_or("none"),
             status.default_model,
             status.conversations,
-            status.running_turns,
+            running(status.running_turns, status.running_commands),
             status.queued_turns,
             status.pending_confirms,
             status.clients,
@@ -57,6 +58,16 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
         }
         text
     })
+}
+
+/// Where nothing but a command runs, that is work too.
+fn running(turns: u64, commands: u64) -> String {
+    let runs = format!("{} running", turns + commands);
+    match commands {
+        0 => runs,
+        1 => format!("{runs} (1 of them a command)"),
+        more => format!("{runs} ({more} of them commands)"),
+    }
 }
 
 fn routing(routing: &RoutingStatus) -> String {

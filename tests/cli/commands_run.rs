@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::shell::shell_on_terminal;
 use crate::terminal::open;
 use crate::terminal_asked::wait_asked;
-use crate::terminal_keys::bound;
+use crate::terminal_keys::{bound, bound_to};
 
 /// The model proposes this, and says "Noted." to everything after it.
 fn world(text: &str) -> (Upstream, World, Daemon) {
@@ -200,6 +200,68 @@ fn a_persons_command_runs_at_once_and_ctrl_c_ends_it() {
     screen.wait_for("  └ cancelled");
     screen.key("!cd /\r");
     screen.wait_for("  │ directory: /");
+}
+
+/// One window begins a command, and both show that there is work; the line of the second one is this.
+#[track_caller]
+fn begun_in_one(first: &mut Screen, second: &Screen, seconds: u32, line: &str) {
+    first.key(&format!("!sleep {seconds}\r"));
+    first.wait_line("proj · test ●");
+    second.wait_for(&format!("  ┌ sleep {seconds}"));
+    second.wait_line(format!("proj · test ● {line}").trim_end());
+}
+
+/// Spec 80, 2.5 and 3.3: it is work as an answer is.
+#[test]
+fn a_persons_command_is_seen_as_work_and_every_terminal_can_stop_it() {
+    let (_upstream, world, _daemon) = world("CMD: true");
+    let (mut first, mut second) = (bound(&world), bound(&world));
+    begun_in_one(&mut first, &second, 7041, "");
+    let status = |args: &[&str]| world.ctl(args).run().ok().out().to_owned();
+    let told = status(&["status"]);
+    assert!(told.contains("1 running (1 of them a command)"), "{told}");
+    assert_eq!("aish ●1\n", status(&["status", "--format", "tmux"]));
+    let told = status(&["conv", "status", "proj"]);
+    assert!(
+        told.contains("● proj\n") && told.contains("  state     running · !sleep 7041\n"),
+        "{told}"
+    );
+    // The line that is half typed there stays.
+    second.key("half a line");
+    second.wait_line("proj · test ● half a line");
+    second.key("\u{3}");
+    first.wait_for("  └ cancelled");
+    first.wait_rows("who it was", |rows| {
+        rows.iter().any(|it| it.starts_with("[aish] cancelled by "))
+    });
+    first.wait_line("proj · test ○");
+    second.wait_line("proj · test ○ half a line");
+
+    begun_in_one(&mut first, &second, 7042, "half a line");
+    let told = status(&["cancel", "proj"]);
+    assert_eq!("stopped !sleep 7042 in proj\n", told);
+    second.wait_line("proj · test ○ half a line");
+    assert_eq!("nothing runs in proj\n", status(&["cancel", "proj"]));
+
+    // In the window that began it the line stays as well.
+    begun_in_one(&mut first, &second, 7043, "half a line");
+    first.key("mine");
+    first.wait_line("proj · test ● mine");
+    first.key("\u{3}");
+    first.wait_line("proj · test ○ mine");
+    second.wait_line("proj · test ○ half a line");
+
+    // Who comes later finds it running.
+    second.key("\u{15}");
+    second.wait_line("proj · test ○");
+    second.key("!sleep 7044\r");
+    second.wait_for("  ┌ sleep 7044");
+    second.key("\u{4}");
+    assert_eq!(0, second.wait_end());
+    let mut third = bound_to(&world, '●');
+    third.key(":cancel\r");
+    third.wait_for("stopped !sleep 7044 in proj");
+    third.wait_line("proj · test ○");
 }
 
 /// A command that waits is in no log, so that only the window can tell that it will never run.

@@ -36,10 +36,15 @@ fn unlaid(world: &World) -> Screen {
 
 /// A window that starts no daemon, because its socket was named.
 pub(crate) fn bound(world: &World) -> Screen {
+    bound_to(world, '○')
+}
+
+/// The same, where the prompt has this sign.
+pub(crate) fn bound_to(world: &World, sign: char) -> Screen {
     let socket = world.socket();
     let arguments = ["proj", "--socket", socket.to_str().unwrap()];
     let screen = Screen::spawn(world, &built("aish"), &arguments, 80, 24);
-    screen.wait_for("○");
+    screen.wait_for(&sign.to_string());
     screen
 }
 

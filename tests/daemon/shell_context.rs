@@ -1,9 +1,10 @@
 //! Where an output of a command goes: with the next genuine question, once, whatever is asked again or copied (SHL-5).
 
 use aish_proto::attach::Since;
+use aish_proto::context::{Preview, PreviewParams};
 use aish_proto::conversation::{Fork, ForkParams, Search, SearchParams};
 use aish_proto::id::{ConversationId, TurnId};
-use aish_proto::turn::{AgainParams, Continue, Retry};
+use aish_proto::turn::{AgainParams, Continue, FailureClass, Retry, StopReason};
 use aish_testkit::{Answer as Said, Client};
 
 use crate::shell::{Scene, allow, own, run};
@@ -134,5 +135,68 @@ fn a_search_knows_where_the_question_is_that_took_an_output_along() {
         let times = told.iter().filter(|(_, it)| it.contains(output));
         assert_eq!(1, times.count(), "{output}: {told:?}");
     }
+    scene.upstream.finish();
+}
+
+/// CTX-2: what was printed is no reason to refuse the question, and a turn that failed loses nothing of it.
+#[test]
+fn long_outputs_are_shortened_and_a_retry_of_a_turn_that_failed_takes_them_along() {
+    let scene = Scene::new("context_tokens = 8000\n");
+    let client = scene.world.person("pts/5");
+    let conversation = scene.conversation(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    for number in ["one", "two"] {
+        let command = format!("echo fir''st-{number}; seq 20000; echo la''st-{number}");
+        run(&client, &mut follow, own(conversation, &command));
+    }
+    let shown = client.done::<Preview>(PreviewParams {
+        conversation,
+        text: Some("what was that?".to_owned()),
+        attachments: vec![],
+        model: None,
+    });
+    assert_eq!((2, None), (shown.shortened, shown.too_long));
+    scene.upstream.answer(Said::status(400, "{}"));
+    let failed = client.wait_turn(client.ask(conversation, "what was that?"));
+    assert_eq!(Some(StopReason::Upstream), failed.stop_reason);
+    scene.upstream.answer_with(|_| Said::text("I see."));
+    let retried = client.done::<Retry>(again(conversation, None, "one")).turn;
+    let record = client.wait_turn(retried);
+    assert_eq!(Some(StopReason::End), record.stop_reason);
+    let said = scene.last_question();
+    for printed in ["first-one\n", "last-one\n", "first-two\n", "last-two\n"] {
+        assert_eq!(1, said.matches(printed).count(), "{printed}: {said}");
+    }
+    // Each says how to read what is left out, and the model is offered what it reads with.
+    let marks = said.matches("so that the question fits the context; to read on: ");
+    assert_eq!(2, marks.count(), "{said}");
+    let sent = scene.upstream.requests().last().unwrap().json();
+    assert!(sent["tools"].to_string().contains("read_result"), "{sent}");
+    scene.upstream.finish();
+}
+
+/// Many short ones cannot be shortened; what to do then is said, and works.
+#[test]
+fn outputs_that_leave_no_room_are_named_and_the_next_question_goes_without_them() {
+    let scene = Scene::new("context_tokens = 2000\n");
+    let client = scene.world.person("pts/5");
+    let conversation = scene.conversation(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    for _ in 0..12 {
+        run(&client, &mut follow, own(conversation, "seq 200"));
+    }
+    let failed = client.wait_turn(client.ask(conversation, "what was that?"));
+    let error = failed.error.unwrap();
+    assert_eq!(FailureClass::ContextOverflow, error.class);
+    let said = &error.message;
+    assert!(
+        said.contains(" what 12 commands printed that go with it, shortened already, ")
+            && said.contains("a new question goes without those outputs"),
+        "{said}"
+    );
+    scene.upstream.answer_with(|_| Said::text("I see."));
+    let record = client.wait_turn(client.ask(conversation, "well then"));
+    assert_eq!(Some(StopReason::End), record.stop_reason);
+    assert_eq!("well then", scene.last_question());
     scene.upstream.finish();
 }

@@ -1,8 +1,11 @@
 //! Commands of a conversation run one after another, in the order in which they came (SHL-3).
 
 use aish_proto::attach::Since;
-use aish_proto::event::{Envelope, ShellFinished, ShellStarted};
-use aish_proto::shell::{Cancel, CancelParams, Run, RunParams, ShellEnding};
+use aish_proto::conversation::{Activity, ConversationParams, StatusOf};
+use aish_proto::daemon::{Shutdown, ShutdownParams, Status};
+use aish_proto::event::{Envelope, ShellFinished, ShellStarted, Snapshot, State};
+use aish_proto::method::Empty;
+use aish_proto::shell::{Cancel, CancelParams, Run, RunParams, RunningCommand, ShellEnding};
 use aish_proto::turn::StopReason;
 use aish_testkit::Client;
 
@@ -215,4 +218,55 @@ fn each_command_is_streamed_from_its_beginning() {
             .collect();
         assert_eq!(format!("{word}\n"), printed);
     }
+}
+
+#[test]
+fn a_running_command_of_a_person_is_named_by_the_state_and_ended_by_anybody() {
+    let scene = Scene::new("");
+    let client = scene.world.person("pts/5");
+    let conversation = scene.conversation(&client);
+    let mut follow = client.attach(conversation, Since::Start);
+    let long = format!("sleep 7051  #{}", "é".repeat(200));
+    let call = client.done::<Run>(own(conversation, &long)).call;
+    let shown = RunningCommand {
+        call: call.clone(),
+        command: long[..255].to_owned(),
+    };
+    let states = |it: &Envelope| {
+        it.read::<State>()
+            .filter(|it| it.state == Activity::Running)
+    };
+    let told = states(&follow.until(|it| states(it).is_some())).unwrap();
+    assert_eq!((None, Some(&shown)), (told.turn, told.command.as_ref()));
+
+    let other = scene.world.person("pts/9");
+    let status = other.done::<StatusOf>(ConversationParams { id: conversation });
+    assert_eq!(
+        (Activity::Running, None, Some(&shown)),
+        (status.state, status.turn, status.command.as_ref())
+    );
+    let mut late = other.attach(conversation, Since::Now);
+    let snapshot = late.until_kind("snapshot").read::<Snapshot>().unwrap();
+    assert_eq!(Some(&shown), snapshot.command.as_ref());
+    let daemon = other.done::<Status>(Empty {});
+    assert_eq!((0, 1), (daemon.running_turns, daemon.running_commands));
+    let stop = ShutdownParams {
+        if_idle: true,
+        deadline_ms: None,
+    };
+    let busy = other.refused::<Shutdown>(stop);
+    assert_eq!("busy", busy.kind());
+
+    let params = CancelParams { conversation, call };
+    assert!(other.done::<Cancel>(params).cancelled);
+    let of = |it: &Envelope| it.read::<ShellFinished>().is_some();
+    let end = follow.until(of);
+    let by = end.client.unwrap();
+    let began = follow.events_so_far().iter();
+    let began = began.filter(|it| it.kind == "shellStarted");
+    let began_by = began.last().unwrap().client.unwrap();
+    assert_ne!(began_by, by, "the end says who it was");
+    let idle = |it: &Envelope| it.read::<State>().is_some_and(|it| it.command.is_none());
+    let idle = follow.until(idle).read::<State>().unwrap();
+    assert_eq!(Activity::Idle, idle.state);
 }

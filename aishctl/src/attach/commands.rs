@@ -94,6 +94,20 @@ impl<U: Ui> Open<U> {
         let Some(call) = self.own.to_cancel().cloned() else {
             return false;
         };
+        self.cancel_call(call);
+        true
+    }
+
+    /// Where nothing else runs, it ends the command that runs, whoever began it.
+    pub(super) fn cancel_anybodys(&mut self) -> bool {
+        let Some(command) = &self.turns.command else {
+            return false;
+        };
+        self.cancel_call(command.call.clone());
+        true
+    }
+
+    fn cancel_call(&mut self, call: String) {
         let params = CancelParams {
             conversation: self.conversation,
             call,
@@ -101,7 +115,6 @@ impl<U: Ui> Open<U> {
         let caller = self.connection.caller();
         self.calls
             .spawn(async move { Done::Quiet(caller.call::<CancelOwn>(params).await.map(drop)) });
-        true
     }
 
     /// What a question names with an `@`; `None`: it cannot be taken along, and a person was told why.

@@ -474,7 +474,7 @@ impl<U: Ui> Open<U> {
             }
             // From outside, for the keys of a terminal with an editor are no signals: it is to end.
             Signal::Interrupt
-                if self.has_editor() && self.turns.running.is_none() && self.own.is_empty() =>
+                if self.has_editor() && !self.turns.is_at_work() && self.own.is_empty() =>
             {
                 self.exit = signal.exit();
                 Ok(true)
@@ -497,7 +497,8 @@ impl<U: Ui> Open<U> {
             self.exit = Exit::INTERRUPTED;
             return Ok(true);
         }
-        if !self.window.args.read_only && (self.cancel_command() || self.cancel()) {
+        let drives = !self.window.args.read_only;
+        if drives && (self.cancel_command() || self.cancel() || self.cancel_anybodys()) {
             self.interrupted_at = Some(now);
             self.display.ui.leaving_is_near();
         } else if typed == Typed::Nothing {

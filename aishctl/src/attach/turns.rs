@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aish_proto::conversation::Activity;
 use aish_proto::event::{self, Envelope, EventData as _, Snapshot, TurnFinished, TurnStarted};
 use aish_proto::id::TurnId;
+use aish_proto::shell::RunningCommand;
 use aish_proto::turn::{SendResult, StopReason};
 
 use super::ui::State;
@@ -16,6 +17,8 @@ const FINISHED_TURNS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     pub(super) running: Option<TurnId>,
+    /// The command of a person that runs, whoever that is.
+    pub(super) command: Option<RunningCommand>,
     /// Our turns that have not ended.
     awaited: Vec<TurnId>,
     finished: BTreeMap<TurnId, Exit>,
@@ -32,11 +35,18 @@ impl Turns {
     pub(super) fn take(&mut self, event: &Envelope) -> Option<Exit> {
         if let Some(snapshot) = event.read::<Snapshot>() {
             self.running = snapshot.running.map(|it| it.turn);
+            self.command = snapshot.command;
             self.waits = snapshot.pending_confirms.iter().any(|it| it.turn.is_some());
             self.interrupted = snapshot.held;
             self.activity(snapshot.state);
-        } else if let Some(event::State { state, turn, .. }) = event.read() {
-            self.running = turn;
+        } else if let Some(event::State {
+            state,
+            turn,
+            command,
+            ..
+        }) = event.read()
+        {
+            (self.running, self.command) = (turn, command);
             self.waits = false;
             self.activity(state);
         } else if event.kind == TurnStarted::KIND {
@@ -95,10 +105,15 @@ impl Turns {
         self.awaited.is_empty()
     }
 
+    /// A turn runs, or a command of a person.
+    pub(super) fn is_at_work(&self) -> bool {
+        self.running.is_some() || self.command.is_some()
+    }
+
     pub(super) fn state(&self) -> State {
         if self.waits {
             State::Waiting
-        } else if self.running.is_some() {
+        } else if self.is_at_work() {
             State::Running
         } else if self.failed {
             State::Problem

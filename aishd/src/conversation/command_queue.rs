@@ -74,6 +74,13 @@ impl CommandQueue {
         }
     }
 
+    pub(super) fn own_mut(&mut self, wanted: &str) -> Option<&mut Runs> {
+        match &mut self.running {
+            Some(Running::Own(call, runs)) if call == wanted => Some(runs),
+            Some(Running::Own(..) | Running::OfTurn(..)) | None => None,
+        }
+    }
+
     pub(super) fn runs_own(&self) -> bool {
         matches!(self.running, Some(Running::Own(..)))
     }
@@ -151,6 +158,7 @@ mod tests {
             command: String::new(),
             given: Given::Never,
             token: CancellationToken::new(),
+            stopped_by: None,
         }
     }
 

@@ -305,7 +305,7 @@ pub(super) enum Request {
     Keep(Box<Said>, Reply<Result<Kept, BookError>>),
     Edited(Box<Editing>, Reply<Confirm>),
     RunCommand(Box<OwnCommand>, Reply<Began>),
-    CancelCommand(String, Reply<bool>),
+    CancelCommand(String, Person, Reply<bool>),
     Delete(Person, Reply<()>),
     /// Says that everything before it has been done.
     Drain(Reply<()>),

@@ -45,6 +45,8 @@ pub(super) struct Runs {
     pub(super) command: String,
     pub(super) given: Given,
     pub(super) token: CancellationToken,
+    /// Who ended it.
+    pub(super) stopped_by: Option<Person>,
 }
 
 impl Handle {
@@ -55,8 +57,8 @@ impl Handle {
     }
 
     /// Ends one that runs or waits; false: it was over. Returns once its end is in the log.
-    pub async fn cancel_command(&self, call: String) -> Result<bool, RequestError> {
-        self.request(|reply| Request::CancelCommand(call, reply))
+    pub async fn cancel_command(&self, call: String, by: Person) -> Result<bool, RequestError> {
+        self.request(|reply| Request::CancelCommand(call, by, reply))
             .await
     }
 }
@@ -104,6 +106,7 @@ impl Conversation {
             command: run.command.clone(),
             given,
             token: token.clone(),
+            stopped_by: None,
         };
         self.commands.begin_own(call.to_owned(), runs);
         let begun = self.begun(None, call, run, token);
@@ -158,15 +161,20 @@ impl Conversation {
         Box::pin(self.settle(Pending::facts(vec![fact]))).await;
     }
 
-    pub(super) async fn cancel_own(&mut self, call: &str) -> Result<bool, RequestError> {
+    pub(super) async fn cancel_own(
+        &mut self,
+        call: &str,
+        by: Person,
+    ) -> Result<bool, RequestError> {
         if let Some(waited) = self.commands.take_waiting(call) {
             let why = "cancelled before it began";
             self.never_began(call, &waited.command, waited.by, why)
                 .await;
         } else {
-            let Some(runs) = self.commands.own(call) else {
+            let Some(runs) = self.commands.own_mut(call) else {
                 return Ok(false);
             };
+            runs.stopped_by.get_or_insert(by);
             runs.token.cancel();
             self.until_own_over(Some(call)).await;
         }
@@ -194,11 +202,15 @@ impl Conversation {
             call,
             command: runs.command,
         };
+        // It may have come to its own end first.
+        let stopped_by = runs
+            .stopped_by
+            .filter(|_| ended.ending == Ending::Cancelled);
         let mut step = Step::default();
         finish(&proposed, ended, runs.given, &mut step);
         let facts = step.events.into_iter().map(|event| Fact {
             turn: None,
-            by: None,
+            by: stopped_by.clone(),
             event,
         });
         self.settle(Pending::facts(facts.collect())).await;

@@ -17,7 +17,7 @@ impl Request {
             Self::Lead(_, _, reply) => drop(reply.send(Err(error))),
             Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
             Self::RunCommand(_, reply) => drop(reply.send(Err(error))),
-            Self::CancelCommand(_, reply) => drop(reply.send(Err(error))),
+            Self::CancelCommand(_, _, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Keep(_, reply) => drop(reply.send(Err(error))),
             Self::Edited(_, reply) => drop(reply.send(Err(error))),

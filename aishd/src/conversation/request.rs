@@ -79,8 +79,8 @@ impl Conversation {
                 let result = self.run_own(*wanted).await;
                 let _client_left = reply.send(result);
             }
-            Request::CancelCommand(call, reply) => {
-                let _client_left = reply.send(self.cancel_own(&call).await);
+            Request::CancelCommand(call, by, reply) => {
+                let _client_left = reply.send(self.cancel_own(&call, by).await);
             }
             Request::Restore(gone, by, reply) => {
                 let result = self.restore(gone, by).await;

@@ -1,16 +1,22 @@
 //! Exchanges: a question and all that followed on it, up to the next one. They leave the context and come back whole
 //! (CTX-2), so that no result is ever without its call.
 
+use std::ops::Range;
+
 use aish_proto::id::{Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
 use super::event::Record;
+use super::shell::told::{Told, moved};
 use super::transcript::{Message, Transcript};
 
 /// What stands around the text of a message in a request.
 const AROUND_MESSAGE_BYTES: u64 = 40;
 /// What stands around a call.
 const AROUND_CALL_BYTES: u64 = 80;
+
+/// Where outputs of commands stand in the text of a question, in their order.
+pub(super) type Places = Vec<Range<usize>>;
 
 /// A message in its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +27,17 @@ pub(super) struct Entry {
     pub(super) message: Message,
     /// There is more to read of a result or an output than it shows.
     pub(super) keeps_more: bool,
+    pub(super) outputs: Places,
+}
+
+/// What may be shown shortened: a result of a tool, or an output of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// The message that it stands in, counted in the exchange.
+    message: usize,
+    within: Range<usize>,
+    pub(super) is_output: bool,
+    pub(super) text: String,
 }
 
 /// Messages that belong together.
@@ -159,17 +176,19 @@ impl Exchange {
     }
 
     /// Adds to a question that stands last; false where an answer does.
-    pub(super) fn go_on_with(&mut self, more: &str, keeps_more: bool) -> bool {
+    pub(super) fn go_on_with(&mut self, more: &Told, keeps_more: bool) -> bool {
         let Some(Entry {
             message: Message::User { text },
             keeps_more: keeps,
+            outputs,
             ..
         }) = self.entries.last_mut()
         else {
             return false;
         };
         text.push_str("\n\n");
-        text.push_str(more);
+        outputs.extend(more.output.clone().map(|it| moved(it, text.len())));
+        text.push_str(&more.text);
         *keeps |= keeps_more;
         self.bytes = self.messages().map(weight).sum();
         true
@@ -219,12 +238,52 @@ impl Exchange {
         })
     }
 
-    /// Puts a shorter text in place of a result.
-    pub(super) fn replace_result(&mut self, place: usize, text: String) {
-        if let Some(entry) = self.entries.get_mut(place)
-            && let Message::Tool { content, .. } = &mut entry.message
-        {
-            *content = text;
+    /// What of it may be shown shortened, in its order.
+    pub(super) fn pieces(&self) -> Vec<Piece> {
+        let mut pieces = vec![];
+        for (message, entry) in self.entries.iter().enumerate() {
+            let (text, places, is_output) = match &entry.message {
+                Message::User { text } => (text, entry.outputs.clone(), true),
+                Message::Tool { content, .. } => {
+                    let whole = 0..content.len();
+                    (content, vec![whole], false)
+                }
+                Message::Assistant { .. } => continue,
+            };
+            pieces.extend(places.into_iter().filter_map(|within| {
+                Some(Piece {
+                    message,
+                    text: text.get(within.clone())?.to_owned(),
+                    within,
+                    is_output,
+                })
+            }));
+        }
+        pieces
+    }
+
+    /// Puts other texts in place of some of its [`Exchange::pieces`], which are given in their order.
+    pub(super) fn replace(&mut self, pieces: &[(&Piece, String)]) {
+        // From the last one on, so that those before it stay where they are.
+        for (piece, text) in pieces.iter().rev() {
+            let Some(entry) = self.entries.get_mut(piece.message) else {
+                continue;
+            };
+            let (Message::User { text: whole } | Message::Tool { content: whole, .. }) =
+                &mut entry.message
+            else {
+                continue;
+            };
+            whole.replace_range(piece.within.clone(), text);
+            let end = piece.within.start + text.len();
+            for place in &mut entry.outputs {
+                if *place == piece.within {
+                    place.end = end;
+                } else if place.start >= piece.within.end {
+                    *place =
+                        place.start - piece.within.end + end..place.end - piece.within.end + end;
+                }
+            }
         }
         self.bytes = self.messages().map(weight).sum();
     }

@@ -13,11 +13,12 @@ use self::edits::Edits;
 use super::block::Form;
 use super::budget::Mode;
 use super::event::{Attachment, Event, Origin, Record, Source};
-use super::exchange::{Entry, Eviction, Exchange};
+use super::exchange::{Entry, Eviction, Exchange, Places};
 use super::norris::launch::Launch;
 use super::norris::{NorrisEvent, Pause};
 use super::project::Blocks;
 use super::reply::ToolCall;
+use super::shell::told::Told;
 use super::shell::{Given, told};
 use super::state::State;
 use super::summary::Summary;
@@ -59,7 +60,7 @@ struct Waiting {
 /// Outputs of commands that go with the next question (SHL-5).
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Outputs {
-    texts: Vec<String>,
+    texts: Vec<Told>,
     /// Where the first of them stands.
     from: Option<Seq>,
     /// There is more to read of one of them than it shows.
@@ -402,6 +403,7 @@ impl Transcript {
             turn: record.turn,
             message,
             keeps_more,
+            outputs: vec![],
         };
         let exchange = self.newest();
         let entries = exchange.entries();
@@ -425,11 +427,16 @@ impl Transcript {
     }
 
     fn push(&mut self, record: &Record, message: Message, keeps_more: bool) {
+        self.push_with(record, message, keeps_more, vec![]);
+    }
+
+    fn push_with(&mut self, record: &Record, message: Message, keeps_more: bool, outputs: Places) {
         self.newest().push(Entry {
             at: record.seq,
             turn: record.turn,
             message,
             keeps_more,
+            outputs,
         });
     }
 
@@ -451,10 +458,11 @@ impl Transcript {
         let mut begin = waiting.at.min(self.started);
         let mut text = waiting.text;
         let mut keeps_more = false;
+        let mut places = vec![];
         match waiting.origin {
             Origin::Asked | Origin::Imported => {
                 let outputs = std::mem::take(&mut self.outputs);
-                text = told::before(&outputs.texts, &text);
+                (text, places) = told::before(&outputs.texts, &text);
                 begin = outputs.from.map_or(begin, |it| it.min(begin));
                 keeps_more = outputs.keeps_more;
                 self.exchanges.push_back(Exchange::new(turn, begin));
@@ -470,7 +478,7 @@ impl Transcript {
                 {
                     text.clone_from(asked);
                     begin = begin.min(old.begin());
-                    keeps_more = first.keeps_more;
+                    (keeps_more, places) = (first.keeps_more, first.outputs.clone());
                 }
                 // It leaves with what went on after it.
                 self.exchanges.retain(|it| it.turn() != Some(old));
@@ -493,7 +501,7 @@ impl Transcript {
             Origin::Asked | Origin::Retry(_) | Origin::Imported => text,
             Origin::Continue(_) => CONTINUE.to_owned(),
         };
-        self.push(record, Message::User { text }, keeps_more);
+        self.push_with(record, Message::User { text }, keeps_more, places);
     }
 
     /// What it printed goes with the next question, or stands where the turn goes on with it.
@@ -518,17 +526,19 @@ impl Transcript {
         } else {
             told::Author::Model
         };
-        let text = told::of(command, cwd.as_deref(), *ending, output, author);
+        let told = told::of(command, cwd.as_deref(), *ending, output, author);
         match given {
             Given::Never => {}
             Given::WithNextQuestion => {
                 self.outputs.from.get_or_insert(record.seq);
                 self.outputs.keeps_more |= kept.is_some();
-                self.outputs.texts.push(text);
+                self.outputs.texts.push(told);
             }
             Given::AtOnce => {
-                if !self.newest().go_on_with(&text, kept.is_some()) {
-                    self.push(record, Message::User { text }, kept.is_some());
+                if !self.newest().go_on_with(&told, kept.is_some()) {
+                    let Told { text, output } = told;
+                    let places = output.into_iter().collect();
+                    self.push_with(record, Message::User { text }, kept.is_some(), places);
                 }
             }
         }

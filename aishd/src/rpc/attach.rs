@@ -134,10 +134,8 @@ struct Subscription {
     /// While a person looks.
     attending: Option<Attending>,
     /// What was last said of the conversation's state.
-    told: Option<Told>,
+    told: Option<wire::State>,
 }
-
-type Told = (aish_proto::conversation::Activity, u32, Option<TurnId>);
 
 /// Why a subscription ends.
 enum End {
@@ -248,6 +246,7 @@ impl Subscription {
             constraints: convert::constraints(state),
             last_seq: state.last_seq,
             running,
+            command: shell::running(state),
             norris: super::norris::run(state),
             queue,
             held: state.is_held(),
@@ -394,18 +393,17 @@ impl Subscription {
             return Ok(());
         }
         let turn = state.running.as_ref().map(|it| it.turn);
-        let now = (convert::activity(&state), convert::queued(&state), turn);
-        if self.told == Some(now) {
+        let now = wire::State {
+            state: convert::activity(&state),
+            queued: convert::queued(&state),
+            turn,
+            command: shell::running(&state),
+        };
+        if self.told.as_ref() == Some(&now) {
             return Ok(());
         }
-        self.told = Some(now);
-        let (activity, queued, turn) = now;
-        let event = wire::State {
-            state: activity,
-            queued,
-            turn,
-        };
-        self.say(turn, &event).await
+        self.told = Some(now.clone());
+        self.say(turn, &now).await
     }
 
     async fn send_page(&self, page: Page) -> Result<(), End> {

@@ -125,7 +125,7 @@ fn too_long(none: &NoRequest) -> PreviewResult {
             project: 0,
             tools: 0,
             pinned: error.pinned.iter().map(|(_, it)| it).sum(),
-            messages: error.question + error.results,
+            messages: error.question + error.results + error.outputs.0,
             limit: Some(error.limit.whole),
             reserve: error.limit.reserve,
             bytes_per_token: none.ratio.get(),

@@ -480,7 +480,7 @@ pub(super) fn source_of(source: Source) -> ModelSource {
 pub(super) fn activity(state: &State) -> Activity {
     if state.requires_action() {
         Activity::RequiresAction
-    } else if state.running.is_some() {
+    } else if state.running.is_some() || !state.shell.own.is_empty() {
         Activity::Running
     } else if state.queue.is_empty() {
         Activity::Idle
@@ -514,6 +514,7 @@ pub(super) fn status(id: ConversationId, state: &State, attached: u32) -> Conver
         state: activity(state),
         queued: queued(state),
         turn: state.running.as_ref().map(|it| it.turn),
+        command: shell::running(state),
         model: state.model.clone(),
         cwd: state.cwd.clone(),
         archived: state.archived,

@@ -158,21 +158,37 @@ fn server_info(server: &Server) -> ServerInfo {
     }
 }
 
-/// Turns that run, turns that wait, conversations.
-async fn load(server: &Server) -> Result<(u64, u64, u64), Refusal> {
+/// How much goes on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    running: u64,
+    /// Conversations in which no turn runs, but a person's own command.
+    commands: u64,
+    queued: u64,
+    conversations: u64,
+}
+
+async fn load(server: &Server) -> Result<Load, Refusal> {
     let states = server.directory.states().await?;
-    let running = states
-        .iter()
-        .filter(|(_, it)| convert::activity(it) == Activity::Running);
-    let queued = states.iter().map(|(_, it)| it.queue.len() as u64);
-    Ok((running.count() as u64, queued.sum(), states.len() as u64))
+    let mut load = Load::default();
+    for (_, state) in &states {
+        let runs = convert::activity(state) == Activity::Running;
+        if runs && state.running.is_some() {
+            load.running += 1;
+        } else if runs {
+            load.commands += 1;
+        }
+        load.queued += state.queue.len() as u64;
+        load.conversations += 1;
+    }
+    Ok(load)
 }
 
 async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
     let server = call.server;
     let health = server.directory.health();
     // A store that cannot be read is exactly what this call is there to show.
-    let (running_turns, queued_turns, conversations) = load(&server).await.unwrap_or_default();
+    let load = load(&server).await.unwrap_or_default();
     let models = server.directory.models();
     let routes = server.directory.routes();
     let (switches, counted) = (routes.switches(), routes.counted());
@@ -188,10 +204,11 @@ async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
             .default
             .clone()
             .unwrap_or_else(|| "(found at the next question)".to_owned()),
-        conversations,
-        running_turns,
+        conversations: load.conversations,
+        running_turns: load.running,
+        running_commands: load.commands,
         pending_confirms: server.directory.pending().known().len() as u64,
-        queued_turns,
+        queued_turns: load.queued,
         clients: server.counters.connected.load(Ordering::Relaxed),
         store: StoreStatus {
             path: server.about.state_dir.display().to_string(),
@@ -215,9 +232,17 @@ async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
 async fn shutdown(call: Call<Shutdown>) -> Result<ShutdownResult, Refusal> {
     let server = call.server;
     if call.params.if_idle {
-        let (running, queued, _) = load(&server).await?;
-        if running + queued > 0 {
-            let message = format!("{running} turns run and {queued} wait");
+        let Load {
+            running,
+            commands,
+            queued,
+            ..
+        } = load(&server).await?;
+        if running + commands + queued > 0 {
+            let mut message = format!("{running} turns run and {queued} wait");
+            if commands > 0 {
+                message.push_str(&format!(", and {commands} commands run"));
+            }
             return Err(Refusal::new(ErrorKind::Busy, message).hint("aishctl status"));
         }
     }
@@ -258,7 +283,7 @@ async fn reload(call: Call<Reload>) -> Result<ReloadResult, Refusal> {
 }
 
 async fn metrics_text(call: Call<Metrics>) -> Result<MetricsResult, Refusal> {
-    let (running, queued, conversations) = load(&call.server).await.unwrap_or_default();
-    let text = metrics::text(&call.server, running, queued, conversations);
+    let load = load(&call.server).await.unwrap_or_default();
+    let text = metrics::text(&call.server, load.running, load.queued, load.conversations);
     Ok(MetricsResult { text })
 }

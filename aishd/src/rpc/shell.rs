@@ -3,7 +3,7 @@
 use aish_proto::event::ShellOutput;
 use aish_proto::shell::{
     Cancel, CancelResult, CommandAsked, CommandSegment, ProposedCommand, Run, RunResult,
-    ShellEnding,
+    RunningCommand, ShellEnding,
 };
 use jsonrpsee::RpcModule;
 
@@ -17,6 +17,7 @@ use crate::conversation::window::Part;
 use crate::core::policy::Patterns;
 use crate::core::shell::ending::Ending;
 use crate::core::shell::{Asked, Given, Proposed, tool};
+use crate::core::state::State;
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Run, _, _>(module, run);
@@ -48,8 +49,18 @@ async fn run(call: Call<Run>) -> Result<RunResult, Refusal> {
 
 async fn cancel(call: Call<Cancel>) -> Result<CancelResult, Refusal> {
     let handle = call.server.directory.open(call.params.conversation).await?;
-    let cancelled = handle.cancel_command(call.params.call).await?;
+    let by = call.connection.person();
+    let cancelled = handle.cancel_command(call.params.call, by).await?;
     Ok(CancelResult { cancelled })
+}
+
+/// The person's own command that runs.
+pub(super) fn running(state: &State) -> Option<RunningCommand> {
+    let own = state.shell.own.first()?;
+    Some(RunningCommand {
+        call: own.call.clone(),
+        command: own.shown.clone(),
+    })
 }
 
 /// R1: nobody's patterns let a command run, and whoever gives one should know.

@@ -115,7 +115,7 @@ impl Bound {
         }
     }
 
-    /// The conversation is cancelled and the line stays; where nothing runs, the line is cleared.
+    /// What runs is cancelled, a turn or a command, and the line stays; where nothing runs, the line is cleared.
     fn interrupt(&self, line: &str) -> Cmd {
         let typed = if line.is_empty() {
             Typed::Nothing

@@ -1,6 +1,7 @@
 //! What a request says so that it fits its budget (CTX-1, CTX-2): whole exchanges leave from the front, the last one
-//! never. Where that one alone is too long it goes without the summary and the project, then its largest results are
-//! shortened, and where that is not enough there is no request. The real call, and every preview of it, come from here.
+//! never. Where that one alone is too long it goes without the summary and the project, then its largest results and the
+//! outputs of commands that go with it are shortened, and where that is not enough there is no request. The real call, and
+//! every preview of it, come from here.
 
 use std::fmt;
 
@@ -13,8 +14,11 @@ use crate::core::preset::Preset;
 use crate::core::shorten::without_middle;
 use crate::core::transcript::Transcript;
 
-/// No result is shortened to less, in bytes.
+/// No result and no output is shortened to less, in bytes.
 const LEAST_RESULT_BYTES: usize = 512;
+
+/// In the mark of what was left out of a long result.
+const MARK: &str = " bytes are left out here";
 
 /// What a request is made of.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +45,7 @@ pub struct Fit {
     pub leaving: Vec<Exchange>,
     /// What it shows; `None`: the transcript as it is.
     pub shown: Option<Transcript>,
-    /// Results that it shows shortened.
+    /// Results and outputs that it shows shortened.
     pub shortened: usize,
 }
 
@@ -53,6 +57,8 @@ pub struct TooLong {
     pub tokens: u64,
     pub question: u64,
     pub results: u64,
+    /// Of commands that go with the question, and how many those are.
+    pub outputs: (u64, usize),
     /// Pinned resources by name, the largest first.
     pub pinned: Vec<(String, u64)>,
     pub limit: TokenLimit,
@@ -65,19 +71,27 @@ impl fmt::Display for TooLong {
             tokens,
             question,
             results,
+            outputs: (outputs, commands),
             pinned,
             limit,
         } = self;
         let held: u64 = pinned.iter().map(|(_, it)| it).sum();
-        let rest = tokens.saturating_sub(question + results + held);
+        let rest = tokens.saturating_sub(question + results + outputs + held);
         write!(
             f,
             "the last question and what belongs to it take about {tokens} tokens, and {preset} has room for {} \
-({} without the {} that are kept for the answer): about {question} are the question, {results} the results of tools, ",
+({} without the {} that are kept for the answer): about {question} are the question, ",
             limit.available(),
             limit.whole,
             limit.reserve,
         )?;
+        if *commands > 0 {
+            write!(
+                f,
+                "{outputs} what {commands} commands printed that go with it, shortened already, "
+            )?;
+        }
+        write!(f, "{results} the results of tools, ")?;
         if let Some((largest, takes)) = pinned.first() {
             let count = pinned.len();
             write!(
@@ -85,10 +99,15 @@ impl fmt::Display for TooLong {
                 "{held} the {count} pinned resources (unpin {largest:?}, which is {takes} of them), "
             )?;
         }
+        write!(f, "{rest} the rest; ")?;
+        if outputs > question.max(results) {
+            f.write_str(
+                "a new question goes without those outputs, which stay in the log, and a retry takes them along again; or ",
+            )?;
+        }
         write!(
             f,
-            "{rest} the rest; ask with less at once, offer fewer tools, or raise context_tokens of [models.{preset}] or \
-context.max_tokens"
+            "ask with less at once, offer fewer tools, or raise context_tokens of [models.{preset}] or context.max_tokens"
         )
     }
 }
@@ -218,25 +237,19 @@ impl Wanted<'_> {
         leave
     }
 
-    /// Takes from the largest results of the last exchange what a body of so many bytes has too much, and says how many
-    /// of them are shorter.
+    /// Takes from the largest results and outputs of the last exchange what a body of so many bytes has too much, and
+    /// says how many of them are shorter.
     fn shorten(&self, shown: &mut Transcript, body_bytes: usize, available: u64) -> usize {
         let most = self.ratio.bytes(available);
         let mut excess = (body_bytes as u64).saturating_sub(most);
         let Some(exchange) = shown.newest_mut() else {
             return 0;
         };
-        let texts: Vec<(usize, String)> = (0..)
-            .zip(exchange.messages())
-            .filter_map(|(place, it)| match it {
-                Message::Tool { content, .. } => Some((place, content.clone())),
-                Message::User { .. } | Message::Assistant { .. } => None,
-            })
-            .collect();
+        let pieces = exchange.pieces();
         // How long each may be, and what it takes then.
-        let mut sizes: Vec<(usize, u64)> = texts
+        let mut sizes: Vec<(usize, u64)> = pieces
             .iter()
-            .map(|(_, it)| (it.len(), json_bytes(it)))
+            .map(|it| (it.text.len(), json_bytes(&it.text)))
             .collect();
         while excess > 0 {
             // With its mark, one that is hardly longer would not be shorter.
@@ -249,29 +262,34 @@ impl Wanted<'_> {
                 break;
             };
             let shorter = (length / 2).max(LEAST_RESULT_BYTES);
-            let takes_then = json_bytes(&without_some(&texts[at].1, shorter));
+            let takes_then = json_bytes(&without_some(&pieces[at].text, shorter));
             excess = excess.saturating_sub(takes.saturating_sub(takes_then));
             sizes[at] = (shorter, takes_then);
         }
-        let mut shortened = 0;
-        for ((place, text), (length, _)) in texts.iter().zip(&sizes) {
-            if *length < text.len() {
-                exchange.replace_result(*place, without_some(text, *length));
-                shortened += 1;
-            }
-        }
-        shortened
+        let shorter = pieces.iter().zip(&sizes);
+        let shorter = shorter.filter(|(piece, (length, _))| *length < piece.text.len());
+        let shorter: Vec<_> = shorter
+            .map(|(piece, (length, _))| (piece, without_some(&piece.text, *length)))
+            .collect();
+        exchange.replace(&shorter);
+        shorter.len()
     }
 
     fn too_long(&self, shown: &Transcript, tokens: u64, limit: TokenLimit) -> TooLong {
         let last = shown.exchanges().next_back();
         let (mut question, mut results) = (0, 0);
+        let mut outputs = (0, 0);
         for message in last.iter().flat_map(|it| it.messages()) {
             match message {
                 Message::User { text } => question += json_bytes(text),
                 Message::Tool { content, .. } => results += json_bytes(content),
                 Message::Assistant { .. } => {}
             }
+        }
+        let printed = last.iter().flat_map(|it| it.pieces());
+        for output in printed.filter(|it| it.is_output) {
+            outputs.0 += json_bytes(&output.text);
+            outputs.1 += 1;
         }
         let tokens_of = |it: &Held| self.ratio.tokens(json_bytes(&it.block()));
         let pinned = self
@@ -283,24 +301,37 @@ impl Wanted<'_> {
         TooLong {
             preset: self.preset.name.clone(),
             tokens,
-            question: self.ratio.tokens(question),
+            question: self.ratio.tokens(question.saturating_sub(outputs.0)),
             results: self.ratio.tokens(results),
+            outputs: (self.ratio.tokens(outputs.0), outputs.1),
             pinned,
             limit,
         }
     }
 }
 
-/// A result of about so many bytes, with a mark where its middle was.
+/// A result or an output of about so many bytes, with a mark where its middle was. Where that middle had been left out
+/// before, the mark says on how to read it, as the one before it did.
 fn without_some(text: &str, bytes: usize) -> String {
     let cut = without_middle(text, bytes, bytes, |left_out| {
+        let how = on_reading(&text[left_out.from..left_out.to]).unwrap_or_default();
         format!(
-            "[aish] {} of {} bytes are left out here, so that the question fits the context",
+            "[aish] {} of {} bytes are left out here, so that the question fits the context{how}",
             left_out.to - left_out.from,
             left_out.whole
         )
     });
     cut.unwrap_or_else(|| text.to_owned())
+}
+
+/// How to read what was left out here before, as its mark says: the one nearest to the middle, for others may have been
+/// printed.
+fn on_reading(left_out: &str) -> Option<&str> {
+    let middle = left_out.len() / 2;
+    let marks = left_out.match_indices(MARK);
+    let (at, _) = marks.min_by_key(|(at, _)| at.abs_diff(middle))?;
+    let line = left_out[at..].lines().next()?;
+    line.find("; to read on: ").map(|it| &line[it..])
 }
 
 #[cfg(test)]

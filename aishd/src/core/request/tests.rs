@@ -63,6 +63,7 @@ enum Happening {
     Printed {
         own: bool,
         waits: bool,
+        long: bool,
     },
     /// One of what left comes back.
     Restore {
@@ -83,7 +84,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => Just(Happening::Steer),
         1 => Just(Happening::Evict),
         2 => (1..6_u8, 50..900_u16).prop_map(|(turns, tokens)| Happening::Fit { turns, tokens }),
-        3 => any::<[bool; 2]>().prop_map(|[own, waits]| Happening::Printed { own, waits }),
+        3 => any::<[bool; 3]>().prop_map(|[own, waits, long]| Happening::Printed { own, waits, long }),
         1 => any::<u8>().prop_map(|which| Happening::Restore { which }),
     ]
 }
@@ -270,12 +271,12 @@ impl World {
                 self.evict(count / 2);
             }
             Happening::Fit { turns, tokens } => self.fit(*turns, *tokens),
-            Happening::Printed { own, waits } => self.print(*own, *waits),
+            Happening::Printed { own, waits, long } => self.print(*own, *waits, *long),
             Happening::Restore { which } => self.restore(*which),
         }
     }
 
-    fn print(&mut self, own: bool, waits: bool) {
+    fn print(&mut self, own: bool, waits: bool, long: bool) {
         let turn = self.running.filter(|_| !own);
         let proposed = turn.is_some() && self.answered && self.open.is_empty();
         if !own && !proposed {
@@ -292,6 +293,9 @@ impl World {
         let mut event = left(&call, "x", ending, given);
         if let Event::ShellFinished { output, .. } = &mut event {
             *output = format!("output {}.", self.printed);
+            if long {
+                output.push_str(&"`x".repeat(900));
+            }
         }
         self.put(turn, event);
     }

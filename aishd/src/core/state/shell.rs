@@ -7,6 +7,9 @@ use crate::core::event::{Event, Record};
 use crate::core::shell::Given;
 use crate::core::tool::Sha;
 
+/// So much of a command is shown of one that runs; the log has all of it.
+const MOST_SHOWN_BYTES: usize = 256;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shell {
     /// Commands of people that run.
@@ -45,6 +48,9 @@ pub struct OwnCommand {
     pub seq: Seq,
     #[serde(rename = "digest")]
     pub digest: Sha,
+    /// Its beginning, for people.
+    #[serde(rename = "shown", default, skip_serializing_if = "String::is_empty")]
+    pub shown: String,
 }
 
 /// Where an environment stands, and what it is.
@@ -79,11 +85,22 @@ impl Shell {
                 digest: given.digest(),
             });
         }
-        if let (Event::ShellStarted { call, digest, .. }, None) = (&record.event, record.turn) {
+        if let (
+            Event::ShellStarted {
+                call,
+                command,
+                digest,
+                ..
+            },
+            None,
+        ) = (&record.event, record.turn)
+        {
+            let shown = command.floor_char_boundary(MOST_SHOWN_BYTES);
             self.own.push(OwnCommand {
                 call: call.clone(),
                 seq: record.seq,
                 digest: *digest,
+                shown: command[..shown].to_owned(),
             });
         }
         if let Event::ShellFinished { call, given, .. } = &record.event {

@@ -9,6 +9,7 @@ fn exchange(messages: Vec<Message>) -> Exchange {
             turn: None,
             message,
             keeps_more: false,
+            outputs: vec![],
         });
     }
     exchange

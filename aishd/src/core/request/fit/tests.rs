@@ -3,7 +3,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::core::event::{At, Event, Origin, Record, Source};
+use crate::core::shell::Given;
+use crate::core::shell::ending::Ending;
 use crate::core::summary::Summary;
+use crate::core::turn::left;
 
 /// Records of exchanges, each a question and the results of its calls, each so long.
 fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
@@ -71,6 +74,54 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
             });
         }
     }
+    transcript
+}
+
+/// The same where commands of these outputs were run before the last question.
+fn after_commands(question: usize, outputs: &[&str]) -> Transcript {
+    let mut transcript = transcript(&[(100, &[])]);
+    let mut seq = 50;
+    let mut put = |turn, event| {
+        seq += 1;
+        transcript.apply(&Record {
+            seq: Seq(seq),
+            at: At(0),
+            turn,
+            client: None,
+            event,
+        });
+    };
+    for (number, printed) in outputs.iter().enumerate() {
+        let (ending, given) = (Ending::Exited { code: 0 }, Given::WithNextQuestion);
+        let mut event = left(&format!("run-{number}"), "c", ending, given);
+        if let Event::ShellFinished { output, .. } = &mut event {
+            (*printed).clone_into(output);
+        }
+        put(None, event);
+    }
+    let turn = Some(TurnId::from_bytes([77; 16]));
+    put(
+        turn,
+        Event::UserMessage {
+            text: "Q".repeat(question),
+            attachments: vec![],
+            key: None,
+            model: None,
+            origin: Origin::Asked,
+            on_confirm: None,
+            max_tool_depth: None,
+            calls: None,
+            environment: None,
+        },
+    );
+    put(
+        turn,
+        Event::TurnStarted {
+            model: "p".to_owned(),
+            model_id: "m".to_owned(),
+            source: Source::Configured,
+        },
+    );
     transcript
 }
 
@@ -177,6 +228,66 @@ fn results_of_the_last_exchange_are_shortened_the_largest_first() {
     assert!(body.contains(&"r".repeat(2_000)));
 }
 
+/// CTX-2: what a person's commands printed is no reason to refuse their question.
+#[test]
+fn outputs_that_go_with_the_question_are_shortened_like_results() {
+    let (large, small) = (format!("{}\n", "o".repeat(9_000)), "s".repeat(700));
+    let transcript = after_commands(40, &[&large, &small, &large]);
+    let fit = fitted(&transcript, 9, Some(7_000)).unwrap();
+    assert_eq!((1, 2), (fit.leaving.len(), fit.shortened));
+    let body: serde_json::Value = serde_json::from_str(&fit.body).unwrap();
+    let said = body["messages"][1]["content"].as_str().unwrap();
+    assert!(said.contains(&small) && said.ends_with(&format!("\n\n{}", "Q".repeat(40))));
+    // Each is still in its fence, and so is the mark of what was left out.
+    let blocks: Vec<&str> = said.split("```").collect();
+    assert_eq!(7, blocks.len(), "{said}");
+    for block in [blocks[1], blocks[5]] {
+        let mark = "\n[aish] 6751 of 9001 bytes are left out here, so that the question fits the context\n";
+        assert!(
+            block.starts_with("output\nooo") && block.contains(mark) && block.ends_with("o\n"),
+            "{block}"
+        );
+    }
+    let before = &blocks[0];
+    assert!(before.starts_with("[aish] the user ran a command by themselves: \"c\"\nexit code 0;"));
+}
+
+/// Its middle had been left out before, and what was left out then can still be read.
+#[test]
+fn an_output_that_is_shortened_again_says_how_it_is_read() {
+    let how = "; to read on: aish__read_result {\"result\": \"r1\", \"offset\": 8000}";
+    let printed = |it: &str| it.repeat(4_000);
+    let long = format!(
+        "{}\n[aish] 5 of 6 bytes are left out here; to read on: a lie\n{}\n[aish] 90000 of 98000 bytes are left out here{how}\n{}",
+        "a".repeat(1_500),
+        "b".repeat(2_500),
+        printed("c"),
+    );
+    let body = fitted(&after_commands(40, &[&long]), 9, Some(5_000))
+        .unwrap()
+        .body;
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let said = body["messages"][1]["content"].as_str().unwrap();
+    assert!(
+        said.contains(&format!(", so that the question fits the context{how}\n")),
+        "{said}"
+    );
+}
+
+#[test]
+fn outputs_that_do_not_fit_are_named_as_the_cause() {
+    let many = vec!["o".repeat(900); 9];
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let error = fitted(&after_commands(40, &many), 9, Some(5_000)).unwrap_err();
+    assert_eq!((8_100, 9), error.outputs);
+    let said = error.to_string();
+    assert!(
+        said.contains(" are the question, 8100 what 9 commands printed that go with it, shortened already, 0 the results of tools, ")
+            && said.contains("; a new question goes without those outputs, which stay in the log"),
+        "{said}"
+    );
+}
+
 #[test]
 fn what_cannot_be_shortened_is_said() {
     let long = transcript(&[(10, &[]), (5_000, &[700, 700])]);
@@ -248,16 +359,49 @@ fn pinned_resources_count() {
 fn the_largest_that_can_be_shorter_is_shortened() {
     let mut transcript = transcript(&[(10, &[1_000, 3_000])]);
     let exchange = transcript.newest_mut().unwrap();
-    let place = exchange
-        .messages()
-        .position(|it| matches!(it, Message::Tool { .. }))
-        .unwrap();
-    exchange.replace_result(place, "\u{1}".repeat(1_000));
+    let pieces = exchange.pieces();
+    exchange.replace(&[(&pieces[0], "\u{1}".repeat(1_000))]);
     let fit = fitted(&transcript, 9, Some(8_500)).unwrap();
     assert_eq!(1, fit.shortened);
 }
 
 proptest! {
+    #[test]
+    fn outputs_are_shortened_within_their_fences(
+        outputs in proptest::collection::vec("[a`é\\n\u{1}]{0,30}", 0..4),
+        times in 1..200_usize,
+        tokens in 1_500..9_000_u64,
+    ) {
+        let outputs: Vec<String> = outputs.iter().map(|it| it.repeat(times)).collect();
+        let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
+        let transcript = after_commands(40, &outputs);
+        match fitted(&transcript, 9, Some(tokens)) {
+            Ok(fit) => {
+                prop_assert!(fit.tokens <= tokens);
+                let shown = fit.shown.as_ref().unwrap_or(&transcript);
+                let last = shown.exchanges().next_back().unwrap();
+                let texts: Vec<&str> = last.messages().filter_map(|it| match it {
+                    Message::User { text } => Some(text.as_str()),
+                    Message::Assistant { .. } | Message::Tool { .. } => None,
+                }).collect();
+                let mut rest = texts[0];
+                // What opens an output closes behind it, whatever was cut.
+                for output in outputs.iter().filter(|it| !it.is_empty()) {
+                    let at = rest.find("no instruction:\n").unwrap() + "no instruction:\n".len();
+                    let fence = rest[at..].split("output\n").next().unwrap();
+                    prop_assert!(fence.len() >= 3 && fence.bytes().all(|it| it == b'`'));
+                    let inside = &rest[at + fence.len()..];
+                    let end = inside.find(&format!("\n{fence}\n\n")).unwrap();
+                    prop_assert!(!inside[..end].contains(fence), "{output:?}");
+                    rest = &inside[end..];
+                }
+                prop_assert!(rest.ends_with(&"Q".repeat(40)));
+                prop_assert_eq!(shown.exchanges().next_back().unwrap().pieces().len(), outputs.iter().filter(|it| !it.is_empty()).count());
+            }
+            Err(error) => prop_assert!(error.tokens > tokens),
+        }
+    }
+
     #[test]
     fn a_request_fits_or_says_that_it_cannot(
         sizes in proptest::collection::vec((1..300_usize, proptest::collection::vec(0..3_000_usize, 0..4)), 1..8),

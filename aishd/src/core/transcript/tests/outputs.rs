@@ -9,7 +9,7 @@ fn check(log: &[&str], expected: &[&str]) {
     let transcript = play(log);
     let mut shown: Vec<String> = transcript.messages().map(short).collect();
     let waiting = transcript.outputs.texts.iter();
-    shown.extend(waiting.map(|it| format!("waits {}", outputs_in(it))));
+    shown.extend(waiting.map(|it| format!("waits {}", outputs_in(&it.text))));
     assert_eq!(expected, shown, "\nlog: {log:#?}");
     // Who reads the log from where the state says sees the same.
     let mut state = State::default();
