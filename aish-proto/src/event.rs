@@ -3,6 +3,7 @@
 //! A stored event has a `seq`; an ephemeral one has none. A client that ignores every delta is still
 //! right, because the finished item repeats the whole text. Unknown kinds are to be skipped.
 
+mod envelope;
 mod part;
 
 use std::collections::BTreeMap;
@@ -15,9 +16,7 @@ use serde_json::Value;
 use crate::confirm::{Answerer, ConfirmKind, ConfirmRecord, ConfirmState, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
 use crate::form::Elicitation;
-use crate::id::{
-    ClientId, ConfirmId, ConversationId, Epoch, ResultId, Seq, SubscriptionId, TurnId,
-};
+use crate::id::{ConfirmId, ResultId, Seq, TurnId};
 use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::ServerStatus;
 use crate::memory::ProposedMemory;
@@ -33,52 +32,10 @@ use crate::shell::{CommandAsked, ProposedCommand, RunningCommand, ShellEnding};
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
 use crate::usage::{Budget, BudgetKind, Purpose, Usd};
 
+pub use self::envelope::{Envelope, EventParams, NOTIFICATION};
 pub use self::part::{
     AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
 };
-
-/// The notification method that carries every event.
-pub const NOTIFICATION: &str = "event";
-
-/// Params of the notification `event`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EventParams {
-    pub subscription: SubscriptionId,
-    pub event: Envelope,
-}
-
-/// What every event has around its data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Envelope {
-    /// [`crate::version::EVENT_SCHEMA`].
-    pub v: u32,
-    pub epoch: Epoch,
-    /// Null: of no conversation.
-    pub conversation: Option<ConversationId>,
-    /// Null: ephemeral.
-    pub seq: Option<Seq>,
-    /// RFC 3339.
-    pub ts: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<TurnId>,
-    /// The client that caused it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub client: Option<ClientId>,
-    pub kind: String,
-    pub data: Value,
-}
-
-impl Envelope {
-    /// The data as the type of its kind; `None` when the event is of another kind or not understood.
-    #[must_use]
-    pub fn read<E: EventData>(&self) -> Option<E> {
-        (self.kind == E::KIND)
-            .then(|| serde_json::from_value(self.data.clone()).ok())
-            .flatten()
-    }
-}
 
 /// The `data` of one kind of event.
 pub trait EventData: Serialize + DeserializeOwned + JsonSchema {

@@ -263,8 +263,8 @@ fn a_running_command_of_a_person_is_named_by_the_state_and_ended_by_anybody() {
     let end = follow.until(of);
     let by = end.client.unwrap();
     let began = follow.events_so_far().iter();
-    let began = began.filter(|it| it.kind == "shellStarted");
-    let began_by = began.last().unwrap().client.unwrap();
+    let mut began = began.filter(|it| it.kind == "shellStarted");
+    let began_by = began.next_back().unwrap().client.unwrap();
     assert_ne!(began_by, by, "the end says who it was");
     let idle = |it: &Envelope| it.read::<State>().is_some_and(|it| it.command.is_none());
     let idle = follow.until(idle).read::<State>().unwrap();

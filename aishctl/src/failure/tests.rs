@@ -59,7 +59,9 @@ fn wrong(words: &[String]) -> Option<String> {
     for word in words {
         match at.find_subcommand(word) {
             Some(found) => at = found,
+            // It may be what the command takes.
             None if at.has_subcommands()
+                && at.get_positionals().next().is_none()
                 && !(at.get_name() != "aishctl" && word.ends_with('s')) =>
             {
                 return Some(format!("there is no command aishctl {}", words.join(" ")));
