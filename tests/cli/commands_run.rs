@@ -29,6 +29,15 @@ fn world(text: &str) -> (Upstream, World, Daemon) {
     (upstream, world, daemon)
 }
 
+/// So many lines of the screen say that a command waits for another.
+#[track_caller]
+fn wait_queued(screen: &Screen, count: usize) {
+    screen.wait_rows("a command to wait", |rows| {
+        let waits = rows.iter().filter(|it| it.contains("it begins when"));
+        waits.count() == count
+    });
+}
+
 #[test]
 fn a_proposed_command_is_asked_about_and_stands_in_a_frame() {
     let (upstream, world, _daemon) = world("I look.\n\nCMD: printf 'a\\033[2Jb\\n'; echo c");
@@ -287,12 +296,7 @@ fn a_command_that_waited_when_its_daemon_was_killed_is_told_to_have_never_begun(
     screen.key("!sleep 7034\r");
     screen.wait_for("  ┌ sleep 7034");
     screen.key("!echo third > third\r");
-    screen.wait_rows("the third to wait", |rows| {
-        rows.iter()
-            .filter(|it| it.contains("it begins when"))
-            .count()
-            == 2
-    });
+    wait_queued(&screen, 2);
     daemon.kill9();
     screen.wait_line("proj · test !");
     screen.key("\u{4}");
@@ -329,12 +333,7 @@ fn a_command_that_waits_can_be_taken_back_and_an_ordered_stop_says_what_it_kept_
     other.done::<Run>(sleep("7036"));
     screen.wait_for("  ┌ sleep 7036");
     screen.key("!echo third > third\r");
-    screen.wait_rows("the third to wait", |rows| {
-        rows.iter()
-            .filter(|it| it.contains("it begins when"))
-            .count()
-            == 2
-    });
+    wait_queued(&screen, 2);
     assert_eq!(0, daemon.terminate());
     let _daemon = world.daemon().spawn();
     screen.wait_for("[aish] back (missed ");

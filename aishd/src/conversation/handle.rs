@@ -20,6 +20,7 @@ use super::memories::BookError;
 use super::norris::{Launching, Lead};
 use super::own_command::{Began, OwnCommand};
 use super::record::{Progress, TurnReport, first_result, report};
+pub use super::request_error::RequestError;
 use super::view::{Loading, Recent, View};
 use crate::core::access::Access;
 use crate::core::call_list::CallList;
@@ -28,16 +29,14 @@ use crate::core::constraints::Constraints;
 use crate::core::event::{At, Attachment, Key, Origin, Record, Stop};
 use crate::core::norris::standing::Standing;
 use crate::core::pinned::Pinned;
-use crate::core::purse::{Budget, Reached};
-use crate::core::raise::{MOST, Upgrade, Wanted};
-use crate::core::resource::{
-    ChangeError, Data, Head, ResourceChange, ResourceChanged, ResourceName,
-};
+use crate::core::purse::Budget;
+use crate::core::raise::{Upgrade, Wanted};
+use crate::core::resource::{Data, Head, ResourceChange, ResourceChanged, ResourceName};
 use crate::core::shell::setting::Environment;
 use crate::core::tool::Sha;
 use crate::core::tool_name::Alias;
 pub use crate::store::ReadError;
-use crate::store::{CommitError, Store};
+use crate::store::Store;
 use crate::tools::builtin::ReadResult;
 
 /// Cheap to clone.
@@ -202,80 +201,6 @@ pub enum QueueChange {
     Remove(TurnId),
     Move(TurnId, u32),
     Resume,
-}
-
-/// Why a request was not done. Nothing of it was kept.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum RequestError {
-    #[error("a turn is running")]
-    Busy,
-    #[error("the running turn is {}", running.map_or("none".to_owned(), |it| it.to_string()))]
-    StaleTurn { running: Option<TurnId> },
-    #[error("{queued} turns wait already")]
-    QueueFull { queued: usize },
-    #[error("the daemon is shutting down")]
-    Draining,
-    #[error("this idempotency key was used for another question")]
-    KeyReused,
-    #[error("no model preset is called {0:?}")]
-    UnknownModel(String),
-    #[error("no turn {0} waits or ran here")]
-    UnknownTurn(TurnId),
-    #[error("{0} has not left the context, or nothing is known of its exchange")]
-    NotArchived(Gone),
-    #[error("the exchange of {0} is in the context")]
-    InContext(Gone),
-    #[error("turn {0} is not the last one, and only that can go on")]
-    NotLast(TurnId),
-    #[error("nothing that left the context is summed up here")]
-    NoSummary,
-    #[error("there is no room in the context for it: {0}")]
-    NoRoom(String),
-    #[error("{1}")]
-    Budget(ConversationId, Reached),
-    #[error("no turn has finished here yet")]
-    NothingToRepeat,
-    #[error("every call of that list has begun, and none is started twice by itself")]
-    NothingLeft,
-    #[error("there is a conversation of this id already")]
-    Exists,
-    #[error("the conversation of this id was deleted")]
-    Deleted,
-    #[error("there is no such conversation")]
-    Missing,
-    #[error("{provider} is already at level {}", level.number())]
-    AlreadyAtLevel { provider: Alias, level: Access },
-    #[error("so many commands wait in this conversation already")]
-    TooManyCommands,
-    #[error("{MOST} levels are asked about in this conversation already")]
-    TooManyRaises,
-    #[error("max_level of {provider} is {}", max.number())]
-    AboveMaximum { provider: Alias, max: Access },
-    #[error("{0}")]
-    BadAnswer(String),
-    #[error("{0}")]
-    BadCommand(String),
-    #[error("{0}")]
-    Resource(ChangeError),
-    #[error("{0}")]
-    Storage(String),
-    /// The actor went while the request was on its way; it may be sent again.
-    #[error("the conversation was closed")]
-    Closed,
-    #[error("no autonomous run goes on here")]
-    NoRun,
-}
-
-impl From<CommitError> for RequestError {
-    fn from(error: CommitError) -> Self {
-        Self::Storage(error.to_string())
-    }
-}
-
-impl From<ReadError> for RequestError {
-    fn from(error: ReadError) -> Self {
-        Self::Storage(error.to_string())
-    }
 }
 
 type Reply<T> = oneshot::Sender<Result<T, RequestError>>;

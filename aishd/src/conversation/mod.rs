@@ -45,6 +45,7 @@ pub mod record;
 mod recover;
 mod refuse;
 mod request;
+mod request_error;
 pub mod resource;
 mod resume;
 pub mod routes;

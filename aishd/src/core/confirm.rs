@@ -223,6 +223,17 @@ pub struct OnConfirm {
     pub timeout_ms: Option<u64>,
 }
 
+impl OnConfirm {
+    /// The same where somebody is there to answer, attached or not.
+    #[must_use]
+    pub fn answered(&self) -> Self {
+        Self {
+            then: Then::Ask,
+            ..self.clone()
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Then {
     #[default]

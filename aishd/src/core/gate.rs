@@ -164,11 +164,7 @@ impl Gate<'_> {
     /// A call that a person has just approved: the same checks, and it runs if it is what was approved.
     #[must_use]
     pub fn approved(&self, call: &ToolCall, digest: Sha) -> Judged {
-        // Whoever answered was there, attached or not.
-        let on_confirm = OnConfirm {
-            then: Then::Ask,
-            ..self.on_confirm.clone()
-        };
+        let on_confirm = self.on_confirm.answered();
         let gate = Gate {
             on_confirm: &on_confirm,
             // It rests on that answer, and costs nobody a call that was allowed beforehand.
@@ -201,10 +197,7 @@ impl Gate<'_> {
     /// how it is judged.
     #[must_use]
     pub fn edited(&self, call: &ToolCall) -> Judged {
-        let on_confirm = OnConfirm {
-            then: Then::Ask,
-            ..self.on_confirm.clone()
-        };
+        let on_confirm = self.on_confirm.answered();
         let gate = Gate {
             on_confirm: &on_confirm,
             ..*self

@@ -224,25 +224,11 @@ pub(super) fn absolute(from: &Path, path: &str) -> String {
 
 /// The paths that the braces of a pattern make, with a range as any sign; None if nobody wants to know.
 pub(super) fn alternatives(pattern: &str) -> Option<Vec<String>> {
-    let mut paths = vec![String::new()];
-    let mut rest = pattern;
-    while let Some((before, inside)) = rest.split_once('{') {
-        let (inside, behind) = inside.split_once('}')?;
-        let parts: Vec<&str> = if inside.contains("..") {
+    super::places::braced(pattern, |inside| {
+        if inside.contains("..") {
             vec!["*"]
         } else {
             inside.split(',').collect()
-        };
-        if inside.contains('{') || paths.len() * parts.len() > 64 {
-            return None;
         }
-        let with = |path: &String| {
-            let path = format!("{path}{before}");
-            parts.iter().map(move |it| format!("{path}{it}"))
-        };
-        paths = paths.iter().flat_map(with).collect();
-        rest = behind;
-    }
-    paths.iter_mut().for_each(|it| it.push_str(rest));
-    Some(paths)
+    })
 }

@@ -8,6 +8,8 @@ use crate::core::command::{Value, Word};
 
 /// How many directories a command may be in at once, after `cd x || cd y`, before it could be anywhere.
 const MAX_PLACES: usize = 16;
+/// What more braces make, nobody wants to know.
+const MOST_TEXTS: usize = 64;
 
 /// Where programs of a system are. One that is called by such a path is the one of that name.
 const PROGRAMS: [&str; 5] = [
@@ -241,35 +243,44 @@ pub(super) fn is_secret(text: &str) -> bool {
 
 /// The paths that a pattern may stand for, with wildcards taken as parts of names; None if it may lead anywhere.
 pub(super) fn expanded(pattern: &str) -> Option<Vec<String>> {
-    let mut paths = vec![String::new()];
+    let parts = |inside| {
+        let range = split_range(inside).map(|(from, to)| vec![from, to]);
+        range.unwrap_or_else(|| inside.split(',').collect())
+    };
+    let paths = braced(pattern, parts)?;
+    // A name of dots and wildcards may be the directory above.
+    let climbs = |it: &str| it.starts_with('.') && it.contains(['*', '?', '[']);
+    let leads_anywhere = |it: &String| it.starts_with('~') || it.split('/').any(climbs);
+    (!paths.iter().any(leads_anywhere)).then_some(paths)
+}
+
+/// Both ends of `a..f`.
+fn split_range(inside: &str) -> Option<(&str, &str)> {
+    let is_end = |it: &str| it.chars().all(|it| it.is_ascii_alphanumeric());
+    let range = inside.split_once("..");
+    range.filter(|(from, to)| is_end(from) && is_end(to))
+}
+
+/// The texts that the braces of a pattern make, where `parts` are those of what stands in a pair; None if nobody wants to know.
+pub(super) fn braced<'a>(
+    pattern: &'a str,
+    parts: impl Fn(&'a str) -> Vec<&'a str>,
+) -> Option<Vec<String>> {
+    let mut texts = vec![String::new()];
     let mut rest = pattern;
     while let Some((before, inside)) = rest.split_once('{') {
         let (inside, behind) = inside.split_once('}')?;
-        let range = inside.split_once("..").filter(|(from, to)| {
-            [from, to]
-                .iter()
-                .all(|it| it.chars().all(|it| it.is_ascii_alphanumeric()))
-        });
-        let parts: Vec<&str> = match range {
-            Some((from, to)) => vec![from, to],
-            None => inside.split(',').collect(),
-        };
-        if inside.contains('{') || paths.len() * parts.len() > 64 {
+        let parts = parts(inside);
+        if inside.contains('{') || texts.len() * parts.len() > MOST_TEXTS {
             return None;
         }
-        paths = paths
-            .iter()
-            .flat_map(|path| parts.iter().map(move |it| format!("{path}{before}{it}")))
-            .collect();
+        let with = |text: &String| {
+            let text = format!("{text}{before}");
+            parts.iter().map(move |it| format!("{text}{it}"))
+        };
+        texts = texts.iter().flat_map(with).collect();
         rest = behind;
     }
-    for path in &mut paths {
-        path.push_str(rest);
-        // A name of dots and wildcards may be the directory above.
-        let climbs = |it: &str| it.starts_with('.') && it.contains(['*', '?', '[']);
-        if path.starts_with('~') || path.split('/').any(climbs) {
-            return None;
-        }
-    }
-    Some(paths)
+    texts.iter_mut().for_each(|it| it.push_str(rest));
+    Some(texts)
 }

@@ -74,10 +74,7 @@ impl CommandGate<'_> {
     /// how it is judged.
     #[must_use]
     pub fn edited(&self, proposed: &Proposed) -> Judged {
-        let on_confirm = OnConfirm {
-            then: Then::Ask,
-            ..self.on_confirm.clone()
-        };
+        let on_confirm = self.on_confirm.answered();
         let gate = CommandGate {
             on_confirm: &on_confirm,
             ..*self
@@ -142,11 +139,7 @@ impl CommandGate<'_> {
     /// One that a person has just approved: the same checks, and it runs if it is what was approved.
     #[must_use]
     pub fn approved(&self, proposed: &Proposed, digest: Sha) -> Judged {
-        // Whoever answered was there, attached or not.
-        let on_confirm = OnConfirm {
-            then: Then::Ask,
-            ..self.on_confirm.clone()
-        };
+        let on_confirm = self.on_confirm.answered();
         let gate = CommandGate {
             on_confirm: &on_confirm,
             ..*self

@@ -12,10 +12,9 @@ fn check(log: &[&str], expected: &[&str]) {
     shown.extend(waiting.map(|it| format!("waits {}", outputs_in(&it.text))));
     assert_eq!(expected, shown, "\nlog: {log:#?}");
     // Who reads the log from where the state says sees the same.
-    let mut state = State::default();
+    let state = state_after(log);
     let records = log.iter().zip(1..).map(|(line, seq)| record(seq, line));
     let records: Vec<Record> = records.collect();
-    records.iter().for_each(|it| state.apply(it));
     let mut again = Transcript::default();
     let begin = state.context_begins();
     let rest = records.iter().filter(|it| it.seq > begin);
@@ -26,6 +25,14 @@ fn check(log: &[&str], expected: &[&str]) {
         "\nlog: {log:#?}"
     );
     assert_eq!(transcript.outputs.texts, again.outputs.texts, "{log:#?}");
+}
+
+fn state_after(log: &[&str]) -> State {
+    let mut state = State::default();
+    for (line, seq) in log.iter().zip(1..) {
+        state.apply(&record(seq, line));
+    }
+    state
 }
 
 fn short(message: &Message) -> String {
@@ -210,10 +217,7 @@ fn what_came_while_a_retry_waited_is_found_by_who_reads_from_behind_it() {
         &["user q1", "assistant r2", "user o1 q2", "assistant r3"],
     );
     let transcript = play(&log);
-    let mut state = State::default();
-    for (line, seq) in log.iter().zip(1..) {
-        state.apply(&record(seq, line));
-    }
+    let state = state_after(&log);
     let eviction = transcript.eviction(1, &state).unwrap();
     assert!(eviction.begin.unwrap() <= Seq(5), "{eviction:?}");
 }
@@ -235,10 +239,7 @@ fn an_output_that_waits_is_found_behind_an_eviction() {
         "c start",
     ];
     let transcript = play(&log);
-    let mut state = State::default();
-    for (line, seq) in log.iter().zip(1..) {
-        state.apply(&record(seq, line));
-    }
+    let state = state_after(&log);
     let eviction = transcript.eviction(1, &state).unwrap();
     assert!(eviction.begin.unwrap() <= Seq(5), "{eviction:?}");
 }
@@ -250,10 +251,7 @@ fn a_question_that_waits_is_found_behind_an_eviction() {
         "a ask q1", "b ask q2", "c ask q3", "c start", "c say r3", "c end", "b start", "b say r2",
         "b end", "a start",
     ];
-    let mut state = State::default();
-    for (line, seq) in log.iter().zip(1..) {
-        state.apply(&record(seq, line));
-    }
+    let state = state_after(&log);
     let before = play(&log[..9]);
     let eviction = before.eviction(1, &state).unwrap();
     assert!(eviction.begin.unwrap() <= Seq(1), "{eviction:?}");
