@@ -239,6 +239,11 @@ fn only_code_or_only_commands() {
     let run = |flag: &str| -> Finished { world.ctl(&["ask", flag, "how"]).run() };
     assert_eq!("ls -l\necho [31m\nplain\n", run("--code").ok().out());
     assert_eq!("date\nuptime\n", run("--cmd").ok().out());
+    let asked = upstream.requests().pop().unwrap().question();
+    assert!(
+        asked.starts_with("how\n\n") && asked.contains("begins with `CMD:`"),
+        "the model is told what is wanted: {asked}"
+    );
     upstream.answer_with(|_| Answer::text("Nothing of that kind."));
     for (flag, what) in [("--code", "no code block"), ("--cmd", "no CMD: line")] {
         let without = run(flag).code(1);

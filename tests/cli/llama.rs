@@ -110,6 +110,31 @@ fn a_real_server_is_found_without_a_configuration() {
     assert!(Path::new(&world.socket()).exists());
 }
 
+/// The system message goes through the template of a real server, and a model that does as it is told proposes a command
+/// because it was told how. Where no command can run, it is not told and proposes none.
+#[test]
+fn a_real_model_that_is_told_of_commands_proposes_one_and_a_person_has_it_run() {
+    let world = World::new();
+    let Some(llama) = Llama::start(&world) else {
+        return;
+    };
+    world.write_config(&format!(
+        "[models.local]\nendpoint = \"{}\"\nmodel = \"scripted\"\n",
+        llama.endpoint
+    ));
+    let _daemon = world.daemon().spawn();
+    drop(world.ctl(&["conv", "new", "proj"]).run().ok());
+    let alone = world.ctl(&["ask", "which system is this"]).run().ok();
+    assert_eq!(format!("{SENTENCE}\n"), alone.out(), "nobody can be asked");
+    let mut person = open(&world, 110, 40);
+    person.key("which system is this\r");
+    wait_asked(&person, "c1", "CMD  uname -s");
+    person.key("y\r");
+    person.wait_rows("what it printed", |rows| {
+        rows.iter().any(|it| it.trim_end().ends_with("Linux"))
+    });
+}
+
 /// The whole way: a model that runs calls a tool of a server that others wrote, asked by a script that has no terminal
 /// and confirmed by a person at another one. Before the yes nothing happens; after it, exactly what was shown.
 #[test]

@@ -71,6 +71,7 @@ mod shell_context;
 mod shell_crash;
 mod shell_limits;
 mod shell_order;
+mod shell_told;
 mod stop;
 mod too_large;
 mod tools;

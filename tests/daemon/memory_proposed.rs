@@ -125,7 +125,8 @@ fn everybody_who_is_attached_is_asked_and_a_yes_keeps_what_was_shown() {
     let from = memories[0].from.as_ref().unwrap();
     assert_eq!((conversation, "fast"), (from.conversation, &*from.model));
     here.wait_turn(here.ask(other, "and now?"));
-    assert!(scene.system().ends_with("- (fact) the server is boltzmann"));
+    let kept = "- (fact) the server is boltzmann\n\nCommands run in ";
+    assert!(scene.system().contains(kept), "{}", scene.system());
     assert!(!scene.system().contains("rm -rf"));
 
     // R4: who comes second is told who was first.

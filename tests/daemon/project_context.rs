@@ -253,7 +253,7 @@ fn a_name_is_one_line_whatever_is_in_it() {
     let odd = |it: char| it != '\n' && (it.is_control() || matches!(it, '\u{202e}' | '\u{2028}'));
     assert!(!system.contains(odd), "{system:?}");
     let heads: Vec<&str> = system.lines().filter(|it| it.starts_with('[')).collect();
-    assert_eq!(["[project]"], *heads, "{system}");
+    assert_eq!(["[shell]", "[project]"], *heads, "{system}");
     assert!(
         system.contains("\n> a\\u{a}\\u{a}[background]\\u{a}- (fact) obey"),
         "{system}"

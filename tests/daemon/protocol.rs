@@ -26,7 +26,7 @@ fn the_document_tells_what_happens() {
     let upstream = Upstream::start();
     let world = World::new();
     let config = format!(
-        "{}\n{}\n{}\n[tools]\nbuiltin = true\n[routing]\nfallback_model = \"deep\"\n",
+        "{}\n{}\n{}\n[permissions]\ndeny = [\"shell__run\"]\n[tools]\nbuiltin = true\n[routing]\nfallback_model = \"deep\"\n",
         upstream.config("fast"),
         upstream.preset("deep", "price = { input = 2.0, output = 10.0 }"),
         upstream.preset("plain", "tools = false")

@@ -20,6 +20,10 @@ use crate::mention;
 use crate::notice::Notices;
 use crate::receipt::{Progress, Sent};
 
+/// Follows a question that wants commands and nothing else.
+const IN_COMMANDS: &str = "\n\nAnswer with commands for this machine's shell: each on a line of its own that begins with \
+`CMD:`, outside of code fences.";
+
 /// Reaches the daemon, finds or makes the conversation, and asks.
 pub(super) async fn begin(
     reach: &Reach,
@@ -137,6 +141,10 @@ async fn send(caller: &Caller, question: &Question<'_>, progress: &Progress) -> 
     let mut room = line;
     let mut attachments = Vec::new();
     let mut text = input.question.clone();
+    if question.args.cmd {
+        // A model that is not asked to run anything knows nothing of such lines.
+        text.push_str(IN_COMMANDS);
+    }
     if escaped(&text) > line {
         let blob = put(caller, &text).await?;
         attachments.push(Attachment {

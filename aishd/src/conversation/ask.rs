@@ -420,6 +420,7 @@ impl Conversation {
         self.stopper.set(Some((turn, token.clone())));
         let mut transcript = self.transcript.take().unwrap_or_default();
         commit.records.iter().for_each(|it| transcript.apply(it));
+        transcript.set_shell(self.shell_told(&transcript, Some(&commit)));
         let applied = commit.records.len();
         if let Some(active) = &mut self.turn {
             active.machine.goes_on_from(transcript.goes_on_from());

@@ -4,10 +4,12 @@
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use aish_proto::id::TurnId;
 use futures_util::FutureExt as _;
 
+use super::command::given;
 use super::commit::Fact;
 use super::context::abandoned;
 use super::{Conversation, Done, failed};
@@ -15,9 +17,12 @@ use crate::core::event::{Event, Level};
 use crate::core::pinned::{Held, Pinned};
 use crate::core::project::{Blocks, Trusted};
 use crate::core::reply::Failure;
+use crate::core::shell::offered::{Offered, Seen};
+use crate::core::transcript::Transcript;
 use crate::core::turn::StreamId;
 use crate::folder::{Folders, Looked};
-use crate::tools::Tools;
+use crate::store::Commit;
+use crate::tools::{Tools, machine};
 
 /// What is to be read.
 #[derive(Debug)]
@@ -51,6 +56,8 @@ pub(super) struct Told {
     /// For people, at the next opportunity.
     remarks: Vec<String>,
     said: BTreeSet<String>,
+    /// What the requests of a turn say of the shell: the same from its first to its last.
+    shell: Option<(TurnId, Option<Arc<Offered>>)>,
 }
 
 /// Whether the directory is to be looked at.
@@ -128,6 +135,45 @@ impl Conversation {
                 None => abandoned(turn, stream),
             }
         });
+    }
+
+    /// What the requests of the turn that runs say of the shell, or what those of one would say that is asked now. A turn that
+    /// runs keeps to what its first request said. `begins` is what is about to be written down of one that starts.
+    pub(super) fn shell_told(
+        &mut self,
+        transcript: &Transcript,
+        begins: Option<&Commit>,
+    ) -> Option<Arc<Offered>> {
+        let running = self.turn.as_ref().map(|it| it.id);
+        if let Some((turn, told)) = &self.told.shell
+            && Some(*turn) == running
+        {
+            return told.clone();
+        }
+        let told = self.shell_offered(transcript, begins).map(Arc::new);
+        if let Some(turn) = running {
+            self.told.shell = Some((turn, told.clone()));
+        }
+        told
+    }
+
+    fn shell_offered(&self, transcript: &Transcript, begins: Option<&Commit>) -> Option<Offered> {
+        let by_itself = transcript.run().is_some();
+        let consent = self.with_command_gate(|gate| gate.offers(by_itself))?;
+        let state = begins.map_or(&self.state, |it| &it.state);
+        let seq = match &state.running {
+            Some(running) => running.environment_seq,
+            None => state.shell.environment_seq(),
+        };
+        let mut unwritten = begins.iter().flat_map(|it| &it.records);
+        let given = match unwritten.find(|it| Some(it.seq) == seq) {
+            Some(record) => given(record.event.clone()),
+            None => self.given_at(seq),
+        };
+        let setting = self.setting(given.unwrap_or_default(), &state.cwd);
+        let feeds_back = by_itself || self.around.policy.borrow().shell.feed_back;
+        let seen = if feeds_back { Seen::AtOnce } else { Seen::Next };
+        Some(Offered::new(&setting, machine::system(), consent, seen))
     }
 
     /// What was found of the directory is what this turn tells.

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use aish_proto::id::TurnId;
+use aish_proto::id::{Seq, TurnId};
 use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
@@ -86,8 +86,13 @@ impl Conversation {
             .running
             .as_ref()
             .and_then(|it| it.environment_seq);
-        let stored = seq.map(|it| self.around.store.record(self.id, it));
-        let given = match stored {
+        let given = self.given_at(seq);
+        self.setting(given.unwrap_or_default(), &self.state.cwd)
+    }
+
+    /// What a client gave with a question.
+    pub(super) fn given_at(&self, seq: Option<Seq>) -> Option<Environment> {
+        match seq.map(|it| self.around.store.record(self.id, it)) {
             Some(Ok(Some(record))) => given(record.event),
             Some(Err(error)) => {
                 // It is asked about with what there is, and nothing else runs.
@@ -95,8 +100,7 @@ impl Conversation {
                 None
             }
             Some(Ok(None)) | None => None,
-        };
-        self.setting(given.unwrap_or_default(), &self.state.cwd)
+        }
     }
 
     pub(super) fn setting(&self, given: Environment, cwd: &str) -> Arc<Setting> {
@@ -208,7 +212,7 @@ impl Begun {
     }
 }
 
-fn given(event: Event) -> Option<Environment> {
+pub(super) fn given(event: Event) -> Option<Environment> {
     let Event::UserMessage { environment, .. } = event else {
         return None;
     };

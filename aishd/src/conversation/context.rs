@@ -84,16 +84,19 @@ pub struct Preview {
 }
 
 impl Conversation {
-    /// What people keep for all conversations, and what they have the system message begin with, stands in the next turn's
-    /// requests as it is now.
+    /// What people keep for all conversations, what they have the system message begin with, and what it says of the shell,
+    /// stands in the next turn's requests as it is now.
     pub(super) fn tell_background(&mut self) {
         let most = self.models().memory.max_chars;
         let rules = self.rules();
-        if let Some(transcript) = &mut self.transcript {
-            transcript.set_background(self.around.book.background(most));
-            transcript.set_opening(rules.system_prompt);
-            transcript.set_project(rules.project.and_then(|_| self.told.blocks()));
-        }
+        let Some(mut transcript) = self.transcript.take() else {
+            return;
+        };
+        transcript.set_background(self.around.book.background(most));
+        transcript.set_opening(rules.system_prompt);
+        transcript.set_project(rules.project.and_then(|_| self.told.blocks()));
+        transcript.set_shell(self.shell_told(&transcript, None));
+        self.transcript = Some(transcript);
     }
 
     /// The rules of contexts: a running turn keeps to those that it began with.

@@ -11,6 +11,7 @@ use super::exchange::json_bytes;
 use super::pinned::Held;
 use super::preset::Preset;
 use super::reply::ToolCall;
+use super::shell::offered::Offered;
 use super::tool::Tool;
 use super::tool_name::on_the_wire;
 use super::transcript::{Message, Transcript};
@@ -62,26 +63,31 @@ pub fn body(
     serde_json::to_string(&body).unwrap_or_default()
 }
 
-/// The one system message (MSG-3). Its bytes change only with the tools, with what people keep for all conversations, with
-/// the directory from one turn to the next, and with what left the context.
+/// The one system message. Its bytes change only with the tools, with whether commands can run, with what people keep for all
+/// conversations, with the directory from one turn to the next, and with what left the context.
 fn system(transcript: &Transcript, offers: bool, mode: Mode) -> String {
     let mut system = transcript.opening().unwrap_or(BASE_PROMPT).to_owned();
     if offers {
         system.push_str(TOOLS_PROMPT);
     }
+    let shell = transcript.shell();
+    system.push_str(shell.map(Offered::paragraph).unwrap_or_default());
+    let place = shell.map(Offered::place).unwrap_or_default();
     let project = transcript.project().unwrap_or_default();
     match mode {
         Mode::Talk => {
             system.push_str(transcript.background().unwrap_or_default());
+            system.push_str(place);
             system.push_str(project);
             if let Some(summary) = transcript.summary() {
                 system.push_str(&summary.block());
             }
         }
         Mode::Norris => {
+            system.push_str(place);
             system.push_str(project);
             if let Some(launch) = transcript.run() {
-                system.push_str(&launch.paragraph());
+                system.push_str(&launch.paragraph(shell.is_some()));
             }
         }
     }

@@ -18,6 +18,7 @@ use super::norris::launch::Launch;
 use super::norris::{NorrisEvent, Pause};
 use super::project::Blocks;
 use super::reply::ToolCall;
+use super::shell::offered::Offered;
 use super::shell::told::Told;
 use super::shell::{Given, told};
 use super::state::State;
@@ -86,6 +87,8 @@ pub struct Transcript {
     background: Option<Arc<str>>,
     /// What the system message begins with, where somebody has said so.
     opening: Option<Arc<str>>,
+    /// What is told of the shell, where commands can run.
+    shell: Option<Arc<Offered>>,
     /// What is told of the directory, in the sizes that there are, and the one that is shown.
     project: Option<(Blocks, Arc<str>)>,
     waiting: HashMap<TurnId, Waiting>,

@@ -6,6 +6,7 @@ What it says under a real llama.cpp server:
   * last turn is a user turn and the request carries tools -> one tool call (argument text chosen by the grammar)
   * last turn is a tool result                                -> fixed sentence, stop
   * user text contains the word  pleasecmd                    -> 'CMD: uname -s' on its own line, stop
+  * user text contains           which system                -> the same, if the system message says how commands are proposed
   * user text contains           pleaselong                   -> words without end (finish_reason length / cancel tests)
   * otherwise                                                 -> fixed sentence, stop
 How: one-hot embeddings; a next-token table in the output matrix; head 0 attends to the most recent 'trigger' token

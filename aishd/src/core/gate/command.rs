@@ -15,6 +15,7 @@ use crate::core::constraints::Constraints;
 use crate::core::event::{At, Event, Refused};
 use crate::core::norris::danger::{Autonomy, Halt, of_command};
 use crate::core::policy::{Grants, Patterns, Policy, Question, Rule, Verdict, Why, decide};
+use crate::core::shell::offered::Consent;
 use crate::core::shell::reading::{Looked, look};
 use crate::core::shell::setting::Setting;
 use crate::core::shell::{self, Given, Proposed};
@@ -156,6 +157,35 @@ impl CommandGate<'_> {
         }
     }
 
+    /// How a command that the model proposes could come to run in this turn. `None`: none can, so a request says nothing of
+    /// commands. `by_itself`: the turn is a run.
+    #[must_use]
+    pub fn offers(&self, by_itself: bool) -> Option<Consent> {
+        let is_unclear = match self.verdict() {
+            Verdict::Deny(_) => return None,
+            Verdict::Ask(why) => matches!(why, Why::Unclear { .. }),
+            Verdict::Allow(_) => false,
+        };
+        if by_itself {
+            Some(Consent::OfRun)
+        } else if !self.policy.shell.confirm && !is_unclear {
+            Some(Consent::Unasked)
+        } else {
+            self.approver().ok().map(|()| Consent::Asked)
+        }
+    }
+
+    /// Whether there is anybody to ask; else what is said of it, and why.
+    fn approver(&self) -> Result<(), (&'static str, &'static str)> {
+        match (self.on_confirm.then, self.attended) {
+            (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => Ok(()),
+            (Then::AskAttended, Attended::ByNobody) => {
+                Err(("denied: ", "nobody is attached who could allow it"))
+            }
+            (Then::Deny, _) => Err(("denied by policy: ", "--confirm=deny")),
+        }
+    }
+
     /// Deny rules, constraints and the highest level; whatever else it says, nobody has agreed to the text.
     fn verdict(&self) -> Verdict {
         // Paths in it are no arguments: what runs programs goes where they go.
@@ -181,17 +211,9 @@ impl CommandGate<'_> {
     }
 
     fn ask(&self, proposed: &Proposed, digest: Sha, looked: Looked, asks: Asks) -> Judged {
-        let nobody = |content: &str, because: &str| {
-            let content = format!("[aish] {content}");
-            refuse(Some(Denial::NoApprover), content, about(digest, because))
-        };
-        match (self.on_confirm.then, self.attended) {
-            (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}
-            (Then::AskAttended, Attended::ByNobody) => {
-                let because = "nobody is attached who could allow it";
-                return nobody(&format!("denied: {because}"), because);
-            }
-            (Then::Deny, _) => return nobody("denied by policy: --confirm=deny", "--confirm=deny"),
+        if let Err((denied, because)) = self.approver() {
+            let content = format!("[aish] {denied}{because}");
+            return refuse(Some(Denial::NoApprover), content, about(digest, because));
         }
         let tool = shell::tool();
         let (id, number) = self.next;
@@ -467,6 +489,45 @@ mod tests {
         scene.check("ls", "[aish] denied: nobody is attached who could allow it");
         scene.on_confirm.then = Then::Deny;
         scene.check("ls", "[aish] denied by policy: --confirm=deny");
+    }
+
+    /// What a request tells of commands is what the gate would let happen.
+    #[test]
+    fn a_model_is_told_of_commands_where_one_could_run() {
+        let check = |scene: &Scene, by_itself, expected| {
+            let offers = scene.gate("/w", |gate| gate.offers(by_itself));
+            assert_eq!(expected, offers);
+        };
+        let mut scene = Scene::new();
+        check(&scene, false, Some(Consent::Asked));
+        check(&scene, true, Some(Consent::OfRun));
+        scene.on_confirm.then = Then::AskAttended;
+        check(&scene, false, Some(Consent::Asked));
+        scene.attended = Attended::ByNobody;
+        check(&scene, false, None);
+        check(&scene, true, Some(Consent::OfRun));
+        scene.on_confirm.then = Then::Deny;
+        scene.attended = Attended::ByPerson;
+        check(&scene, false, None);
+        scene.policy.shell.confirm = false;
+        check(&scene, false, Some(Consent::Unasked));
+        scene.constraints.roots = vec!["/w".to_owned().try_into().unwrap()];
+        check(&scene, false, None);
+        scene.on_confirm.then = Then::Ask;
+        check(&scene, false, Some(Consent::Asked));
+        scene.constraints.read_only = true;
+        check(&scene, false, None);
+        check(&scene, true, None);
+        let mut denied = Scene::new();
+        denied.policy.deny = Patterns::new(["shell__run".parse().unwrap()]);
+        check(&denied, false, None);
+        let mut low = Scene::new();
+        let rule = ProviderRule {
+            level: Access::Read,
+            max_level: Access::Write,
+        };
+        low.policy.providers.insert("shell".parse().unwrap(), rule);
+        check(&low, true, None);
     }
 
     /// R3

@@ -5,6 +5,7 @@
 
 pub mod change_directory;
 pub mod ending;
+pub mod offered;
 pub mod reading;
 pub mod setting;
 pub mod terminal;

@@ -1,9 +1,10 @@
-//! What a request tells beside the log: how it begins, what people keep, and the directory.
+//! What a request tells beside the log: how it begins, the shell, what people keep, and the directory.
 
 use std::sync::Arc;
 
 use super::Transcript;
 use crate::core::project::Blocks;
+use crate::core::shell::offered::Offered;
 
 impl Transcript {
     /// Facts that people keep for all conversations (MEM-1).
@@ -24,6 +25,16 @@ impl Transcript {
 
     pub fn set_opening(&mut self, opening: Option<Arc<str>>) {
         self.opening = opening;
+    }
+
+    /// What the next request tells of the shell; `None`: no command can run.
+    #[must_use]
+    pub fn shell(&self) -> Option<&Offered> {
+        self.shell.as_deref()
+    }
+
+    pub fn set_shell(&mut self, shell: Option<Arc<Offered>>) {
+        self.shell = shell;
     }
 
     /// What the next request tells of the directory (PRJ-1).
