@@ -231,6 +231,27 @@ fn two_hundred_questions_in_a_row_are_answered() {
     assert_eq!(vec![daemon.pid()], world.daemon_pids());
 }
 
+/// What a model thinks between tags is nothing that a script gets, however the stream was cut.
+#[test]
+fn thinking_is_no_part_of_what_is_printed() {
+    let (upstream, world, _daemon) = world();
+    let says = "<think>a plan:\nCMD: touch ran\n```\ncode\n```\n</think>\n\nYes.\nCMD: date\n```\nreal\n```\n";
+    upstream.answer_with(move |_| Answer::pieces(says.split_inclusive(['<', 'n', '>'])));
+    let answer = says.split_once("</think>\n\n").unwrap().1;
+    let run = |flags: &[&str]| -> Finished { world.ctl(&[&["ask", "how"], flags].concat()).run() };
+    assert_eq!(answer, run(&[]).ok().out());
+    let report: Value = serde_json::from_str(run(&["--json"]).out()).unwrap();
+    assert_eq!(Some(answer), report["text"].as_str());
+    assert_eq!("date\n", run(&["--cmd"]).out());
+    assert_eq!("real\n", run(&["--code"]).out());
+    let lines = events(run(&["--jsonl"]).out());
+    let told = lines
+        .iter()
+        .filter(|it| it.kind == "reasoningDelta")
+        .count();
+    assert!(told > 0, "{lines:?}");
+}
+
 #[test]
 fn only_code_or_only_commands() {
     let (upstream, world, _daemon) = world();

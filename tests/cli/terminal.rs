@@ -38,6 +38,23 @@ fn a_question_stands_where_it_was_typed_and_the_answer_below_it() {
     assert!(screen.is_as_before());
 }
 
+/// Thinking between tags is no part of the answer on a screen.
+#[test]
+fn tags_of_thinking_are_not_shown_as_the_answer() {
+    let (upstream, world, _daemon) = world();
+    upstream.answer(Answer::pieces(["<thi", "nk>a plan</th", "ink>\n\nfour"]));
+    let mut screen = open(&world, 80, 24);
+    screen.key("two and two\r");
+    screen.wait_for("four");
+    screen.wait_rows("the prompt", |rows| {
+        rows.last().is_some_and(|it| it.ends_with('○'))
+    });
+    let rows = screen.rows().join("\n");
+    assert!(!rows.contains("think>"), "{rows}");
+    screen.key("\u{4}");
+    assert_eq!(0, screen.wait_end());
+}
+
 /// What stands under the last prompt is the line being typed.
 #[track_caller]
 pub(crate) fn wait_typed(screen: &Screen, text: &str) {

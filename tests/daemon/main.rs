@@ -73,6 +73,7 @@ mod shell_limits;
 mod shell_order;
 mod shell_told;
 mod stop;
+mod thinking;
 mod too_large;
 mod tools;
 mod transfer;

@@ -6,6 +6,7 @@ use super::chunk::{self, Chunk, Kind, Piece, Reported};
 use crate::clock;
 use crate::core::assemble::{Assembler, Ending, Excess, merge};
 use crate::core::reply::{Delta, Failure, Reply};
+use crate::core::thinking::{Part, Splitter, Standing, Think, lone_end};
 
 /// Text and reasoning of one answer (R13).
 pub(super) const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
@@ -13,15 +14,25 @@ pub(super) const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
 const MAX_BAD_FRAMES: u32 = 3;
 const REASONING_CONTENT: &str = "reasoning_content";
 
+/// What is known of an answer before it comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) model: &'a str,
+    pub(super) think: Think,
+}
+
 #[derive(Debug)]
 pub(super) struct Answer<'a> {
-    asked: &'a str,
+    asked: Asked<'a>,
     reply: Reply,
+    thinking: Splitter,
     calls: Assembler,
     extra_bytes: usize,
     choice: Option<u64>,
     reasoning_content: bool,
     bad_frames: u32,
+    /// Some text has come.
+    began: bool,
 }
 
 /// What a frame did for the answer.
@@ -35,15 +46,17 @@ pub(super) enum Progress {
 }
 
 impl<'a> Answer<'a> {
-    pub(super) fn new(asked: &'a str) -> Self {
+    pub(super) fn new(asked: Asked<'a>) -> Self {
         Self {
             asked,
             reply: Reply::default(),
+            thinking: Splitter::new(asked.think),
             calls: Assembler::default(),
             extra_bytes: 0,
             choice: None,
             reasoning_content: false,
             bad_frames: 0,
+            began: false,
         }
     }
 
@@ -112,7 +125,7 @@ impl<'a> Answer<'a> {
         sink: &mut impl FnMut(Delta<'_>),
     ) -> Result<Progress, Failure> {
         if let Some(model) = chunk.model
-            && model != self.asked
+            && model != self.asked.model
             && self.reply.served_by.is_none()
         {
             self.reply.served_by = Some(model);
@@ -126,7 +139,7 @@ impl<'a> Answer<'a> {
         // Nobody asked for a second choice, and two of them mixed are no answer.
         let other_choice = chunk.choice.is_some() && chunk.choice != self.choice;
         // Some servers repeat the whole message in the last chunk.
-        let repeated = chunk.whole && (!self.reply.text.is_empty() || self.calls.any());
+        let repeated = chunk.whole && (self.began || self.calls.any());
         let mut progress = Progress::None;
         if !other_choice && !repeated {
             for piece in chunk.pieces {
@@ -152,32 +165,65 @@ impl<'a> Answer<'a> {
     }
 
     fn piece(&mut self, piece: Piece, sink: &mut impl FnMut(Delta<'_>)) -> Result<(), Failure> {
-        let (text, is_reasoning) = match piece {
-            Piece::Text(text) => (text, false),
-            Piece::Refusal(text) => {
-                self.reply.refused = true;
-                (text, false)
-            }
-            Piece::ReasoningContent(text) => {
-                self.reasoning_content = true;
-                (text, true)
-            }
-            Piece::Reasoning(text) => (text, true),
+        let bytes = match &piece {
+            Piece::Text(text)
+            | Piece::Refusal(text)
+            | Piece::ReasoningContent(text)
+            | Piece::Reasoning(text) => text.len(),
         };
-        if self.reply.text.len() + self.reply.reasoning.len() + text.len() > MAX_TEXT_BYTES {
+        if self.reply.text.len() + self.reply.reasoning.len() + bytes > MAX_TEXT_BYTES {
             return Err(Failure::TooLarge(format!(
                 "the answer is longer than {} MiB",
                 MAX_TEXT_BYTES / 1024 / 1024
             )));
         }
-        if is_reasoning {
-            sink(Delta::Reasoning(&text));
-            self.reply.reasoning.push_str(&text);
-        } else {
-            sink(Delta::Text(&text));
-            self.reply.text.push_str(&text);
+        let reply = &mut self.reply;
+        match piece {
+            Piece::Text(text) => {
+                self.began = true;
+                self.thinking.push(&text, |part| put(reply, part, sink));
+            }
+            Piece::Refusal(text) => {
+                self.began = true;
+                reply.refused = true;
+                put(reply, Part::Text(&text), sink);
+            }
+            Piece::ReasoningContent(text) => {
+                self.reasoning_content = true;
+                put(reply, Part::Thinking(&text), sink);
+            }
+            Piece::Reasoning(text) => put(reply, Part::Thinking(&text), sink),
         }
         Ok(())
+    }
+
+    /// What was held back, because it could have been the beginning of a tag, is said.
+    fn end_text(&mut self, ending: Ending, sink: &mut impl FnMut(Delta<'_>)) {
+        let reply = &mut self.reply;
+        let standing = self.thinking.finish(|part| put(reply, part, sink));
+        let answers = !self.calls.any() && ending == Ending::Complete;
+        match standing {
+            // Nobody thinks without an end and then says nothing: this time it did not think.
+            Standing::OnlyOpen if answers && reply.text.is_empty() => {
+                reply.text = std::mem::take(&mut reply.reasoning);
+            }
+            Standing::OnlyText if self.asked.think == Think::Auto => {
+                let found = lone_end(&reply.text).filter(|(_, answer)| {
+                    // A text that only ends in a tag speaks of it.
+                    !answer.is_empty() || self.calls.any()
+                });
+                if let Some((thinking, answer)) = found {
+                    let answer = answer.to_owned();
+                    reply.reasoning.push_str(thinking);
+                    reply.text = answer;
+                    reply.began_in_thinking = true;
+                }
+            }
+            Standing::OnlyOpen | Standing::OnlyText | Standing::Tagged => {}
+        }
+        if self.reply.began_in_thinking {
+            self.note("the answer began in thinking, without a tag; later ones are read so from the start (think = \"open\")");
+        }
     }
 
     pub(super) fn note(&mut self, note: &str) {
@@ -186,7 +232,8 @@ impl<'a> Answer<'a> {
         }
     }
 
-    pub(super) fn finish(mut self, ending: Ending) -> Reply {
+    pub(super) fn finish(mut self, ending: Ending, sink: &mut impl FnMut(Delta<'_>)) -> Reply {
+        self.end_text(ending, sink);
         if self.calls.without_index() {
             self.note("tool calls came without an index; their order was worked out");
         }
@@ -199,6 +246,19 @@ impl<'a> Answer<'a> {
             );
         }
         self.reply
+    }
+}
+
+fn put(reply: &mut Reply, part: Part<'_>, sink: &mut impl FnMut(Delta<'_>)) {
+    match part {
+        Part::Thinking(text) => {
+            sink(Delta::Reasoning(text));
+            reply.reasoning.push_str(text);
+        }
+        Part::Text(text) => {
+            sink(Delta::Text(text));
+            reply.text.push_str(text);
+        }
     }
 }
 

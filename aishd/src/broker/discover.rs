@@ -16,6 +16,7 @@ use super::{Discovery, Inner, Probe, error, presentable, stream};
 use crate::core::event::Source;
 use crate::core::preset::{Backend, Endpoint, KeySource, Models, Preset, Timeouts};
 use crate::core::reply::Failure;
+use crate::core::thinking::Think;
 
 /// Somebody waits for their first answer meanwhile, and a server on this machine lists its models at once.
 const LIST_LIMIT: Duration = Duration::from_millis(300);
@@ -239,6 +240,7 @@ fn preset(endpoint: &Endpoint, url: &Url, model: &Listed) -> Preset {
         use_tool_role: true,
         tools: true,
         include_usage: true,
+        think: Think::Auto,
         price: None,
     }
 }

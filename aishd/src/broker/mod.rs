@@ -1,14 +1,15 @@
 //! Talking to OpenAI-compatible servers (spec 20). The broker is a transport layer: it knows nothing of
 //! conversations, of MCP or of policy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::child::Children;
 use crate::core::preset::{Backend, Endpoint, Models, Preset};
 use crate::core::reply::{Broken, Delta, Failure, Reply, Stage};
+use crate::core::thinking::Think;
 
 mod answer;
 mod chunk;
@@ -22,6 +23,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use answer::Asked;
 use client::Clients;
 use key::{Environment, Secret, Secrets};
 
@@ -39,6 +41,8 @@ struct Inner {
     children: Children,
     environment: Box<Lookup>,
     lent: Mutex<BTreeMap<String, Secret>>,
+    /// Endpoints and models whose answers begin in the middle of thinking.
+    open: Mutex<BTreeSet<(String, String)>>,
     learn: Box<Learn>,
 }
 
@@ -83,6 +87,7 @@ impl Broker {
                 children,
                 environment: Box::new(environment),
                 lent: Mutex::default(),
+                open: Mutex::default(),
                 learn: Box::new(learn),
             }),
         }
@@ -154,13 +159,20 @@ impl Broker {
             Ok((response, started)) => {
                 let limit = stream::ContentLimit::new(started, endpoint.timeouts);
                 let body = stream::timed(response, started, endpoint.timeouts);
-                stream::read(body, limit, &preset.model, sink).await
+                let asked = Asked {
+                    model: &preset.model,
+                    think: self.think(preset, endpoint),
+                };
+                stream::read(body, limit, asked, sink).await
             }
             Err(failure) => Err(unsent(failure)),
         };
         match streamed {
             Ok(reply) => {
                 tracing::debug!(target: "aishd::content", preset = preset.name, text = reply.text, "answer");
+                if reply.began_in_thinking {
+                    self.open_of().insert(place(preset, endpoint));
+                }
                 Ok(reply)
             }
             Err(mut broken) => {
@@ -169,6 +181,21 @@ impl Broker {
                 Err(broken)
             }
         }
+    }
+
+    /// How an answer of this preset begins, as far as that is known.
+    fn think(&self, preset: &Preset, endpoint: &Endpoint) -> Think {
+        match preset.think {
+            Think::Auto if self.open_of().contains(&place(preset, endpoint)) => Think::Open,
+            think @ (Think::Auto | Think::Open | Think::Off) => think,
+        }
+    }
+
+    fn open_of(&self) -> MutexGuard<'_, BTreeSet<(String, String)>> {
+        self.inner
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The preset for somebody who configured none: the first local server with a model that answers, else the demo.
@@ -221,6 +248,11 @@ impl Environment for Inner {
     fn own(&self, name: &str) -> Option<String> {
         (self.environment)(name)
     }
+}
+
+/// What is learned of a model is learned of it at this address.
+fn place(preset: &Preset, endpoint: &Endpoint) -> (String, String) {
+    (endpoint.url.clone(), preset.model.clone())
 }
 
 /// A failure as people and logs may see it: without keys first, because a shortened key would no longer be found.

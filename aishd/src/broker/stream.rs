@@ -10,7 +10,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, Response};
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{Answer, Progress, not_a_stream};
+use super::answer::{Answer, Asked, Progress, not_a_stream};
 use super::client::{self, Clients};
 use super::dialect::Dialect;
 use super::error;
@@ -134,15 +134,15 @@ impl ContentLimit {
 pub(super) async fn read(
     body: impl Stream<Item = Result<Bytes, Failure>> + Send,
     limit: ContentLimit,
-    asked: &str,
+    asked: Asked<'_>,
     mut sink: impl FnMut(Delta<'_>) + Send,
 ) -> Result<Reply, Box<Broken>> {
     let mut answer = Answer::new(asked);
     match read_into(&mut answer, body.boxed(), limit, &mut sink).await {
-        Ok(()) => Ok(answer.finish(Ending::Complete)),
+        Ok(()) => Ok(answer.finish(Ending::Complete, &mut sink)),
         Err(failure) => Err(Box::new(Broken {
             failure,
-            partial: answer.finish(Ending::Broken),
+            partial: answer.finish(Ending::Broken, &mut sink),
         })),
     }
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use super::joined::Joined;
 use super::table::{Leaf, Part as _, tables};
 use super::value::{
-    Dollars, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature, Time,
-    When, Whole,
+    Dollars, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature, Thinks,
+    Time, When, Whole,
 };
 
 /// What holds when nobody says otherwise: the lowest layer.
@@ -176,6 +176,9 @@ tables! {
         tools: Leaf<bool>,
         /// Whether to ask for the usage of tokens; false for servers that reject `stream_options`.
         include_usage: Leaf<bool>,
+        /// Thinking that stands in the answer itself. `auto`: between `<think>` and `</think>` at its start, and what is learned
+        /// of a model whose template writes the first of them. `open`: answers begin in the middle of it. `off`: it is text.
+        think: Leaf<Thinks>,
         /// Sent along with each request. Their values are never shown.
         headers: BTreeMap<String, Leaf<Secret>>,
         /// What its server takes, in US dollars for a million tokens. Without it nobody knows what a request cost.

@@ -9,10 +9,11 @@ use super::layers::Stack;
 use super::settings::{IsSet, home, said};
 use super::source::{Access, Origin, Place};
 use super::table::{Leaf, Located, join};
-use super::value::{Dollars, Secret, Time};
+use super::value::{Dollars, Secret, Thinks, Time};
 use crate::core::event::Source;
 use crate::core::preset::{Backend, Endpoint, KeySource, Preset, Timeouts};
 use crate::core::spending::Price;
+use crate::core::thinking::Think;
 
 /// One preset, while it is looked at.
 pub(super) struct Check<'a> {
@@ -68,6 +69,11 @@ impl Check<'_> {
             use_tool_role: said(&self.model.use_tool_role).unwrap_or(true),
             tools: said(&self.model.tools).unwrap_or(true),
             include_usage: said(&self.model.include_usage).unwrap_or(true),
+            think: match said(&self.model.think) {
+                None | Some(Thinks::Auto) => Think::Auto,
+                Some(Thinks::Open) => Think::Open,
+                Some(Thinks::Off) => Think::Off,
+            },
             price,
         })
     }

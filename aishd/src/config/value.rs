@@ -329,6 +329,12 @@ fn not_a_word(found: &str, words: &[&str]) -> Misread {
 }
 
 words! {
+    /// How the answers of a model begin.
+    Thinks {
+        Auto: "auto",
+        Open: "open",
+        Off: "off",
+    }
     /// When something is used.
     When {
         Auto: "auto",

@@ -51,6 +51,7 @@ pub mod spending;
 pub mod state;
 pub mod structured;
 pub mod summary;
+pub mod thinking;
 pub mod tool;
 pub mod tool_name;
 pub mod transcript;

@@ -12,6 +12,7 @@ use super::memory;
 use super::norris;
 use super::routing::Routing;
 use super::spending::{Nano, Price};
+use super::thinking::Think;
 
 /// The built-in responder can always be asked by name.
 const DEMO: &str = "demo";
@@ -33,6 +34,8 @@ pub struct Preset {
     pub tools: bool,
     /// Whether to ask for `stream_options.include_usage` (BRK-3).
     pub include_usage: bool,
+    /// How its answers begin.
+    pub think: Think,
     /// What its server takes; `None`: nobody said.
     pub price: Option<Price>,
 }
@@ -231,6 +234,7 @@ impl Preset {
             use_tool_role: true,
             tools: true,
             include_usage: false,
+            think: Think::Off,
             price: None,
         }
     }

@@ -44,6 +44,8 @@ pub struct Reply {
     pub served_by: Option<String>,
     /// The text is the model's refusal.
     pub refused: bool,
+    /// It began in the middle of thinking, and nobody had said so.
+    pub began_in_thinking: bool,
     /// Oddities worth a debug status, each at most once per stream.
     pub notes: Vec<String>,
 }

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::core::event::Source;
 use crate::core::preset::{Backend, Endpoint, KeySource, Preset, Timeouts};
+use crate::core::thinking::Think;
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
@@ -188,6 +189,7 @@ pub(super) fn within(url: &str, timeouts: Timeouts) -> Preset {
         use_tool_role: true,
         tools: true,
         include_usage: true,
+        think: Think::Auto,
         price: None,
     }
 }

@@ -13,6 +13,7 @@ use crate::core::shell::Given;
 use crate::core::shell::ending::Ending;
 use crate::core::state::State;
 use crate::core::summary::Summary;
+use crate::core::thinking::Think;
 use crate::core::turn::left;
 
 fn preset(use_tool_role: bool) -> Preset {
@@ -32,6 +33,7 @@ fn preset(use_tool_role: bool) -> Preset {
         use_tool_role,
         tools: true,
         include_usage: true,
+        think: Think::Auto,
         price: None,
     }
 }
