@@ -40,6 +40,7 @@ use crate::config::{Settings, env};
 use crate::conversation::allowances::ClientAllowances;
 use crate::conversation::directory::Directory;
 use crate::conversation::memories::Book;
+use crate::conversation::not_taken::NotTaken;
 use crate::conversation::pending::Pending;
 use crate::conversation::purse::Ledger;
 use crate::conversation::routes::Routes;
@@ -201,6 +202,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let children = Children::new(env::of_children());
     let keeper = children.keeper().context("become the keeper of children")?;
     let broker = broker(&logging, children.clone());
+    broker.remember(NotTaken::new(&store));
     let settings = configured.settings.clone();
     let (ring, redactor) = (logging.ring(), logging.redactor());
     let hub = sessions::hub(&store, children.clone(), logging.redactor());

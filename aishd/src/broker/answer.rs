@@ -271,6 +271,9 @@ fn api(told: Reported) -> Failure {
 
 /// For a 2xx answer that is neither a stream nor a whole answer.
 pub(super) fn not_a_stream(start: &str) -> Failure {
+    if start.trim().is_empty() {
+        return Failure::Empty;
+    }
     Failure::Api {
         message: format!("the server answered with no event stream: {start}"),
         overflow: false,

@@ -35,6 +35,8 @@ pub(super) enum Piece {
 pub(super) struct Reported {
     pub(super) message: String,
     pub(super) kind: Kind,
+    /// The field of the request that it is about.
+    pub(super) param: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +80,7 @@ fn read_choice(mut choice: Map<String, Value>, chunk: &mut Chunk) {
                 Some(Reported {
                     message: "the server ended the answer with an error".to_owned(),
                     kind: Kind::Other,
+                    param: None,
                 })
             });
         }
@@ -225,7 +228,11 @@ pub(super) fn error(object: &Map<String, Value>) -> Option<Reported> {
     let message = told
         .get("message")
         .map_or_else(|| plain(&Value::Object(told.clone())), plain);
-    Some(reported(&message, &[field("type"), field("code")]))
+    let param = told.get("param").and_then(Value::as_str);
+    Some(Reported {
+        param: param.map(str::to_owned),
+        ..reported(&message, &[field("type"), field("code")])
+    })
 }
 
 /// What a plain message or one with a type and a code is about; servers agree on no field for it.
@@ -260,6 +267,7 @@ pub(super) fn reported(message: &str, labels: &[String]) -> Reported {
     Reported {
         message: message.to_owned(),
         kind,
+        param: None,
     }
 }
 

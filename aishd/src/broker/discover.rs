@@ -14,6 +14,7 @@ use super::client::{self, Clients};
 use super::key::{self, Secret, Secrets};
 use super::{Discovery, Inner, Probe, error, presentable, stream};
 use crate::core::event::Source;
+use crate::core::optional::Learned;
 use crate::core::preset::{Backend, Endpoint, KeySource, Models, Preset, Timeouts};
 use crate::core::reply::Failure;
 use crate::core::thinking::Think;
@@ -156,6 +157,9 @@ async fn list(
     let request = client.get(url).headers(client::headers(endpoint, key)?);
     let response = stream::send(&client, request, deadline).await?;
     let body = stream::bounded(response, LIST_BYTES, deadline).await;
+    if body.trim().is_empty() {
+        return Err(Failure::Empty);
+    }
     let body: Value = serde_json::from_str(&body).unwrap_or_default();
     let text = |model: &Value, name: &str| Some(model.get(name)?.as_str()?.to_owned());
     let listed = body
@@ -234,7 +238,7 @@ fn preset(endpoint: &Endpoint, url: &Url, model: &Listed) -> Preset {
         source: Source::Discovered,
         backend: Backend::Http(endpoint.clone()),
         model: model.id.clone(),
-        temperature: Some(0.2),
+        temperature: None,
         max_tokens: None,
         context_tokens: model.context_tokens,
         use_tool_role: true,
@@ -242,6 +246,7 @@ fn preset(endpoint: &Endpoint, url: &Url, model: &Listed) -> Preset {
         include_usage: true,
         think: Think::Auto,
         price: None,
+        learned: Learned::default(),
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::chunk::{self, Kind};
 use crate::clock;
+use crate::core::optional;
 use crate::core::reply::{Failure, HttpDetail, Stage};
 
 /// How much of a server's text is shown.
@@ -93,7 +94,9 @@ pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -
         None if status.is_redirection() => "redirects are not followed".to_owned(),
         None => start(body),
     };
+    let param = told.as_ref().and_then(|told| told.param.clone());
     let kind = told.map_or_else(|| chunk::reported(&message, &[]).kind, |told| told.kind);
+    let refused = optional::refused(&message, param.as_deref());
     let message = if message.is_empty() {
         status.canonical_reason().unwrap_or("no message").to_owned()
     } else {
@@ -108,7 +111,9 @@ pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -
             Kind::ModelNotFound if matches!(status.as_u16(), 400 | 404) => {
                 HttpDetail::ModelNotFound
             }
-            Kind::ModelNotFound | Kind::Other => HttpDetail::None,
+            Kind::ModelNotFound | Kind::Other => {
+                refused.map_or(HttpDetail::None, HttpDetail::Refuses)
+            }
         },
     }
 }

@@ -6,7 +6,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::child::Children;
+use crate::core::optional::Cured;
 use crate::core::preset::{Backend, Endpoint, Models, Preset};
 use crate::core::reply::{Broken, Delta, Failure, Reply, Stage};
 use crate::core::thinking::Think;
@@ -18,6 +21,7 @@ mod demo;
 mod dialect;
 mod discover;
 mod error;
+mod found;
 mod key;
 mod stream;
 #[cfg(test)]
@@ -25,6 +29,8 @@ mod tests;
 
 use answer::Asked;
 use client::Clients;
+use found::Found;
+pub use found::Memory;
 use key::{Environment, Secret, Secrets};
 
 /// HTTP clients and keys; cheap to clone.
@@ -44,6 +50,7 @@ struct Inner {
     /// Endpoints and models whose answers begin in the middle of thinking.
     open: Mutex<BTreeSet<(String, String)>>,
     learn: Box<Learn>,
+    found: Found,
 }
 
 /// What one server said to a probe.
@@ -89,6 +96,7 @@ impl Broker {
                 lent: Mutex::default(),
                 open: Mutex::default(),
                 learn: Box::new(learn),
+                found: Found::default(),
             }),
         }
     }
@@ -106,6 +114,17 @@ impl Broker {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         lent.extend(secrets);
+    }
+
+    /// Keeps what servers were found not to take, and reads what was kept.
+    pub fn remember(&self, memory: impl Memory + 'static) {
+        self.inner.found.remember(Box::new(memory));
+    }
+
+    /// The preset with what its server was found not to take: requests are made of it.
+    #[must_use]
+    pub fn adapted(&self, preset: Arc<Preset>) -> Arc<Preset> {
+        self.inner.found.adapted(preset)
     }
 
     /// Whether the preset's key is there; `None` when it needs none. A key command is not run for this.
@@ -137,7 +156,7 @@ impl Broker {
         preset: &Preset,
         endpoint: &Endpoint,
         body: String,
-        sink: impl FnMut(Delta<'_>) + Send,
+        mut sink: impl FnMut(Delta<'_>) + Send,
     ) -> Result<Reply, Box<Broken>> {
         let unsent = |failure| {
             Box::new(Broken {
@@ -154,21 +173,42 @@ impl Broker {
             .map_err(unsent)?;
         let secrets = self.inner.secrets(endpoint, key.as_ref());
         tracing::debug!(target: "aishd::content", preset = preset.name, body, "request");
-        let opened = stream::open(&self.inner.clients, endpoint, key.as_ref(), body).await;
-        let streamed = match opened {
-            Ok((response, started)) => {
-                let limit = stream::ContentLimit::new(started, endpoint.timeouts);
-                let body = stream::timed(response, started, endpoint.timeouts);
-                let asked = Asked {
-                    model: &preset.model,
-                    think: self.think(preset, endpoint),
-                };
-                stream::read(body, limit, asked, sink).await
+        let mut body = Bytes::from(body);
+        let mut cured = Cured::default();
+        let streamed = loop {
+            let clients = &self.inner.clients;
+            let opened = stream::open(clients, endpoint, key.as_ref(), body.clone()).await;
+            let streamed = match opened {
+                Ok((response, started)) => {
+                    let limit = stream::ContentLimit::new(started, endpoint.timeouts);
+                    let body = stream::timed(response, started, endpoint.timeouts);
+                    let asked = Asked {
+                        model: &preset.model,
+                        think: self.think(preset, endpoint),
+                    };
+                    stream::read(body, limit, asked, &mut sink).await
+                }
+                Err(failure) => Err(unsent(failure)),
+            };
+            // Before anything of an answer, the same goes out once more without what the server does not want.
+            let other = match &streamed {
+                Err(broken) if broken.partial.is_silent() => {
+                    cured.cure(preset, &body, &broken.failure)
+                }
+                Ok(_) | Err(_) => None,
+            };
+            match other {
+                Some(other) => body = other.into(),
+                None => break streamed,
             }
-            Err(failure) => Err(unsent(failure)),
         };
+        for told in &cured.told {
+            tracing::info!(preset = preset.name, told, "a request was sent again");
+        }
         match streamed {
-            Ok(reply) => {
+            Ok(mut reply) => {
+                self.inner.found.learn(preset, &cured.learned);
+                reply.cured = cured;
                 tracing::debug!(target: "aishd::content", preset = preset.name, text = reply.text, "answer");
                 if reply.began_in_thinking {
                     self.open_of().insert(place(preset, endpoint));
@@ -177,6 +217,7 @@ impl Broker {
             }
             Err(mut broken) => {
                 broken.failure = presentable(broken.failure, &secrets);
+                broken.partial.cured = cured;
                 tracing::warn!(preset = preset.name, failure = %broken.failure, "no whole answer");
                 Err(broken)
             }
@@ -285,6 +326,7 @@ fn presentable(failure: Failure, secrets: &Secrets) -> Failure {
         | Failure::NoRoute
         | Failure::Closed
         | Failure::TimedOut(_)
-        | Failure::Cut => failure,
+        | Failure::Cut
+        | Failure::Empty => failure,
     }
 }

@@ -33,7 +33,7 @@ pub(super) async fn open(
     clients: &Clients,
     endpoint: &Endpoint,
     key: Option<&Secret>,
-    body: String,
+    body: Bytes,
 ) -> Result<(Response, Instant), Failure> {
     let url = client::address(endpoint, "chat/completions")?;
     let client = clients.get(client::reach(&url), endpoint.timeouts.connect)?;
@@ -149,10 +149,12 @@ pub(super) async fn read(
 
 async fn read_into(
     answer: &mut Answer<'_>,
-    mut body: BoxStream<'_, Result<Bytes, Failure>>,
+    body: BoxStream<'_, Result<Bytes, Failure>>,
     limit: ContentLimit,
     sink: &mut (impl FnMut(Delta<'_>) + Send),
 ) -> Result<(), Failure> {
+    // A body that has ended is asked again by whoever reads on behind its first bytes.
+    let mut body = body.fuse().boxed();
     let (shape, start) = recognise(&mut body).await?;
     let start = stream::iter([Ok(start)]);
     match shape {
@@ -237,6 +239,7 @@ async fn recognise(
         }
         match body.next().await {
             Some(bytes) => start.extend_from_slice(&bytes?),
+            None if first.is_none() => return Err(Failure::Empty),
             None => return Ok((Shape::Events, start.into())),
         }
     }

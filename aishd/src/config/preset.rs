@@ -11,6 +11,7 @@ use super::source::{Access, Origin, Place};
 use super::table::{Leaf, Located, join};
 use super::value::{Dollars, Secret, Thinks, Time};
 use crate::core::event::Source;
+use crate::core::optional::Learned;
 use crate::core::preset::{Backend, Endpoint, KeySource, Preset, Timeouts};
 use crate::core::spending::Price;
 use crate::core::thinking::Think;
@@ -75,6 +76,7 @@ impl Check<'_> {
                 Some(Thinks::Off) => Think::Off,
             },
             price,
+            learned: Learned::default(),
         })
     }
 

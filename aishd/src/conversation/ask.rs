@@ -376,6 +376,7 @@ impl Conversation {
         routed: Told,
         mut facts: Vec<Fact>,
     ) -> Result<(), RequestError> {
+        let preset = self.around.broker.adapted(preset);
         let started = Event::TurnStarted {
             model: preset.name.clone(),
             model_id: preset.model.clone(),

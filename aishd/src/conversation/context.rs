@@ -253,6 +253,7 @@ impl Conversation {
         let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
             return;
         };
+        let preset = self.around.broker.adapted(preset);
         let turn = active.id;
         let offer = active.offer.clone();
         let offer = offer.unwrap_or_else(|| Arc::new(self.offer()));
@@ -327,6 +328,7 @@ impl Conversation {
                 Chosen::Look | Chosen::List(..) => return Ok(Previewed::Nobody),
             },
         };
+        let preset = self.around.broker.adapted(preset);
         // A turn that runs tells of its directory what it has told so far.
         let goes_on = self.turn.is_some() && question.is_none();
         let look = if goes_on { Look::No } else { Look::Anew };

@@ -33,6 +33,7 @@ mod listed;
 pub mod live;
 pub mod memories;
 pub mod norris;
+pub mod not_taken;
 pub mod own_command;
 pub mod pending;
 mod perform;

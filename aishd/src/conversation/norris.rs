@@ -442,6 +442,7 @@ impl Asking {
         if let Some(opinion) = too_long(planned) {
             return opinion;
         }
+        let preset = self.broker.adapted(preset);
         let body = body(&preset, planned);
         let bytes = body.len();
         let admitted = self

@@ -57,7 +57,7 @@ impl Conversation {
             broker: self.around.broker.clone(),
             tokens: self.around.tokens.clone(),
             purse: self.purse.clone(),
-            preset,
+            preset: self.around.broker.adapted(preset),
             exchanges,
         };
         self.proposing = true;

@@ -111,7 +111,7 @@ async fn sampled(started: &Started, alias: &Alias, params: Value) -> Sampled {
         return Sampled::Dismissed;
     }
     let preset = match said.await {
-        Ok(Consent::Given(preset)) => preset,
+        Ok(Consent::Given(preset)) => started.broker.adapted(preset),
         Ok(Consent::Declined) => return Sampled::Declined,
         Ok(Consent::Refused(why)) => return Sampled::Refused(why),
         Ok(Consent::Dismissed) | Err(_) => return Sampled::Dismissed,

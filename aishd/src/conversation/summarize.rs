@@ -234,7 +234,7 @@ impl Conversation {
             broker: self.around.broker.clone(),
             tokens: self.around.tokens.clone(),
             purse: self.purse.clone(),
-            preset,
+            preset: self.around.broker.adapted(preset),
             prior: prior.map(|it| it.text.clone()),
             evicted,
             through,

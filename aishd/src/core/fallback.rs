@@ -86,6 +86,7 @@ pub fn down(failure: &Failure) -> Option<String> {
         | Failure::Transport(_)
         | Failure::Api { .. }
         | Failure::Cut
+        | Failure::Empty
         | Failure::Config(_)
         | Failure::Key(_)
         | Failure::TooLarge(_)

@@ -28,6 +28,7 @@ pub mod mcp;
 pub mod memory;
 pub mod needle;
 pub mod norris;
+pub mod optional;
 pub mod pinned;
 pub mod policy;
 pub mod preset;

@@ -10,6 +10,7 @@ use super::budget::Rules;
 use super::event::Source;
 use super::memory;
 use super::norris;
+use super::optional::Learned;
 use super::routing::Routing;
 use super::spending::{Nano, Price};
 use super::thinking::Think;
@@ -38,6 +39,8 @@ pub struct Preset {
     pub think: Think,
     /// What its server takes; `None`: nobody said.
     pub price: Option<Price>,
+    /// What its server was found not to take.
+    pub learned: Learned,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -98,6 +101,20 @@ impl Endpoint {
     #[must_use]
     pub fn base(&self) -> String {
         self.parts().0
+    }
+
+    /// The name or number of the machine, in lower case.
+    #[must_use]
+    pub fn host(&self) -> String {
+        let base = self.base();
+        let rest = base.split_once("://").map_or(&*base, |(_, rest)| rest);
+        let place = rest.split(['/', '?']).next().unwrap_or_default();
+        let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+        let host = match place.strip_prefix('[') {
+            Some(six) => six.split(']').next().unwrap_or_default(),
+            None => place.split(':').next().unwrap_or_default(),
+        };
+        host.to_ascii_lowercase()
     }
 
     /// The address of something below [`Endpoint::base`], with the endpoint's own query.
@@ -236,6 +253,7 @@ impl Preset {
             include_usage: false,
             think: Think::Off,
             price: None,
+            learned: Learned::default(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::optional::{Cured, Field};
 use super::spending::Nano;
 
 /// A piece of a reply, as it arrives (BRK-8).
@@ -48,6 +49,8 @@ pub struct Reply {
     pub began_in_thinking: bool,
     /// Oddities worth a debug status, each at most once per stream.
     pub notes: Vec<String>,
+    /// What its server did not want of the request, so that it was asked again.
+    pub cured: Cured,
 }
 
 impl Reply {
@@ -180,6 +183,8 @@ pub enum Failure {
     },
     /// The stream ended without saying that it was finished (BRK-10).
     Cut,
+    /// A 2xx answer without a body.
+    Empty,
     /// The preset cannot be used.
     Config(String),
     /// The key is missing; nothing was sent.
@@ -198,6 +203,8 @@ pub enum HttpDetail {
     None,
     ModelNotFound,
     ContextOverflow,
+    /// Something that the request can be without.
+    Refuses(Field),
 }
 
 /// What was waited for when the time was over.
@@ -223,6 +230,7 @@ impl fmt::Display for Failure {
             Self::TimedOut(stage) => write!(f, "transport: Operation timed out ({stage})"),
             Self::Transport(why) => write!(f, "transport: {why}"),
             Self::Cut => f.write_str("transport: the stream was cut before its end"),
+            Self::Empty => f.write_str("api: the server sent nothing"),
             Self::Api { message, .. } => write!(f, "api: {message}"),
             Self::TooLarge(what) => write!(f, "api: {what}"),
             Self::Config(why) | Self::Key(why) | Self::TooLong(why) => write!(f, "broker: {why}"),
@@ -289,6 +297,7 @@ impl Failure {
             | Self::Transport(_)
             | Self::Api { .. }
             | Self::Cut
+            | Self::Empty
             | Self::Config(_)
             | Self::Key(_)
             | Self::TooLarge(_)
@@ -321,7 +330,9 @@ impl Failure {
             | Self::Closed
             | Self::TimedOut(_)
             | Self::Transport(_) => FailureClass::Unreachable,
-            Self::Http { .. } | Self::Api { .. } | Self::TooLarge(_) => FailureClass::Rejected,
+            Self::Http { .. } | Self::Api { .. } | Self::Empty | Self::TooLarge(_) => {
+                FailureClass::Rejected
+            }
             Self::Cut => FailureClass::Cut,
             Self::Config(_) => FailureClass::Config,
             Self::Unreadable(_) => FailureClass::Storage,

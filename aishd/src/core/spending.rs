@@ -183,6 +183,7 @@ pub fn may_be_charged(failure: &Failure) -> bool {
     match failure {
         Failure::Closed
         | Failure::Cut
+        | Failure::Empty
         | Failure::TooLarge(_)
         | Failure::TimedOut(Stage::FirstByte | Stage::Idle | Stage::ContentIdle) => true,
         Failure::Http { .. }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::exchange::Exchange;
 use super::hidden::{is_hidden, is_odd_space};
+use super::optional::{self, Limit, Options};
 use super::preset::Preset;
 use super::reply::{Finish, Reply};
 use super::shorten::without_middle;
@@ -14,8 +15,6 @@ use super::transcript::Message;
 
 /// The longest summary that a model is asked for, in tokens.
 const MAX_TOKENS: u64 = 300;
-/// How freely it is written where the preset does not say.
-const TEMPERATURE: f64 = 0.2;
 /// Characters of one message that the summarizer is shown.
 const MESSAGE_CHARS: usize = 2_000;
 /// Bytes of all that one request shows of them.
@@ -103,15 +102,15 @@ pub(super) fn one_question(
     let mut add = |name: &str, value: Value| body.insert(name.to_owned(), value);
     add("model", json!(preset.model));
     add("stream", json!(true));
-    if preset.include_usage {
-        add("stream_options", json!({"include_usage": true}));
-    }
-    add(
-        "temperature",
-        json!(preset.temperature.unwrap_or(TEMPERATURE)),
-    );
     let most = preset.max_tokens.unwrap_or(max_tokens).min(max_tokens);
-    add("max_tokens", json!(most));
+    let options = Options {
+        temperature: preset.temperature,
+        limit: Some(Limit::Said(most)),
+        stop: &[],
+    };
+    for (name, value) in optional::fields(preset, options) {
+        add(name, value);
+    }
     let messages = json!([
         {"role": "system", "content": system},
         {"role": "user", "content": question},

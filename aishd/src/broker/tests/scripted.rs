@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::core::event::Source;
+use crate::core::optional::Learned;
 use crate::core::preset::{Backend, Endpoint, KeySource, Preset, Timeouts};
 use crate::core::thinking::Think;
 
@@ -191,5 +192,6 @@ pub(super) fn within(url: &str, timeouts: Timeouts) -> Preset {
         include_usage: true,
         think: Think::Auto,
         price: None,
+        learned: Learned::default(),
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::core::optional::{self, Limit, Options};
 use crate::core::preset::Preset;
 
 /// What the other model came to.
@@ -67,12 +68,15 @@ pub fn body(preset: &Preset, planned: Planned<'_>) -> String {
     let mut add = |name: &str, value: Value| body.insert(name.to_owned(), value);
     add("model", json!(preset.model));
     add("stream", json!(true));
-    if preset.include_usage {
-        add("stream_options", json!({"include_usage": true}));
-    }
-    add("temperature", json!(0.0));
     let most = preset.max_tokens.unwrap_or(MAX_TOKENS).min(MAX_TOKENS);
-    add("max_tokens", json!(most));
+    let options = Options {
+        temperature: preset.temperature,
+        limit: Some(Limit::Said(most)),
+        stop: &[],
+    };
+    for (name, value) in optional::fields(preset, options) {
+        add(name, value);
+    }
     let messages = json!([
         {"role": "system", "content": TASK},
         {"role": "user", "content": about.to_string()},

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::TEMPERATURE;
 use crate::core::mcp::sampling::Sampling;
+use crate::core::optional::{self, Limit, Options};
 use crate::core::preset::Preset;
 
 /// The request body as it goes out.
@@ -31,14 +31,13 @@ pub fn body(preset: &Preset, asked: &Sampling) -> String {
     let mut add = |name: &str, value: Value| body.insert(name.to_owned(), value);
     add("model", json!(preset.model));
     add("stream", json!(true));
-    if preset.include_usage {
-        add("stream_options", json!({"include_usage": true}));
-    }
-    let temperature = asked.temperature.or(preset.temperature);
-    add("temperature", json!(temperature.unwrap_or(TEMPERATURE)));
-    add("max_tokens", json!(asked.max_tokens));
-    if !asked.stop_sequences.is_empty() {
-        add("stop", json!(asked.stop_sequences));
+    let options = Options {
+        temperature: asked.temperature.or(preset.temperature),
+        limit: Some(Limit::Said(asked.max_tokens)),
+        stop: &asked.stop_sequences,
+    };
+    for (name, value) in optional::fields(preset, options) {
+        add(name, value);
     }
     add("messages", messages.collect());
     Value::Object(body).to_string()
@@ -72,7 +71,7 @@ mod tests {
         };
         let sent: Value = serde_json::from_str(&body(&Preset::demo(), &asked)).unwrap();
         let expected = json!({
-            "model": "demo", "stream": true, "temperature": 0.2, "max_tokens": 7, "stop": ["END"],
+            "model": "demo", "stream": true, "max_tokens": 7, "stop": ["END"],
             "messages": [
                 {"role": "system", "content": "be brief"},
                 {"role": "user", "content": "a\n\nb"},

@@ -7,6 +7,7 @@ use super::*;
 use crate::core::budget::{BytesPerToken, Limit, TokenLimit};
 use crate::core::event::{At, Event, Origin, Record, Source, Stop};
 use crate::core::exchange::{Exchange, Left};
+use crate::core::optional::Learned;
 use crate::core::pinned::Pinned;
 use crate::core::preset::{Backend, Endpoint, KeySource, Timeouts};
 use crate::core::shell::Given;
@@ -35,6 +36,7 @@ fn preset(use_tool_role: bool) -> Preset {
         include_usage: true,
         think: Think::Auto,
         price: None,
+        learned: Learned::default(),
     }
 }
 
@@ -467,7 +469,6 @@ fn the_body_is_what_the_spec_says() {
         "model": "m",
         "stream": true,
         "stream_options": {"include_usage": true},
-        "temperature": 0.2,
         "messages": [
             {"role": "system", "content": BASE_PROMPT},
             {"role": "user", "content": "question 1"},

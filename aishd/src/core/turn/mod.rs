@@ -483,7 +483,11 @@ impl Turn {
         evictable: Option<Box<Eviction>>,
         step: &mut Step,
     ) {
-        let Broken { failure, partial } = broken;
+        let Broken {
+            failure,
+            mut partial,
+        } = broken;
+        tell_cured(&mut partial, step);
         let next = StreamId(stream.0 + 1);
         let sent = Sent {
             silent: partial.is_silent(),
@@ -532,11 +536,12 @@ impl Turn {
     /// Puts what the model said into the log, and returns the calls it made. What is not complete calls nothing.
     fn keep(
         &mut self,
-        reply: Reply,
+        mut reply: Reply,
         commands: Vec<Proposed>,
         complete: bool,
         step: &mut Step,
     ) -> Vec<ToolCall> {
+        tell_cured(&mut reply, step);
         if !complete && reply.is_silent() {
             return vec![];
         }
@@ -598,6 +603,13 @@ pub(crate) fn called(item: u32, calls: Vec<ToolCall>) -> Event {
         usage: None,
         payee: None,
     }
+}
+
+/// People are told once what its server did not want.
+fn tell_cured(reply: &mut Reply, step: &mut Step) {
+    let told = std::mem::take(&mut reply.cured.told);
+    let told = told.into_iter().map(|text| status(Level::Info, text));
+    step.events.extend(told);
 }
 
 /// A pause that the server asked for and that is short enough to wait for.
