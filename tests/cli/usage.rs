@@ -24,9 +24,12 @@ fn ok(world: &World, line: &str) -> String {
 
 /// The day is another one each time.
 fn today(text: &str, world: &World) -> String {
+    text.replace(&day(world), "TODAY")
+}
+
+fn day(world: &World) -> String {
     let usage: Value = serde_json::from_str(&ok(world, "--json usage")).unwrap();
-    let day = usage["today"]["day"].as_str().unwrap().to_owned();
-    text.replace(&day, "TODAY")
+    usage["today"]["day"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -59,7 +62,10 @@ fn usage_tells_what_was_taken_by_day_by_model_and_by_conversation() {
          since TODAY\n\
          + without 1 request of presets that have no price (models.NAME.price)\n\
          today, TODAY UTC: $0.003064\n",
-        today(&ok(&world, "usage --by model --since 1m"), &world)
+        today(
+            &ok(&world, &format!("usage --by model --since {}", day(&world))),
+            &world
+        )
     );
     let by_conv = ok(&world, "usage --by conv");
     assert!(

@@ -8,9 +8,10 @@ use serde_json::{Map, Value};
 use ulid::Ulid;
 
 /// Placeholders that stand for any value of their form, another one each time.
-const FORMS: [(&str, Form); 6] = [
+const FORMS: [(&str, Form); 7] = [
     ("<ulid>", |it| it.as_str().is_some_and(is_ulid)),
     ("<time>", |it| it.as_str().is_some_and(is_time)),
+    ("<day>", |it| it.as_str().is_some_and(is_day)),
     ("<n>", Value::is_number),
     ("<text>", Value::is_string),
     ("<path>", |it| {
@@ -33,8 +34,9 @@ const CHANGING_NUMBERS: [&str; 7] = [
 ];
 
 /// Texts that are different in each build or on each machine, by the name of their field.
-const CHANGING_TEXTS: [(&str, &str); 9] = [
-    ("day", "<text>"),
+const CHANGING_TEXTS: [(&str, &str); 10] = [
+    ("day", "<day>"),
+    ("since", "<day>"),
     ("digest", "<text>"),
     ("hash", "<text>"),
     ("head", "<text>"),
@@ -193,7 +195,9 @@ impl Names {
         if is_time(text) {
             return "<time>".to_owned();
         }
-        if let Some((_, form)) = CHANGING_TEXTS.iter().find(|(it, _)| *it == field) {
+        if let Some((_, form)) = CHANGING_TEXTS.iter().find(|(it, _)| *it == field)
+            && (*form != "<day>" || is_day(text))
+        {
             return (*form).to_owned();
         }
         if text.starts_with("/tmp/") {
@@ -240,7 +244,15 @@ fn is_ulid(text: &str) -> bool {
 
 /// RFC 3339 in UTC, as the wire writes it.
 fn is_time(text: &str) -> bool {
-    let form = "dddd-dd-ddTdd:dd:dd.dddZ";
+    has_form(text, "dddd-dd-ddTdd:dd:dd.dddZ")
+}
+
+fn is_day(text: &str) -> bool {
+    has_form(text, "dddd-dd-dd")
+}
+
+/// Whether it has digits where the form has `d`, and the form's own signs elsewhere.
+fn has_form(text: &str, form: &str) -> bool {
     text.len() == form.len()
         && text.chars().zip(form.chars()).all(|(it, form)| match form {
             'd' => it.is_ascii_digit(),
@@ -274,6 +286,12 @@ mod tests {
             &json!("<time>"),
             &json!("yesterday"),
             Err(" should be <time> and is \"yesterday\""),
+        );
+        check(&json!("<day>"), &json!("2028-02-29"), Ok(()));
+        check(
+            &json!("<day>"),
+            &json!(TIME),
+            Err(&format!(" should be <day> and is \"{TIME}\"")),
         );
         check(
             &json!("<n>"),

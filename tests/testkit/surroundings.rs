@@ -34,6 +34,28 @@ pub fn count(name: &str) -> Option<usize> {
     })
 }
 
+/// The time zone of the person who runs the tests, and the clock if `tests/days` has moved it (libfaketime): every
+/// program of a test lives in both.
+#[must_use]
+pub fn clock_and_zone() -> Vec<(OsString, OsString)> {
+    let zone = read("AISH_TEST_ZONE").unwrap_or_else(|| "UTC".into());
+    let mut all = vec![("TZ".into(), zone)];
+    if read("FAKETIME").is_some() {
+        let names = [
+            "LD_PRELOAD",
+            "FAKETIME",
+            "DONT_FAKE_MONOTONIC",
+            "NO_FAKE_STAT",
+        ];
+        all.extend(
+            names
+                .iter()
+                .filter_map(|it| Some(((*it).into(), read(it)?))),
+        );
+    }
+    all
+}
+
 fn read(name: &str) -> Option<OsString> {
     #[expect(
         clippy::disallowed_methods,
