@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use crate::panics;
 use crate::wait::{PATIENCE, left, until};
 
 /// How long the output of a program that has ended may stay open. Longer means that it left somebody behind
@@ -237,6 +238,7 @@ impl Running {
         let took = started.elapsed();
         self.stdin = None;
         let (stdout, stderr) = self.drain();
+        panics::refuse_in(&self.title, &String::from_utf8_lossy(&stderr));
         Finished {
             title: self.title.clone(),
             code: code_of(status),

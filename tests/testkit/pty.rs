@@ -13,6 +13,7 @@ use rustix::process::{Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, OutputModes, tcgetattr, tcsetattr};
 
+use crate::panics;
 use crate::process::{code_of, pid_of};
 use crate::wait::{PATIENCE, until};
 use crate::world::World;
@@ -122,6 +123,7 @@ impl Drop for OnTerminal {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
+        panics::refuse_in("the terminal", &self.seen());
     }
 }
 

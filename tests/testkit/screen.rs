@@ -18,6 +18,7 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use vt100::Parser;
 
 use self::cut::Cut;
+use crate::panics;
 use crate::process::{code_of, pid_of};
 use crate::pty;
 use crate::wait::{PATIENCE, left, until};
@@ -283,6 +284,8 @@ impl Drop for Screen {
         self.go_on();
         drop(self.child.kill());
         drop(self.child.wait());
+        let shown = String::from_utf8_lossy(&self.seen.lock().bytes).into_owned();
+        panics::refuse_in("the screen", &shown);
     }
 }
 

@@ -13,7 +13,10 @@ use tempfile::TempDir;
 use crate::built::built;
 use crate::client::Client;
 use crate::daemon::DaemonBuilder;
+use crate::panics;
 use crate::process::{Run, Running, wait_gone};
+use crate::signals;
+use crate::surroundings;
 use crate::upstream::Upstream;
 
 /// No server is looked for on the machine: what a developer has running must not answer a test.
@@ -33,6 +36,7 @@ impl World {
     #[must_use]
     #[track_caller]
     pub fn new() -> Self {
+        signals::as_at_a_prompt();
         // Not TMPDIR: it may be too long for the path of a socket.
         let root = tempfile::Builder::new()
             .prefix("a-")
@@ -134,12 +138,12 @@ impl World {
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
             ("LANG", "C.UTF-8"),
             ("TERM", "dumb"),
-            ("TZ", "UTC"),
             ("SHELL", "/bin/sh"),
         ];
         let places = places.map(|(name, folder)| (name.into(), self.path(folder).into()));
         let plain = plain.map(|(name, value)| (name.into(), value.into()));
-        places.into_iter().chain(plain).collect()
+        let clock = surroundings::clock_and_zone();
+        places.into_iter().chain(plain).chain(clock).collect()
     }
 
     /// A daemon, the one that cargo built beside this test.
@@ -194,6 +198,12 @@ impl World {
     #[must_use]
     pub fn log_text(&self) -> String {
         let bytes = fs::read(self.log_file()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// What a daemon that a client has started has logged.
+    fn started_log_text(&self) -> String {
+        let bytes = fs::read(self.state().join("aishd.log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
@@ -269,6 +279,7 @@ impl Drop for World {
         if std::thread::panicking() {
             show_end_of(&self.log_text());
         }
+        let logs = [self.log_text(), self.started_log_text()];
         let mut left = self.pids(|_any| true);
         left.extend(self.pid_in_lock());
         for pid in left {
@@ -277,6 +288,9 @@ impl Drop for World {
             if killed == Some(Ok(())) && !std::thread::panicking() {
                 wait_gone(pid);
             }
+        }
+        for log in logs {
+            panics::refuse_in("the daemon's log", &log);
         }
     }
 }
@@ -301,13 +315,15 @@ mod tests {
         let world = World::new();
         let finished = world.program(Path::new("/usr/bin/env"), &[]).run().ok();
         let root = world.path("");
+        let clock = surroundings::clock_and_zone();
         for line in finished.out().lines() {
             let (name, value) = line.split_once('=').unwrap();
             let ours = Path::new(value).starts_with(&root);
-            let plain = ["PATH", "LANG", "TERM", "TZ", "SHELL"].contains(&name);
-            assert!(ours || plain, "{line}");
+            let plain = ["PATH", "LANG", "TERM", "SHELL"].contains(&name);
+            let clock = clock.iter().any(|(it, _)| it == name);
+            assert!(ours || plain || clock, "{line}");
         }
-        assert_eq!(11, finished.out().lines().count());
+        assert_eq!(10 + clock.len(), finished.out().lines().count());
     }
 
     #[test]
