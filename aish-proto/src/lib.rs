@@ -21,6 +21,7 @@ pub mod mcp;
 pub mod memory;
 pub mod method;
 pub mod model;
+pub mod network;
 pub mod norris;
 pub mod permission;
 pub mod place;

@@ -356,7 +356,10 @@ fn outcome(
                 "aishctl conv budget {conversation}   and   aishctl usage   show what was spent"
             ),
         ),
-        StopReason::Upstream => ("the model's server failed", upstream_hint(exit, &again)),
+        StopReason::Upstream => (
+            "the model's server failed",
+            upstream_hint(exit, error.map_or("", |it| it.message.as_str()), &again),
+        ),
         StopReason::Interrupted => (
             "the answer was interrupted: aishd ended while it was being written",
             again,
@@ -371,7 +374,13 @@ fn outcome(
     })
 }
 
-fn upstream_hint(exit: Exit, again: &str) -> String {
+/// In what is said of a certificate that nobody here vouches for.
+const UNKNOWN_ISSUER: &str = "UnknownIssuer";
+
+fn upstream_hint(exit: Exit, said: &str, again: &str) -> String {
+    if said.contains(UNKNOWN_ISSUER) {
+        return "name the certificate of your authority: SSL_CERT_FILE=FILE.pem in the shell that starts aishd (aishctl rpc daemon/shutdown ends this one)".to_owned();
+    }
     match exit {
         Exit::KEY => {
             "set the key's variable in this shell (aishctl lends it to aishd), then ask again"

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use aish_proto::network;
 use rustix::fs::{FlockOperation, flock};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
@@ -253,8 +254,11 @@ fn is_passed_on(name: &OsStr) -> bool {
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR",
     ];
     const PREFIXES: [&str; 3] = ["LC_", "XDG_", "AISH_"];
-    name.to_str()
-        .is_some_and(|name| NAMES.contains(&name) || PREFIXES.iter().any(|it| name.starts_with(it)))
+    name.to_str().is_some_and(|name| {
+        NAMES.contains(&name)
+            || network::is_network(name)
+            || PREFIXES.iter().any(|it| name.starts_with(it))
+    })
 }
 
 /// The end of what was written to the log after `before`.
@@ -410,6 +414,8 @@ mod tests {
             "XDG_CONFIG_HOME",
             "AISH_SOCKET",
             "LD_PRELOAD",
+            "https_proxy",
+            "SSL_CERT_FILE",
             "HOME",
         ];
         let passed: Vec<&str> = names
@@ -417,7 +423,15 @@ mod tests {
             .filter(|it| is_passed_on(OsStr::new(it)))
             .collect();
         assert_eq!(
-            vec!["PATH", "LC_TIME", "XDG_CONFIG_HOME", "AISH_SOCKET", "HOME"],
+            vec![
+                "PATH",
+                "LC_TIME",
+                "XDG_CONFIG_HOME",
+                "AISH_SOCKET",
+                "https_proxy",
+                "SSL_CERT_FILE",
+                "HOME"
+            ],
             passed
         );
     }

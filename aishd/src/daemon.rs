@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::limits::{BATCH_CALLS, INPUT_BYTES, LINE_TO_DAEMON_BYTES, Limits, SUBSCRIPTIONS};
+use aish_proto::network;
 use anyhow::Context as _;
 use interprocess::local_socket::tokio::Listener;
 use rustix::fs::Mode;
@@ -336,6 +337,11 @@ fn leave(place: Option<Place>) {
 /// The broker, whose secrets the log learns before they are used.
 fn broker(logging: &Logging, children: Children) -> Broker {
     let redactor = logging.redactor();
+    for (_, value) in env::of_network() {
+        network::password(&value)
+            .into_iter()
+            .for_each(|it| redactor.learn(it));
+    }
     Broker::telling(env::key, children, move |secret| redactor.learn(secret))
 }
 

@@ -239,7 +239,8 @@ fn thinking_is_no_part_of_what_is_printed() {
     upstream.answer_with(move |_| Answer::pieces(says.split_inclusive(['<', 'n', '>'])));
     let answer = says.split_once("</think>\n\n").unwrap().1;
     let run = |flags: &[&str]| -> Finished { world.ctl(&[&["ask", "how"], flags].concat()).run() };
-    assert_eq!(answer, run(&[]).ok().out());
+    // Nobody is there to allow the command, and that is what its exit says.
+    assert_eq!(answer, run(&[]).code(3).out());
     let report: Value = serde_json::from_str(run(&["--json"]).out()).unwrap();
     assert_eq!(Some(answer), report["text"].as_str());
     assert_eq!("date\n", run(&["--cmd"]).out());

@@ -34,6 +34,7 @@ mod markdown;
 mod mcp;
 mod memory;
 mod named_file;
+mod network;
 mod norris;
 mod resource;
 mod result;

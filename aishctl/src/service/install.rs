@@ -2,6 +2,7 @@
 
 use super::InstallArgs;
 use super::control::{Control, SERVICE_UNIT, SOCKET_UNIT};
+use super::drop_in;
 use super::takeover::{self, Found, Manner};
 use super::units::{self, Lies, Unit};
 use crate::desk::Printed;
@@ -43,6 +44,7 @@ pub(super) async fn install(reach: &Reach, args: InstallArgs) -> Result<Printed,
         }
         told.push_str(&format!("{what:<9}  {path}\n"));
     }
+    told.push_str(&drop_in::write(&reach.around)?);
     control.run(&["daemon-reload"]).await?;
     let found = takeover::take_over(reach, &control, Manner::IfIdle).await?;
     told.push_str(&begin(&control, found, args).await?);
@@ -114,6 +116,9 @@ pub(super) async fn uninstall(reach: &Reach, changed: Changed) -> Result<Printed
         if lies != Lies::Nothing {
             unit.remove()?;
             told.push_str(&format!("removed    {}\n", unit.path.display()));
+        }
+        if unit.name == SERVICE_UNIT {
+            told.push_str(&drop_in::remove(&reach.around)?);
         }
         let drop_ins = unit.path.with_extension(format!(
             "{}.d",

@@ -2,6 +2,7 @@
 //! with arguments, never through a shell, and none of them is waited for without end.
 
 mod control;
+mod drop_in;
 mod install;
 mod logs;
 mod state;

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// What every child process gets, and every `LC_` variable besides (R21). What a child needs more is declared for it.
+use aish_proto::network;
+
+/// What every child process gets, every `LC_` variable and those of the network besides. What a child needs more is declared
+/// for it.
 const OF_CHILDREN: [&str; 9] = [
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR",
 ];
@@ -54,8 +57,19 @@ pub fn key(name: &str) -> Option<String> {
 pub fn of_children() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| OF_CHILDREN.contains(&name.as_str()) || name.starts_with("LC_"))
+        .filter(|(name, _)| {
+            OF_CHILDREN.contains(&name.as_str())
+                || network::is_network(name)
+                || name.starts_with("LC_")
+        })
         .collect()
+}
+
+/// How servers are reached: proxies and certificates, as far as somebody has said so.
+#[must_use]
+pub fn of_network() -> Vec<(&'static str, String)> {
+    let set = |name: &'static str| Some((name, text(name)?));
+    network::VARIABLES.into_iter().filter_map(set).collect()
 }
 
 /// Whether such a variable is set.

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use aish_proto::doctor::{Check, Doctor, DoctorResult, Outcome};
 use aish_proto::method::Empty;
+use aish_proto::network;
 use futures_util::future::join_all;
 use jsonrpsee::RpcModule;
 use tokio::time::Instant;
 
 use super::refusal::Refusal;
 use super::{Call, Server, register};
+use crate::config::env;
 use crate::config::shelf::Shelf;
 use crate::core::preset::{Backend, Endpoint, KeySource, Preset};
 use crate::core::reply::{Failure, FailureClass};
@@ -28,6 +30,7 @@ async fn doctor(call: Call<Doctor>) -> Result<DoctorResult, Refusal> {
     let Empty {} = call.params;
     let server = &call.server;
     let mut checks = vec![config(server)];
+    checks.extend(network(&env::of_network()));
     checks.extend(models(server).await);
     checks.extend(tools(server).await);
     checks.extend(spending(server));
@@ -83,6 +86,15 @@ fn config(server: &Server) -> Check {
             )
         }
     }
+}
+
+/// Through which proxy servers are reached and which certificates are trusted, where somebody has said so.
+fn network(set: &[(&str, String)]) -> Option<Check> {
+    let said = set
+        .iter()
+        .map(|(name, value)| format!("{name}={}", network::shown(value)));
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| check("network", Outcome::Ok, said.join(" · ")))
 }
 
 async fn models(server: &Server) -> Vec<Check> {
@@ -300,6 +312,19 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_proxy_is_told_without_its_password() {
+        let set = [
+            ("HTTPS_PROXY", "http://me:s3cret@proxy:3128".to_owned()),
+            ("SSL_CERT_FILE", "/etc/corp.pem".to_owned()),
+        ];
+        assert_eq!(
+            Some("HTTPS_PROXY=http://***@proxy:3128 · SSL_CERT_FILE=/etc/corp.pem"),
+            network(&set).as_ref().map(|it| it.detail.as_str())
+        );
+        assert_eq!(None, network(&[]));
+    }
 
     #[test]
     fn sizes_are_for_people() {
