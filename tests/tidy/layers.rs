@@ -79,7 +79,9 @@ const IMPURE: &[&str] = &[
 ];
 
 /// The parts of the wire that are plain values. All others are payloads, which only `rpc` turns into ours.
-const WIRE_VALUES: &[&str] = &["form", "id", "limits", "place", "proposed", "version"];
+const WIRE_VALUES: &[&str] = &[
+    "form", "id", "limits", "network", "place", "proposed", "version",
+];
 
 #[test]
 fn modules_use_only_the_layers_below_them() {
