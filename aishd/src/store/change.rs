@@ -8,7 +8,8 @@ use sled::{Batch, Db};
 
 use super::index::{Fault, StoredKeyUse, read_state};
 use super::journal::Location;
-use super::line::{PartialRec, Rec};
+use super::line::{PartialRec, Pos, Rec};
+use super::segment::Segment;
 use super::spending::Sums;
 use super::{Note, Partial, scan, trail, values};
 use crate::core::audit::chain;
@@ -444,14 +445,27 @@ fn found_by(db: &Db, key: &[u8], first: &[u8]) -> Option<Vec<u8>> {
 #[derive(Debug)]
 pub(super) struct Replay<'a> {
     changes: Changes<'a>,
+    segments: &'a [Segment],
+    /// Up to here the index had everything.
+    applied: Option<Location>,
+    /// Where the journal deletes conversations, when somebody had to know.
+    deletions: Option<HashMap<ConversationId, Pos>>,
     states: HashMap<ConversationId, State>,
     pub(super) lines: usize,
 }
 
 impl<'a> Replay<'a> {
-    pub(super) fn new(db: &'a Db, memory: &'a mut Memory) -> Self {
+    pub(super) fn new(
+        db: &'a Db,
+        memory: &'a mut Memory,
+        segments: &'a [Segment],
+        applied: Option<Location>,
+    ) -> Self {
         Self {
             changes: Changes::new(db, memory),
+            segments,
+            applied,
+            deletions: None,
             states: HashMap::new(),
             lines: 0,
         }
@@ -514,15 +528,30 @@ impl<'a> Replay<'a> {
             self.changes.at = Some(at);
             return Ok(());
         }
-        if record.seq != state.last_seq.next() {
+        let last_seq = state.last_seq;
+        if record.seq != last_seq.next() {
+            if self.is_deleted_behind(conversation, at.pos) {
+                // Compaction has begun to take it out: what it lacks is deleted and not lost.
+                self.changes.at = Some(at);
+                return Ok(());
+            }
             return Err(Fault::Garbled(format!(
-                "conversation {conversation} has no record between {} and {}",
-                state.last_seq, record.seq
+                "conversation {conversation} has no record between {last_seq} and {}",
+                record.seq
             )));
         }
         state.apply(&record);
         self.changes
             .record(conversation, &record, stored.as_bytes(), at)
+    }
+
+    /// Whether the journal deletes the conversation further on. It is read for that once, and only where a record is missing.
+    fn is_deleted_behind(&mut self, conversation: ConversationId, pos: Pos) -> bool {
+        let deletions = self.deletions.get_or_insert_with(|| {
+            // A journal that cannot be read to its end is judged by who reads it.
+            scan::deletions(self.segments, self.applied.as_ref()).unwrap_or_default()
+        });
+        deletions.get(&conversation).is_some_and(|it| pos < *it)
     }
 
     /// States are written once for many records.

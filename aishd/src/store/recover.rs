@@ -311,7 +311,7 @@ fn bring_up(path: &Path, segments: &[Segment], alive: &Alive) -> Result<Current,
     failpoint::pass("recover.mid");
     let mut lines = 0;
     let outcome = {
-        let mut replay = Replay::new(&db, &mut memory);
+        let mut replay = Replay::new(&db, &mut memory, segments, applied);
         let mut fault = None;
         let ended = scan::read(segments, applied.as_ref(), &mut |commit| {
             alive.say();

@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 use super::change::{Changes, Memory};
 use super::index::Fault;
 use super::journal::{Entry, Location};
-use super::line::Pos;
 use super::{Commit, CommitError, Note, Partial, spending};
 use crate::core::audit::Draft;
 use crate::core::audit::chain::Head;
@@ -349,15 +348,14 @@ pub(super) fn entries(group: &[Request]) -> Vec<Entry<'_>> {
     entries
 }
 
-/// Applies a group whose lines stand at `locations`. Returns what was deleted, and where.
+/// Applies a group whose lines stand at `locations`.
 pub(super) fn apply(
     db: &Db,
     memory: &mut Memory,
     group: &[Request],
     locations: &[Location],
-) -> Result<Vec<(ConversationId, Pos)>, Fault> {
+) -> Result<(), Fault> {
     let mut changes = Changes::new(db, memory);
-    let mut deleted = vec![];
     let mut locations = locations.iter().copied();
     for request in group {
         match request {
@@ -380,7 +378,6 @@ pub(super) fn apply(
                 let conversation = deletion.conversation;
                 for at in locations.by_ref().take(1) {
                     changes.delete(conversation, &deletion.spent, at)?;
-                    deleted.push((conversation, at.pos));
                 }
                 deletion.trail.apply(&mut changes, &mut locations)?;
             }
@@ -394,5 +391,5 @@ pub(super) fn apply(
         }
     }
     changes.apply()?;
-    Ok(deleted)
+    Ok(())
 }

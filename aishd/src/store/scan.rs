@@ -3,9 +3,12 @@
 //! A bad line is a torn tail when nothing behind it knows it as durable. Otherwise something acknowledged is
 //! damaged, and whoever asked must not go on as if nothing had happened.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
+
+use aish_proto::id::ConversationId;
 
 use super::journal::Location;
 use super::line::{self, Place, Pos, Rec};
@@ -62,6 +65,23 @@ pub(super) fn read(
         scan.segment(index, offset, each)?;
     }
     Ok(scan.ended)
+}
+
+/// Where conversations are deleted behind `applied`, the last place of each.
+pub(super) fn deletions(
+    segments: &[Segment],
+    applied: Option<&Location>,
+) -> Result<HashMap<ConversationId, Pos>, ScanError> {
+    let mut found = HashMap::new();
+    read(segments, applied, &mut |commit| {
+        for (rec, at) in commit {
+            if let Rec::Delete(it) = rec {
+                found.insert(it.conversation, at.pos);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 #[derive(Debug)]

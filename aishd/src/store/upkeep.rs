@@ -194,16 +194,24 @@ impl Writer {
         let Some(db) = self.shared.db() else {
             return;
         };
+        self.to_compact.clear();
+        self.noted.clear();
+        self.deleted.clear();
+        let Some(current) = self.journal.current_first() else {
+            return;
+        };
+        self.planned_before = current;
+        // A deletion in the current segment has its records there too, and those stay: it is for the next plan.
         self.deleted = index::deleted(&db)
             .unwrap_or_default()
             .into_iter()
+            .filter(|(_, pos)| *pos < current)
             .collect();
-        let forgotten = index::forgotten(&db).unwrap_or_default();
-        self.to_compact.clear();
-        self.noted.clear();
+        let forgotten = index::forgotten(&db)
+            .unwrap_or_default()
+            .filter(|it| *it < current);
         if !self.deleted.is_empty() || forgotten.is_some() {
-            let current = self.journal.current_first();
-            self.to_compact = recover::closed_segments(self.journal.dir(), current);
+            self.to_compact = recover::closed_segments(self.journal.dir(), Some(current));
         }
     }
 
@@ -224,30 +232,28 @@ impl Writer {
         }
     }
 
-    /// Everything before the current segment has been compacted.
+    /// Everything that the plan was of has been compacted. What was deleted or forgotten since is for the next one.
     fn forget_deleted(&mut self) {
-        let (Some(db), Some(current)) = (self.shared.db(), self.journal.current_first()) else {
+        let Some(db) = self.shared.db() else {
             return;
         };
-        let done: Vec<_> = self
-            .deleted
-            .iter()
-            .filter(|(_, pos)| **pos < current)
-            .map(|(conversation, _)| *conversation)
-            .collect();
+        let before = self.planned_before;
         let removed = guarded(|| {
-            if index::forgotten(&db)?.is_some_and(|it| it < current) {
+            if index::forgotten(&db)?.is_some_and(|it| it < before) {
                 db.remove(values::FORGOTTEN)?;
             }
-            for conversation in &done {
-                db.remove(values::deleted(*conversation))?;
+            for (conversation, pos) in index::deleted(&db)? {
+                // The id may have been used and deleted again since.
+                if pos < before && self.deleted.contains_key(&conversation) {
+                    db.remove(values::deleted(conversation))?;
+                }
             }
             Ok(())
         });
         drop(db);
         match removed {
             Ok(()) => {
-                self.deleted.retain(|_, pos| *pos >= current);
+                self.deleted.clear();
                 let bytes = self.journal.bytes();
                 self.shared.update(|it| it.journal_bytes = bytes);
             }

@@ -52,7 +52,11 @@ pub(super) struct Writer {
     pub(super) recheck_at: Option<Instant>,
     /// Segments that compaction has yet to see.
     pub(super) to_compact: Vec<Segment>,
+    /// What the plan takes out. It does not change while the plan is carried out: who is deleted meanwhile would lose what is
+    /// in the segments that come, which are the older ones, and keep what is in those that were seen.
     pub(super) deleted: HashMap<ConversationId, Pos>,
+    /// The plan is of what stands before this.
+    pub(super) planned_before: Pos,
     /// Keys of notes in the segments that it has seen, the newest of which it sees first.
     pub(super) noted: HashSet<String>,
     pub(super) no_rebuild_before: Option<Instant>,
@@ -95,6 +99,7 @@ impl Writer {
             recheck_at: None,
             to_compact: vec![],
             deleted: HashMap::new(),
+            planned_before: 0,
             noted: HashSet::new(),
             no_rebuild_before: None,
             seen_bytes: 0,
@@ -236,10 +241,7 @@ impl Writer {
         let applied = guarded(|| apply(&db, &mut self.memory, &group, &locations));
         drop(db);
         match applied {
-            Ok(deleted) => {
-                failpoint::pass("store.after_apply");
-                self.deleted.extend(deleted);
-            }
+            Ok(()) => failpoint::pass("store.after_apply"),
             Err(fault) => self.lose_index(&fault),
         }
         self.shared.has_applied();

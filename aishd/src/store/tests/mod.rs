@@ -2,6 +2,7 @@
 
 mod audit;
 mod commit;
+mod compaction;
 mod crash;
 mod damage;
 mod driver;
