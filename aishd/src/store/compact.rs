@@ -8,14 +8,15 @@ use aish_proto::id::ConversationId;
 
 use super::disk;
 use super::line::{self, Header, Pos, Rec};
-use super::segment::Segment;
+use super::segment::Closed;
 use crate::failpoint;
 
 /// Rewrites one segment without what the deleted conversations said before they were deleted, and without notes whose keys
-/// are `noted` in segments after it; it learns those of this one. Returns how many bytes it became shorter. A segment with a
-/// line that cannot be read is left alone.
+/// are `noted` in segments after it; it learns those of this one. What stands behind its limit was never acknowledged: it
+/// replaces nothing, and goes. Returns how many bytes it became shorter. A segment with a line
+/// that cannot be read is left alone.
 pub(super) fn segment(
-    segment: &Segment,
+    Closed { segment, limit }: &Closed,
     deleted: &HashMap<ConversationId, Pos>,
     noted: &mut HashSet<String>,
 ) -> io::Result<u64> {
@@ -24,7 +25,8 @@ pub(super) fn segment(
     };
     let bytes = fs::read(&segment.path)?;
     let body_at = usize::try_from(segment.body_at).unwrap_or(usize::MAX);
-    let Some(kept) = without(bytes.get(body_at..).unwrap_or_default(), deleted, noted) else {
+    let body = bytes.get(body_at..).unwrap_or_default();
+    let Some(kept) = without(body, *limit, deleted, noted) else {
         return Ok(0);
     };
     let header = Header {
@@ -53,13 +55,15 @@ pub(super) fn segment(
 /// The lines that stay; `None` if all do, or one cannot be read.
 fn without(
     body: &[u8],
+    limit: Pos,
     deleted: &HashMap<ConversationId, Pos>,
     noted: &mut HashSet<String>,
 ) -> Option<Vec<u8>> {
-    let newest = newest_notes(body)?;
+    let counted = counted(body, limit)?;
+    let newest = newest_notes(counted)?;
     let gone = |conversation, pos: Pos| deleted.get(&conversation).is_some_and(|it| pos < *it);
-    let mut kept = Vec::with_capacity(body.len());
-    let mut rest = body;
+    let mut kept = Vec::with_capacity(counted.len());
+    let mut rest = counted;
     while !rest.is_empty() {
         let (rec, length) = line::check(rest)?;
         let drop = match line::parse(rec).ok()? {
@@ -76,6 +80,23 @@ fn without(
     }
     noted.extend(newest.into_keys());
     (kept.len() < body.len()).then_some(kept)
+}
+
+/// The lines up to `limit`.
+fn counted(body: &[u8], limit: Pos) -> Option<&[u8]> {
+    let mut length = 0;
+    // Behind the last line that counts there may be half of one.
+    let mut ends = false;
+    while length < body.len() && !ends {
+        let (rec, bytes) = line::check(&body[length..])?;
+        let pos = line::parse(rec).ok()?.place()?.pos;
+        if pos > limit {
+            break;
+        }
+        length += bytes;
+        ends = pos == limit;
+    }
+    Some(&body[..length])
 }
 
 /// Where the last note of each key stands.

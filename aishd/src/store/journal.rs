@@ -76,6 +76,8 @@ pub(super) struct Journal {
     durable: Pos,
     committed: Pos,
     bytes: u64,
+    /// A segment that has so many bytes is closed.
+    pub(super) segment_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -117,6 +119,7 @@ impl Journal {
             durable: from.durable,
             committed: from.committed,
             bytes: from.bytes,
+            segment_bytes: SEGMENT_BYTES,
         };
         if let (Some(first), Some(size)) = (from.newest, from.at) {
             let file = super::disk::open_existing(&segment::path(dir, first))?;
@@ -158,7 +161,7 @@ impl Journal {
     /// Begins another segment if the current one is full or was given up. Returns whether it did.
     pub(super) fn roll_if_due(&mut self) -> io::Result<bool> {
         match &self.current {
-            Some(current) if current.size < SEGMENT_BYTES => Ok(false),
+            Some(current) if current.size < self.segment_bytes => Ok(false),
             Some(_) | None => self.roll().map(|()| true),
         }
     }

@@ -36,6 +36,7 @@ use sled::Db;
 use tokio::sync::{mpsc, oneshot};
 
 use self::index::Fault;
+use self::recover::Opened;
 use self::requests::{Ack, Deletion, Prepared, Request, Trail};
 use self::shared::{Handle, Shared};
 pub use self::trail::Direction;
@@ -212,6 +213,19 @@ impl Store {
     /// As [`Store::open`]; `alive` is told that it gets on, then and later.
     pub fn open_telling(dir: &Path, alive: Alive) -> Result<Self, OpenError> {
         let opened = recover::open(dir, &alive)?;
+        Self::of(dir, opened, alive)
+    }
+
+    /// As [`Store::open`], with segments of another size.
+    #[cfg(test)]
+    fn open_with_segments_of(dir: &Path, bytes: u64) -> Result<Self, OpenError> {
+        let alive = Alive::default();
+        let mut opened = recover::open(dir, &alive)?;
+        opened.journal.segment_bytes = bytes;
+        Self::of(dir, opened, alive)
+    }
+
+    fn of(dir: &Path, opened: Opened, alive: Alive) -> Result<Self, OpenError> {
         let (requests, mailbox) = mpsc::channel(MAILBOX);
         let shared = Arc::new(Shared::new(dir, &opened, alive));
         let thread = Writer::start(dir, opened, mailbox, Arc::clone(&shared));

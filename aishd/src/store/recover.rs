@@ -10,7 +10,7 @@ use sled::Db;
 use super::change::{Memory, Replay};
 use super::index::{self, Fault, guarded};
 use super::journal::{Journal, Location, Resume};
-use super::line::{FORMAT, Pos};
+use super::line::FORMAT;
 use super::lock::Lock;
 use super::reserve::Reserve;
 use super::scan::{self, Ended, ScanError};
@@ -388,11 +388,4 @@ fn remove_dir(path: &Path) -> Result<(), BuildError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Fault::Sled(error.into()).into()),
     }
-}
-
-/// The segments that are closed, which compaction may rewrite.
-pub(super) fn closed_segments(journal: &Path, current: Option<Pos>) -> Vec<Segment> {
-    let segments = segment::list(journal).unwrap_or_default();
-    let before = |it: &Segment| current.is_some_and(|current| it.first < current);
-    segments.into_iter().filter(before).collect()
 }

@@ -61,6 +61,35 @@ pub(super) fn list(journal: &Path) -> io::Result<Vec<Segment>> {
     Ok(segments)
 }
 
+/// A segment that is not written any more, which compaction may rewrite.
+#[derive(Debug)]
+pub(super) struct Closed {
+    pub(super) segment: Segment,
+    /// Where the next segment goes on: what stands behind it here was never acknowledged.
+    pub(super) limit: Pos,
+}
+
+/// Those before `current` whose limit is known.
+pub(super) fn closed(journal: &Path, current: Pos) -> Vec<Closed> {
+    let segments = list(journal).unwrap_or_default();
+    let limits: Vec<_> = segments
+        .iter()
+        .skip(1)
+        .map(|it| it.header.as_ref().map(|it| it.after))
+        .collect();
+    segments
+        .into_iter()
+        .zip(limits)
+        .filter(|(it, _)| it.first < current)
+        .filter_map(|(segment, limit)| {
+            Some(Closed {
+                segment,
+                limit: limit?,
+            })
+        })
+        .collect()
+}
+
 fn read_header(first: Pos, path: PathBuf) -> io::Result<Segment> {
     let mut start = vec![];
     File::open(&path)?

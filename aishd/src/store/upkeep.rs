@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::index::{self, Fault, guarded};
 use super::recover::{self, BuildError};
-use super::segment::Segment;
+use super::segment::Closed;
 use super::shared::Shared;
 use super::writer::Writer;
 use super::{compact, disk, scan, segment, values};
@@ -194,6 +194,7 @@ impl Writer {
         let Some(db) = self.shared.db() else {
             return;
         };
+        self.plan_again = false;
         self.to_compact.clear();
         self.noted.clear();
         self.deleted.clear();
@@ -211,11 +212,11 @@ impl Writer {
             .unwrap_or_default()
             .filter(|it| *it < current);
         if !self.deleted.is_empty() || forgotten.is_some() {
-            self.to_compact = recover::closed_segments(self.journal.dir(), Some(current));
+            self.to_compact = segment::closed(self.journal.dir(), current);
         }
     }
 
-    pub(super) fn compact(&mut self, segment: &Segment) {
+    pub(super) fn compact(&mut self, segment: &Closed) {
         match compact::segment(segment, &self.deleted, &mut self.noted) {
             Ok(shorter) => self
                 .journal
@@ -254,6 +255,9 @@ impl Writer {
         match removed {
             Ok(()) => {
                 self.deleted.clear();
+                if self.plan_again {
+                    self.plan_compaction();
+                }
                 let bytes = self.journal.bytes();
                 self.shared.update(|it| it.journal_bytes = bytes);
             }

@@ -18,7 +18,7 @@ use super::lock::Lock;
 use super::recover::Opened;
 use super::requests::{Ack, Request, answer, apply, entries, in_order, seal};
 use super::reserve::Reserve;
-use super::segment::Segment;
+use super::segment::Closed;
 use super::shared::Shared;
 use super::upkeep::{Away, Ends};
 use super::{CommitError, MAILBOX, disk};
@@ -29,6 +29,8 @@ use crate::failpoint;
 const GROUP_BYTES: usize = 1024 * 1024;
 /// The index is flushed when nothing happened for so long, so that the next start has little to replay.
 const IDLE: Duration = Duration::from_millis(500);
+/// A segment is compacted after so many groups at the latest; it takes as long as some of them.
+const GROUPS_PER_COMPACTION: u32 = 16;
 /// How often a full disk is looked at again.
 const RECHECK: Duration = Duration::from_millis(500);
 #[derive(Debug)]
@@ -51,14 +53,18 @@ pub(super) struct Writer {
     /// When trouble with the disk is looked at again.
     pub(super) recheck_at: Option<Instant>,
     /// Segments that compaction has yet to see.
-    pub(super) to_compact: Vec<Segment>,
+    pub(super) to_compact: Vec<Closed>,
     /// What the plan takes out. It does not change while the plan is carried out: who is deleted meanwhile would lose what is
     /// in the segments that come, which are the older ones, and keep what is in those that were seen.
     pub(super) deleted: HashMap<ConversationId, Pos>,
+    /// A segment was closed since the plan was made. A plan is carried out to its end all the same: where many segments are
+    /// written, one that begins anew with each would never come to the old ones.
+    pub(super) plan_again: bool,
     /// The plan is of what stands before this.
     pub(super) planned_before: Pos,
     /// Keys of notes in the segments that it has seen, the newest of which it sees first.
     pub(super) noted: HashSet<String>,
+    groups_since_compaction: u32,
     pub(super) no_rebuild_before: Option<Instant>,
     /// The journal's size at the last acknowledgement.
     seen_bytes: u64,
@@ -99,8 +105,10 @@ impl Writer {
             recheck_at: None,
             to_compact: vec![],
             deleted: HashMap::new(),
+            plan_again: false,
             planned_before: 0,
             noted: HashSet::new(),
+            groups_since_compaction: 0,
             no_rebuild_before: None,
             seen_bytes: 0,
         };
@@ -123,6 +131,7 @@ impl Writer {
                 Wake::Request(first) => {
                     let group = self.group(first);
                     self.write(group);
+                    self.compact_under_load();
                 }
                 Wake::Called => self.see_to_damage(),
                 Wake::Due => self.due(),
@@ -178,9 +187,22 @@ impl Writer {
             self.flush();
             self.reserve.make_if_plenty();
         }
+        self.compact_next();
+    }
+
+    /// Somebody who writes all the time must not keep deleted text in the journal for ever.
+    fn compact_under_load(&mut self) {
+        self.groups_since_compaction += 1;
+        if self.groups_since_compaction >= GROUPS_PER_COMPACTION {
+            self.compact_next();
+        }
+    }
+
+    fn compact_next(&mut self) {
         if self.away.is_none()
             && let Some(segment) = self.to_compact.pop()
         {
+            self.groups_since_compaction = 0;
             self.compact(&segment);
         }
     }
@@ -285,7 +307,10 @@ impl Writer {
             self.shared.update(|it| it.synced_at = Some(Instant::now()));
         }
         if segment != self.journal.current_first() {
-            self.plan_compaction();
+            self.plan_again = true;
+            if self.to_compact.is_empty() {
+                self.plan_compaction();
+            }
         }
         Ok(locations)
     }

@@ -33,6 +33,65 @@ pub(super) fn check(dir: &std::path::Path, acks: &[(u64, u64)], producers: u64, 
     store.close();
 }
 
+/// As [`check`], and that what was deleted is gone and what was noted is there; the second time without the index, so that
+/// everything is read from the journal.
+pub(super) fn check_churned(dir: &std::path::Path, output: &[(String, u64, u64)], what: &str) {
+    let of = |verb: &str| -> Vec<(u64, u64)> {
+        let said = output.iter().filter(|it| it.0 == verb);
+        said.map(|it| (it.1, it.2)).collect()
+    };
+    for index in ["with", "without"] {
+        let what = format!("{what}, {index} the index");
+        if index == "without" {
+            let _never_made = std::fs::remove_dir_all(dir.join("db"));
+        }
+        check(dir, &of("ack"), 4, &what);
+        let store = Store::open(dir).unwrap();
+        for (number, _) in of("gone") {
+            let left = store.load(super::conversation(number)).unwrap();
+            assert!(left.is_none(), "{what}: {number} was deleted");
+        }
+        let noted = store.note(super::driver::NOTE).unwrap();
+        let noted: u64 = noted.map_or(0, |it| it.parse().unwrap());
+        let wanted = of("noted").iter().map(|it| it.1).max().unwrap_or_default();
+        assert!(noted >= wanted, "{what}: the note says {noted} of {wanted}");
+        store.close();
+    }
+}
+
+#[test]
+fn kills_among_deletions_forks_and_compactions_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut all = vec![];
+    let cycles = rounds("AISH_STORE_KILLS", 40);
+    for seed in 1..=cycles {
+        let mut dice = Dice::new(seed);
+        let churning = super::driver::Task {
+            churn: true,
+            life: seed,
+            ..task(dir.path())
+        };
+        let mut child = start(&[], &churning);
+        std::thread::sleep(Duration::from_millis(dice.below(500)));
+        child.kill().unwrap();
+        let mut output = String::new();
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_to_string(&mut output).unwrap();
+        child.wait().unwrap();
+        all.extend(said(&output));
+        if seed % 10 == 0 {
+            check_churned(dir.path(), &all, &format!("seed {seed}"));
+        }
+    }
+    let count = |verb: &str| all.iter().filter(|it| it.0 == verb).count();
+    let (acks, gone) = (count("ack"), count("gone"));
+    println!("{cycles} kills, {acks} acknowledgements, {gone} deletions, none lost");
+    assert!(
+        acks as u64 > cycles && gone > 0,
+        "too little happened to tell"
+    );
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_by_kills_at_random_times() {
     let dir = tempfile::tempdir().unwrap();

@@ -22,7 +22,19 @@ pub(super) struct Task {
     pub(super) failpoint: String,
     /// A refused commit is tried again; else its writer ends.
     pub(super) retry: bool,
+    /// Conversations come, are copied, forgotten and deleted beside the others, in segments so small that the journal is
+    /// compacted all the time.
+    pub(super) churn: bool,
+    /// How often there was such a process before, so that no number is used twice.
+    pub(super) life: u64,
 }
+
+/// Segments under churn.
+pub(super) const SMALL_SEGMENT: u64 = 16 * 1024;
+/// The conversations that are deleted have numbers from here on, their copies from twice as high.
+pub(super) const FIRST_VICTIM: u64 = 10_000;
+/// The note whose older texts are forgotten; it says how often it was changed.
+pub(super) const NOTE: &str = "churn";
 
 /// The command that runs `task`, behind a wrapper if one is given.
 pub(super) fn start(wrapper: &[String], task: &Task) -> Child {
@@ -62,7 +74,8 @@ pub(super) fn said(output: &str) -> Vec<(String, u64, u64)> {
         let verb = words.next()?.to_owned();
         let number = words.next()?.parse().ok()?;
         let seq = words.next()?.parse().ok()?;
-        matches!(verb.as_str(), "ack" | "err" | "ready").then_some((verb, number, seq))
+        matches!(verb.as_str(), "ack" | "err" | "ready" | "gone" | "noted")
+            .then_some((verb, number, seq))
     };
     output.lines().filter_map(parse).collect()
 }
@@ -84,7 +97,12 @@ fn in_its_own_process() {
     };
     failpoint::arm(&task.failpoint);
     println!();
-    let store = Store::open(Path::new(&task.dir)).unwrap();
+    let dir = Path::new(&task.dir);
+    let store = if task.churn {
+        Store::open_with_segments_of(dir, SMALL_SEGMENT).unwrap()
+    } else {
+        Store::open(dir).unwrap()
+    };
     say("ready", 0, 0);
     fill(&store, 0, 0);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -97,9 +115,68 @@ fn in_its_own_process() {
         for number in 1..=task.producers {
             tasks.spawn(produce(store.clone(), number, task.clone()));
         }
+        if task.churn {
+            let _ends_with_the_others =
+                tasks.spawn(churn(store.clone(), FIRST_VICTIM + 1000 * task.life));
+            for _ in 0..task.producers {
+                tasks.join_next().await.unwrap().unwrap();
+            }
+            tasks.shutdown().await;
+        }
         tasks.join_all().await;
     });
     store.close();
+}
+
+/// Deletes what it has written, over many segments; `gone` and `noted` are what was acknowledged.
+async fn churn(store: Store, first: u64) {
+    let mut number = first;
+    let said = store.note(NOTE).unwrap();
+    let mut noted: u64 = said.map_or(0, |it| it.parse().unwrap());
+    let mut living: Vec<Author> = vec![];
+    loop {
+        let mut author = Author::new(number);
+        number += 1;
+        let commit = author.turn_commit();
+        if store.commit(commit.clone()).await.is_err() {
+            return;
+        }
+        author.took(&commit);
+        living.push(author);
+        // One that has grown over several segments is copied in one commit, as a fork is, and deleted.
+        if living.len() >= 3 {
+            let victim = living.remove(0);
+            let copy = Author::new(2 * victim.number);
+            let mut turns = vec![];
+            for seq in (1..=victim.state.last_seq.0).step_by(3) {
+                let text = super::text_of(copy.number, seq);
+                turns.push((super::user_message(text, None), None));
+            }
+            let _forked = store.commit(copy.commit(turns)).await;
+            let told = super::deletion(victim.number);
+            if store.delete(victim.id(), told).await.is_err() {
+                return;
+            }
+            say("gone", victim.number, 0);
+            noted += 1;
+            let note = crate::store::Note {
+                key: NOTE.to_owned(),
+                text: noted.to_string(),
+                forgets: true,
+            };
+            if store.keep(note, vec![]).await.is_err() {
+                return;
+            }
+            say("noted", 0, noted);
+        }
+        for author in &mut living {
+            let commit = author.turn_commit();
+            if store.commit(commit.clone()).await.is_err() {
+                return;
+            }
+            author.took(&commit);
+        }
+    }
 }
 
 async fn produce(store: Store, number: u64, task: Task) {
