@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::conversation::SeqResult;
 use crate::id::{ConversationId, Seq, TurnId};
 use crate::method::methods;
-use crate::turn::Attachment;
+use crate::turn::{Attachment, OnConfirm};
 
 methods! {
     /// The request that would be sent, byte for byte, by the builder of the real one; nothing is sent and nothing leaves.
@@ -32,6 +32,9 @@ pub struct PreviewParams {
     /// A preset by name; absent: the one that would answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// As it would be asked with: where nobody could agree to a command, a request tells of none. Absent: a person is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_confirm: Option<OnConfirm>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

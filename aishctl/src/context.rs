@@ -8,6 +8,7 @@ use aish_proto::id::{ConversationId, Seq, TurnId};
 use aish_proto::turn::Attachment;
 use clap::Subcommand;
 
+use crate::args::AskArgs;
 use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -93,11 +94,14 @@ async fn preview(
 ) -> Result<Printed, Failure> {
     let text = text.join(" ");
     let attachments = named(desk, &text).await?;
+    let usual = AskArgs::default();
+    let may_prompt = ask::may_prompt(&desk.around, &desk.global);
     let params = PreviewParams {
         conversation,
         text: (!text.is_empty()).then_some(text),
         attachments,
         model: desk.global.model.clone(),
+        on_confirm: Some(ask::on_confirm(&usual, may_prompt)),
     };
     let found = desk.caller.call::<Preview>(params).await?;
     if let Some(why) = found.too_long.as_ref().filter(|_| body) {

@@ -43,6 +43,7 @@ pub(crate) fn preview(
         text: text.map(str::to_owned),
         attachments: vec![],
         model: None,
+        on_confirm: None,
     })
 }
 

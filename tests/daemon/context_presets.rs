@@ -49,6 +49,7 @@ fn a_request_to_a_smaller_preset_takes_nothing_out_of_the_conversation() {
         text: Some("for once".to_owned()),
         attachments: vec![],
         model: Some("small".to_owned()),
+        on_confirm: None,
     });
     let turn = client.done::<Send>(params).turn;
     assert_eq!(Some(StopReason::End), client.wait_turn(turn).stop_reason);
@@ -132,6 +133,7 @@ fn a_preview_is_only_a_look() {
         text: Some(text.to_owned()),
         attachments: vec![],
         model: None,
+        on_confirm: None,
     });
     assert_eq!("notFound", refused.kind());
     assert_eq!(0, upstream.probes() + upstream.requests().len());

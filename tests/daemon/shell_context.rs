@@ -154,6 +154,7 @@ fn long_outputs_are_shortened_and_a_retry_of_a_turn_that_failed_takes_them_along
         text: Some("what was that?".to_owned()),
         attachments: vec![],
         model: None,
+        on_confirm: None,
     });
     assert_eq!((2, None), (shown.shortened, shown.too_long));
     scene.upstream.answer(Said::status(400, "{}"));

@@ -72,6 +72,7 @@ fn a_model_is_told_how_to_propose_commands_and_of_shell_system_and_directory() {
         text: Some("and now?".to_owned()),
         attachments: vec![],
         model: None,
+        on_confirm: None,
     });
     client.wait_turn(client.ask(conversation, "and now?"));
     let sent = scene.upstream.requests().pop().unwrap();

@@ -13,6 +13,7 @@ use super::command::given;
 use super::commit::Fact;
 use super::context::abandoned;
 use super::{Conversation, Done, failed};
+use crate::core::confirm::OnConfirm;
 use crate::core::event::{Event, Level};
 use crate::core::pinned::{Held, Pinned};
 use crate::core::project::{Blocks, Trusted};
@@ -150,16 +151,24 @@ impl Conversation {
         {
             return told.clone();
         }
-        let told = self.shell_offered(transcript, begins).map(Arc::new);
+        let on_confirm = self.turn.as_ref().map(|it| it.on_confirm.clone());
+        let told = self.shell_offered(transcript, begins, &on_confirm.unwrap_or_default());
+        let told = told.map(Arc::new);
         if let Some(turn) = running {
             self.told.shell = Some((turn, told.clone()));
         }
         told
     }
 
-    fn shell_offered(&self, transcript: &Transcript, begins: Option<&Commit>) -> Option<Offered> {
+    /// What requests of a turn that is asked so say of the shell. `None`: no command could run.
+    pub(super) fn shell_offered(
+        &self,
+        transcript: &Transcript,
+        begins: Option<&Commit>,
+        on_confirm: &OnConfirm,
+    ) -> Option<Offered> {
         let by_itself = transcript.run().is_some();
-        let consent = self.with_command_gate(|gate| gate.offers(by_itself))?;
+        let consent = self.with_command_gate_for(on_confirm, |gate| gate.offers(by_itself))?;
         let state = begins.map_or(&self.state, |it| &it.state);
         let seq = match &state.running {
             Some(running) => running.environment_seq,

@@ -63,9 +63,18 @@ impl Conversation {
     }
 
     pub(super) fn with_command_gate<T>(&self, work: impl FnOnce(CommandGate<'_>) -> T) -> T {
-        let policy = self.around.policy.borrow().clone();
         let asks = OnConfirm::default();
         let on_confirm = self.turn.as_ref().map_or(&asks, |it| &it.on_confirm);
+        self.with_command_gate_for(on_confirm, work)
+    }
+
+    /// The gate of a turn that is asked with that.
+    pub(super) fn with_command_gate_for<T>(
+        &self,
+        on_confirm: &OnConfirm,
+        work: impl FnOnce(CommandGate<'_>) -> T,
+    ) -> T {
+        let policy = self.around.policy.borrow().clone();
         work(CommandGate {
             policy: &policy,
             grants: &self.state.grants,

@@ -16,6 +16,7 @@ use super::{Conversation, Done, failed};
 use crate::clock;
 use crate::core::budget::{BytesPerToken, Limit, Mode, Rules};
 use crate::core::catalog::Offer;
+use crate::core::confirm::OnConfirm;
 use crate::core::event::{Attachment, Event, Level, Origin};
 use crate::core::exchange::{Eviction, Exchange};
 use crate::core::pinned::Held;
@@ -33,6 +34,8 @@ pub struct Previewing {
     pub question: Option<Asking>,
     /// A preset by name.
     pub model: Option<String>,
+    /// What is done where a person would have to be asked.
+    pub on_confirm: OnConfirm,
     /// What is told beside the log, where that has been read.
     pub gathered: Option<Gathered>,
 }
@@ -314,6 +317,7 @@ impl Conversation {
         let Previewing {
             question,
             model,
+            on_confirm,
             gathered,
         } = previewing;
         if let Some(name) = &model {
@@ -348,6 +352,8 @@ impl Conversation {
             remarks = looked.remarks;
         }
         if let Some(asking) = question {
+            let shell = self.shell_offered(&transcript, None, &on_confirm);
+            transcript.set_shell(shell.map(Arc::new));
             let turn = TurnId(clock::ulid());
             for record in self.number(&asked(turn, asking, &preset)).records {
                 transcript.apply(&record);

@@ -37,7 +37,9 @@ async fn preview(call: Call<Preview>) -> Result<PreviewResult, Refusal> {
         text,
         attachments,
         model,
+        on_confirm,
     } = call.params;
+    let on_confirm = on_confirm.as_ref().map(turn::on_confirm).transpose()?;
     let question = match text {
         Some(text) => {
             let attachments = turn::attachments(attachments, &text, &call.connection)?;
@@ -49,6 +51,7 @@ async fn preview(call: Call<Preview>) -> Result<PreviewResult, Refusal> {
     let mut previewing = Previewing {
         question,
         model,
+        on_confirm: on_confirm.unwrap_or_default(),
         gathered: None,
     };
     let mut previewed = looked_at(&call.server, conversation, &previewing).await?;
