@@ -218,9 +218,11 @@ impl Writer {
 
     pub(super) fn compact(&mut self, segment: &Closed) {
         match compact::segment(segment, &self.deleted, &mut self.noted) {
-            Ok(shorter) => self
-                .journal
-                .set_bytes(self.journal.bytes().saturating_sub(shorter)),
+            Ok(shorter) => {
+                let bytes = self.journal.bytes().saturating_sub(shorter);
+                self.journal.set_bytes(bytes);
+                self.seen_bytes = self.seen_bytes.min(bytes);
+            }
             Err(error) => {
                 // The next roll or start tries again.
                 tracing::warn!(%error, "could not compact a segment of the journal");

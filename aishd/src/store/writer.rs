@@ -29,8 +29,8 @@ use crate::failpoint;
 const GROUP_BYTES: usize = 1024 * 1024;
 /// The index is flushed when nothing happened for so long, so that the next start has little to replay.
 const IDLE: Duration = Duration::from_millis(500);
-/// A segment is compacted after so many groups at the latest; it takes as long as some of them.
-const GROUPS_PER_COMPACTION: u32 = 16;
+/// Under load, so many segments are compacted while one is written: what is rewritten stays in proportion to what is new.
+const COMPACTED_PER_SEGMENT: u64 = 4;
 /// How often a full disk is looked at again.
 const RECHECK: Duration = Duration::from_millis(500);
 #[derive(Debug)]
@@ -64,10 +64,10 @@ pub(super) struct Writer {
     pub(super) planned_before: Pos,
     /// Keys of notes in the segments that it has seen, the newest of which it sees first.
     pub(super) noted: HashSet<String>,
-    groups_since_compaction: u32,
+    bytes_since_compaction: u64,
     pub(super) no_rebuild_before: Option<Instant>,
     /// The journal's size at the last acknowledgement.
-    seen_bytes: u64,
+    pub(super) seen_bytes: u64,
 }
 
 /// What the writer does next.
@@ -108,7 +108,7 @@ impl Writer {
             plan_again: false,
             planned_before: 0,
             noted: HashSet::new(),
-            groups_since_compaction: 0,
+            bytes_since_compaction: 0,
             no_rebuild_before: None,
             seen_bytes: 0,
         };
@@ -192,8 +192,8 @@ impl Writer {
 
     /// Somebody who writes all the time must not keep deleted text in the journal for ever.
     fn compact_under_load(&mut self) {
-        self.groups_since_compaction += 1;
-        if self.groups_since_compaction >= GROUPS_PER_COMPACTION {
+        let due = self.journal.segment_bytes / COMPACTED_PER_SEGMENT;
+        if self.bytes_since_compaction >= due {
             self.compact_next();
         }
     }
@@ -202,7 +202,7 @@ impl Writer {
         if self.away.is_none()
             && let Some(segment) = self.to_compact.pop()
         {
-            self.groups_since_compaction = 0;
+            self.bytes_since_compaction = 0;
             self.compact(&segment);
         }
     }
@@ -318,7 +318,9 @@ impl Writer {
     pub(super) fn acknowledge(&mut self, acks: Vec<Ack>) {
         self.flush_at = Some(Instant::now() + IDLE);
         let bytes = self.journal.bytes();
-        self.unflushed_bytes += bytes.saturating_sub(self.seen_bytes);
+        let written = bytes.saturating_sub(self.seen_bytes);
+        self.unflushed_bytes += written;
+        self.bytes_since_compaction += written;
         self.seen_bytes = bytes;
         if !acks.is_empty() {
             self.recheck_at = None;
