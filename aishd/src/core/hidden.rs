@@ -12,6 +12,19 @@ pub fn is_hidden(it: char) -> bool {
         || u32::from(it) & 0xFFFE == 0xFFFE
 }
 
+/// A text of a stranger without what shows nothing and without control characters, and how many of them there were. New
+/// lines and tabs stay.
+#[must_use]
+pub fn without_hidden(text: &str) -> (String, usize) {
+    let is_out =
+        |it: &char| (it.is_control() && !matches!(it, '\n' | '\t' | '\r')) || is_hidden(*it);
+    let count = text.chars().filter(is_out).count();
+    if count == 0 {
+        return (text.to_owned(), 0);
+    }
+    (text.chars().filter(|it| !is_out(it)).collect(), count)
+}
+
 /// A space that is not the plain one, line separators and all.
 #[must_use]
 pub fn is_odd_space(it: char) -> bool {
@@ -21,6 +34,17 @@ pub fn is_odd_space(it: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_shows_nothing_is_taken_out_and_counted() {
+        for (text, expected, count) in [
+            ("a\n\tb é漢", "a\n\tb é漢", 0),
+            ("\u{1b}[31mred\u{9b}0m\u{7f}\0", "[31mred0m", 4),
+            ("a\u{202e}b\u{2066}\u{e0041}\u{fe0f}\u{200b}c", "abc", 5),
+        ] {
+            assert_eq!((expected.to_owned(), count), without_hidden(text));
+        }
+    }
 
     #[test]
     fn letters_of_all_scripts_are_seen_and_blank_ones_are_not() {

@@ -27,6 +27,7 @@ use super::ring::Ring;
 use super::secrets::Secrets;
 use super::shared::Shared;
 use super::stdio;
+use crate::core::hidden::without_hidden;
 use crate::core::mcp::remarks::Remarks;
 use crate::core::mcp::server::About;
 use crate::core::mcp::settings::{self, Limits};
@@ -330,7 +331,7 @@ fn about(named: Option<&Value>, result: &Value, protocol: String) -> About {
         name: said("name"),
         version: said("version"),
         protocol,
-        instructions: instructions.map(|it| cut(it, MAX_INSTRUCTIONS_CHARS)),
+        instructions: instructions.map(|it| cut(&without_hidden(it).0, MAX_INSTRUCTIONS_CHARS)),
         offers: era::offers(result.get("capabilities").unwrap_or(&Value::Null)),
     }
 }

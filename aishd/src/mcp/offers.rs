@@ -9,6 +9,7 @@ use super::era::STATELESS;
 use super::error::CallError;
 use super::hub::{Asked, Hub};
 use super::pages::{List, Pages};
+use crate::core::hidden::without_hidden;
 use crate::core::mcp::content;
 use crate::core::mcp::server::State;
 use crate::core::mcp::text::{cut, one_line};
@@ -239,12 +240,14 @@ fn shown(result: &Value) -> String {
 
 fn label(entry: &Value, name: &str) -> String {
     let text = entry.get(name).and_then(Value::as_str);
-    one_line(text.unwrap_or_default(), MAX_LABEL_CHARS)
+    let (text, _hidden) = without_hidden(text.unwrap_or_default());
+    one_line(&text, MAX_LABEL_CHARS)
 }
 
 fn description(entry: &Value) -> String {
     let text = entry.get("description").and_then(Value::as_str);
-    cut(text.unwrap_or_default(), MAX_DESCRIPTION_CHARS)
+    let (text, _hidden) = without_hidden(text.unwrap_or_default());
+    cut(&text, MAX_DESCRIPTION_CHARS)
 }
 
 fn resource(entry: &Value, key: &str) -> Option<Resource> {

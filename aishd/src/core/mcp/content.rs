@@ -10,6 +10,8 @@ use super::text::one_line;
 use crate::core::block::{self, BlockKind, MAX_BLOCKS, UNKNOWN_MIME};
 
 const MAX_LABEL_CHARS: usize = 200;
+/// Of the text of embedded resources, in all of one result; the whole is kept beside it.
+const MAX_RESOURCE_BYTES: usize = 64 << 10;
 const JSON: &str = "application/json";
 
 /// Servers leave the padding out, and end in bits that mean nothing.
@@ -23,6 +25,16 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// Flattens a result. A server may send anything: what is no result at all is shown as it is.
 #[must_use]
 pub fn flatten(result: &Value) -> Outcome {
+    with_room(result, MAX_RESOURCE_BYTES)
+}
+
+/// The same where the texts of embedded resources go along beside it.
+#[must_use]
+pub fn named(result: &Value) -> Outcome {
+    with_room(result, 0)
+}
+
+fn with_room(result: &Value, mut room: usize) -> Outcome {
     let mut outcome = Outcome {
         is_error: result.get("isError").and_then(Value::as_bool) == Some(true),
         structured: result
@@ -52,6 +64,12 @@ pub fn flatten(result: &Value) -> Outcome {
                     Block::Other(placeholder, attachment) => {
                         standing.push(lines.len());
                         lines.push(placeholder);
+                        outcome.attachments.push(attachment);
+                    }
+                    Block::Told(placeholder, text, attachment) => {
+                        standing.push(lines.len());
+                        lines.push(placeholder);
+                        lines.extend(told(&text, &mut room));
                         outcome.attachments.push(attachment);
                     }
                 }
@@ -101,10 +119,26 @@ pub fn flatten(result: &Value) -> Outcome {
     outcome
 }
 
+/// The text of an embedded resource, up to a measure: a model that calls a tool to read a file wants to read it.
+fn told(text: &str, room: &mut usize) -> Option<String> {
+    if text.is_empty() || *room == 0 {
+        return None;
+    }
+    let end = text.floor_char_boundary(*room);
+    *room -= end;
+    Some(if end == text.len() {
+        text.to_owned()
+    } else {
+        format!("{}[cut: {} bytes]", &text[..end], text.len())
+    })
+}
+
 enum Block {
     Text(String),
     /// With the line that stands for it.
     Other(String, Attachment),
+    /// The same, with a text that is to be read where it stands.
+    Told(String, String, Attachment),
 }
 
 fn is_text(block: &Value) -> bool {
@@ -160,7 +194,12 @@ fn resource(block: &Value) -> Block {
     let mime = text("mimeType").and_then(block::mime);
     let mime = mime.unwrap_or("text/plain");
     let body = Body::Text(content.to_owned());
-    held(BlockKind::Resource, mime, "", uri, body)
+    match held(BlockKind::Resource, mime, "", uri, body) {
+        Block::Other(placeholder, attachment) => {
+            Block::Told(placeholder, content.to_owned(), attachment)
+        }
+        other @ (Block::Text(_) | Block::Told(..)) => other,
+    }
 }
 
 fn bytes(kind: BlockKind, mime: Option<&str>, uri: &str, base64: &str) -> Block {
@@ -271,7 +310,7 @@ mod tests {
                 {"type": "resource", "resource": {"uri": "x://b", "mimeType": "a/b", "blob": "QQ=="}},
                 {"type": "resource_link", "uri": "file:///c", "name": "a\nname"},
             ]}),
-            "see\n[image image/png 34 KiB]\n[audio audio/wav 3 B]\n[resource file:///a text/plain 5 B]\n\
+            "see\n[image image/png 34 KiB]\n[audio audio/wav 3 B]\n[resource file:///a text/plain 5 B]\nhello\n\
              [resource x://b a/b 1 B]\n[resource link file:///c a name]",
         );
     }

@@ -37,9 +37,9 @@ pub fn render(messages: &[Value]) -> Rendered {
             | Value::Object(_) => json!([block]),
         };
         let outcome = if let Value::String(text) = block {
-            content::flatten(&json!({"content": text}))
+            content::named(&json!({"content": text}))
         } else {
-            content::flatten(&json!({ "content": blocks }))
+            content::named(&json!({ "content": blocks }))
         };
         for attachment in outcome.attachments {
             if let (BlockKind::Resource, Body::Text(text)) = (attachment.kind, attachment.body) {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::mirror::{self, Mirrored};
 use super::remarks::Remarks;
+use crate::core::hidden::without_hidden;
 use crate::core::tool::Sha;
 
 /// Caps of R13.
@@ -80,7 +81,17 @@ pub fn read(entries: &[Value], identity: &str, mirroring: Mirroring) -> Listed {
                 let twice = format!("the tool {:?} is listed twice; the first counts", tool.name);
                 listed.remarks.push(twice);
             }
-            Ok(tool) => listed.tools.push(tool),
+            Ok(mut tool) => {
+                let hidden = tool.clean();
+                if hidden > 0 {
+                    tool.digest = tool.digest(identity);
+                    listed.remarks.push(format!(
+                        "{hidden} characters that nobody sees were taken out of what the tool {:?} says of itself",
+                        tool.name
+                    ));
+                }
+                listed.tools.push(tool);
+            }
             Err(why) => {
                 let name = entry.get("name").and_then(Value::as_str);
                 let name: String = name.unwrap_or("(no name)").chars().take(64).collect();
@@ -100,9 +111,11 @@ impl Tool {
         let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
         let annotations = sent.get("annotations").cloned().unwrap_or_default();
         let fits = (1..=MAX_NAME_CHARS).contains(&name.len());
-        if !fits || !name.bytes().all(|it| it.is_ascii_graphic()) {
+        // A name stands in rules, on screens and in paths.
+        let is_plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.');
+        if !fits || !name.bytes().all(is_plain) || name.starts_with('.') || name.contains("..") {
             return Err(format!(
-                "a name is 1 to {MAX_NAME_CHARS} characters of ASCII without white space"
+                "a name is 1 to {MAX_NAME_CHARS} letters and digits of ASCII, `_`, `-` and single dots within"
             ));
         }
         let schema = |key| sent.get(key).filter(|it| it.is_object()).cloned();
@@ -131,6 +144,25 @@ impl Tool {
         };
         tool.digest = tool.digest(identity);
         Ok(tool)
+    }
+
+    /// Takes out what would be read by a model and seen by nobody; returns how much that was.
+    fn clean(&mut self) -> usize {
+        let mut hidden = 0;
+        let mut clean = |text: &mut String| {
+            let (cleaned, count) = without_hidden(text);
+            if count > 0 {
+                *text = cleaned;
+                hidden += count;
+            }
+        };
+        clean(&mut self.description);
+        self.title.iter_mut().for_each(&mut clean);
+        let schemas = std::iter::once(&mut self.input_schema).chain(&mut self.output_schema);
+        for value in schemas.chain(std::iter::once(&mut self.annotations)) {
+            clean_words(value, &mut clean);
+        }
+        hidden
     }
 
     /// What [`read`] reads as the same tool again.
@@ -171,6 +203,26 @@ impl Tool {
             idempotent: said("idempotentHint"),
             open_world: said("openWorldHint"),
         }
+    }
+}
+
+/// The words of a schema that are for whoever reads it. What arguments are compared with stays as it is. Its depth is bounded.
+fn clean_words(value: &mut Value, clean: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|it| clean_words(it, clean)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let is_told = matches!(key.as_str(), "description" | "title" | "$comment");
+                if let Value::String(text) = value {
+                    if is_told {
+                        clean(text);
+                    }
+                } else {
+                    clean_words(value, clean);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -255,6 +307,7 @@ mod tests {
                 {"name": "two words"}, {"name": ""},
                 {"name": "good", "description": "again"},
                 {"name": "dots.are-fine_too"},
+                {"name": "*"}, {"name": "../x"}, {"name": ".."}, {"name": "a/b"}, {"name": "a*"},
             ]),
             &[
                 "good",
@@ -273,6 +326,11 @@ mod tests {
                 "two words",
                 "a name is",
                 "twice",
+                "\"*\" is left out",
+                "\"../x\" is left out",
+                "is left out",
+                "is left out",
+                "is left out",
             ],
         );
     }
@@ -322,6 +380,43 @@ mod tests {
         let listed = read(&many, "", Mirroring::None);
         assert_eq!(MAX_TOOLS, listed.tools.len());
         assert!(listed.remarks.said()[0].contains("more than 1024"));
+    }
+
+    #[test]
+    fn what_nobody_sees_is_taken_out_before_a_model_reads_it() {
+        let listed = listed(&json!([
+            {"name": "plain", "description": "reads\na file"},
+            {
+                "name": "odd",
+                "title": "O\u{200b}dd",
+                "description": "reads\u{202e} a\u{1b}[8m file\u{e0041}\u{e0042}",
+                "inputSchema": {"type": "object", "properties": {
+                    "description": {"type": "string", "description": "a \u{2066}path", "enum": ["\u{feff}a"]},
+                }},
+            },
+        ]));
+        let [plain, odd] = &listed.tools[..] else {
+            panic!("{listed:?}");
+        };
+        assert_eq!("reads\na file", plain.description);
+        assert_eq!("reads a[8m file", odd.description);
+        assert_eq!(Some("Odd"), odd.title.as_deref());
+        let path = &odd.input_schema["properties"]["description"];
+        assert_eq!(
+            ("a path", "\u{feff}a"),
+            (
+                path["description"].as_str().unwrap(),
+                path["enum"][0].as_str().unwrap()
+            )
+        );
+        assert_eq!(
+            vec![
+                "6 characters that nobody sees were taken out of what the tool \"odd\" says of itself"
+            ],
+            listed.remarks.said()
+        );
+        let again = read(&[odd.written()], "http://127.0.0.1:1", Mirroring::Headers);
+        assert_eq!((*odd).clone(), again.tools[0]);
     }
 
     /// R13: a list in which everything is wrong is told of in a few lines, and no text of a server swells the store.
