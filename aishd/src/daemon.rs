@@ -39,6 +39,7 @@ use crate::config::paths::{self, PathError};
 use crate::config::shelf::Shelf;
 use crate::config::{Settings, env};
 use crate::conversation::allowances::ClientAllowances;
+use crate::conversation::definitions::Definitions;
 use crate::conversation::directory::Directory;
 use crate::conversation::memories::Book;
 use crate::conversation::not_taken::NotTaken;
@@ -226,6 +227,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             tools: tools.clone(),
             pending: Pending::new(),
             allowances: ClientAllowances::default(),
+            definitions: Definitions::new(&store),
             routes: Routes::new(&store),
             ledger: Ledger::new(&store),
             book: Book::new(&store),

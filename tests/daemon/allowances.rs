@@ -23,7 +23,7 @@ use crate::audit::records;
 use crate::consent::{Scene, pending};
 use crate::tools::{self, answer, events};
 
-fn wants(conversation: ConversationId, patterns: &[&str]) -> AutoApproveParams {
+pub(crate) fn wants(conversation: ConversationId, patterns: &[&str]) -> AutoApproveParams {
     AutoApproveParams {
         conversation,
         patterns: patterns.iter().map(|it| (*it).to_owned()).collect(),
@@ -302,7 +302,7 @@ fn a_tool_that_was_approved_and_changed_is_asked_about() {
     let turn = client.ask(conversation, "and again");
     let again = pending(&client, conversation);
     assert_eq!(
-        "the tool's definition changed since it was approved here",
+        "the tool's definition changed since it was allowed",
         again.request.why
     );
     let approved = again.request.approved_definition.as_ref();

@@ -25,6 +25,7 @@ mod context_pinned;
 mod context_presets;
 mod context_summary;
 mod crash;
+mod definitions;
 mod disk;
 mod empty_answers;
 mod fallback;

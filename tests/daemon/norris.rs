@@ -344,6 +344,18 @@ fn what_is_not_known_to_be_harmless_halts() {
             providers: BTreeMap::from([("job".to_owned(), 1)]),
         });
     });
+    // It says that it only reads, and nobody else does.
+    let own_word = run.answer(Decision::AllowOnce);
+    assert_eq!(
+        (
+            "ext__look",
+            "HALT: only its server says what it may do; a level of its own counts: permissions.needs"
+        ),
+        (
+            own_word.request.tool.as_str(),
+            own_word.request.why.as_str()
+        )
+    );
     let first = run.answer(Decision::AllowOnce);
     assert_eq!(
         ("ext__count", ConfirmKind::Halt),
@@ -356,6 +368,18 @@ fn what_is_not_known_to_be_harmless_halts() {
     );
     assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
     assert_eq!("count put", scene.marks());
+}
+
+#[test]
+fn a_level_of_the_configuration_counts_where_a_server_says_that_it_only_reads() {
+    let more = "[permissions.needs]\next__look = 1\next__count = 2";
+    let Some((scene, _daemon)) = Scene::with_server(more) else {
+        return;
+    };
+    scene.model_says(&["ext__look", "ext__count", "DONE:"]);
+    let mut run = launch(&scene.world, |_| {});
+    assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
+    assert_eq!("count", scene.marks());
 }
 
 #[test]

@@ -20,6 +20,7 @@ use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer as Said, Client, Daemon, Follow, Upstream, World};
 
 use crate::consent::{pending, with};
+use crate::tools;
 
 /// A daemon whose model proposes commands.
 pub(crate) struct Scene {
@@ -109,6 +110,27 @@ pub(crate) fn finished(follow: &mut Follow, call: &str) -> ShellFinished {
 
 pub(crate) fn ends(events: &[Envelope]) -> Vec<ShellFinished> {
     events.iter().filter_map(Envelope::read).collect()
+}
+
+/// No program can be given a zero byte: nobody is asked, and the turn goes on with what can run.
+#[test]
+fn a_command_with_a_zero_byte_is_refused_and_never_asked_about() {
+    let scene = Scene::new("");
+    let client = scene.world.person("pts/5");
+    let text = "CMD: echo a\0b > made\nCMD: echo c\n";
+    let (conversation, turn, confirm) = scene.asked(&client, text);
+    assert_eq!("echo c", confirm.request.shell.clone().unwrap().command);
+    let answered = client.done::<Answer>(with(&confirm, Decision::Deny));
+    assert_eq!(AnswerOutcome::Resolved, answered.outcome);
+    client.wait_turn(turn);
+    let ended = tools::events::<ShellFinished>(&client, conversation);
+    let (refused, denied) = (&ended[0], &ended[1]);
+    assert!(refused.command.contains('\0') && refused.denial.is_none());
+    assert_eq!(
+        "[aish] the command has a zero byte and cannot run; nothing ran",
+        refused.output
+    );
+    assert_eq!(Some(Denial::Person), denied.denial);
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn a_tool_that_changed_is_asked_about_again() {
     let turn = client.ask(conversation, "and again");
     let again = pending(&client, conversation);
     assert_eq!(
-        "the tool's definition changed since it was approved here",
+        "the tool's definition changed since it was allowed",
         again.request.why
     );
     assert_eq!(

@@ -11,6 +11,7 @@ use super::pending::Question;
 use super::{Conversation, edit};
 use crate::clock;
 use crate::core::allowances::Allowances;
+use crate::core::binding::Bindings as _;
 use crate::core::catalog::Offer;
 use crate::core::confirm::{Confirm, ConfirmKind, Decision, Fate, OnConfirm, Person, Resolution};
 use crate::core::event::{At, Event, Record, Stop};
@@ -78,7 +79,7 @@ impl Conversation {
         }
     }
 
-    /// Adds to a question what its tool was when it was approved here, if it is not that any more (AUT-3).
+    /// Adds to a question what its tool was when it was allowed, if it is not that any more (AUT-3).
     pub(super) fn with_approved_definition(&self, judged: Judged) -> Judged {
         let Judged::Ask(mut confirm) = judged else {
             return judged;
@@ -86,12 +87,18 @@ impl Conversation {
         if confirm.kind != ConfirmKind::Tool {
             return Judged::Ask(confirm);
         }
+        let now = confirm.definition_digest;
+        let definitions = &self.around.definitions;
+        let bound = definitions.of(&confirm.tool).map(|it| it.digest);
         let approved = self.state.grants.approved.get(&confirm.tool).copied();
-        if let Some(approved) = approved.filter(|it| *it != confirm.definition_digest) {
-            let before = self.definition(approved).unwrap_or_else(|error| {
+        let kept = bound.filter(|it| *it != now);
+        let kept = kept.and_then(|_| definitions.kept(&confirm.tool));
+        let approved = approved.filter(|it| *it != now);
+        if kept.is_some() || approved.is_some() {
+            let before = kept.or_else(|| self.definition(approved?).unwrap_or_else(|error| {
                 tracing::warn!(conversation = %self.id, %error, "an approved definition cannot be read");
                 None
-            });
+            }));
             if let Some((mut definition, server)) = before {
                 // Where it runs is part of what was approved (R11).
                 if server != confirm.server {
@@ -142,6 +149,7 @@ impl Conversation {
             constraints: &self.state.constraints,
             on_confirm,
             clients: &Allowances::default(),
+            bound: &self.around.definitions,
             autonomy: self.autonomy(),
             attended: self.attended_by(),
             cwd: &self.state.cwd,

@@ -131,12 +131,16 @@ impl Conversation {
         decision: Decision,
         [asked, meant]: [&ToolCall; 2],
     ) -> Result<Option<Sha>, RequestError> {
+        // What cannot run can be said no to.
+        if !decision.allows() {
+            return Ok(Some(confirm.digest));
+        }
         let asked = edit::command(&asked.arguments)?;
         let meant = edit::command(&meant.arguments)?;
         let setting = self.setting_of_turn();
         let is_same = setting.digest(&asked) == confirm.digest;
         let digest = setting.digest(&meant);
-        Ok((is_same || !decision.allows()).then_some(digest))
+        Ok(is_same.then_some(digest))
     }
 
     pub(super) fn start_command(

@@ -14,6 +14,7 @@ use super::allowances::ClientAllowances;
 use super::attendance::Attendance;
 use super::beside::Told;
 use super::command_queue::CommandQueue;
+use super::definitions::Definitions;
 use super::elicit::Forms;
 use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
 use super::memories::Book;
@@ -310,6 +311,11 @@ impl Directory {
     #[must_use]
     pub fn allowances(&self) -> &ClientAllowances {
         &self.around.allowances
+    }
+
+    #[must_use]
+    pub fn definitions(&self) -> &Definitions {
+        &self.around.definitions
     }
 
     /// Every confirm that waits for a person.

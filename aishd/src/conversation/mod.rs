@@ -17,6 +17,7 @@ mod command;
 mod command_queue;
 mod commit;
 pub mod context;
+pub mod definitions;
 pub mod directory;
 pub mod doing;
 pub mod edit;
@@ -79,6 +80,7 @@ use self::attendance::Attendance;
 use self::beside::{Gathered, Told};
 use self::command_queue::CommandQueue;
 use self::commit::Unstored;
+use self::definitions::Definitions;
 use self::directory::{NewConversation, Registration};
 use self::elicit::{Forms, News};
 use self::handle::{Request, Stopper};
@@ -124,6 +126,8 @@ pub struct Surroundings {
     pub pending: Pending,
     /// What attached clients let run unasked.
     pub allowances: ClientAllowances,
+    /// What rules about tools are bound to.
+    pub definitions: Definitions,
     /// What servers count as a token.
     pub tokens: Tokens,
     /// Whose lost summaries have been seen to.
@@ -446,6 +450,7 @@ impl Conversation {
                 if self.ask_for_opinion(&owing, approved, &judged) {
                     return;
                 }
+                let judged = self.bound(&owing, approved, judged).await;
                 let judged = self.in_their_order(judged);
                 if let Some(active) = &mut self.turn {
                     let step = active.hear(Input::Judged(judged));

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::access::Access;
 use super::allowances::Allowances;
+use super::binding::Unbound;
 use super::catalog::Catalog;
 use super::constraints::Constraints;
 use super::intent::Routing;
@@ -54,6 +55,7 @@ impl Alignment {
             // What lets calls through beforehand comes after every rule that denies.
             turn: &Patterns::default(),
             clients: &Allowances::default(),
+            bound: &Unbound,
         };
         match decide(question, standing.policy) {
             Verdict::Deny(rule) => Self::Contradiction {

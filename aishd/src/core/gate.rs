@@ -9,6 +9,7 @@ use aish_proto::id::ConfirmId;
 use serde_json::{Map, Value};
 
 use super::allowances::{Allowances, Number};
+use super::binding::{Bindings, By};
 use super::canonical::canonical;
 use super::catalog::{Catalog, Offer};
 use super::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
@@ -35,6 +36,8 @@ pub struct Gate<'a> {
     pub on_confirm: &'a OnConfirm,
     /// What attached clients allow for as long as they are there.
     pub clients: &'a Allowances,
+    /// What all that lets calls through is bound to.
+    pub bound: &'a dyn Bindings,
     /// What an autonomous run was granted.
     pub autonomy: Option<Autonomy<'a>>,
     pub attended: Attended,
@@ -78,6 +81,8 @@ pub struct Go {
     pub rule: String,
     /// The client's word that lets it through. It is one call fewer when this one begins.
     pub allowance: Option<Number>,
+    /// Its definition is what the tool's name stands for from here on, as far as rules are concerned.
+    pub binds: Option<By>,
     pub pace: Pace,
 }
 
@@ -111,6 +116,7 @@ impl Gate<'_> {
             grants: self.grants,
             turn: &self.on_confirm.allow,
             clients: self.clients,
+            bound: self.bound,
         };
         let digest = tool.call_digest(&arguments, self.cwd);
         let refused = |because: String| Refused {
@@ -129,7 +135,10 @@ impl Gate<'_> {
         }
         let verdict = decide(question, self.policy);
         let verdict = match &self.autonomy {
-            Some(run) => run.weigh(&call.id, digest, tool, self.policy.needs(tool), verdict),
+            Some(run) => {
+                let needs = (self.policy.needs(tool), self.policy.needs_by(tool));
+                run.weigh(&call.id, digest, tool, needs, verdict)
+            }
             None => verdict,
         };
         match verdict {
@@ -143,6 +152,7 @@ impl Gate<'_> {
                 digest,
                 rule: rule.to_string(),
                 allowance: rule.allowance(),
+                binds: rule.binds(),
                 // One action of a run after another, so that each is known and can be looked at.
                 pace: if tool.reads_only && self.policy.parallel_readonly && self.autonomy.is_none()
                 {
@@ -180,6 +190,7 @@ impl Gate<'_> {
                         digest,
                         rule: "approved by a person".to_owned(),
                         allowance: None,
+                        binds: Some(By::Person),
                         pace: Pace::Alone,
                     }),
                     (Ok(_) | Err(_), _) => Judged::Ask(confirm),

@@ -5,6 +5,7 @@ pub mod alignment;
 pub mod allowances;
 pub mod assemble;
 pub mod audit;
+pub mod binding;
 pub mod block;
 pub mod budget;
 pub mod call_list;

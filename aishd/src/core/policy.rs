@@ -13,11 +13,12 @@ use serde_json::{Map, Value};
 
 use super::access::Access;
 use super::allowances::{Allowances, Number};
+use super::binding::{Bindings, By, changed_from};
 use super::constraints::{Breach, Constraints, Doubt, Standing};
 use super::norris::danger::Halt;
 use super::shell;
 use super::shorten::MAX_RESULT_CHARS;
-use super::tool::{Reach, Sha, Tool};
+use super::tool::{Reach, Sha, Tool, Word};
 use super::tool_name::{Alias, ToolName};
 
 /// A day.
@@ -110,6 +111,8 @@ pub struct Question<'a> {
     pub turn: &'a Patterns,
     /// What attached clients allow for as long as they are there.
     pub clients: &'a Allowances,
+    /// What all of these are bound to.
+    pub bound: &'a dyn Bindings,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +170,7 @@ pub enum Why {
     },
     /// An autonomous run does not do that unasked (NOR-2).
     Halt(Halt),
-    /// It was approved, and is not what it was (AUT-3). The level may be too low besides.
+    /// It was allowed, by whatever rule, and is not what it was (AUT-3). The level may be too low besides.
     Changed {
         approved: Sha,
         has: Access,
@@ -240,6 +243,16 @@ impl Policy {
     #[must_use]
     pub fn needs(&self, tool: &Tool) -> Access {
         self.needs.get(&tool.name).copied().unwrap_or(tool.needs)
+    }
+
+    /// Who says what [`Self::needs`] says.
+    #[must_use]
+    pub fn needs_by(&self, tool: &Tool) -> Word {
+        if self.needs.contains_key(&tool.name) {
+            Word::Ours
+        } else {
+            tool.needs_by
+        }
     }
 
     /// Whether a rule lets tools of this provider do more than those of any.
@@ -332,9 +345,9 @@ impl Policy {
     }
 }
 
-/// Deny rules, what the conversation keeps itself from, the highest level, packages that nobody has looked at, what is
-/// configured to run unasked, an approval that holds for another definition, who else allows this call without a question,
-/// the level, and else a question.
+/// Deny rules, what the conversation keeps itself from, the highest level, packages that nobody has looked at, what was
+/// allowed as another definition, what is configured to run unasked, who else allows this call without a question, the
+/// level, and else a question.
 #[must_use]
 pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     let Question {
@@ -342,8 +355,7 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
         arguments,
         constraints,
         grants,
-        turn,
-        clients,
+        ..
     } = question;
     let provider = tool.name.alias();
     if let Some(pattern) = policy.deny.covering(&tool.name) {
@@ -382,11 +394,37 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
             needs,
         });
     }
-    if let Some(pattern) = policy.auto_approves(&tool.name) {
+    unless_changed(question, policy, (has, needs))
+}
+
+/// What lets a call through, for the definition that it was meant for. Who allows a name beforehand means the tool as it was
+/// when it first ran so, or when somebody looked at it.
+fn unless_changed(
+    question: Question<'_>,
+    policy: &Policy,
+    (has, needs): (Access, Access),
+) -> Verdict {
+    let Question {
+        tool,
+        grants,
+        turn,
+        clients,
+        bound,
+        ..
+    } = question;
+    let approved = grants.approved.get(&tool.name).copied();
+    let changed = changed_from(bound, approved, tool);
+    if changed.is_none()
+        && let Some(pattern) = policy.auto_approves(&tool.name)
+    {
         return Verdict::Allow(Rule::AutoApprove(pattern));
     }
-    // Who allows a name beforehand means the tool as it was when somebody looked at it (AUT-3).
-    if let Some(approved) = approved.filter(|it| *it != tool.definition_digest()) {
+    let is_always = approved.is_some_and(|it| it == tool.definition_digest());
+    // Whatever the name meant since in other conversations, this is what a person always allows in this one.
+    if changed.is_some() && is_always && has >= needs {
+        return Verdict::Allow(Rule::Always);
+    }
+    if let Some(approved) = changed {
         return Verdict::Ask(Why::Changed {
             approved,
             has,
@@ -397,7 +435,7 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
         return Verdict::Allow(Rule::ThisTurn(pattern.clone()));
     }
     // Before a client's word, which may be for so many calls only.
-    if approved.is_some() && has >= needs {
+    if is_always && has >= needs {
         return Verdict::Allow(Rule::Always);
     }
     if let Some((allowance, pattern)) = clients.covering(&tool.name) {
@@ -407,7 +445,13 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
             pattern: pattern.clone(),
         });
     }
-    Verdict::Ask(if has < needs {
+    Verdict::Ask(if let Some(approved) = approved.filter(|_| !is_always) {
+        Why::Changed {
+            approved,
+            has,
+            needs,
+        }
+    } else if has < needs {
         Why::Level { has, needs }
     } else {
         Why::EveryCall
@@ -449,9 +493,7 @@ impl Why {
                 "it fetches packages, and is asked about until it is always allowed here: {}",
                 packages.join(", ")
             ),
-            Self::Changed { .. } => {
-                "the tool's definition changed since it was approved here".to_owned()
-            }
+            Self::Changed { .. } => "the tool's definition changed since it was allowed".to_owned(),
         }
     }
 
@@ -469,6 +511,22 @@ impl Why {
 }
 
 impl Rule {
+    /// Whether the tool's name stands for its definition once this has let a call through.
+    #[must_use]
+    pub fn binds(&self) -> Option<By> {
+        match self {
+            Self::Denied(_)
+            | Self::Constraint(_)
+            | Self::MaxLevel { .. }
+            | Self::OwnConversation => None,
+            Self::AutoApprove(_)
+            | Self::ThisTurn(_)
+            | Self::Client { .. }
+            | Self::Always
+            | Self::Norris(_) => Some(By::Rule),
+        }
+    }
+
     /// The client's word that it rests on.
     #[must_use]
     pub fn allowance(&self) -> Option<Number> {

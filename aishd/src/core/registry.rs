@@ -13,7 +13,7 @@ use super::access::Access;
 use super::canonical::canonical;
 use super::mcp::confidential;
 use super::resource::ResourceName;
-use super::tool::{Network, Reach, Sha, Tool};
+use super::tool::{Network, Reach, Sha, Tool, Word};
 use super::tool_name::{Alias, ToolName};
 
 /// One manifest, with everything found that it names.
@@ -265,6 +265,7 @@ impl Manifest {
                 server: server.clone(),
                 place: place.clone(),
                 needs: it.level,
+                needs_by: Word::Ours,
                 reads_only: it.level == Access::Read,
                 reach: Reach::World,
                 network: Network::MayLeave,

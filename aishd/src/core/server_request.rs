@@ -135,6 +135,7 @@ pub(super) mod tests {
             digest: Sha([0; 32]),
             rule: String::new(),
             allowance: None,
+            binds: None,
             pace: Pace::Alone,
         };
         judge(ServerRequest {

@@ -27,6 +27,8 @@ pub struct Tool {
     pub place: Arc<str>,
     /// The level that a call needs (PRM-2).
     pub needs: Access,
+    /// Who says so.
+    pub needs_by: Word,
     /// Calls of it may run beside others that only read (MCP-13).
     pub reads_only: bool,
     pub reach: Reach,
@@ -35,6 +37,15 @@ pub struct Tool {
     pub packages: Arc<[String]>,
     /// Where it runs, for people, when that is not the conversation's directory.
     pub directory: Option<Arc<str>>,
+}
+
+/// Whose word something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The configuration's, a manifest's or the program's own.
+    Ours,
+    /// A server's of itself: it makes nothing easier.
+    Servers,
 }
 
 /// Whether its calls can leave this machine, as far as that is known.
@@ -184,6 +195,7 @@ pub(crate) mod tests {
             server: "test".into(),
             place: "test".into(),
             needs,
+            needs_by: Word::Ours,
             reads_only: needs == Access::Read,
             reach: Reach::World,
             network: Network::Stays,

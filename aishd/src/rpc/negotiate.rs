@@ -184,6 +184,7 @@ async fn ask_for_level(
         grants: &state.grants,
         turn: &on_confirm.allow,
         clients: &server.directory.allowances().of(params.conversation),
+        bound: server.directory.definitions(),
     };
     let Some(to) = missing(question, &policy) else {
         return Ok(None);

@@ -218,6 +218,7 @@ async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
             .directory
             .allowances()
             .of(call.params.conversation),
+        bound: call.server.directory.definitions(),
     };
     let (verdict, because) = match decide(question, &policy) {
         Verdict::Allow(rule) => (PolicyVerdict::Allow, rule.to_string()),

@@ -18,6 +18,7 @@ use super::{Call, Server, attach, register, tool};
 use crate::clock;
 use crate::conversation::handle::RequestError;
 use crate::core::allowances::Allowances;
+use crate::core::binding::Unbound;
 use crate::core::constraints::Constraints;
 use crate::core::mcp::server::Servers;
 use crate::core::policy::{Grants, Patterns, Policy, Question, Verdict, decide};
@@ -108,6 +109,7 @@ impl Standpoint {
             grants: &self.grants,
             turn: &Patterns::default(),
             clients: &Allowances::default(),
+            bound: &Unbound,
         };
         match decide(question, &self.policy) {
             Verdict::Deny(rule) => Some(rule.to_string()),

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::{Attended, Judged, refuse};
 use crate::core::allowances::Allowances;
+use crate::core::binding::Unbound;
 use crate::core::canonical::canonical;
 use crate::core::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
 use crate::core::constraints::Constraints;
@@ -85,6 +86,15 @@ impl CommandGate<'_> {
 
     fn judge_by(&self, proposed: &Proposed, author: Author) -> Judged {
         let digest = self.setting.digest(&proposed.command);
+        // No program can be given it, so nobody is asked.
+        if proposed.command.contains('\0') {
+            let content = "[aish] the command has a zero byte and cannot run; nothing ran";
+            return refuse(
+                None,
+                content.to_owned(),
+                about(digest, "it has a zero byte"),
+            );
+        }
         let doubt = match self.verdict() {
             Verdict::Deny(rule) => {
                 let content = format!("[aish] denied by policy: {rule}");
@@ -197,6 +207,7 @@ impl CommandGate<'_> {
             grants: &Grants::default(),
             turn: &Patterns::default(),
             clients: &Allowances::default(),
+            bound: &Unbound,
         };
         decide(question, self.policy)
     }

@@ -3,6 +3,7 @@ use aish_testkit::fuzz;
 use super::*;
 use crate::core::access::Access;
 use crate::core::allowances::tests::allowed_by;
+use crate::core::binding::Unbound;
 use crate::core::policy::Patterns;
 use crate::core::tool::tests::tool;
 
@@ -38,6 +39,7 @@ fn with_gate<T>(on_confirm: &OnConfirm, attended: Attended, work: impl FnOnce(Ga
         constraints: &Constraints::default(),
         on_confirm,
         clients: &Allowances::default(),
+        bound: &Unbound,
         autonomy: None,
         attended,
         cwd: "/work",
@@ -181,7 +183,7 @@ fn who_allowed_a_name_beforehand_is_told_that_it_means_another_tool_now() {
             panic!("nobody can be asked")
         };
         assert_eq!(
-            "[aish] denied by policy: --confirm=deny: the tool's definition changed since it was approved here",
+            "[aish] denied by policy: --confirm=deny: the tool's definition changed since it was allowed",
             content
         );
     });

@@ -6,7 +6,7 @@ use super::server::{Kind, ServerStatus};
 use super::tool as mcp;
 use crate::core::access::Access;
 use crate::core::reach::is_this_machine;
-use crate::core::tool::{Network, Reach, Sha, Tool};
+use crate::core::tool::{Network, Reach, Sha, Tool, Word};
 use crate::core::tool_name::ToolName;
 
 /// What a call was let through for (R3): it runs only while its server offers this under that name.
@@ -64,6 +64,7 @@ pub fn offered(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
         server: server.identity.as_str().into(),
         place: server.endpoint.as_str().into(),
         needs: Access::from_hints(hints.read_only, hints.destructive),
+        needs_by: Word::Servers,
         reads_only: hints.read_only == Some(true),
         reach: Reach::World,
         packages: Arc::default(),

@@ -13,7 +13,7 @@ use crate::core::destructive::{self, Danger};
 use crate::core::policy::{Rule, Verdict, Why};
 use crate::core::shell::change_directory;
 use crate::core::shell::setting::Setting;
-use crate::core::tool::{Sha, Tool};
+use crate::core::tool::{Sha, Tool, Word};
 use crate::core::tool_name::Alias;
 
 /// Why a person is asked about an action of a run.
@@ -27,8 +27,8 @@ pub enum Halt {
     Command(Vec<Danger>),
     /// A command that writes, where the programs that run by name are in what it may write.
     WritesPrograms,
-    /// Its provider does not say that it is harmless, and a configured level does not say so in its place.
-    NotSaidHarmless,
+    /// Nobody but its server says what it may do.
+    OnlyItsWord,
     /// The launch granted less than it needs.
     Level { granted: Access, needs: Access },
     /// Another model said no, or nothing that counts (NOR-3).
@@ -55,7 +55,7 @@ impl Halt {
             Self::NeedsExecute
             | Self::SaysSo
             | Self::WritesPrograms
-            | Self::NotSaidHarmless
+            | Self::OnlyItsWord
             | Self::Level { .. }
             | Self::Edited
             | Self::Opinion { .. } => self.told(),
@@ -73,8 +73,9 @@ impl Halt {
                 "HALT: the command may write where programs are that others run by name (PATH)"
                     .to_owned()
             }
-            Self::NotSaidHarmless => {
-                "HALT: its provider does not say that it is harmless".to_owned()
+            Self::OnlyItsWord => {
+                "HALT: only its server says what it may do; a level of its own counts: permissions.needs"
+                    .to_owned()
             }
             Self::Level { granted, needs } => format!(
                 "HALT: it needs level {} and the run was launched with level {}",
@@ -94,15 +95,16 @@ impl Halt {
     }
 }
 
-/// Whether a call of this tool may destroy something. Annotations count only where they make it stricter.
+/// Whether a call of this tool may destroy something. Annotations count only where they make it stricter: a level that a
+/// server gives its tool lets nothing run.
 #[must_use]
-pub fn of_tool(tool: &Tool, needs: Access) -> Option<Halt> {
+pub fn of_tool(tool: &Tool, needs: Access, by: Word) -> Option<Halt> {
     if tool.annotations.get("destructiveHint") == Some(&Value::Bool(true)) {
         Some(Halt::SaysSo)
     } else if needs == Access::Execute {
         Some(Halt::NeedsExecute)
-    } else if tool.needs == Access::Execute {
-        Some(Halt::NotSaidHarmless)
+    } else if by == Word::Servers {
+        Some(Halt::OnlyItsWord)
     } else {
         None
     }
@@ -190,7 +192,7 @@ impl Autonomy<'_> {
         call: &str,
         digest: Sha,
         tool: &Tool,
-        needs: Access,
+        (needs, by): (Access, Word),
         verdict: Verdict,
     ) -> Verdict {
         match &verdict {
@@ -201,7 +203,7 @@ impl Autonomy<'_> {
             ) => return verdict,
             Verdict::Allow(_) | Verdict::Ask(Why::EveryCall | Why::Level { .. }) => {}
         }
-        if let Some(halt) = of_tool(tool, needs) {
+        if let Some(halt) = of_tool(tool, needs, by) {
             return Verdict::Ask(Why::Halt(halt));
         }
         let granted = self.levels.of(tool.name.alias());

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::core::allowances::tests::allowed_by;
+use crate::core::binding::Unbound;
 use crate::core::tool::Network;
 use crate::core::tool::tests::tool;
 
@@ -30,6 +31,7 @@ impl Case {
             grants: &self.grants,
             turn: &self.turn,
             clients: &self.clients,
+            bound: &Unbound,
         };
         decide(question, &self.policy)
     }

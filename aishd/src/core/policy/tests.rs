@@ -1,5 +1,6 @@
 use super::*;
 use crate::core::allowances::tests::allowed_by;
+use crate::core::binding::Binding;
 use crate::core::tool::tests::tool;
 
 const MAX_2: &str = "deny: max_level of fs is 2 and the call needs 3";
@@ -7,6 +8,16 @@ const MAX_2: &str = "deny: max_level of fs is 2 and the call needs 3";
 /// Says what is decided about `fs__rm`, a tool that needs level 3, with these rules.
 #[track_caller]
 fn check(rules: &[&str], expected: &str) {
+    assert_eq!(expected, decided(rules), "{rules:?}");
+}
+
+#[track_caller]
+fn check_begins(rules: &[&str], expected: &str) {
+    let said = decided(rules);
+    assert!(said.starts_with(expected), "{rules:?}: {said}");
+}
+
+fn decided(rules: &[&str]) -> String {
     let mut rm = tool("fs__rm", Access::Execute);
     if rules.contains(&"fetches") {
         rm.packages = ["rich>=13".to_owned(), "httpx".to_owned()].into();
@@ -17,7 +28,9 @@ fn check(rules: &[&str], expected: &str) {
     let mut clients = Allowances::default();
     let mut constraints = Constraints::default();
     let mut arguments = Map::new();
+    let mut bound = BTreeMap::new();
     let mut deny = vec![];
+    let who = |it: &str| if it == "person" { By::Person } else { By::Rule };
     let number = |it: &str| Access::from_number(it.parse().unwrap()).unwrap();
     for rule in rules {
         match rule.split(' ').collect::<Vec<_>>()[..] {
@@ -53,6 +66,26 @@ fn check(rules: &[&str], expected: &str) {
             ["always-another"] => {
                 grants.approved.insert(rm.name.clone(), Sha([7; 32]));
             }
+            ["bound", by] => {
+                let digest = rm.definition_digest();
+                bound.insert(
+                    rm.name.clone(),
+                    Binding {
+                        digest,
+                        by: who(by),
+                    },
+                );
+            }
+            ["bound-another", by] => {
+                let digest = Sha([8; 32]);
+                bound.insert(
+                    rm.name.clone(),
+                    Binding {
+                        digest,
+                        by: who(by),
+                    },
+                );
+            }
             _ => panic!("bad rule {rule}"),
         }
     }
@@ -64,16 +97,16 @@ fn check(rules: &[&str], expected: &str) {
         grants: &grants,
         turn: &Patterns::new(turn),
         clients: &clients,
+        bound: &bound,
     };
-    let said = match decide(question, &policy) {
+    match decide(question, &policy) {
         Verdict::Allow(rule) => format!("allow: {rule}"),
         Verdict::Deny(rule) => format!("deny: {rule}"),
         Verdict::Ask(why) => match why.raise_to() {
             None => format!("ask: {}", why.text(&rm.name)),
             Some(level) => format!("ask, raise to {}: {}", level.number(), why.text(&rm.name)),
         },
-    };
-    assert_eq!(expected, said, "{rules:?}");
+    }
 }
 
 /// PRM-1, PRM-3: enough level never means consent.
@@ -99,22 +132,50 @@ fn a_call_is_asked_about_unless_a_person_said_otherwise() {
 fn an_approval_holds_for_what_was_approved() {
     check(
         &["always-another", "level 3"],
-        "ask: the tool's definition changed since it was approved here",
+        "ask: the tool's definition changed since it was allowed",
     );
     check(
         &["always-another"],
-        "ask, raise to 3: the tool's definition changed since it was approved here",
+        "ask, raise to 3: the tool's definition changed since it was allowed",
     );
-    let changed = "ask: the tool's definition changed since it was approved here";
+    let changed = "ask: the tool's definition changed since it was allowed";
     for allows in ["turn fs__rm", "client fs__rm"] {
         check(&["always-another", "level 3", allows], changed);
         check(&["always-another", "level 3", allows, "max 2"], MAX_2);
     }
-    // The configuration speaks of a name, and never saw what a person approved.
+    check(&["always-another", "level 3", "auto fs__rm"], changed);
+}
+
+#[test]
+fn whatever_lets_a_name_through_is_bound_to_the_first_definition_it_let_through() {
+    let changed = "ask: the tool's definition changed since it was allowed";
+    for (allows, let_through) in [
+        ("auto fs__rm", "allow: mcp.auto_approve fs__rm"),
+        ("auto fs__*", "allow: mcp.auto_approve fs__*"),
+        ("turn fs__*", "allow: allowed for this turn fs__*"),
+        ("client fs__*", "allow: allowed by pts/1, client "),
+    ] {
+        for by in ["rule", "person"] {
+            check(
+                &["level 3", allows, &format!("bound-another {by}")],
+                changed,
+            );
+            check_begins(&["level 3", allows, &format!("bound {by}")], let_through);
+        }
+        // Here a person meant another one, and nobody has seen this since.
+        check(
+            &["level 3", allows, "always-another", "bound rule"],
+            changed,
+        );
+        let seen = ["level 3", allows, "always-another", "bound person"];
+        check_begins(&seen, let_through);
+        check(&["bound-another rule", allows, "max 2"], MAX_2);
+    }
     check(
-        &["always-another", "auto fs__rm"],
-        "allow: mcp.auto_approve fs__rm",
+        &["bound-another person", "always", "level 3"],
+        "allow: always, in this conversation",
     );
+    check(&["bound-another rule", "level 3"], changed);
 }
 
 /// RUN-1
@@ -263,6 +324,7 @@ fn ten_thousand_rules_about_others_decide_nothing() {
         grants: &Grants::default(),
         turn: &patterns,
         clients: &clients,
+        bound: &BTreeMap::new(),
     };
     let asked = Why::Level {
         has: Access::Read,

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use self::setting::Environment;
 use super::access::Access;
-use super::tool::{Network, Reach, Tool};
+use super::tool::{Network, Reach, Tool, Word};
 
 /// The capability that rules can name. No model is offered it: it proposes commands by lines of its text.
 pub const TOOL: &str = "shell__run";
@@ -145,6 +145,7 @@ pub fn tool() -> &'static Arc<Tool> {
             server: "this machine".into(),
             place: "this machine".into(),
             needs: Access::Execute,
+            needs_by: Word::Ours,
             reads_only: false,
             reach: Reach::World,
             network: Network::MayLeave,

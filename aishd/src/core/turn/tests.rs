@@ -127,6 +127,7 @@ impl Scene {
                 digest: digest(call),
                 rule: rule.to_owned(),
                 allowance: None,
+                binds: None,
                 pace: if call.name == "t__reads" {
                     Pace::Beside
                 } else {

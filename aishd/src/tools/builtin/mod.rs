@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 pub use self::aish::{ReadResult, how_to_read_on, reads_resources, reads_results, time};
 use crate::core::access::Access;
 use crate::core::shell;
-use crate::core::tool::{Network, Reach, Tool};
+use crate::core::tool::{Network, Reach, Tool, Word};
 use crate::core::tool_name::{Alias, ToolName};
 
 /// A call of one of their tools.
@@ -67,6 +67,7 @@ fn tool(name: &str, provided: &str, description: &str, schema: Value, reach: Rea
         server: provided.into(),
         place: provided.into(),
         needs: Access::Read,
+        needs_by: Word::Ours,
         reads_only: true,
         reach,
         network: Network::Stays,

@@ -25,45 +25,44 @@ fn why(halt: Option<Halt>) -> Option<String> {
 
 #[test]
 fn what_a_provider_says_only_makes_it_stricter() {
-    let check = |annotations: Value, configured: Access, expected: Option<&str>| {
+    let check = |annotations: Value, by: Word, needs: Option<Access>, expected: Option<&str>| {
         let tool = said(annotations.clone());
-        let found = why(of_tool(&tool, configured));
-        assert_eq!(expected, found.as_deref(), "{annotations} {configured}");
+        let found = why(of_tool(&tool, needs.unwrap_or(tool.needs), by));
+        assert_eq!(expected, found.as_deref(), "{annotations} {needs:?}");
     };
     let says_so = "HALT: its provider says that it is destructive";
-    let not_said = "HALT: its provider does not say that it is harmless";
-    check(json!({"readOnlyHint": true}), Access::Read, None);
-    check(json!({"destructiveHint": false}), Access::Write, None);
-    check(
+    let own_word =
+        "HALT: only its server says what it may do; a level of its own counts: permissions.needs";
+    let (ours, theirs) = (Word::Ours, Word::Servers);
+    let mild = [
         json!({"readOnlyHint": true}),
-        Access::Execute,
-        Some(EXECUTE),
-    );
-    check(
-        json!({"destructiveHint": true}),
-        Access::Read,
-        Some(says_so),
-    );
+        json!({"readOnlyHint": true, "destructiveHint": false}),
+        json!({"destructiveHint": false}),
+    ];
+    for hints in mild {
+        check(hints.clone(), theirs, None, Some(own_word));
+        check(hints.clone(), ours, Some(Access::Execute), Some(EXECUTE));
+        check(hints, ours, Some(Access::Read), None);
+    }
+    check(json!({}), theirs, None, Some(EXECUTE));
+    check(json!({"readOnlyHint": "yes"}), theirs, None, Some(EXECUTE));
+    // What a person configured counts, whether its server says anything or not.
+    check(json!({}), ours, Some(Access::Write), None);
+    let harsh = json!({"destructiveHint": true});
+    check(harsh, ours, Some(Access::Read), Some(says_so));
     let both = json!({"readOnlyHint": true, "destructiveHint": true});
-    check(both, Access::Read, Some(says_so));
-    check(json!({}), Access::Execute, Some(EXECUTE));
-    check(json!({}), Access::Read, Some(not_said));
-    check(
-        json!({"destructiveHint": "false"}),
-        Access::Read,
-        Some(not_said),
-    );
-    check(
-        json!({"readOnlyHint": "yes"}),
-        Access::Write,
-        Some(not_said),
-    );
-    check(json!({"title": "harmless"}), Access::Write, Some(not_said));
+    check(both, ours, Some(Access::Read), Some(says_so));
 }
 
 fn weigh(tool: &Tool, levels: &Levels, heard: Option<&Heard>, verdict: Verdict) -> String {
     let run = Autonomy { levels, heard };
-    match run.weigh("1", Sha([1; 32]), tool, tool.needs, verdict) {
+    match run.weigh(
+        "1",
+        Sha([1; 32]),
+        tool,
+        (tool.needs, tool.needs_by),
+        verdict,
+    ) {
         Verdict::Allow(rule) => format!("run: {rule}"),
         Verdict::Ask(why) => format!("ask: {}", why.text(&tool.name)),
         Verdict::Deny(rule) => format!("deny: {rule}"),
@@ -119,7 +118,7 @@ fn within_its_levels_a_run_goes_on_unasked() {
         has: Access::Write,
         needs: Access::Write,
     };
-    let text = "ask: the tool's definition changed since it was approved here";
+    let text = "ask: the tool's definition changed since it was allowed";
     check(Access::Execute, Verdict::Ask(changed), text);
 }
 
@@ -227,8 +226,8 @@ proptest! {
         let heard = opinion.map(|it| heard("1", 1, it));
         let levels = level(granted);
         let run = Autonomy { levels: &levels, heard: heard.as_ref() };
-        let came = run.weigh("1", Sha([1; 32]), &tool, needs, verdict.clone());
-        let destroys = needs == Access::Execute || own == Access::Execute || hint == Some(true);
+        let came = run.weigh("1", Sha([1; 32]), &tool, (needs, Word::Ours), verdict.clone());
+        let destroys = needs == Access::Execute || hint == Some(true);
         let warned = heard.is_some_and(|it| it.opinion != Opinion::Safe);
         match &came {
             Verdict::Allow(_) => {
@@ -239,7 +238,7 @@ proptest! {
             Verdict::Deny(_) => prop_assert_eq!(&verdict, &came),
         }
         let unheard = Autonomy { levels: &levels, heard: None };
-        let without = unheard.weigh("1", Sha([1; 32]), &tool, needs, verdict);
+        let without = unheard.weigh("1", Sha([1; 32]), &tool, (needs, Word::Ours), verdict);
         prop_assert!(matches!(without, Verdict::Allow(_)) || !matches!(came, Verdict::Allow(_)));
     }
 }

@@ -1,0 +1,196 @@
+//! The definitions that rules are bound to, of all conversations, kept in the store beside what servers were last found to
+//! offer: they outlive the daemon, the server and its cached tools.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Conversation;
+use crate::core::binding::{Binding, Bindings, By};
+use crate::core::event::Refused;
+use crate::core::gate::{Go, Judged};
+use crate::core::tool::{Sha, Subject, Tool};
+use crate::core::tool_name::ToolName;
+use crate::core::turn::Owing;
+use crate::store::{CommitError, Note, Store};
+use crate::tools::builtin;
+
+/// Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Definitions(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    known: Mutex<HashMap<ToolName, Binding>>,
+    /// Held by the one that is being bound.
+    binding: tokio::sync::Mutex<()>,
+}
+
+/// As it is stored, with what a person needs to see what has changed.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    #[serde(rename = "digest")]
+    digest: Sha,
+    #[serde(rename = "by")]
+    by: By,
+    #[serde(rename = "definition")]
+    definition: Value,
+    #[serde(rename = "place")]
+    place: String,
+}
+
+/// Whether a rule counts for a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    ToIt,
+    /// Another conversation was first, with another definition.
+    ToAnother,
+}
+
+impl Definitions {
+    #[must_use]
+    pub fn new(store: &Store) -> Self {
+        Self(Arc::new(Inner {
+            store: store.clone(),
+            known: Mutex::default(),
+            binding: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    /// What was bound to a name, as [`Tool::definition`], and where it ran.
+    pub(super) fn kept(&self, tool: &ToolName) -> Option<(Value, String)> {
+        let text = self.0.store.note(&key(tool)).ok()??;
+        let kept: Kept = serde_json::from_str(&text).ok()?;
+        Some((kept.definition, kept.place))
+    }
+
+    /// Returns once it is durable. What a person saw takes the place of what was bound before, and what a rule lets
+    /// through does not.
+    async fn bind(&self, tool: &Tool, by: By) -> Result<Bound, CommitError> {
+        if builtin::is_builtin(&tool.name) {
+            return Ok(Bound::ToIt);
+        }
+        let digest = tool.definition_digest();
+        let _alone = self.0.binding.lock().await;
+        match (self.of(&tool.name), by) {
+            (Some(bound), By::Rule) if bound.digest == digest => return Ok(Bound::ToIt),
+            (Some(_), By::Rule) => return Ok(Bound::ToAnother),
+            (Some(bound), By::Person) if bound == (Binding { digest, by }) => {
+                return Ok(Bound::ToIt);
+            }
+            (Some(_), By::Person) | (None, By::Rule | By::Person) => {}
+        }
+        let kept = Kept {
+            digest,
+            by,
+            definition: tool.definition(),
+            place: tool.place.to_string(),
+        };
+        let note = Note {
+            key: key(&tool.name),
+            text: serde_json::to_string(&kept).unwrap_or_default(),
+            forgets: false,
+        };
+        self.0.store.keep(note, vec![]).await?;
+        self.lock()
+            .insert(tool.name.clone(), Binding { digest, by });
+        Ok(Bound::ToIt)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ToolName, Binding>> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Bindings for Definitions {
+    /// Of what cannot be read nothing is known but that it was something, so that it is asked about.
+    fn of(&self, tool: &ToolName) -> Option<Binding> {
+        // The daemon's own tools change with the daemon, which the person chose.
+        if builtin::is_builtin(tool) {
+            return None;
+        }
+        if let Some(known) = self.lock().get(tool) {
+            return Some(*known);
+        }
+        let unreadable = Binding {
+            digest: Sha([0; 32]),
+            by: By::Rule,
+        };
+        match self.0.store.note(&key(tool)) {
+            Ok(None) => None,
+            Ok(Some(text)) => {
+                let Ok(Kept { digest, by, .. }) = serde_json::from_str(&text) else {
+                    return Some(unreadable);
+                };
+                let binding = Binding { digest, by };
+                self.lock().insert(tool.clone(), binding);
+                Some(binding)
+            }
+            Err(error) => {
+                tracing::warn!(%tool, %error, "what rules about a tool are bound to cannot be read");
+                Some(unreadable)
+            }
+        }
+    }
+}
+
+impl Conversation {
+    /// Binds what is let through, before any of it runs. What cannot be bound does not run by a rule.
+    pub(super) async fn bound(
+        &self,
+        owing: &[Owing],
+        approved: Option<Sha>,
+        mut judged: Vec<Judged>,
+    ) -> Vec<Judged> {
+        for (position, (owed, judged)) in owing.iter().zip(&mut judged).enumerate() {
+            let Judged::Run(go) = &*judged else { continue };
+            let Some(by) = go.binds else { continue };
+            match self.around.definitions.bind(&go.tool, by).await {
+                Ok(Bound::ToIt) => {}
+                Ok(Bound::ToAnother) => {
+                    let approved = approved.filter(|_| position == 0);
+                    let again = self.judge(std::slice::from_ref(owed), approved).pop();
+                    let content = "[aish] tool dispatch failed: it changed while it was let through; nothing ran";
+                    *judged = match again {
+                        Some(Judged::Run(go)) => refused(&go, content),
+                        Some(other) => other,
+                        None => refused(&Go::clone(go), content),
+                    };
+                }
+                // A person has allowed this call. The next one is asked about.
+                Err(error) if by == By::Person => {
+                    tracing::warn!(tool = %go.tool.name, %error, "an approved definition could not be kept");
+                }
+                Err(error) => {
+                    let content = format!(
+                        "[aish] tool dispatch failed: the store could not keep what the rule is bound to: {error}; nothing ran"
+                    );
+                    *judged = refused(&Go::clone(go), &content);
+                }
+            }
+        }
+        judged
+    }
+}
+
+fn refused(go: &Go, content: &str) -> Judged {
+    Judged::Refuse {
+        denial: None,
+        content: content.to_owned(),
+        refused: Refused {
+            subject: Some(Subject {
+                tool: go.tool.name.clone(),
+                digest: go.digest,
+            }),
+            because: "its definition could not be bound".to_owned(),
+            imported: false,
+        },
+    }
+}
+
+fn key(tool: &ToolName) -> String {
+    format!("definition {tool}")
+}
