@@ -114,10 +114,10 @@ fn a_configured_rule_is_bound_to_the_definition_that_it_first_let_through() {
     answer(&client, &confirm, Decision::AllowOnce);
     client.wait_turn(turn);
     runs_unasked(&client, other);
-    drop(client);
-    scene.daemon.kill9();
     // Between two starts of the daemon.
     change_back(&scene);
+    drop(client);
+    scene.daemon.kill9();
     scene.daemon = scene.world.daemon().spawn();
     let client = scene.world.person("pts/2");
     connected(&client);

@@ -125,12 +125,12 @@ fn a_command_with_a_zero_byte_is_refused_and_never_asked_about() {
     client.wait_turn(turn);
     let ended = tools::events::<ShellFinished>(&client, conversation);
     let (refused, denied) = (&ended[0], &ended[1]);
-    assert!(refused.command.contains('\0') && refused.denial.is_none());
+    assert!(refused.command.contains('\0') && refused.denied.is_none());
     assert_eq!(
         "[aish] the command has a zero byte and cannot run; nothing ran",
         refused.output
     );
-    assert_eq!(Some(Denial::Person), denied.denial);
+    assert_eq!(Some(Denial::Person), denied.denied);
 }
 
 #[test]

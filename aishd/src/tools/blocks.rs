@@ -83,7 +83,7 @@ mod tests {
         };
         assert_eq!(
             format!(
-                "[image image/png 300 KiB] kept as {}\nand\n[resource note:1 text/plain 4 B] kept as {}",
+                "[image image/png 300 KiB] kept as {}\nand\n[resource note:1 text/plain 4 B] kept as {}\nmilk",
                 image.result, note.result
             ),
             text
