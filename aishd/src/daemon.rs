@@ -200,8 +200,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
         state_dir: around.state_dir.clone(),
         repairs: store.repairs(),
     };
-    let stops = Stops::default();
-    let children = Children::new(env::of_children());
+    let (stops, children) = (Stops::default(), Children::new(env::of_children()));
     let keeper = children.keeper().context("become the keeper of children")?;
     let broker = broker(&logging, children.clone());
     broker.remember(NotTaken::new(&store));
