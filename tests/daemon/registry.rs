@@ -7,7 +7,7 @@ use std::path::Path;
 use aish_proto::attach::Since;
 use aish_proto::confirm::Decision;
 use aish_proto::event::ToolsChanged;
-use aish_proto::id::ConversationId;
+use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::method::Empty;
 use aish_proto::tool::{
     Register, RegisterParams, Reload, Run, RunParams, Unregister, UnregisterParams,
@@ -80,7 +80,34 @@ pub(crate) fn called_in(
     tool: &str,
     arguments: &Value,
 ) -> String {
-    let mut follow = client.attach(conversation, Since::Start);
+    let (mut follow, turn) = sent(client, conversation, tool, arguments);
+    follow.until_finished(turn);
+    results(&follow, turn)
+}
+
+/// The same of a tool that is not what it was when it was allowed: the name that is allowed runs nothing until a person
+/// says yes.
+#[track_caller]
+pub(crate) fn called_once_allowed(client: &Client, tool: &str) -> String {
+    let conversation = client.create();
+    let (mut follow, turn) = sent(client, conversation, tool, &json!({}));
+    let confirm = pending(client, conversation);
+    assert_eq!(
+        "the tool's definition changed since it was allowed",
+        confirm.request.why
+    );
+    answer(client, &confirm, Decision::AllowOnce);
+    follow.until_finished(turn);
+    results(&follow, turn)
+}
+
+fn sent(
+    client: &Client,
+    conversation: ConversationId,
+    tool: &str,
+    arguments: &Value,
+) -> (Follow, TurnId) {
+    let follow = client.attach(conversation, Since::Start);
     let call =
         json!({"id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
     let sent = client.done::<Run>(RunParams {
@@ -94,10 +121,13 @@ pub(crate) fn called_in(
             ..OnConfirm::default()
         }),
     });
-    follow.until_finished(sent.turn);
+    (follow, sent.turn)
+}
+
+fn results(follow: &Follow, turn: TurnId) -> String {
     let results = follow.events_so_far().iter();
     let results: Vec<String> = results
-        .filter(|it| it.turn == Some(sent.turn))
+        .filter(|it| it.turn == Some(turn))
         .filter_map(|it| it.read::<aish_proto::event::ToolResult>())
         .map(|it| it.content)
         .collect();
@@ -213,14 +243,14 @@ fn a_running_call_goes_on_as_it_began() {
         "echo $$ > \"$HOME/pid\"; while [ ! -e \"$HOME/go\" ]; do sleep 0.05; done; echo '\"old\"'\n",
     );
     let _daemon = started(&world);
-    let client = world.client();
+    let client = world.person("pts/2");
     let (calling, socket) = (world.client(), world.path("home"));
     let running = std::thread::spawn(move || called(&calling, "note-tool__read", &json!({})));
     until_true("the call", || socket.join("pid").exists());
     let mut follow = attached(&client);
     world.write(SCRIPT, "echo '\"new\"'\n");
     changed(&mut follow);
-    assert_eq!("\"new\"", called(&client, "note-tool__read", &json!({})));
+    assert_eq!("\"new\"", called_once_allowed(&client, "note-tool__read"));
     world.write("home/go", "");
     assert_eq!("\"old\"", running.join().unwrap());
 }

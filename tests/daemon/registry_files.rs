@@ -10,7 +10,9 @@ use aish_proto::tool::Reload;
 use aish_testkit::wait::until_true;
 use serde_json::json;
 
-use crate::registry::{FILE, SCRIPT, attached, called, changed, manifest, started, world};
+use crate::registry::{
+    FILE, SCRIPT, attached, called, called_once_allowed, changed, manifest, started, world,
+};
 
 const NONE: [String; 0] = [];
 
@@ -65,7 +67,7 @@ fn a_broken_edit_is_told_once_to_those_who_watch_and_in_doctor() {
 fn a_tool_that_is_taken_away_and_put_back_is_there_again() {
     let (world, _upstream) = world("echo 1\n");
     let _daemon = started(&world);
-    let client = world.client();
+    let client = world.person("pts/2");
     let mut follow = attached(&client);
     for _ in 0..3 {
         fs::remove_file(world.path(FILE)).unwrap();
@@ -81,7 +83,7 @@ fn a_tool_that_is_taken_away_and_put_back_is_there_again() {
     assert_eq!("1", called(&client, "note-tool__read", &json!({})));
     world.write(SCRIPT, "echo 2\n");
     assert_eq!(vec!["note-tool__read"], changed(&mut follow).updated);
-    assert_eq!("2", called(&client, "note-tool__read", &json!({})));
+    assert_eq!("2", called_once_allowed(&client, "note-tool__read"));
 }
 
 #[test]
@@ -92,7 +94,7 @@ fn a_link_that_is_swapped_for_another_target_is_another_tool() {
     world.write("work/first.toml", &manifest("1.0.0", &["read"]));
     world.write("work/second.toml", &manifest("2.0.0", &["read", "more"]));
     let _daemon = started(&world);
-    let client = world.client();
+    let client = world.person("pts/2");
     let mut follow = attached(&client);
     let swap = |link: &str, to: &str| {
         let new = world.path("work/link");
@@ -108,6 +110,7 @@ fn a_link_that_is_swapped_for_another_target_is_another_tool() {
     }
     assert_eq!(vec!["note-tool__more"], told.added);
     // The script: what ran under the old consent is not what runs now.
+    assert_eq!("1", called(&client, "note-tool__read", &json!({})));
     swap(SCRIPT, "work/other.sh");
     let told = changed(&mut follow);
     assert_eq!(
@@ -115,7 +118,7 @@ fn a_link_that_is_swapped_for_another_target_is_another_tool() {
         told.updated,
         "{other:?}"
     );
-    assert_eq!("2", called(&client, "note-tool__read", &json!({})));
+    assert_eq!("2", called_once_allowed(&client, "note-tool__read"));
 }
 
 /// Consent is to the program that a link led to.
@@ -136,7 +139,7 @@ fn a_program_behind_a_link_that_leads_elsewhere_does_not_run() {
     );
     world.write(FILE, &text);
     let _daemon = started(&world);
-    let client = world.client();
+    let client = world.person("pts/2");
     assert_eq!("1", called(&client, "note-tool__read", &json!({})));
     fs::remove_file(&link).unwrap();
     symlink(world.path("work/two"), &link).unwrap();
@@ -148,7 +151,7 @@ fn a_program_behind_a_link_that_leads_elsewhere_does_not_run() {
     );
     let changes = client.done::<Reload>(Empty {}).changes;
     assert_eq!(vec!["note-tool 1 (what runs has changed)"], changes);
-    assert_eq!("2", called(&client, "note-tool__read", &json!({})));
+    assert_eq!("2", called_once_allowed(&client, "note-tool__read"));
     fs::remove_file(&link).unwrap();
     let gone = called(&client, "note-tool__read", &json!({}));
     assert!(gone.starts_with("[aish] tool note-tool failed: "), "{gone}");
