@@ -6,17 +6,19 @@
     reason = "a measurement that cannot go on ends here, and its figures go to whoever runs it"
 )]
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aishd::core::access::Access;
 use aishd::core::allowances::Allowances;
+use aishd::core::binding::{Binding, By};
 use aishd::core::catalog::Catalog;
 use aishd::core::constraints::Constraints;
 use aishd::core::mcp::tool::{Mirroring, read};
 use aishd::core::policy::{Grants, Pattern, Patterns, Policy, ProviderRule, Question, decide};
-use aishd::core::tool::{Network, Reach, Tool};
+use aishd::core::tool::{Network, Reach, Tool, Word};
 use aishd::core::tool_name::ToolName;
 use serde_json::{Map, Value, json};
 
@@ -61,6 +63,7 @@ fn tool(at: usize) -> Tool {
         server: "npx some-server".into(),
         place: "npx some-server".into(),
         needs: Access::Read,
+        needs_by: Word::Servers,
         reads_only: at.is_multiple_of(2),
         reach: Reach::World,
         network: Network::Stays,
@@ -99,6 +102,11 @@ fn grants(tools: &[Arc<Tool>]) -> Grants {
     grants
 }
 
+fn bound(tool: &Tool) -> (ToolName, Binding) {
+    let (digest, by) = (tool.definition_digest(), By::Rule);
+    (tool.name.clone(), Binding { digest, by })
+}
+
 /// The median is judged; the worst says what else the machine did.
 fn told(what: &str, mut times: Vec<Duration>, limit: Option<Duration>) {
     times.sort();
@@ -118,6 +126,7 @@ fn main() {
     let (policy, grants) = (policy(), grants(&tools));
     let (nothing, nobody) = (Patterns::default(), Allowances::default());
     let (arguments, constraints) = (Map::new(), Constraints::default());
+    let bound: BTreeMap<ToolName, Binding> = tools.iter().map(|it| bound(it)).collect();
     let times = (0..ROUNDS).map(|round| {
         let question = Question {
             tool: &tools[round % TOOLS],
@@ -126,6 +135,7 @@ fn main() {
             grants: &grants,
             turn: &nothing,
             clients: &nobody,
+            bound: &bound,
         };
         let started = Instant::now();
         black_box(decide(black_box(question), &policy));
