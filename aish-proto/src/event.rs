@@ -121,6 +121,9 @@ events! {
         cause: String,
         /// The HTTP status, where there was one.
         status: Option<u16>,
+        /// What the server of `to` is asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to_model_id: Option<String>,
         /// Always true: after a delta there is no fallback, since its text would come twice.
         before_first_delta: bool,
     }

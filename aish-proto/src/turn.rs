@@ -257,6 +257,9 @@ pub struct TurnError {
     /// Why the turn's own preset failed, where this is the failure of the one that it fell back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// What helps, for people; absent: the same may go better another time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// The classes that a script may branch on.
@@ -265,7 +268,7 @@ pub struct TurnError {
 pub enum FailureClass {
     /// Nobody answered: refused, unresolved, timed out, reset, 5xx.
     Unreachable,
-    /// 401 or 403: the key is missing or refused.
+    /// 401, or a 403 that speaks of it: the key is missing or refused.
     Unauthorized,
     /// 429.
     RateLimited,

@@ -6,7 +6,7 @@ mod sending;
 use std::io::Read;
 
 use aish_proto::attach::Cursor;
-use aish_proto::event::CalledTool;
+use aish_proto::event::{CalledTool, FallbackUsed};
 use aish_proto::id::{ConversationId, Seq};
 use aish_proto::turn::{SendResult, StopReason, TurnError, Usage};
 use aish_proto::usage::Usd;
@@ -26,7 +26,7 @@ use crate::listing::List;
 use crate::named_file::Here;
 use crate::norris;
 use crate::notice::Notices;
-use crate::output::{Form, Output, Report, ReportedError};
+use crate::output::{Form, Output, Report, ReportedError, ReportedFallback};
 use crate::receipt::{Begun, Progress, or_stop};
 use crate::route;
 use crate::screen;
@@ -221,6 +221,8 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                     turn: Some(answer.turn),
                     model: answer.model.as_deref(),
                     routed: answer.routed.map(route::name),
+                    answered: answer.answered.as_ref(),
+                    fallback: answer.fell_back.iter().map(in_vain).collect(),
                     text: answer.text(),
                     tool_calls: &answer.tool_calls,
                     denied: answer.denied,
@@ -283,6 +285,8 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             turn: None,
             model: None,
             routed: None,
+            answered: None,
+            fallback: vec![],
             text: "",
             tool_calls,
             denied: 0,
@@ -358,7 +362,9 @@ fn outcome(
         ),
         StopReason::Upstream => (
             "the model's server failed",
-            upstream_hint(exit, error.map_or("", |it| it.message.as_str()), &again),
+            error
+                .and_then(|it| it.hint.clone())
+                .unwrap_or_else(|| upstream_hint(exit, &again)),
         ),
         StopReason::Interrupted => (
             "the answer was interrupted: aishd ended while it was being written",
@@ -374,13 +380,7 @@ fn outcome(
     })
 }
 
-/// In what is said of a certificate that nobody here vouches for.
-const UNKNOWN_ISSUER: &str = "UnknownIssuer";
-
-fn upstream_hint(exit: Exit, said: &str, again: &str) -> String {
-    if said.contains(UNKNOWN_ISSUER) {
-        return "name the certificate of your authority: SSL_CERT_FILE=FILE.pem in the shell that starts aishd (aishctl rpc daemon/shutdown ends this one)".to_owned();
-    }
+fn upstream_hint(exit: Exit, again: &str) -> String {
     match exit {
         Exit::KEY => {
             "set the key's variable in this shell (aishctl lends it to aishd), then ask again"
@@ -393,6 +393,14 @@ fn upstream_hint(exit: Exit, said: &str, again: &str) -> String {
     }
 }
 
+fn in_vain(used: &FallbackUsed) -> ReportedFallback<'_> {
+    ReportedFallback {
+        from: &used.from,
+        to: &used.to,
+        reason: &used.reason,
+    }
+}
+
 fn reported(error: &TurnError) -> ReportedError {
     let class = serde_json::to_value(error.class)
         .ok()
@@ -401,6 +409,7 @@ fn reported(error: &TurnError) -> ReportedError {
         class: class.unwrap_or_default(),
         message: error.message.clone(),
         cause: error.cause.clone(),
+        hint: error.hint.clone(),
     }
 }
 
@@ -419,6 +428,7 @@ fn failed(failure: &Failure) -> ReportedError {
         class: class.to_owned(),
         message: failure.message.clone(),
         cause: None,
+        hint: failure.hint.clone(),
     }
 }
 

@@ -172,6 +172,7 @@ mod tests {
             class,
             message: "m".into(),
             cause: None,
+            hint: None,
         });
         assert_eq!(
             expected,

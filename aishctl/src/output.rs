@@ -9,6 +9,7 @@ use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::args::{AskArgs, Global};
+use crate::stream::Answered;
 use crate::{extract, safe, shell, surroundings};
 
 /// What the output is to be.
@@ -77,6 +78,10 @@ pub struct Report<'a> {
     pub turn: Option<TurnId>,
     pub model: Option<&'a str>,
     pub routed: Option<&'a str>,
+    /// Who wrote the answer in the end; null: nobody did, or what is left of the turn does not say.
+    pub answered: Option<&'a Answered>,
+    /// Who was asked before, in vain.
+    pub fallback: Vec<ReportedFallback<'a>>,
     pub text: &'a str,
     pub tool_calls: &'a [CalledTool],
     pub denied: u32,
@@ -85,6 +90,13 @@ pub struct Report<'a> {
     pub ms: u64,
     pub stop_reason: Option<StopReason>,
     pub error: Option<ReportedError>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReportedFallback<'a> {
+    pub from: &'a str,
+    pub to: &'a str,
+    pub reason: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -116,6 +128,9 @@ pub struct ReportedError {
     /// Why the first preset failed, where the one that it fell back to has failed too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// What helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 impl<O> Output<O> {

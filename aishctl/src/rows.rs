@@ -465,7 +465,10 @@ impl Rows {
             StopReason::Refusal => "the model refused".to_owned(),
             StopReason::Denied => "an action was not permitted".to_owned(),
             StopReason::NoApprover => "an action needed approval and nobody was there".to_owned(),
-            StopReason::Upstream => "the model's server failed; :retry asks again".to_owned(),
+            StopReason::Upstream => match finished.error.as_ref().and_then(|it| it.hint.as_ref()) {
+                Some(_) => "the model's server failed".to_owned(),
+                None => "the model's server failed; :retry asks again".to_owned(),
+            },
         };
         let detail = finished.error.as_ref().map(failure::of_turn);
         let (why, detail) = match (&finished.error, detail) {
@@ -480,6 +483,9 @@ impl Rows {
         };
         let detail = detail.map_or_else(String::new, |it| format!(": {it}"));
         rows.push(notice(&(why + &detail)));
+        if let Some(hint) = finished.error.as_ref().and_then(|it| it.hint.as_ref()) {
+            rows.push(notice(&format!("hint: {hint}")));
+        }
     }
 
     fn presence(&mut self, clients: &[PresentClient], rows: &mut Vec<Row>) {

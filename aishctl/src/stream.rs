@@ -3,9 +3,9 @@
 
 use aish_proto::event::{
     AssistantMessage, BudgetReached, CalledTool, ConfirmRequested, ConfirmResolved, Envelope,
-    EventData as _, NorrisEnded, ReplayComplete, ResyncRequired, RouteDecided, RunningTurn,
-    ShellFinished, Snapshot, Status, StatusLevel, TextDelta, ToolCall, ToolProgress, ToolResult,
-    TurnFinished, TurnQueued, TurnStarted,
+    EventData as _, FallbackUsed, NorrisEnded, ReplayComplete, ResyncRequired, RouteDecided,
+    RunningTurn, ShellFinished, Snapshot, Status, StatusLevel, TextDelta, ToolCall, ToolProgress,
+    ToolResult, TurnFinished, TurnQueued, TurnStarted,
 };
 use aish_proto::id::TurnId;
 use aish_proto::model::ModelSource;
@@ -14,12 +14,26 @@ use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus, Usage};
 
 use crate::{norris, progress};
 
+/// Who wrote an answer: the preset, and the model as its server names it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Answered {
+    pub preset: String,
+    pub model: String,
+}
+
 /// The answer of one turn as it becomes known.
 #[derive(Debug)]
 pub struct Answer {
     pub turn: TurnId,
     /// The preset by name.
     pub model: Option<String>,
+    /// That preset, and the model that its server is asked for.
+    asks_for: Option<(String, String)>,
+    /// The same where the request that runs went elsewhere.
+    asks_now: Option<(String, String)>,
+    pub answered: Option<Answered>,
+    /// Who was asked in vain before, and why.
+    pub fell_back: Vec<FallbackUsed>,
     /// The class that made another preset answer.
     pub routed: Option<RouteClass>,
     pub tool_calls: Vec<CalledTool>,
@@ -78,6 +92,10 @@ impl Answer {
         Self {
             turn,
             model: None,
+            asks_for: None,
+            asks_now: None,
+            answered: None,
+            fell_back: vec![],
             routed: None,
             tool_calls: Vec::new(),
             results: Vec::new(),
@@ -122,28 +140,14 @@ impl Answer {
     }
 
     fn fold(&mut self, event: &Envelope, steps: &mut Vec<Step>) {
+        self.fold_models(event, steps);
         if let Some(TextDelta {
             item, offset, text, ..
         }) = event.read()
         {
             self.piece(item, offset, &text, steps);
-        } else if let Some(message) = event.read::<AssistantMessage>() {
-            self.tool_calls.extend(message.tool_calls);
-            self.finish_item(message.item, &message.text, steps);
         } else if let Some(finished) = event.read::<TurnFinished>() {
             self.finish_turn(finished, steps);
-        } else if let Some(started) = event.read::<TurnStarted>() {
-            // A list of calls asks no model, and an import none that is known here.
-            if matches!(started.source, ModelSource::None | ModelSource::Imported) {
-                return;
-            }
-            steps.push(Step::Notice(
-                StatusLevel::Debug,
-                format!("{} ({})", started.model, started.model_id),
-            ));
-            self.model = Some(started.model);
-        } else if let Some(decided) = event.read::<RouteDecided>() {
-            self.routed = decided.replaced.then_some(decided.class);
         } else if let Some(TurnQueued { position }) = event.read() {
             steps.push(Step::Notice(
                 StatusLevel::Info,
@@ -201,6 +205,35 @@ impl Answer {
             steps.push(Step::ReplayComplete);
         } else if event.kind == ResyncRequired::KIND {
             steps.push(Step::Resync);
+        }
+    }
+
+    /// Who is asked, and who has answered.
+    fn fold_models(&mut self, event: &Envelope, steps: &mut Vec<Step>) {
+        if let Some(started) = event.read::<TurnStarted>() {
+            // A list of calls asks no model, and an import none that is known here.
+            if matches!(started.source, ModelSource::None | ModelSource::Imported) {
+                return;
+            }
+            steps.push(Step::Notice(
+                StatusLevel::Debug,
+                format!("{} ({})", started.model, started.model_id),
+            ));
+            self.asks_for = Some((started.model.clone(), started.model_id));
+            self.model = Some(started.model);
+        } else if let Some(decided) = event.read::<RouteDecided>() {
+            self.routed = decided.replaced.then_some(decided.class);
+        } else if let Some(used) = event.read::<FallbackUsed>() {
+            let model = used.to_model_id.clone().unwrap_or_default();
+            self.asks_now = Some((used.to.clone(), model));
+            self.fell_back.push(used);
+        } else if let Some(message) = event.read::<AssistantMessage>() {
+            self.tool_calls.extend(message.tool_calls);
+            if let Some((preset, model)) = self.asks_now.take().or_else(|| self.asks_for.clone()) {
+                let model = message.served_by.unwrap_or(model);
+                self.answered = Some(Answered { preset, model });
+            }
+            self.finish_item(message.item, &message.text, steps);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use aish_proto::event::{Envelope, EventData as _, TurnFinished};
 use aish_testkit::{Answer, Chance, Daemon, Finished, Upstream, World};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::shell::{shell, shell_on_terminal};
 
@@ -357,4 +357,60 @@ fn thoughts_do_not_reach_stdout() {
             .then_text("42"),
     );
     assert_eq!("42\n", world.ctl(&["ask", "why"]).run().ok().out());
+}
+
+/// Who answered in the end, and why not who was asked first.
+#[test]
+fn json_names_who_answered_and_who_was_asked_in_vain() {
+    let (local, cloud, world) = (Upstream::start(), Upstream::start(), World::new());
+    world.write_config(&format!(
+        "default_model = \"fast\"\n{}\n{}\n[routing]\nfallback = true\n",
+        local.preset("fast", ""),
+        cloud
+            .preset("cloud", "")
+            .replace("test-model", "cloud-model"),
+    ));
+    let _daemon = world.daemon().spawn();
+    let ask = || -> Value {
+        let asked = world.ctl(&["ask", "--json", "why"]).run().ok();
+        serde_json::from_str(asked.out()).unwrap()
+    };
+    local.answer(Answer::text("here").model("test-model-2026"));
+    let first = ask();
+    assert_eq!(
+        (
+            json!({"preset": "fast", "model": "test-model-2026"}),
+            json!([])
+        ),
+        (first["answered"].clone(), first["fallback"].clone())
+    );
+    local.answer(Answer::status(503, "{}"));
+    let second = ask();
+    assert_eq!(
+        (
+            json!({"preset": "cloud", "model": "cloud-model"}),
+            json!([{"from": "fast", "to": "cloud", "reason": "HTTP 503"}])
+        ),
+        (second["answered"].clone(), second["fallback"].clone())
+    );
+}
+
+/// What helps is named, and asking again only where that may help.
+#[test]
+fn a_failure_names_its_cure() {
+    let (upstream, world, _daemon) = world();
+    for (code, said, cure) in [
+        (400, "x does not support tools", "models.test.tools = false"),
+        (403, "your region is not served", "says why"),
+        (400, "roles must alternate", "refused again"),
+        (429, "slow down", "aishctl retry"),
+    ] {
+        let body = json!({"error": {"message": said}}).to_string();
+        upstream.answer(Answer::status(code, &body));
+        let asked = world.ctl(&["ask", "why"]).run();
+        let hint = asked.err().lines().find(|it| it.starts_with("hint: "));
+        assert!(hint.is_some_and(|it| it.contains(cure)), "{}", asked.err());
+        assert_eq!(code == 429, hint.unwrap().contains("aishctl retry"));
+        assert_eq!(1, asked.code, "{}", asked.err());
+    }
 }

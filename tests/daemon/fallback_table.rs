@@ -235,11 +235,13 @@ fn case_is_told((name, first): &(&str, &str), switched: Option<&Switched>, told:
         reason,
         cause,
         status,
+        to_model_id,
         before_first_delta,
     } = &used[0];
     assert_eq!((*first, "cloud"), (from.as_str(), to.as_str()), "{name}");
     let expected = (switched.reason, switched.status);
     assert_eq!(expected, (reason.as_str(), *status), "{name}");
+    assert_eq!(Some("cloud-model"), to_model_id.as_deref(), "{name}");
     assert!(
         cause.starts_with("transport: ") && *before_first_delta,
         "{name}: {cause}"

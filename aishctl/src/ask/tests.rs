@@ -302,6 +302,7 @@ async fn json_is_one_object_with_the_exact_text() {
     let usage = json!({"input_tokens": 5, "output_tokens": null, "cached_input_tokens": null, "reasoning_tokens": null, "estimated": false});
     let made: ConversationId = serde_json::from_value(report["conversation"].clone()).unwrap();
     let expected = json!({"v": 1, "conversation": made, "turn": peer::turn(), "model": "fast", "routed": null,
+        "answered": {"preset": "fast", "model": "m"}, "fallback": [],
         "text": "a\u{1b}b", "tool_calls": [], "denied": 0, "usage": usage, "cost_usd": null, "ms": null, "stop_reason": "end", "error": null});
     assert_eq!(expected, report);
     assert!(!got.out.contains('\u{1b}') && got.out.ends_with("}\n"));

@@ -94,6 +94,7 @@ pub(super) async fn finish<O: AsyncWrite + Unpin>(
                     .to_owned(),
                     message: it.message.clone(),
                     cause: None,
+                    hint: it.hint.clone(),
                 }),
             };
             asker.output.reported = true;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::child::Children;
+use crate::core::hint::hint;
 use crate::core::optional::Cured;
 use crate::core::preset::{Backend, Endpoint, Models, Preset};
 use crate::core::reply::{Broken, Delta, Failure, Reply, Stage};
@@ -160,6 +161,7 @@ impl Broker {
     ) -> Result<Reply, Box<Broken>> {
         let unsent = |failure| {
             Box::new(Broken {
+                hint: hint(&failure, preset),
                 failure,
                 partial: Reply::default(),
             })
@@ -218,6 +220,7 @@ impl Broker {
             Err(mut broken) => {
                 broken.failure = presentable(broken.failure, &secrets);
                 broken.partial.cured = cured;
+                broken.hint = hint(&broken.failure, preset);
                 tracing::warn!(preset = preset.name, failure = %broken.failure, "no whole answer");
                 Err(broken)
             }

@@ -143,6 +143,7 @@ pub(super) async fn read(
         Err(failure) => Err(Box::new(Broken {
             failure,
             partial: answer.finish(Ending::Broken, &mut sink),
+            hint: None,
         })),
     }
 }

@@ -225,6 +225,9 @@ pub(super) fn gone(turn: TurnId, name: &str) -> Fact {
                 class: failure.class(),
                 message: failure.to_string(),
                 cause: None,
+                hint: Some(
+                    "aishctl model list shows what there is; -m NAME asks one of them".to_owned(),
+                ),
             }),
             merged_into: None,
         },

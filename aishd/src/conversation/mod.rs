@@ -523,9 +523,22 @@ async fn idle(publisher: &Publisher, time: Duration) {
     tokio::time::sleep(time).await;
 }
 
+/// What helps where nothing was sent.
+fn hint(failure: &Failure) -> Option<String> {
+    matches!(failure, Failure::TooLong(_)).then(|| {
+        "ask with less at once, or raise context.max_tokens; aishctl context preview shows what takes how much".to_owned()
+    })
+}
+
 fn failed(stream: StreamId, failure: Failure) -> Input {
     let partial = Reply::default();
-    Input::ReplyFailed(stream, Box::new(Broken { failure, partial }), None)
+    let hint = hint(&failure);
+    let broken = Broken {
+        failure,
+        partial,
+        hint,
+    };
+    Input::ReplyFailed(stream, Box::new(broken), None)
 }
 
 fn finished(stop: Stop) -> Event {

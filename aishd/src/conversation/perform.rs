@@ -124,7 +124,15 @@ async fn streamed(request: Request) -> Input {
         Some(Err(_panic)) => {
             let failure = Failure::Transport("internal error while reading the stream".to_owned());
             let partial = arrived;
-            Input::ReplyFailed(stream, Box::new(Broken { failure, partial }), None)
+            Input::ReplyFailed(
+                stream,
+                Box::new(Broken {
+                    failure,
+                    partial,
+                    hint: None,
+                }),
+                None,
+            )
         }
         None => Input::ReplyAbandoned(stream, arrived),
     }

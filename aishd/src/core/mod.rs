@@ -22,6 +22,7 @@ pub mod export;
 pub mod fallback;
 pub mod gate;
 pub mod hidden;
+pub mod hint;
 pub mod import;
 pub mod intent;
 pub mod lifecycle;

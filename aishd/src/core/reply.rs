@@ -281,6 +281,9 @@ pub struct TurnError {
     /// The failure that this request was the second try after.
     #[serde(rename = "cause", default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// What helps, where something is known that does.
+    #[serde(rename = "hint", default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 impl Failure {
@@ -306,6 +309,14 @@ impl Failure {
         }
     }
 
+    /// Whether a server that forbids something speaks of the key: a region, a model or an account are forbidden too.
+    #[must_use]
+    pub fn is_about_key(message: &str) -> bool {
+        let text = message.to_lowercase();
+        let about = ["key", "token", "auth", "credential"];
+        matches!(&*text, "" | "forbidden") || about.iter().any(|it| text.contains(it))
+    }
+
     #[must_use]
     pub fn class(&self) -> FailureClass {
         match self {
@@ -315,10 +326,12 @@ impl Failure {
             }
             | Self::Api { overflow: true, .. }
             | Self::TooLong(_) => FailureClass::ContextOverflow,
+            Self::Http { status: 401, .. } | Self::Key(_) => FailureClass::Unauthorized,
             Self::Http {
-                status: 401 | 403, ..
-            }
-            | Self::Key(_) => FailureClass::Unauthorized,
+                status: 403,
+                message,
+                ..
+            } if Self::is_about_key(message) => FailureClass::Unauthorized,
             Self::Http { status: 429, .. } => FailureClass::RateLimited,
             Self::Http {
                 status: 408 | 500..,
@@ -345,4 +358,6 @@ impl Failure {
 pub struct Broken {
     pub failure: Failure,
     pub partial: Reply,
+    /// What helps, where something is known that does.
+    pub hint: Option<String>,
 }

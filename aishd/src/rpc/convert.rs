@@ -234,13 +234,14 @@ impl Log {
                 reason,
                 cause,
                 status,
-                model_id: _,
+                model_id,
             } => out!(wire::FallbackUsed {
                 from,
                 to,
                 reason,
                 cause,
                 status,
+                to_model_id: Some(model_id),
                 before_first_delta: true,
             }),
             Event::AssistantMessage {

@@ -36,5 +36,6 @@ pub(super) fn turn_error(error: TurnError) -> turn::TurnError {
         class,
         message: error.message,
         cause: error.cause,
+        hint: error.hint,
     }
 }

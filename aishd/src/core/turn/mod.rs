@@ -486,6 +486,7 @@ impl Turn {
         let Broken {
             failure,
             mut partial,
+            hint,
         } = broken;
         tell_cured(&mut partial, step);
         let next = StreamId(stream.0 + 1);
@@ -522,6 +523,7 @@ impl Turn {
             class: failure.class(),
             message: failure.to_string(),
             cause: self.fell_back.take(),
+            hint,
         };
         self.end(Stop::Upstream, Some(error), step);
     }

@@ -28,7 +28,11 @@ pub(super) fn parse(line: &str) -> Input {
     };
     let failed = |id, text, failure| {
         let partial = said(text);
-        let broken = Box::new(Broken { failure, partial });
+        let broken = Box::new(Broken {
+            failure,
+            partial,
+            hint: None,
+        });
         let eviction = Eviction {
             through: Seq(7),
             ..Eviction::default()
