@@ -38,6 +38,7 @@ mod levels;
 mod lists;
 mod lists_crash;
 mod logs;
+mod many_tools;
 mod mcp;
 mod memory;
 mod memory_proposed;

@@ -243,6 +243,7 @@ fn preset(endpoint: &Endpoint, url: &Url, model: &Listed) -> Preset {
         context_tokens: model.context_tokens,
         use_tool_role: true,
         tools: true,
+        max_tools: None,
         include_usage: true,
         think: Think::Auto,
         price: None,

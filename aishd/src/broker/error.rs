@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::chunk::{self, Kind};
 use crate::clock;
-use crate::core::optional;
 use crate::core::reply::{Failure, HttpDetail, Stage};
+use crate::core::{most_tools, optional};
 
 /// How much of a server's text is shown.
 pub(super) const SHOWN_BYTES: usize = 2048;
@@ -96,7 +96,12 @@ pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -
     };
     let param = told.as_ref().and_then(|told| told.param.clone());
     let kind = told.map_or_else(|| chunk::reported(&message, &[]).kind, |told| told.kind);
-    let refused = optional::refused(&message, param.as_deref());
+    let detail = if most_tools::is_refused(&message, param.as_deref()) {
+        HttpDetail::TooManyTools
+    } else {
+        let refused = optional::refused(&message, param.as_deref());
+        refused.map_or(HttpDetail::None, HttpDetail::Refuses)
+    };
     let message = if message.is_empty() {
         status.canonical_reason().unwrap_or("no message").to_owned()
     } else {
@@ -111,9 +116,7 @@ pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -
             Kind::ModelNotFound if matches!(status.as_u16(), 400 | 404) => {
                 HttpDetail::ModelNotFound
             }
-            Kind::ModelNotFound | Kind::Other => {
-                refused.map_or(HttpDetail::None, HttpDetail::Refuses)
-            }
+            Kind::ModelNotFound | Kind::Other => detail,
         },
     }
 }

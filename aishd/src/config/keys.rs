@@ -174,6 +174,9 @@ tables! {
         use_tool_role: Leaf<bool>,
         /// Whether the model can call tools.
         tools: Leaf<bool>,
+        /// How many tools one request may have: some servers refuse one that has more. When it is not said, what its server was
+        /// found to take, or is known to (OpenAI 128).
+        max_tools: Leaf<Whole<1, 100_000>>,
         /// Whether to ask for the usage of tokens; false for servers that reject `stream_options`.
         include_usage: Leaf<bool>,
         /// Thinking that stands in the answer itself. `auto`: between `<think>` and `</think>` at its start, and what is learned

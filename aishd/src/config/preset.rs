@@ -69,6 +69,7 @@ impl Check<'_> {
             context_tokens: said(&self.model.context_tokens).map(|it| it.0),
             use_tool_role: said(&self.model.use_tool_role).unwrap_or(true),
             tools: said(&self.model.tools).unwrap_or(true),
+            max_tools: said(&self.model.max_tools).and_then(|it| usize::try_from(it.0).ok()),
             include_usage: said(&self.model.include_usage).unwrap_or(true),
             think: match said(&self.model.think) {
                 None | Some(Thinks::Auto) => Think::Auto,

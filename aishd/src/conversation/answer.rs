@@ -3,6 +3,8 @@
 //! The actor is the one place where a confirm changes, so that of two answers one comes first (R4): commit the
 //! resolution, then the start mark, then start.
 
+use std::collections::HashSet;
+
 use aish_proto::id::ConfirmId;
 use serde_json::{Map, Value};
 
@@ -20,6 +22,7 @@ use crate::core::preset::Preset;
 use crate::core::reply::ToolCall;
 use crate::core::tool::Sha;
 use crate::core::tool_name::{Alias, ToolName};
+use crate::core::transcript::Message;
 use crate::core::turn::{Answer, Effect, Input, Owing, Step};
 use crate::store::ReadError;
 use crate::tools::builtin;
@@ -174,8 +177,10 @@ impl Conversation {
 
     /// What the next request offers: all that neither policy nor the conversation's constraints deny, and of the daemon's own what serves here.
     pub(super) fn offer(&self) -> Offer {
-        let preset = self.turn.as_ref().and_then(|it| it.preset.as_deref());
-        self.offer_of(preset)
+        let preset = self.turn.as_ref().and_then(|it| it.preset.clone());
+        // It may have been learned since the turn began.
+        let preset = preset.map(|it| self.around.broker.adapted(it));
+        self.offer_of(preset.as_deref())
     }
 
     /// What a turn of this preset would be offered.
@@ -192,7 +197,7 @@ impl Conversation {
             .as_ref()
             .is_none_or(crate::core::transcript::Transcript::keeps_results);
         let constraints = &self.state.constraints;
-        self.around.tools.catalog().offer(&policy, |tool| {
+        let offer = self.around.tools.catalog().offer(&policy, |tool| {
             if constraints.bars(tool, policy.needs(tool)).is_some() {
                 false
             } else if builtin::reads_results(&tool.name) {
@@ -202,7 +207,23 @@ impl Conversation {
             } else {
                 is_demo || runs_list || policy.builtin_tools || !builtin::is_builtin(&tool.name)
             }
-        })
+        });
+        match preset {
+            Some(preset) if !runs_list => offer.for_preset(preset, || self.called()),
+            Some(_) | None => offer,
+        }
+    }
+
+    /// The tools that the context shows calls of.
+    fn called(&self) -> HashSet<String> {
+        let transcript = self.transcript.iter();
+        let calls = transcript
+            .flat_map(|it| it.messages())
+            .flat_map(|it| match it {
+                Message::Assistant { calls, .. } => calls.as_slice(),
+                Message::User { .. } | Message::Tool { .. } => &[],
+            });
+        calls.map(|it| it.name.clone()).collect()
     }
 
     /// Answers the open confirm, if it is the one that is meant.

@@ -437,8 +437,11 @@ impl Conversation {
             Some(Ok(fit)) => self.leaving_for(&preset, &transcript, &offer, fit),
             Some(Err(_)) | None => vec![],
         };
-        if !leaving.is_empty() {
-            facts.extend(self.eviction_facts(turn, &transcript, leaving.len()));
+        self.remark_on(&offer);
+        let mut more = self.remark_facts(turn);
+        more.extend(self.eviction_facts(turn, &transcript, leaving.len()));
+        if !more.is_empty() {
+            facts.extend(more);
             commit = self.number(&facts);
         }
         let live = Arc::new(Live::new(turn, 0, commit.state.last_seq));

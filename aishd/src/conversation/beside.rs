@@ -13,6 +13,7 @@ use super::command::given;
 use super::commit::Fact;
 use super::context::abandoned;
 use super::{Conversation, Done, failed};
+use crate::core::catalog::Offer;
 use crate::core::confirm::OnConfirm;
 use crate::core::event::{Event, Level};
 use crate::core::pinned::{Held, Pinned};
@@ -87,6 +88,11 @@ impl Told {
     /// What the next request is told, unless somebody looks before it.
     pub(super) fn blocks(&self) -> Option<Blocks> {
         self.blocks.clone()
+    }
+
+    /// Somebody has told people of this.
+    pub(super) fn note(&mut self, told: &[String]) {
+        self.said.extend(told.iter().cloned());
     }
 
     /// What people have not been told yet. Once is enough.
@@ -194,6 +200,12 @@ impl Conversation {
         self.told.turn = Some(turn);
         self.told.blocks = blocks;
         self.told.remarks = remarks;
+    }
+
+    /// People are told what this offer had no room for.
+    pub(super) fn remark_on(&mut self, offer: &Offer) {
+        let left_out = offer.left_out().map(str::to_owned);
+        self.told.remarks.extend(left_out);
     }
 
     /// What people should know of it, as facts.

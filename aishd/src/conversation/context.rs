@@ -227,7 +227,13 @@ impl Conversation {
 
     /// Sends the same to the preset that the turn falls back to.
     pub(super) async fn open_fallback(&mut self, stream: StreamId) {
-        if let Some(preset) = self.turn.as_ref().and_then(|it| it.second.clone()) {
+        let second = self.turn.as_ref().and_then(|it| it.second.clone());
+        if let Some(preset) = second {
+            // Its server may take fewer tools.
+            let offer = self.offer_to(&self.around.broker.adapted(preset.clone()));
+            if let Some(active) = &mut self.turn {
+                active.offer = Some(Arc::new(offer));
+            }
             self.ask_model(Effect::OpenFallback(stream), stream, preset)
                 .await;
         }
@@ -271,6 +277,7 @@ impl Conversation {
         let leaving = fit.leaving.len();
         let leaving = self.leave_for_good(&preset, transcript, &offer, &active.held, leaving);
         let mut facts = self.eviction_facts(turn, transcript, leaving);
+        self.remark_on(&offer);
         facts.extend(self.remark_facts(turn));
         if !facts.is_empty()
             && let Err(error) = self.commit(&facts, LiveChange::Keep).await

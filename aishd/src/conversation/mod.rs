@@ -360,6 +360,7 @@ impl Conversation {
                         Input::ReplyFailed(stream, broken, evictable)
                     }
                     Input::ReplyFinished(stream, reply) => {
+                        self.told.note(&reply.cured.told);
                         Input::ReplyFinished(stream, self.with_real_names(reply))
                     }
                     Input::ToolReturned { call, mut returned } => {

@@ -1,11 +1,13 @@
 //! All tools that there are, and those of them that one request offers (R10). Both are values that never change.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
+use super::most_tools;
 use super::policy::{Pattern, Policy};
+use super::preset::Preset;
 use super::schema::Schema;
 use super::tool::{Sha, Tool};
 use super::tool_name::{Alias, ToolName, on_the_wire};
@@ -33,6 +35,7 @@ impl PartialEq for Inputs {
 pub struct Offer {
     tools: Vec<(String, Arc<Tool>)>,
     by_wire: HashMap<String, usize>,
+    left_out: Option<String>,
 }
 
 impl Catalog {
@@ -91,9 +94,7 @@ impl Catalog {
             if policy.deny.covering(&tool.name).is_some() || !wanted(tool) {
                 continue;
             }
-            let wire = on_the_wire(&tool.name.to_string());
-            offer.by_wire.insert(wire.clone(), offer.tools.len());
-            offer.tools.push((wire, tool.clone()));
+            offer.push(on_the_wire(&tool.name.to_string()), tool.clone());
         }
         offer
     }
@@ -116,6 +117,39 @@ impl Catalog {
 }
 
 impl Offer {
+    fn push(&mut self, wire: String, tool: Arc<Tool>) {
+        self.by_wire.insert(wire.clone(), self.tools.len());
+        self.tools.push((wire, tool));
+    }
+
+    /// As much of it as a request of this preset may have; `called` are tools by their real names that this conversation has
+    /// called before.
+    #[must_use]
+    pub fn for_preset(self, preset: &Preset, called: impl FnOnce() -> HashSet<String>) -> Self {
+        let most = most_tools::limit(preset).filter(|it| preset.tools && *it < self.tools.len());
+        let Some(most) = most else { return self };
+        let called: HashSet<String> = called().iter().map(|it| on_the_wire(it)).collect();
+        let called = called.iter().map(String::as_str).collect();
+        let names: Vec<&str> = self.tools.iter().map(|(wire, _)| wire.as_str()).collect();
+        let chosen = most_tools::chosen(&names, &called, most);
+        let mut offer = Self {
+            left_out: most_tools::told(&preset.model, &names, &chosen),
+            ..Self::default()
+        };
+        for (at, (wire, tool)) in self.tools.into_iter().enumerate() {
+            if chosen.contains(&at) {
+                offer.push(wire, tool);
+            }
+        }
+        offer
+    }
+
+    /// What people are told where not all is in it that could be.
+    #[must_use]
+    pub fn left_out(&self) -> Option<&str> {
+        self.left_out.as_deref()
+    }
+
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()

@@ -1,6 +1,7 @@
 //! What to do about a request that failed, by what its server said: the key of the configuration or the command that
 //! cures it. Where nothing is known the same may be sent again, and then there is no hint.
 
+use super::most_tools;
 use super::optional::Field;
 use super::preset::{Backend, KeySource, Preset};
 use super::reply::{Failure, HttpDetail};
@@ -98,13 +99,8 @@ fn of_answer(
     if has(&["tool", "function call"]) && (refuses || has(&["--jinja"])) {
         return Some(format!("{} = false asks it without tools", key("tools")));
     }
-    if has(&["array_above_max_length"])
-        || (has(&["tools"]) && has(&["too long", "at most", "maximum length"]))
-    {
-        return Some(format!(
-            "{} = false asks it without tools, or stop some servers of tools (aishctl mcp list)",
-            key("tools")
-        ));
+    if most_tools::is_refused(message, None) {
+        return of_detail(HttpDetail::TooManyTools, &text, preset);
     }
     if has(&["stream_options"]) {
         return Some(format!("{} = false leaves it out", key("include_usage")));
@@ -144,6 +140,11 @@ fn of_detail(detail: HttpDetail, text: &str, preset: &Preset) -> Option<String> 
         HttpDetail::Refuses(Field::StopSequences) => {
             "the server that asks has to do without stop sequences".to_owned()
         }
+        HttpDetail::TooManyTools => format!(
+            "{} says how many it may have, and {} = false asks it without; aishctl mcp list shows whose they are",
+            key("max_tools"),
+            key("tools")
+        ),
         HttpDetail::None => return None,
     })
 }
@@ -304,7 +305,7 @@ mod tests {
                     Is::None,
                 ),
                 here,
-                "models.test.tools",
+                "models.test.max_tools",
             ),
             (
                 http(

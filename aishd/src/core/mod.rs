@@ -28,6 +28,7 @@ pub mod intent;
 pub mod lifecycle;
 pub mod mcp;
 pub mod memory;
+pub mod most_tools;
 pub mod needle;
 pub mod norris;
 pub mod optional;

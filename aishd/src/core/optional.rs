@@ -2,16 +2,20 @@
 //! for counts. Nothing of it is sent that nobody set. What a server refuses is left out, or sent under the other name, and
 //! that is remembered for this server and model.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::most_tools;
 use super::preset::{Backend, Preset};
 use super::reply::{Failure, HttpDetail};
 
 /// Where the limit counts what the model thinks as well, an answer of a few words needs so much more.
 const FOR_THOUGHT_TOKENS: u64 = 4_000;
+
+/// A server that takes fewer tools each time it is asked is not asked for ever.
+const MOST_CUTS: u32 = 3;
 
 /// How servers say that they do not want a field.
 const REFUSALS: [&str; 14] = [
@@ -61,6 +65,9 @@ pub struct Learned {
     pub without: BTreeSet<Field>,
     #[serde(rename = "limit", default)]
     pub limit: Option<LimitName>,
+    /// How many tools a request may have.
+    #[serde(rename = "max_tools", default, skip_serializing_if = "Option::is_none")]
+    pub max_tools: Option<usize>,
 }
 
 /// What became of a request that a server refused for something optional.
@@ -69,6 +76,8 @@ pub struct Cured {
     pub learned: Learned,
     /// For people.
     pub told: Vec<String>,
+    /// How often tools were left out.
+    cuts: u32,
 }
 
 /// What somebody set for one request.
@@ -116,6 +125,7 @@ impl Learned {
     pub fn and(mut self, newer: &Self) -> Self {
         self.without.extend(&newer.without);
         self.limit = newer.limit.or(self.limit);
+        self.max_tools = newer.max_tools.or(self.max_tools);
         self
     }
 }
@@ -208,10 +218,21 @@ impl Cured {
                 detail: HttpDetail::Refuses(field),
                 ..
             } => *field,
+            Failure::Http {
+                detail: HttpDetail::TooManyTools,
+                message,
+                ..
+            } => return self.with_fewer_tools(preset, body, message),
             Failure::Api {
                 message,
                 overflow: false,
-            } => refused(message, None)?,
+            } => match refused(message, None) {
+                Some(field) => field,
+                None if most_tools::is_refused(message, None) => {
+                    return self.with_fewer_tools(preset, body, message);
+                }
+                None => return None,
+            },
             Failure::Http { .. }
             | Failure::Api { .. }
             | Failure::Refused
@@ -269,6 +290,44 @@ impl Cured {
         self.told.push(told);
         Some(Value::Object(body).to_string())
     }
+
+    /// The same request with as many tools as these words say that the server takes.
+    fn with_fewer_tools(&mut self, preset: &Preset, body: &[u8], message: &str) -> Option<String> {
+        if self.cuts == MOST_CUTS {
+            return None;
+        }
+        let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
+        let Some(Value::Array(mut tools)) = body.get("tools").cloned() else {
+            return None;
+        };
+        let messages = body.get("messages").and_then(Value::as_array);
+        let calls = messages.into_iter().flatten();
+        let calls = calls.filter_map(|it| it["tool_calls"].as_array()).flatten();
+        let called: HashSet<&str> = calls.filter_map(name).collect();
+        let names: Vec<&str> = tools
+            .iter()
+            .map(|it| name(it).unwrap_or_default())
+            .collect();
+        let chosen = most_tools::chosen(&names, &called, most_tools::taken(message, names.len()));
+        self.told
+            .extend(most_tools::told(&preset.model, &names, &chosen));
+        self.learned.max_tools = Some(chosen.len());
+        self.cuts += 1;
+        let mut at = 0..;
+        tools.retain(|_| at.next().is_some_and(|it| chosen.contains(&it)));
+        // Some servers refuse an empty list.
+        if tools.is_empty() {
+            body.remove("tools");
+        } else {
+            body.insert("tools".to_owned(), Value::Array(tools));
+        }
+        Some(Value::Object(body).to_string())
+    }
+}
+
+/// What a tool, or a call of one, is called.
+fn name(it: &Value) -> Option<&str> {
+    it["function"]["name"].as_str()
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub struct Preset {
     pub use_tool_role: bool,
     /// Whether the model can call tools at all.
     pub tools: bool,
+    /// How many of them one request may have; `None`: nobody said.
+    pub max_tools: Option<usize>,
     /// Whether to ask for `stream_options.include_usage` (BRK-3).
     pub include_usage: bool,
     /// How its answers begin.
@@ -250,6 +252,7 @@ impl Preset {
             context_tokens: None,
             use_tool_role: true,
             tools: true,
+            max_tools: None,
             include_usage: false,
             think: Think::Off,
             price: None,

@@ -205,6 +205,7 @@ pub enum HttpDetail {
     ContextOverflow,
     /// Something that the request can be without.
     Refuses(Field),
+    TooManyTools,
 }
 
 /// What was waited for when the time was over.

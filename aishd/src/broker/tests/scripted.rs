@@ -189,6 +189,7 @@ pub(super) fn within(url: &str, timeouts: Timeouts) -> Preset {
         context_tokens: None,
         use_tool_role: true,
         tools: true,
+        max_tools: None,
         include_usage: true,
         think: Think::Auto,
         price: None,

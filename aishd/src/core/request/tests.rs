@@ -33,6 +33,7 @@ fn preset(use_tool_role: bool) -> Preset {
         context_tokens: None,
         use_tool_role,
         tools: true,
+        max_tools: None,
         include_usage: true,
         think: Think::Auto,
         price: None,
