@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use aish_proto::attach::Since;
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmRecord, Decision, Denial};
 use aish_proto::event::{EventData, PermissionChanged, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::kept::{ReadResult, ReadResultParams};
-use aish_proto::mcp::{List as ServerList, Restart, ServerParams};
+use aish_proto::mcp::{List as ServerList, Restart, ServerParams, ServerState};
 use aish_proto::method::Empty;
 use aish_proto::permission::{
     self, Check, CheckParams, History, PermissionParams, PolicyVerdict, Revoke, RevokeParams,
@@ -476,4 +477,66 @@ fn a_call_runs_at_most_once_over_a_crash() {
             scene.upstream.finish();
         }
     }
+}
+
+/// One tool that is not as tools should be costs itself, or goes by another name, and its server says so.
+#[test]
+fn odd_tools_cost_themselves_and_not_their_server() {
+    let Some(scene) = Scene::new("[mcp.auto_approve]\n\"c__*\" = true\n") else {
+        return;
+    };
+    let client = scene.world.person("pts/2");
+    fs::write(scene.world.path("work/marks.odd"), "").unwrap();
+    let alias = "c".to_owned();
+    client.done::<Restart>(ServerParams { alias });
+    let servers = client.done::<ServerList>(Empty {}).servers;
+    let server = servers.iter().find(|it| it.alias == "c").unwrap();
+    // Those that it always has, `read.file` and `hides`.
+    assert_eq!((ServerState::Ready, 9), (server.state, server.tools));
+    let remarks = server.remarks.join("\n");
+    for part in [
+        "the tool \"read.file\" is called read_file-",
+        "the tool \"*\" is left out: ",
+        "the tool \"../x\" is left out: ",
+        "the tool \"a\\u{200b}b\" is left out: ",
+        "the tool \"deep\" is left out: its schema is deeper than 32",
+        "3 characters that nobody sees were taken out of what the tool \"hides\" says of itself",
+        "the tool \"hidden\" is left out: nobody sees all of its argument ",
+    ] {
+        assert!(remarks.contains(part), "{part} in {remarks}");
+    }
+    // The model calls it by the name that it was offered, and the server hears its own.
+    let offered = Arc::new(Mutex::new(String::new()));
+    let seen = offered.clone();
+    scene.upstream.answer_with(move |request| {
+        let text = request.json()["tools"].to_string();
+        let tools = request.json()["tools"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let names = tools
+            .iter()
+            .filter_map(|it| it["function"]["name"].as_str());
+        let name = names.into_iter().find(|it| it.starts_with("c__read_file-"));
+        let name = name.unwrap_or_default().to_owned();
+        *seen.lock().unwrap() = text;
+        if request
+            .messages()
+            .last()
+            .is_none_or(|(role, _)| role != "user")
+        {
+            return Said::text("So be it.");
+        }
+        Said::stream().then_call(0, &call_id(), &name, "{}")
+    });
+    let conversation = client.create();
+    client.wait_turn(client.ask(conversation, "read it"));
+    let results = events::<ToolResult>(&client, conversation);
+    assert_eq!("read.file done", results[0].content);
+    let offered = offered.lock().unwrap();
+    assert!(
+        offered.contains("its server calls it \\\"read.file\\\""),
+        "{offered}"
+    );
+    assert!(offered.contains("Tells all[8m."), "{offered}");
 }

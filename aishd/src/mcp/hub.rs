@@ -339,11 +339,11 @@ impl Hub {
         let mirrored = headers
             .filter_map(|it| Some((it.name.clone(), mirror::value(it, &arguments)?)))
             .collect();
-        let params = json!({"name": name.tool(), "arguments": arguments});
+        let params = json!({"name": tool.name, "arguments": arguments});
         let asked = Asked {
             method: "tools/call",
             params,
-            about: Some(name.tool().to_owned()),
+            about: Some(tool.name.clone()),
             mirrored,
             ears,
             approved: Some(approved),

@@ -50,11 +50,20 @@ pub struct RpcError {
     pub data: Value,
 }
 
+/// Levels of brackets that are read; the parser ends at 128.
+const MAX_DEPTH: usize = 100;
+/// Stands for what is deeper.
+const TOO_DEEP: &str = "\"[aish] cut: nested too deep\"";
+
 /// The messages in a text; a batch has several. What is no message is left out, and `None` says that the text is no
 /// JSON at all.
 pub(super) fn read(text: &[u8]) -> Option<Vec<Message>> {
     let text = String::from_utf8_lossy(text);
-    let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).ok()?;
+    let text = text.trim_start_matches('\u{feff}');
+    // What is too deep in one tool of a list costs that tool, which says so, and not the list.
+    let value: Value = serde_json::from_str(text)
+        .or_else(|error| serde_json::from_str(&shallow(text).ok_or(error)?))
+        .ok()?;
     Some(match value {
         Value::Array(items) => {
             let items = items.into_iter().take(MAX_BATCH);
@@ -66,6 +75,38 @@ pub(super) fn read(text: &[u8]) -> Option<Vec<Message>> {
         | Value::String(_)
         | Value::Object(_)) => message(one).into_iter().collect(),
     })
+}
+
+/// The same text without the innermost of what is nested too deep; nothing where it is not.
+fn shallow(text: &str) -> Option<String> {
+    let (mut kept, mut from) = (String::new(), 0);
+    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+    for (at, it) in text.bytes().enumerate() {
+        match it {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => {
+                depth += 1;
+                if depth == MAX_DEPTH + 1 {
+                    kept.push_str(&text[from..at]);
+                    kept.push_str(TOO_DEEP);
+                }
+            }
+            b']' | b'}' if !in_text => {
+                if depth == MAX_DEPTH + 1 {
+                    from = at + 1;
+                }
+                depth = depth.checked_sub(1)?;
+            }
+            _ => {}
+        }
+    }
+    if kept.is_empty() || depth > 0 {
+        return None;
+    }
+    kept.push_str(&text[from..]);
+    Some(kept)
 }
 
 fn message(value: Value) -> Option<Message> {
@@ -196,6 +237,31 @@ mod tests {
             r#"[{"id":1,"result":{}},7,{"method":"notifications/message","params":{"a":1}},{"id":9,"method":"ping"}]"#,
             r#"Ours(1) {}; notifications/message {"a":1}; request 9 ping"#,
         );
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_costs_itself_only() {
+        let deep =
+            |levels: usize| format!("{}7{}", "[{\"a\\\"]\":".repeat(levels), "}]".repeat(levels));
+        for levels in [20, 60, 70, 5000] {
+            let text = format!(
+                r#"{{"id":1,"result":{{"first":"[[}}","deep":{},"last":{}}}}}"#,
+                deep(levels),
+                deep(1)
+            );
+            let mut messages = read(text.as_bytes()).unwrap();
+            let Some(Message::Response {
+                body: Ok(result), ..
+            }) = messages.pop()
+            else {
+                panic!("{levels}");
+            };
+            assert_eq!("[[}", result["first"]);
+            assert_eq!(7, result["last"][0]["a\"]"]);
+            let cut = result["deep"].to_string().contains("nested too deep");
+            assert_eq!(levels > 60, cut, "{levels}");
+            assert!(read(&text.as_bytes()[..text.len() - 1]).is_none());
+        }
     }
 
     #[test]

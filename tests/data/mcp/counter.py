@@ -1,7 +1,7 @@
 """A server whose tool leaves a mark in a file, so that one can count how often it ran: `counter.py FILE`.
 
 Only the standard library. While FILE.new is there, the tool `look` is described in other words. While FILE.hold is there, it
-says nothing at its start.
+says nothing at its start. While FILE.odd is there, some of its tools are not as tools should be.
 """
 
 import json
@@ -20,7 +20,20 @@ def say(message):
 def tools():
     words = "Looks closer." if os.path.exists(FILE + ".new") else "Looks."
     anything = {"type": "object"}
-    return [
+    odd = []
+    if os.path.exists(FILE + ".odd"):
+        deep = {}
+        for _ in range(400):
+            deep = {"properties": {"a": deep}}
+        odd = [
+            {"name": name, "inputSchema": anything}
+            for name in ["read.file", "*", "../x", "a\u200bb"]
+        ] + [
+            {"name": "deep", "inputSchema": deep},
+            {"name": "hides", "description": "Tells\u202e all\u001b[8m\U000e0041.", "inputSchema": anything},
+            {"name": "hidden", "inputSchema": {"type": "object", "properties": {"a\u200bb": {}}}},
+        ]
+    return odd + [
         {"name": "count", "description": "Counts.", "inputSchema": anything},
         {"name": "look", "description": words, "inputSchema": anything, "annotations": {"readOnlyHint": True}},
         {"name": "long", "description": "Says much.", "inputSchema": anything, "annotations": {"readOnlyHint": True}},

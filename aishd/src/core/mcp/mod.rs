@@ -1,5 +1,6 @@
 //! MCP without its wires: how a server is reached, what its tools are, how it does, what a call gave.
 
+mod called;
 pub mod confidential;
 pub mod content;
 pub mod expand;
@@ -14,3 +15,4 @@ pub mod server;
 pub mod settings;
 pub mod text;
 pub mod tool;
+mod words;

@@ -38,7 +38,7 @@ impl Approved {
     /// Whether this server offers it now.
     #[must_use]
     pub fn still(&self, server: &ServerStatus) -> Still {
-        let tool = server.tools.iter().find(|it| it.name == self.name.tool());
+        let tool = server.tools.iter().find(|it| it.called == self.name.tool());
         match tool.and_then(|it| offered(server, it)) {
             Some(tool) if Self::of(&tool) == *self => Still::Same,
             Some(_) => Still::Changed,
@@ -55,10 +55,10 @@ pub fn offered(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
         Kind::Stdio => true,
         Kind::Http => is_this_machine(&server.endpoint),
     };
-    let name = ToolName::new(server.alias.clone(), &tool.name).ok()?;
+    let name = ToolName::new(server.alias.clone(), &tool.called).ok()?;
     Some(Tool {
         name,
-        description: tool.description.clone(),
+        description: described(tool),
         schema: tool.input_schema.clone(),
         annotations: tool.annotations.clone(),
         server: server.identity.as_str().into(),
@@ -75,6 +75,15 @@ pub fn offered(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
             Network::MayLeave
         },
     })
+}
+
+/// A text that speaks of a tool by the name of its server is understood where it has another one here.
+fn described(tool: &mcp::Tool) -> String {
+    if tool.called == tool.name {
+        tool.description.clone()
+    } else {
+        format!("[its server calls it {:?}] {}", tool.name, tool.description)
+    }
 }
 
 #[cfg(test)]

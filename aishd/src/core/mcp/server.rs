@@ -93,14 +93,14 @@ impl Servers {
         self.get(name.alias())?
             .tools
             .iter()
-            .find(|it| it.name == name.tool())
+            .find(|it| it.called == name.tool())
     }
 
     /// Every tool that can be offered, with its whole name.
     pub fn tools(&self) -> impl Iterator<Item = (ToolName, &Arc<Tool>)> {
         self.list.iter().flat_map(|server| {
             server.tools.iter().filter_map(|tool| {
-                let name = ToolName::new(server.alias.clone(), &tool.name).ok()?;
+                let name = ToolName::new(server.alias.clone(), &tool.called).ok()?;
                 Some((name, tool))
             })
         })

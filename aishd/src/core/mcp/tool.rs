@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::called::called;
 use super::mirror::{self, Mirrored};
 use super::remarks::Remarks;
-use crate::core::hidden::without_hidden;
+use super::words;
 use crate::core::tool::Sha;
 
 /// Caps of R13.
@@ -17,14 +18,15 @@ const MAX_DESCRIPTION_BYTES: usize = 4 * 1024;
 /// Room for the mark of a description that was cut, so that it is not cut again when it is read again.
 const MARK_BYTES: usize = 32;
 const MAX_ANNOTATIONS_BYTES: usize = 4 * 1024;
-/// As long as the specification allows; the model's wire has a limit of its own.
-const MAX_NAME_CHARS: usize = 128;
+const MAX_TITLE_CHARS: usize = 128;
 
 /// One tool of one server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
     /// As the server calls it.
     pub name: String,
+    /// As it is called here, behind its server's alias.
+    pub called: String,
     pub title: Option<String>,
     /// At most 4 KiB, with a mark where it was cut.
     pub description: String,
@@ -70,6 +72,8 @@ pub struct Listed {
 #[must_use]
 pub fn read(entries: &[Value], identity: &str, mirroring: Mirroring) -> Listed {
     let mut listed = Listed::default();
+    // Behind what is worse.
+    let mut renamed = vec![];
     for entry in entries {
         if listed.tools.len() >= MAX_TOOLS {
             let more = format!("more than {MAX_TOOLS} tools; the rest is left out");
@@ -77,14 +81,16 @@ pub fn read(entries: &[Value], identity: &str, mirroring: Mirroring) -> Listed {
             break;
         }
         match Tool::read(entry, identity, mirroring) {
-            Ok(tool) if listed.tools.iter().any(|it| it.name == tool.name) => {
+            Ok((tool, _)) if listed.tools.iter().any(|it| it.called == tool.called) => {
                 let twice = format!("the tool {:?} is listed twice; the first counts", tool.name);
                 listed.remarks.push(twice);
             }
-            Ok(mut tool) => {
-                let hidden = tool.clean();
+            Ok((tool, hidden)) => {
+                if tool.called != tool.name {
+                    let (name, called) = (&tool.name, &tool.called);
+                    renamed.push(format!("the tool {name:?} is called {called} here"));
+                }
                 if hidden > 0 {
-                    tool.digest = tool.digest(identity);
                     listed.remarks.push(format!(
                         "{hidden} characters that nobody sees were taken out of what the tool {:?} says of itself",
                         tool.name
@@ -100,24 +106,19 @@ pub fn read(entries: &[Value], identity: &str, mirroring: Mirroring) -> Listed {
             }
         }
     }
+    renamed.into_iter().for_each(|it| listed.remarks.push(it));
     listed
 }
 
 impl Tool {
-    fn read(entry: &Value, identity: &str, mirroring: Mirroring) -> Result<Self, String> {
+    /// With how many characters were taken out of it.
+    fn read(entry: &Value, identity: &str, mirroring: Mirroring) -> Result<(Self, usize), String> {
         let Value::Object(sent) = entry else {
             return Err("it is no object".to_owned());
         };
         let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
         let annotations = sent.get("annotations").cloned().unwrap_or_default();
-        let fits = (1..=MAX_NAME_CHARS).contains(&name.len());
-        // A name stands in rules, on screens and in paths.
-        let is_plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.');
-        if !fits || !name.bytes().all(is_plain) || name.starts_with('.') || name.contains("..") {
-            return Err(format!(
-                "a name is 1 to {MAX_NAME_CHARS} letters and digits of ASCII, `_`, `-` and single dots within"
-            ));
-        }
+        let called = called(name)?;
         let schema = |key| sent.get(key).filter(|it| it.is_object()).cloned();
         let input_schema = schema("inputSchema").unwrap_or_else(|| json!({"type": "object"}));
         let output_schema = schema("outputSchema");
@@ -134,6 +135,7 @@ impl Tool {
         };
         let mut tool = Self {
             name: name.to_owned(),
+            called,
             title: title(sent),
             description: description(sent),
             input_schema,
@@ -142,27 +144,20 @@ impl Tool {
             digest: Sha::of(&[]),
             mirrored,
         };
+        let hidden = tool.clean()?;
         tool.digest = tool.digest(identity);
-        Ok(tool)
+        Ok((tool, hidden))
     }
 
     /// Takes out what would be read by a model and seen by nobody; returns how much that was.
-    fn clean(&mut self) -> usize {
-        let mut hidden = 0;
-        let mut clean = |text: &mut String| {
-            let (cleaned, count) = without_hidden(text);
-            if count > 0 {
-                *text = cleaned;
-                hidden += count;
-            }
-        };
-        clean(&mut self.description);
-        self.title.iter_mut().for_each(&mut clean);
-        let schemas = std::iter::once(&mut self.input_schema).chain(&mut self.output_schema);
-        for value in schemas.chain(std::iter::once(&mut self.annotations)) {
-            clean_words(value, &mut clean);
+    fn clean(&mut self) -> Result<usize, String> {
+        let mut count = words::clean(&mut self.description);
+        count += self.title.as_mut().map_or(0, words::clean);
+        count += words::clean_all(&mut self.input_schema)?;
+        if let Some(schema) = &mut self.output_schema {
+            count += words::clean_all(schema)?;
         }
-        hidden
+        Ok(count + words::clean_all(&mut self.annotations)?)
     }
 
     /// What [`read`] reads as the same tool again.
@@ -206,26 +201,6 @@ impl Tool {
     }
 }
 
-/// The words of a schema that are for whoever reads it. What arguments are compared with stays as it is. Its depth is bounded.
-fn clean_words(value: &mut Value, clean: &mut impl FnMut(&mut String)) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|it| clean_words(it, clean)),
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                let is_told = matches!(key.as_str(), "description" | "title" | "$comment");
-                if let Value::String(text) = value {
-                    if is_told {
-                        clean(text);
-                    }
-                } else {
-                    clean_words(value, clean);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
 fn check_size(schema: &Value) -> Result<(), String> {
     let mut level: Vec<&Value> = vec![schema];
     for _ in 0..=MAX_SCHEMA_DEPTH {
@@ -255,7 +230,7 @@ fn title(sent: &Map<String, Value>) -> Option<String> {
         .get("title")
         .filter(|it| it.is_string())
         .or(annotated)?;
-    Some(title.as_str()?.chars().take(MAX_NAME_CHARS).collect())
+    Some(title.as_str()?.chars().take(MAX_TITLE_CHARS).collect())
 }
 
 fn description(sent: &Map<String, Value>) -> String {
@@ -308,6 +283,7 @@ mod tests {
                 {"name": "good", "description": "again"},
                 {"name": "dots.are-fine_too"},
                 {"name": "*"}, {"name": "../x"}, {"name": ".."}, {"name": "a/b"}, {"name": "a*"},
+                {"name": "hides", "inputSchema": {"required": ["a\u{200b}"]}},
             ]),
             &[
                 "good",
@@ -316,21 +292,25 @@ mod tests {
                 "array",
                 "hint",
                 "also",
+                "two words",
                 "dots.are-fine_too",
+                "a/b",
             ],
             &[
                 "(no name)",
                 "(no name)",
                 "no object",
                 "no object",
-                "two words",
-                "a name is",
+                "a name has",
                 "twice",
                 "\"*\" is left out",
                 "\"../x\" is left out",
-                "is left out",
-                "is left out",
-                "is left out",
+                "\"..\" is left out",
+                "\"a*\" is left out",
+                "nobody sees all of its \"required\"",
+                "\"two words\" is called two_words-a03f1d61 here",
+                "\"dots.are-fine_too\" is called dots_are-fine_too-",
+                "\"a/b\" is called a_b-",
             ],
         );
     }
@@ -391,7 +371,7 @@ mod tests {
                 "title": "O\u{200b}dd",
                 "description": "reads\u{202e} a\u{1b}[8m file\u{e0041}\u{e0042}",
                 "inputSchema": {"type": "object", "properties": {
-                    "description": {"type": "string", "description": "a \u{2066}path", "enum": ["\u{feff}a"]},
+                    "description": {"type": "string", "description": "a \u{2066}path", "enum": ["❤\u{fe0f}"]},
                 }},
             },
         ]));
@@ -403,7 +383,7 @@ mod tests {
         assert_eq!(Some("Odd"), odd.title.as_deref());
         let path = &odd.input_schema["properties"]["description"];
         assert_eq!(
-            ("a path", "\u{feff}a"),
+            ("a path", "❤\u{fe0f}"),
             (
                 path["description"].as_str().unwrap(),
                 path["enum"][0].as_str().unwrap()
@@ -423,7 +403,7 @@ mod tests {
     #[test]
     fn neither_remarks_nor_definitions_grow_without_end() {
         let bad: Vec<Value> = (0..2000)
-            .map(|it| json!({"name": format!("t {it}")}))
+            .map(|it| json!({"name": format!("t*{it}")}))
             .collect();
         let said = read(&bad, "", Mirroring::None).remarks.said();
         assert_eq!((33, "and 1968 more"), (said.len(), said[32].as_str()));
