@@ -19,7 +19,7 @@ use crate::core::reply::ToolCall;
 use crate::core::shell::change_directory::{self, From};
 use crate::core::shell::ending::{Ended, Ending};
 use crate::core::shell::setting::{Environment, Setting};
-use crate::core::shell::{MAX_COMMAND_BYTES, Proposed};
+use crate::core::shell::{Proposed, why_it_cannot_run};
 use crate::core::tool::Sha;
 use crate::core::turn::{Input, Step, finish};
 use crate::tools::Tools;
@@ -234,16 +234,7 @@ pub(super) fn given(event: Event) -> Option<Environment> {
 
 /// Why this is no command that could run.
 pub(super) fn check(command: &str) -> Result<(), &'static str> {
-    if command.trim().is_empty() {
-        return Err("the command is empty");
-    }
-    if command.len() > MAX_COMMAND_BYTES {
-        return Err("a command has at most 64 KiB");
-    }
-    if command.contains('\0') {
-        return Err("a command has no zero byte");
-    }
-    Ok(())
+    why_it_cannot_run(command).map_or(Ok(()), Err)
 }
 
 /// A command that was stopped had printed something: its end tells of that, too.

@@ -86,14 +86,10 @@ impl CommandGate<'_> {
 
     fn judge_by(&self, proposed: &Proposed, author: Author) -> Judged {
         let digest = self.setting.digest(&proposed.command);
-        // No program can be given it, so nobody is asked.
-        if proposed.command.contains('\0') {
-            let content = "[aish] the command has a zero byte and cannot run; nothing ran";
-            return refuse(
-                None,
-                content.to_owned(),
-                about(digest, "it has a zero byte"),
-            );
+        // To a question about it no answer would be true.
+        if let Some(why) = shell::why_it_cannot_run(&proposed.command) {
+            let content = format!("[aish] {why} and cannot run; nothing ran");
+            return refuse(None, content, about(digest, why));
         }
         let doubt = match self.verdict() {
             Verdict::Deny(rule) => {
@@ -423,6 +419,21 @@ mod tests {
     }
 
     /// R1
+    #[test]
+    fn what_no_shell_can_be_given_is_no_question() {
+        let scene = Scene::new();
+        let check = |command: &str, why: &str| {
+            scene.check(
+                command,
+                &format!("[aish] the command {why} and cannot run; nothing ran"),
+            );
+        };
+        check("echo a\0b", "has a zero byte");
+        check(" ", "is empty");
+        check(&"x".repeat((64 << 10) + 1), "is longer than 64 KiB");
+        scene.check(&"x".repeat(64 << 10), "asks for once");
+    }
+
     #[test]
     fn no_rule_about_names_lets_a_command_run() {
         let mut scene = Scene::new();

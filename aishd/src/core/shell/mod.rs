@@ -28,7 +28,21 @@ pub const PROVIDER: &str = "shell";
 pub const UNASKED: &str =
     "shell.confirm is false: commands that a model proposes run without a question";
 /// A longer text is no command.
-pub const MAX_COMMAND_BYTES: usize = 64 << 10;
+const MAX_COMMAND_BYTES: usize = 64 << 10;
+
+/// Why no shell can be given that. Nobody is asked about it: no answer to such a question would be true.
+#[must_use]
+pub fn why_it_cannot_run(command: &str) -> Option<&'static str> {
+    if command.trim().is_empty() {
+        Some("the command is empty")
+    } else if command.len() > MAX_COMMAND_BYTES {
+        Some("the command is longer than 64 KiB")
+    } else if command.contains('\0') {
+        Some("the command has a zero byte")
+    } else {
+        None
+    }
+}
 
 /// A line of a model's answer that proposes a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
