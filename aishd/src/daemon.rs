@@ -55,7 +55,6 @@ use crate::rpc::{About, Parts, Server, listen};
 use crate::service::{self, Pulse};
 use crate::socket::{self, Place, Socket, SocketError};
 use crate::store::{Alive, OpenError, Store};
-use crate::tools::Tools;
 use crate::{clock, failpoint};
 
 /// Threads that serve. Conversations wait for networks and disks, not for processors, and with one thread nothing is
@@ -223,7 +222,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             broker,
             models: live.models(),
             policy: live.policy(),
-            tools: tools.clone(),
+            tools,
             pending: Pending::new(),
             allowances: ClientAllowances::default(),
             definitions: Definitions::new(&store),
@@ -244,7 +243,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), children.clone());
     chores.spawn(notifier.run());
     chores.spawn(registry::follow(shelf, live.clone()));
-    follow(&mut chores, live, witness, tools, hub);
+    follow(&mut chores, live, witness, (&server.directory, hub));
     let serving = listen::listen(server.clone(), listener);
     let working = async {
         let ((), ()) = tokio::join!(serving, stop::in_order(&server, &stops, signals));
@@ -405,9 +404,19 @@ fn chores(
 }
 
 /// Goes after the configuration as it changes.
-fn follow(chores: &mut JoinSet<()>, live: Arc<Live>, witness: Witness, tools: Tools, hub: Hub) {
+fn follow(
+    chores: &mut JoinSet<()>,
+    live: Arc<Live>,
+    witness: Witness,
+    (directory, hub): (&Directory, Hub),
+) {
     chores.spawn(witness.make_up_for(live.clone()));
-    chores.spawn(rules::follow(tools, live.policy()));
+    let definitions = directory.definitions().clone();
+    chores.spawn(rules::follow(
+        directory.tools().clone(),
+        live.policy(),
+        definitions,
+    ));
     chores.spawn(sessions::follow(hub, live.mcp()));
     chores.spawn(watch::follow(live));
 }

@@ -11,9 +11,9 @@ use aish_proto::mcp::{List as ServerList, Restart, ServerParams};
 use aish_proto::method::Empty;
 use aish_proto::permission::SetAutoApprove;
 use aish_proto::turn::{OnConfirm, Send, Then};
-use aish_testkit::Client;
 use aish_testkit::client::question;
 use aish_testkit::wait::until_true;
+use aish_testkit::{Client, Follow};
 
 use crate::allowances::wants;
 use crate::consent::pending;
@@ -161,4 +161,47 @@ fn an_always_of_another_conversation_and_a_later_rule_are_bound_too() {
     client.wait_turn(client.done::<Send>(asked).turn);
     assert_eq!(2, ran(&client, third));
     runs_unasked(&client, other);
+}
+
+/// Who wrote or said the rule meant the tool as it was then.
+#[track_caller]
+fn is_asked_though_it_never_ran(
+    more: &str,
+    says: impl FnOnce(&Scene, &Client, ConversationId) -> Option<Follow>,
+) {
+    let Some(scene) = Scene::new(more) else {
+        return;
+    };
+    let client = scene.world.person("pts/2");
+    scene.model_calls(&[("c__look", "{}")]);
+    let conversation = client.create();
+    let _attached = says(&scene, &client, conversation);
+    change(&scene);
+    restart_server(&client);
+    let (turn, confirm) = is_asked(&client, conversation, ["Looks.", "Looks closer."]);
+    answer(&client, &confirm, Decision::AllowOnce);
+    client.wait_turn(turn);
+    client.wait_turn(client.ask(conversation, "look"));
+    assert_eq!(2, ran(&client, conversation));
+}
+
+#[test]
+fn a_tool_that_changes_between_the_rule_and_its_first_call_is_asked_about() {
+    is_asked_though_it_never_ran(
+        &format!("[logging]\nlevel = \"debug\"\n{AUTO}"),
+        |scene, _, _| {
+            until_true("the rule counts", || {
+                scene
+                    .world
+                    .log_text()
+                    .contains("rules count for tools as they are now")
+            });
+            None
+        },
+    );
+    is_asked_though_it_never_ran("", |_, client, conversation| {
+        let attached = client.attach(conversation, Since::Now);
+        client.done::<SetAutoApprove>(wants(conversation, &["c__look"]));
+        Some(attached)
+    });
 }

@@ -470,6 +470,7 @@ impl Conversation {
         if let Some((stream, beside)) = waits {
             self.read_beside(stream, beside);
         }
+        self.rules_count().await;
         Ok(())
     }
 

@@ -1,9 +1,13 @@
 //! The definitions that rules are bound to, of all conversations, kept in the store beside what servers were last found to
 //! offer: they outlive the daemon, the server and its cached tools.
+//!
+//! A rule is bound when it first counts for a tool: when the configuration has it and the tool is there, when a client says it,
+//! when its turn or its run begins; and at the latest when it lets a call through.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,6 +20,9 @@ use crate::core::tool_name::ToolName;
 use crate::core::turn::Owing;
 use crate::store::{CommitError, Note, Store};
 use crate::tools::builtin;
+
+/// Notes that the store is given in one go.
+const AT_ONCE: usize = 128;
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]
@@ -83,6 +90,36 @@ impl Definitions {
             }
             (Some(_), By::Person) | (None, By::Rule | By::Person) => {}
         }
+        self.keep(tool, by).await?;
+        Ok(Bound::ToIt)
+    }
+
+    /// Binds those of which nothing is bound yet, as they are. Returns once it is durable.
+    pub async fn count_for(&self, tools: impl IntoIterator<Item = &Arc<Tool>>) {
+        let _alone = self.0.binding.lock().await;
+        let new = tools.into_iter().filter(|it| {
+            // The daemon's own tools are not looked up.
+            !builtin::is_builtin(&it.name) && self.of(&it.name).is_none()
+        });
+        let new: Vec<&Arc<Tool>> = new.collect();
+        if new.is_empty() {
+            return;
+        }
+        for some in new.chunks(AT_ONCE) {
+            let kept = some.iter().map(|it| self.keep(it, By::Rule));
+            for kept in join_all(kept).await {
+                if let Err(error) = kept {
+                    // The call that comes will see to it, or not run.
+                    tracing::warn!(%error, "what a rule is bound to could not be kept");
+                    return;
+                }
+            }
+        }
+        tracing::debug!(tools = new.len(), "rules count for tools as they are now");
+    }
+
+    async fn keep(&self, tool: &Tool, by: By) -> Result<(), CommitError> {
+        let digest = tool.definition_digest();
         let kept = Kept {
             digest,
             by,
@@ -97,7 +134,7 @@ impl Definitions {
         self.0.store.keep(note, vec![]).await?;
         self.lock()
             .insert(tool.name.clone(), Binding { digest, by });
-        Ok(Bound::ToIt)
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ToolName, Binding>> {
@@ -138,6 +175,22 @@ impl Bindings for Definitions {
 }
 
 impl Conversation {
+    /// The rules of a turn or a run that begins count from here on.
+    pub(super) async fn rules_count(&self) {
+        let has_some = self
+            .turn
+            .as_ref()
+            .is_some_and(|it| !it.on_confirm.allow.is_empty());
+        if !has_some && self.autonomy().is_none() {
+            return;
+        }
+        let let_through: Vec<Arc<Tool>> = self.with_gate(|gate| {
+            let tools = gate.catalog.iter();
+            tools.filter(|it| gate.lets_through(it)).cloned().collect()
+        });
+        self.around.definitions.count_for(&let_through).await;
+    }
+
     /// Binds what is let through, before any of it runs. What cannot be bound does not run by a rule.
     pub(super) async fn bound(
         &self,

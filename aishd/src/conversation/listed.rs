@@ -58,6 +58,7 @@ impl Conversation {
             heard: None,
         });
         self.stopper.set(Some((turn, token)));
+        self.rules_count().await;
         self.take_step(step).await;
         Ok(())
     }

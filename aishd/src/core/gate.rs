@@ -96,6 +96,40 @@ pub enum Pace {
 }
 
 impl Gate<'_> {
+    /// Whether some rule lets calls of a tool through to which nobody has bound it yet, as far as that does not depend on
+    /// their arguments.
+    #[must_use]
+    pub fn lets_through(&self, tool: &Tool) -> bool {
+        if self.bound.of(&tool.name).is_some() {
+            return false;
+        }
+        let question = Question {
+            tool,
+            arguments: &Map::new(),
+            constraints: self.constraints,
+            grants: self.grants,
+            turn: &self.on_confirm.allow,
+            clients: self.clients,
+            bound: self.bound,
+        };
+        let rule = match self.decided("", tool.definition_digest(), question) {
+            Verdict::Allow(rule) => rule,
+            Verdict::Ask(_) | Verdict::Deny(_) => return false,
+        };
+        rule.binds().is_some()
+    }
+
+    /// What is decided of a call with this id and digest, in a run by what it was granted besides.
+    fn decided(&self, call: &str, digest: Sha, question: Question<'_>) -> Verdict {
+        let verdict = decide(question, self.policy);
+        let Some(run) = &self.autonomy else {
+            return verdict;
+        };
+        let tool = question.tool;
+        let needs = (self.policy.needs(tool), self.policy.needs_by(tool));
+        run.weigh(call, digest, tool, needs, verdict)
+    }
+
     #[must_use]
     pub fn judge(&self, call: &ToolCall) -> Judged {
         let arguments = match parse(call) {
@@ -133,15 +167,7 @@ impl Gate<'_> {
             let content = format!("[aish] tool arguments do not fit: {why}");
             return refuse(None, content, refused(MISFIT.to_owned()));
         }
-        let verdict = decide(question, self.policy);
-        let verdict = match &self.autonomy {
-            Some(run) => {
-                let needs = (self.policy.needs(tool), self.policy.needs_by(tool));
-                run.weigh(&call.id, digest, tool, needs, verdict)
-            }
-            None => verdict,
-        };
-        match verdict {
+        match self.decided(&call.id, digest, question) {
             Verdict::Deny(rule) => {
                 let content = format!("[aish] denied by policy: {rule}");
                 refuse(Some(Denial::Policy), content, refused(rule.told()))

@@ -283,6 +283,12 @@ impl Policy {
         rules.chain(others).chain(shell.lines()).collect()
     }
 
+    /// Whether the configuration lets calls of it through.
+    #[must_use]
+    pub fn lets_through(&self, tool: &ToolName) -> bool {
+        self.deny.covering(tool).is_none() && self.auto_approves(tool).is_some()
+    }
+
     fn auto_approves(&self, tool: &ToolName) -> Option<Pattern> {
         let found = Pattern::covering(tool)
             .into_iter()

@@ -1,17 +1,22 @@
 //! Rules of the configuration that speak of no tool there is are told to whoever reads the log, once each (AUT-2), and so
-//! is that nobody is asked about commands.
+//! is that nobody is asked about commands. What rules let through is bound to what it is then.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::conversation::definitions::Definitions;
 use crate::core::policy::{Pattern, Policy};
 use crate::core::shell::UNASKED;
 use crate::tools::Tools;
 
 /// Looks whenever tools or rules have changed, for ever.
-pub(super) async fn follow(mut tools: Tools, mut policy: watch::Receiver<Arc<Policy>>) {
+pub(super) async fn follow(
+    mut tools: Tools,
+    mut policy: watch::Receiver<Arc<Policy>>,
+    definitions: Definitions,
+) {
     let mut told: BTreeSet<Pattern> = BTreeSet::new();
     let mut unasked = false;
     loop {
@@ -20,6 +25,9 @@ pub(super) async fn follow(mut tools: Tools, mut policy: watch::Receiver<Arc<Pol
             tracing::warn!("{UNASKED}");
         }
         unasked = !rules.shell.confirm;
+        let catalog = tools.catalog();
+        let let_through = catalog.iter().filter(|it| rules.lets_through(&it.name));
+        definitions.count_for(let_through).await;
         let unmatched: BTreeSet<Pattern> = tools.unmatched(&rules).into_iter().collect();
         for rule in unmatched.difference(&told) {
             tracing::warn!(%rule, "a rule of the configuration matches no tool; aishctl perm rules");

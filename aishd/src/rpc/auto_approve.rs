@@ -77,12 +77,16 @@ async fn set(call: Call<SetAutoApprove>) -> Result<AutoApproveResult, Refusal> {
         .collect();
     let wanted = Wanted {
         by: connection.person(),
-        patterns,
+        patterns: patterns.clone(),
         scope,
         count,
     };
     let set = allowances.set(conversation, wanted);
     set.map_err(|_gone| not_here())?;
+    let covered = catalog
+        .iter()
+        .filter(|it| patterns.covering(&it.name).is_some());
+    server.directory.definitions().count_for(covered).await;
     Ok(AutoApproveResult { warnings })
 }
 
