@@ -451,6 +451,9 @@ events! {
         /// Confirms that wait for a person, in full.
         pending_confirms: Vec<ConfirmRecord>,
         presence: Vec<PresentClient>,
+        /// What happened here waits for the store, and why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waits: Option<String>,
         /// Why this client's last subscription was cut, if it was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         notice: Option<String>,
@@ -519,6 +522,9 @@ events! {
         /// The person's own command that runs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<RunningCommand>,
+        /// What happened here waits for the store, and why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waits: Option<String>,
     }
     /// An MCP server connects, is ready, failed, or was switched off.
     McpStatus: "mcpStatus", false, { server: ServerStatus }

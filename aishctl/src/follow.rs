@@ -24,6 +24,7 @@ use crate::prompt::{Prompter, Reaction};
 use crate::signals::{Signal, Signals};
 use crate::spinner::Spinner;
 use crate::stream::{Answer, Step};
+use crate::waiting::Waiting;
 use crate::{confirm, consent, editor};
 
 /// How long a cancelled turn may take to end; what has been written is printed by then.
@@ -132,6 +133,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             target,
             link,
             answer: Answer::new(target.turn),
+            waiting: Waiting::default(),
             told: false,
             resync: false,
             spinner: Spinner::new(began),
@@ -188,6 +190,7 @@ struct Following<'a, O> {
     target: Target,
     link: Link,
     answer: Answer,
+    waiting: Waiting,
     /// What there is to know of the place has been said.
     told: bool,
     /// The replay does not begin where we left; the record will say how the turn stands.
@@ -256,6 +259,9 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             self.notices.settle();
             rows.iter()
                 .for_each(|it| self.notices.raw(&format!("{it}\n")));
+        }
+        if let Some(text) = self.waiting.told(envelope) {
+            self.notices.say(&text);
         }
         let before = self.answer.item();
         let steps = self.answer.take(envelope);

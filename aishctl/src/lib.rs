@@ -81,6 +81,7 @@ pub mod tools;
 pub mod unasked;
 pub mod upgrade;
 pub mod usage;
+mod waiting;
 
 pub use alone::main as alone;
 pub use run::main;

@@ -19,6 +19,7 @@ use crate::consent::{self, Extent};
 use crate::frame::Frames;
 use crate::markdown::{Colours, Glyphs, Style, Writer};
 use crate::stream::{Answer, Step};
+use crate::waiting::Waiting;
 use crate::{failure, norris, progress, resource, safe, unasked, usage};
 
 /// One line, safe to show, without its line feed.
@@ -70,6 +71,7 @@ pub struct Rows {
     writer: Option<(Writer, Colours)>,
     /// Commands that run.
     frames: Frames,
+    unstored: Waiting,
     /// What confirms are called.
     numbers: BTreeMap<ConfirmId, u32>,
     /// A window's confirms: those that waited when it was opened, until all that was before has been shown.
@@ -127,6 +129,7 @@ impl Rows {
     /// The rows that an event adds. The same stored event must not come twice.
     pub fn take(&mut self, event: &Envelope) -> Vec<Row> {
         let mut rows = Vec::new();
+        rows.extend(self.unstored.told(event).map(|it| notice(&it)));
         if event.kind == TurnStarted::KIND || event.kind == TurnFinished::KIND {
             self.no_longer_waiting(event.turn, &mut rows);
         }

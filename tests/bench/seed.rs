@@ -57,12 +57,7 @@ async fn conversation(store: &Store, turns: usize) -> anyhow::Result<Conversatio
             }
             let state = state.clone();
             store
-                .commit(Commit {
-                    conversation: id,
-                    records,
-                    state,
-                    audit: vec![],
-                })
+                .commit(Commit::new(id, records, state, vec![]))
                 .await?;
         }
     }

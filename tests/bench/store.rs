@@ -56,12 +56,7 @@ impl Author {
             record
         });
         let records = records.collect();
-        Commit {
-            conversation: self.id,
-            records,
-            state: self.state.clone(),
-            audit,
-        }
+        Commit::new(self.id, records, self.state.clone(), audit)
     }
 
     /// A question and its start, as an `ask` commits them.
@@ -125,12 +120,7 @@ async fn change(store: &Store, author: &mut State, id: ConversationId, wanted: R
     };
     let audit = Draft::of(id, author, &record).into_iter().collect();
     author.apply(&record);
-    let commit = Commit {
-        conversation: id,
-        records: vec![record],
-        state: author.clone(),
-        audit,
-    };
+    let commit = Commit::new(id, vec![record], author.clone(), audit);
     store.commit(commit).await.unwrap();
 }
 

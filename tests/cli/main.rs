@@ -22,6 +22,7 @@ mod context;
 mod doctor;
 mod exit_codes;
 mod forms;
+mod full_disk;
 mod gateway;
 mod gateway_client;
 mod gateway_offers;

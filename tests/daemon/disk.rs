@@ -136,9 +136,43 @@ fn a_question_that_finds_no_room_ends_no_command() {
     client.wait_turn(sent.turn);
 }
 
-/// The end of an answer waits for room, also while clients keep trying, and a cancel in that time is not lost.
+/// The reserve is for ends: an answer that was under way is stored, and so is a delete.
 #[test]
-fn what_a_full_disk_held_back_is_stored_when_there_is_room() {
+fn what_was_under_way_when_the_disk_became_full_is_ended() {
+    let Some((upstream, world, small)) = on_a_small_disk() else {
+        return;
+    };
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let turn = client.ask(conversation, "look");
+    gate.wait_request();
+    small.fill();
+    gate.text("seen");
+    gate.finish();
+    assert_eq!("seen", client.wait_turn(turn).text);
+    let status = client.done::<Status>(Empty {});
+    let problem = status.store.problem.unwrap_or_default();
+    assert!(
+        !status.store.writable && problem.contains("MiB more are free"),
+        "an end that was stored is not room for more: {problem}"
+    );
+    let refused = client.refused::<Send>(question(conversation, "no room"));
+    assert_eq!("storage", refused.kind());
+    client.done::<Delete>(DeleteParams {
+        id: conversation,
+        confirm_title: "look".to_owned(),
+    });
+    let gone = client.refused::<StatusOf>(ConversationParams { id: conversation });
+    assert_eq!("notFound", gone.kind());
+}
+
+/// Where even the reserve is used up, what waits is said to whoever looks on, and is stored when there is room. A cancel in
+/// that time is not lost.
+#[test]
+fn what_a_full_disk_held_back_is_said_and_stored_when_there_is_room() {
     let Some((upstream, world, small)) = on_a_small_disk() else {
         return;
     };
@@ -152,18 +186,18 @@ fn what_a_full_disk_held_back_is_stored_when_there_is_room() {
     gate.text("looking");
     // Or it would be cancelled before anything was said.
     let _said = follow.until_kind("textDelta");
-    small.fill();
-    let refused = wait::until("a refusal", wait::PATIENCE, || {
-        client.call::<Create>(create()).err()
-    });
-    assert_eq!("storage", refused.kind());
+    fill_with_the_reserve(&small, &world);
     gate.delta(&serde_json::json!({"tool_calls": [
         {"index": 0, "id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     ]}));
     gate.finish();
-    let refused = wait::until("the end waits", wait::PATIENCE, || {
-        client.call::<Cancel>(TurnParams { turn }).err()
-    });
+    let waits = follow.until(|it| it.data["waits"].is_string());
+    assert_eq!("state", waits.kind);
+    // Who comes later is told too.
+    let mut late = client.attach(conversation, Since::Now);
+    let snapshot = late.until_kind("snapshot");
+    assert!(snapshot.data["waits"].is_string(), "{}", snapshot.data);
+    let refused = client.refused::<Cancel>(TurnParams { turn });
     assert_eq!(
         "storage",
         refused.kind(),
@@ -183,6 +217,42 @@ fn what_a_full_disk_held_back_is_stored_when_there_is_room() {
         Some(StopReason::End),
         client.wait_turn(sent.turn).stop_reason
     );
+    let _stored = follow.until(|it| it.kind == "state" && it.data["waits"].is_null());
+}
+
+/// What waits for the store goes with its conversation.
+#[test]
+fn a_conversation_that_waits_for_room_can_be_deleted() {
+    let Some((upstream, world, small)) = on_a_small_disk() else {
+        return;
+    };
+    let daemon = world.daemon().spawn();
+    let client = world.client();
+    let conversation = client.create();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let _turn = client.ask(conversation, "much");
+    let mut follow = client.attach(conversation, Since::Now);
+    small.fill();
+    // More than the reserve takes.
+    for _ in 0..64 {
+        gate.text(&"much ".repeat(13_000));
+    }
+    gate.finish();
+    let _waits = follow.until(|it| it.data["waits"].is_string());
+    client.done::<Delete>(DeleteParams {
+        id: conversation,
+        confirm_title: "much".to_owned(),
+    });
+    let gone = client.refused::<StatusOf>(ConversationParams { id: conversation });
+    assert_eq!("notFound", gone.kind());
+    daemon.terminate();
+}
+
+/// Not one byte is left, the reserve of the store included.
+fn fill_with_the_reserve(small: &disk::Small, world: &World) {
+    std::fs::remove_file(world.state().join("store/reserve")).unwrap();
+    small.fill();
 }
 
 /// An interrupted turn on a disk that is full at the next start: reading works, and its end comes with the room.
@@ -226,7 +296,7 @@ fn a_refused_delete_leaves_the_turn_alone() {
     upstream.answer(answer);
     let turn = client.ask(conversation, "keep me");
     gate.text("kept");
-    small.fill();
+    fill_with_the_reserve(&small, &world);
     let delete = || DeleteParams {
         id: conversation,
         confirm_title: "keep me".to_owned(),

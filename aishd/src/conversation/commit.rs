@@ -18,7 +18,7 @@ use crate::core::reply::Usage;
 use crate::core::state::State;
 use crate::core::turn::{Effect, Step};
 use crate::failpoint;
-use crate::store::{Commit, CommitError};
+use crate::store::{Claim, Commit, CommitError};
 
 /// How long a commit that the store refused waits before it is tried again: first, and at most.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
@@ -240,12 +240,12 @@ impl Conversation {
                 place(&mut state, Fact { turn, by, event });
             }
         }
-        Commit {
-            conversation: self.id,
-            records,
-            state,
-            audit,
+        let commit = Commit::new(self.id, records, state, audit);
+        if self.is_cancelled() || self.around.stopping.is_cancelled() {
+            // What waited for room may take the reserve then, and the end that follows it.
+            return commit.claiming(Claim::End);
         }
+        commit
     }
 
     pub(super) fn publish(&mut self, records: Vec<Record>, state: State, live: LiveChange) {

@@ -37,7 +37,7 @@ use crate::core::preset::Models;
 use crate::core::purse::Budget;
 use crate::core::spending::{Day, Spent};
 use crate::core::state::State;
-use crate::store::{Commit, Health, ReadError, Store};
+use crate::store::{Claim, Commit, Health, ReadError, Store};
 use crate::tools::Tools;
 
 /// Requests that may wait in one conversation's mailbox; a sender waits beyond that.
@@ -509,12 +509,8 @@ impl Directory {
         // Of the first only: what is copied was told of where it happened.
         let made = records.first();
         let told = made.and_then(|it| Draft::of(conversation, &State::default(), it));
-        let commit = Commit {
-            conversation,
-            records,
-            state,
-            audit: told.map(|it| it.by(Some(by))).into_iter().collect(),
-        };
+        let audit = told.map(|it| it.by(Some(by))).into_iter().collect();
+        let commit = Commit::new(conversation, records, state, audit).claiming(Claim::Begin);
         Ok(self.around.store.commit(commit).await?)
     }
 

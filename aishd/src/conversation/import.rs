@@ -13,7 +13,7 @@ use crate::core::event::{Event, Imported, Record};
 use crate::core::import::{Fact, Fault, Import};
 use crate::core::state::State;
 use crate::failpoint;
-use crate::store::{Commit, ReadError, Store};
+use crate::store::{Claim, Commit, ReadError, Store};
 
 /// What waits for a commit, in bytes of the imported text.
 const COMMIT_BYTES: u64 = 1 << 20;
@@ -213,13 +213,8 @@ impl Importing {
     }
 
     async fn commit(&self, records: Vec<Record>, audit: Vec<Draft>) -> Result<(), RequestError> {
-        let commit = Commit {
-            conversation: self.id,
-            records,
-            state: self.state.clone(),
-            audit,
-        };
-        Ok(self.store.commit(commit).await?)
+        let commit = Commit::new(self.id, records, self.state.clone(), audit);
+        Ok(self.store.commit(commit.claiming(Claim::Begin)).await?)
     }
 }
 

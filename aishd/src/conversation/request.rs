@@ -14,8 +14,15 @@ impl Conversation {
         reason = "one arm for each request, and nothing else"
     )]
     pub(super) async fn apply_request(&mut self, request: Request) -> ControlFlow<()> {
-        let looks = matches!(request, Request::Preview(..));
-        if self.unstored.is_some() && !looks {
+        if let Request::Cancel { turn, by, .. } = &request
+            && self.unstored.is_some()
+        {
+            self.call_off(*turn, by);
+            self.retry_commit().await;
+        }
+        // What waits for the store goes with the conversation.
+        let may_pass = matches!(request, Request::Preview(..) | Request::Delete(..));
+        if self.unstored.is_some() && !may_pass {
             let why = "an earlier change still waits for the store";
             request.refuse(RequestError::Storage(why.to_owned()));
             return ControlFlow::Continue(());

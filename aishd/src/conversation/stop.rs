@@ -13,9 +13,8 @@ use crate::core::turn::Input;
 
 impl Conversation {
     pub(super) async fn cancel(&mut self, turn: TurnId, by: Person) -> Result<bool, RequestError> {
+        self.call_off(turn, &by);
         if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
-            active.stopped_by.get_or_insert(by);
-            active.token.cancel();
             if active.machine.is_at_rest() || active.machine.stands_still() {
                 self.stop_now(Stop::Cancelled).await;
             }
@@ -33,6 +32,14 @@ impl Conversation {
         match self.around.store.find_turn(turn)? {
             Some(place) if place.conversation == self.id => Ok(false),
             Some(_) | None => Err(RequestError::UnknownTurn(turn)),
+        }
+    }
+
+    /// Ends the work of a running turn; what it owes is still to be said.
+    pub(super) fn call_off(&mut self, turn: TurnId, by: &Person) {
+        if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
+            active.stopped_by.get_or_insert_with(|| by.clone());
+            active.token.cancel();
         }
     }
 
@@ -111,6 +118,7 @@ impl Conversation {
     /// Drops whatever runs, without a word in the log.
     pub(super) async fn abandon(&mut self) {
         self.turn = None;
+        self.unstored = None;
         self.resolving = None;
         self.summing = Summing::default();
         self.commands = CommandQueue::default();

@@ -173,12 +173,7 @@ impl OneLevel {
             state.apply(&record);
             records.push(record);
         }
-        Commit {
-            conversation: self.conversation,
-            records,
-            state,
-            audit,
-        }
+        Commit::new(self.conversation, records, state, audit)
     }
 }
 

@@ -255,6 +255,7 @@ impl Subscription {
                 self.present = self.present_now();
                 self.present.clone()
             },
+            waits: view.stuck.clone(),
             notice: cut,
         }
     }
@@ -398,6 +399,7 @@ impl Subscription {
             queued: convert::queued(&state),
             turn,
             command: shell::running(&state),
+            waits: follower.now().stuck,
         };
         if self.told.as_ref() == Some(&now) {
             return Ok(());

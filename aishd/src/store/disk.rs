@@ -58,8 +58,14 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Bytes that this user may still write.
 pub(super) fn free_bytes(path: &Path) -> io::Result<u64> {
+    sizes(path).map(|(_, free)| free)
+}
+
+/// Bytes of the whole disk, and those that this user may still write.
+pub(super) fn sizes(path: &Path) -> io::Result<(u64, u64)> {
     let stat = rustix::fs::statvfs(path)?;
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+    Ok((bytes(stat.f_blocks), bytes(stat.f_bavail)))
 }
 
 /// The disk, or the user's share of it, is used up.

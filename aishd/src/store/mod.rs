@@ -12,6 +12,7 @@ mod recover;
 mod requests;
 mod reserve;
 mod resources;
+mod room;
 mod scan;
 mod search;
 mod segment;
@@ -38,6 +39,8 @@ use tokio::sync::{mpsc, oneshot};
 use self::index::Fault;
 use self::recover::Opened;
 use self::requests::{Ack, Deletion, Prepared, Request, Trail};
+pub use self::room::Claim;
+use self::room::Room;
 use self::shared::{Handle, Shared};
 pub use self::trail::Direction;
 use self::writer::Writer;
@@ -67,6 +70,31 @@ pub struct Commit {
     pub state: State,
     /// What the audit trail tells of them.
     pub audit: Vec<Draft>,
+    /// How much of the disk it may take.
+    pub claim: Claim,
+}
+
+impl Commit {
+    #[must_use]
+    pub fn new(
+        conversation: ConversationId,
+        records: Vec<Record>,
+        state: State,
+        audit: Vec<Draft>,
+    ) -> Self {
+        Self {
+            conversation,
+            claim: Claim::of(&records),
+            records,
+            state,
+            audit,
+        }
+    }
+
+    #[must_use]
+    pub fn claiming(self, claim: Claim) -> Self {
+        Self { claim, ..self }
+    }
 }
 
 /// Text of an item that is being written (LOOP-3); kept without a sync, gone with the next commit of its turn.
@@ -254,9 +282,10 @@ impl Store {
 
     #[must_use]
     pub fn health(&self) -> Health {
+        let lack = Room::on(&self.shared.dir).ok().and_then(|it| it.lack());
         let status = self.shared.status();
         Health {
-            problem: status.problem.clone(),
+            problem: lack.or_else(|| status.problem.clone()),
             journal_bytes: status.journal_bytes,
             synced_ago: status.synced_at.map(|it| it.elapsed()),
             free_bytes: disk::free_bytes(&self.shared.dir).ok(),

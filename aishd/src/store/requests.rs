@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::change::{Changes, Memory};
 use super::index::Fault;
 use super::journal::{Entry, Location};
-use super::{Commit, CommitError, Note, Partial, spending};
+use super::{Claim, Commit, CommitError, Note, Partial, spending};
 use crate::core::audit::Draft;
 use crate::core::audit::chain::Head;
 use crate::core::event::Record;
@@ -141,6 +141,7 @@ pub(super) struct Prepared {
     /// What is kept beside the conversations together with it.
     note: Option<Note>,
     trail: Trail,
+    claim: Claim,
 }
 
 impl Prepared {
@@ -165,6 +166,7 @@ impl Prepared {
             conversation: commit.conversation,
             records,
             state: commit.state,
+            claim: commit.claim,
             note,
         })
     }
@@ -205,6 +207,14 @@ impl Request {
             Self::Delete(deletion, _) => deletion.trail.bytes(),
             Self::Audit(trail, _) => trail.bytes(),
             Self::Note(note, trail, _) => note.text.len() + trail.bytes(),
+        }
+    }
+
+    pub(super) fn claim(&self) -> Claim {
+        match self {
+            Self::Commit(commit, _) => commit.claim,
+            Self::Delete(..) => Claim::End,
+            Self::Partial(_) | Self::Audit(..) | Self::Note(..) => Claim::GoOn,
         }
     }
 

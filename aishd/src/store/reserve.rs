@@ -8,7 +8,13 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use super::disk;
 
-const BALLAST_BYTES: u64 = 8 * 1024 * 1024;
+pub(super) const NAME: &str = "reserve";
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
+
+/// How large it is on a disk of that size.
+pub(super) fn bytes_on(disk_bytes: u64) -> u64 {
+    MAX_BYTES.min(disk_bytes / 8)
+}
 
 #[derive(Debug)]
 pub(super) struct Reserve {
@@ -20,7 +26,7 @@ impl Reserve {
     pub(super) fn find(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
-            held: dir.join("reserve").exists(),
+            held: dir.join(NAME).exists(),
         }
     }
 
@@ -33,7 +39,7 @@ impl Reserve {
     }
 
     pub(super) fn drop_now(&mut self) {
-        if self.held && fs::remove_file(self.dir.join("reserve")).is_ok() {
+        if self.held && fs::remove_file(self.dir.join(NAME)).is_ok() {
             self.held = false;
             tracing::warn!(dir = %self.dir.display(), "the disk is full: gave the reserve back");
         }
@@ -45,26 +51,24 @@ impl Reserve {
         if self.held {
             return;
         }
-        let Ok(stat) = rustix::fs::statvfs(&self.dir) else {
+        let Ok((disk_bytes, free_bytes)) = disk::sizes(&self.dir) else {
             return;
         };
-        let disk_bytes = stat.f_blocks.saturating_mul(stat.f_frsize);
-        let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
-        let ballast_bytes = BALLAST_BYTES.min(disk_bytes / 8);
-        if free_bytes < 2 * ballast_bytes + 2 * disk::SPARE_BYTES {
+        let bytes = bytes_on(disk_bytes);
+        if free_bytes < 2 * bytes + 2 * disk::SPARE_BYTES {
             return;
         }
-        match self.make(ballast_bytes) {
+        match self.make(bytes) {
             Ok(()) => self.held = true,
             Err(error) => {
                 tracing::debug!(%error, "no reserve could be made");
-                let _not_there = fs::remove_file(self.dir.join("reserve"));
+                let _not_there = fs::remove_file(self.dir.join(NAME));
             }
         }
     }
 
     fn make(&self, bytes: u64) -> io::Result<()> {
-        let path = self.dir.join("reserve");
+        let path = self.dir.join(NAME);
         let _left_over = fs::remove_file(&path);
         let mut file = disk::create_new(&path)?;
         if fallocate(&file, FallocateFlags::empty(), 0, bytes).is_err() {

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::index::{self, Fault, guarded};
 use super::recover::{self, BuildError};
+use super::room::Room;
 use super::segment::Closed;
 use super::shared::Shared;
 use super::writer::Writer;
-use super::{compact, disk, scan, segment, values};
+use super::{compact, scan, segment, values};
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
@@ -163,11 +164,12 @@ impl Writer {
     }
 
     pub(super) fn recheck(&mut self) {
-        let room = disk::free_bytes(&self.dir).is_ok_and(|it| it >= disk::SPARE_BYTES);
-        // Whether a segment can be begun shows whether the disk works again (G10).
+        let room = Room::on(&self.dir).is_ok_and(|it| it.lack().is_none());
+        // Whether a segment can be begun shows whether the disk works again.
         let works = room && self.journal.roll_if_due().is_ok();
         if works {
             self.recheck_at = None;
+            self.is_full = false;
             self.reserve.make_if_plenty();
             self.shared.update(|it| it.problem = None);
         } else {

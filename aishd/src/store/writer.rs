@@ -18,6 +18,7 @@ use super::lock::Lock;
 use super::recover::Opened;
 use super::requests::{Ack, Request, answer, apply, entries, in_order, seal};
 use super::reserve::Reserve;
+use super::room::Room;
 use super::segment::Closed;
 use super::shared::Shared;
 use super::upkeep::{Away, Ends};
@@ -53,6 +54,8 @@ pub(super) struct Writer {
     /// When trouble with the disk is looked at again.
     pub(super) recheck_at: Option<Instant>,
     /// Segments that compaction has yet to see.
+    /// Something was refused for lack of room, and there is none yet.
+    pub(super) is_full: bool,
     pub(super) to_compact: Vec<Closed>,
     /// What the plan takes out. It does not change while the plan is carried out: who is deleted meanwhile would lose what is
     /// in the segments that come, which are the older ones, and keep what is in those that were seen.
@@ -103,6 +106,7 @@ impl Writer {
             flush_at: Some(Instant::now() + IDLE),
             unflushed_bytes: 0,
             recheck_at: None,
+            is_full: false,
             to_compact: vec![],
             deleted: HashMap::new(),
             plan_again: false,
@@ -222,6 +226,10 @@ impl Writer {
     }
 
     pub(super) fn write(&mut self, group: Vec<Request>) {
+        let group = self.admit(group);
+        if group.is_empty() {
+            return;
+        }
         let db = self.shared.db().filter(|_| self.away.is_none());
         let Some(db) = db else {
             let error = CommitError::Io("the index is being restored".to_owned());
@@ -272,15 +280,42 @@ impl Writer {
         }
     }
 
+    /// Those for which there is room; the others are refused.
+    fn admit(&mut self, group: Vec<Request>) -> Vec<Request> {
+        let mut room = match Room::on(&self.dir) {
+            Ok(room) => room,
+            Err(error) => {
+                let error = CommitError::Io(error.to_string());
+                self.report(&error);
+                refuse(group, &error);
+                return vec![];
+            }
+        };
+        if room.lack().is_none() {
+            self.is_full = false;
+        }
+        let mut admitted = Vec::with_capacity(group.len());
+        for request in group {
+            let bytes = request.bytes() as u64;
+            if !room.has(request.claim(), bytes) {
+                self.is_full = true;
+                self.report(&CommitError::Full);
+                request.refuse(&CommitError::Full);
+                continue;
+            }
+            if room.needs_reserve(bytes) {
+                self.reserve.drop_now();
+                room.free = room.free.saturating_add(room.held);
+                room.held = 0;
+            }
+            room.take(bytes);
+            admitted.push(request);
+        }
+        admitted
+    }
+
     /// Writes the group to the journal. Text alone is not synced. After an error none of it is stored.
     fn make_durable(&mut self, group: &[Request]) -> Result<Vec<Location>, CommitError> {
-        let bytes: usize = group.iter().map(Request::bytes).sum();
-        // The index takes several times what the journal does.
-        let need = disk::SPARE_BYTES + 8 * bytes as u64;
-        let free = disk::free_bytes(&self.dir).map_err(|it| CommitError::Io(it.to_string()))?;
-        if free < need {
-            return Err(CommitError::Full);
-        }
         let written = self.append_and_sync(group);
         if let Err(error) = &written {
             self.journal.give_up();
@@ -322,10 +357,11 @@ impl Writer {
         self.unflushed_bytes += written;
         self.bytes_since_compaction += written;
         self.seen_bytes = bytes;
-        if !acks.is_empty() {
+        // That an end was taken shows that the disk works, and not that it has room again.
+        let well = !acks.is_empty() && !self.is_full;
+        if well {
             self.recheck_at = None;
         }
-        let well = !acks.is_empty();
         self.shared.update(|it| {
             it.journal_bytes = bytes;
             if well {

@@ -9,7 +9,7 @@ use aish_proto::id::Epoch;
 use ulid::Ulid;
 
 use super::super::journal::{Entry, Journal, Resume};
-use super::super::{CommitError, Store, scan, segment};
+use super::super::{Claim, CommitError, Store, scan, segment};
 use super::driver::{Task, said, start, task};
 use super::{Author, block_on, conversation, crash, finished, read_all, user_message};
 
@@ -90,7 +90,8 @@ fn check_full_disk(megabytes: u32) {
     let mut author = Author::new(1);
     until_taken(&store, &mut author);
     let filler = fill_disk(&mount.path, 300_000);
-    let refused = block_on(store.commit(author.turn_commit()));
+    let question = || author.turn_commit().claiming(Claim::Begin);
+    let refused = block_on(store.commit(question()));
     assert!(matches!(refused, Err(CommitError::Full)), "{refused:?}");
     assert!(store.health().problem.is_some());
     assert_eq!(3, read_all(&store, 1).unwrap());
@@ -108,6 +109,7 @@ fn check_full_disk(megabytes: u32) {
             (user_message(long.clone(), None), turn),
             (finished(""), turn),
         ]);
+        let commit = commit.claiming(Claim::GoOn);
         match block_on(store.commit(commit.clone())) {
             Ok(()) => big.took(&commit),
             Err(error) => break error,

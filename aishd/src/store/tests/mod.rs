@@ -125,12 +125,7 @@ impl Author {
             state.apply(&record);
             records.push(record);
         }
-        Commit {
-            conversation: self.id(),
-            records,
-            state,
-            audit,
-        }
+        Commit::new(self.id(), records, state, audit)
     }
 
     pub(super) fn took(&mut self, commit: &Commit) {
