@@ -1,5 +1,5 @@
-//! What left the context is summed up beside the conversation, and whatever the summarizer does, no question waits for it
-//! or fails with it (CTX-4 to CTX-6).
+//! What leaves the context is summed up beside the conversation, ahead, so that no request is without both; and whatever the
+//! summarizer does, no question waits long for it or fails with it.
 
 use std::time::{Duration, Instant};
 
@@ -7,6 +7,7 @@ use aish_proto::attach::Since;
 use aish_proto::context::{Archive, ArchiveParams, Forget, ForgetParams};
 use aish_proto::event::{Status, SummaryUpdated};
 use aish_proto::id::ConversationId;
+use aish_proto::turn::{Cancel, StopReason, TurnParams};
 use aish_testkit::upstream::Request;
 use aish_testkit::{Answer, Client, Daemon, Follow, Upstream, World};
 
@@ -147,8 +148,8 @@ fn a_summarizer_that_fails_or_talks_nonsense_hurts_nobody() {
             text.ends_with("originals archived — :context archive"),
             "{text}"
         );
-        asked(&client, conversation, "five");
-        assert!(!scene.system().contains(HEAD));
+        let shown = preview(&client, conversation, Some("five"));
+        assert!(!shown.body.contains("earlier conversation"));
         let log = log(&client, conversation);
         assert_eq!(1, statuses(&log).len(), "{:?}", statuses(&log));
         assert!(!log.iter().any(|it| it.kind == "summaryUpdated"));
@@ -157,7 +158,7 @@ fn a_summarizer_that_fails_or_talks_nonsense_hurts_nobody() {
 }
 
 #[test]
-fn nobody_waits_for_a_summarizer_that_hangs() {
+fn nobody_waits_long_for_a_summarizer_that_hangs() {
     let scene = Scene::new("");
     let client = scene.world.client();
     scene
@@ -230,16 +231,16 @@ fn a_crash_while_a_summary_is_stored_leaves_the_old_one() {
     let conversation = scene.left(&client);
     let mut follow = client.attach(conversation, Since::Start);
     told(&mut follow, "summarised");
-    asked(&client, conversation, "five");
     scene.summarizer.answer(Answer::text("The new one."));
     let _turn =
-        client.call::<aish_proto::turn::Send>(aish_testkit::client::question(conversation, "six"));
+        client.call::<aish_proto::turn::Send>(aish_testkit::client::question(conversation, "five"));
     assert_eq!(137, daemon.wait_exit());
     scene.daemon = Some(scene.world.daemon().spawn());
     let client = scene.world.client();
     let after = preview(&client, conversation, None);
     assert!(after.body.contains("> The old one."), "{}", after.body);
-    assert!(!after.body.contains("The new one."));
+    // What it is about is still there.
+    assert!(after.body.contains("three apples") && !after.body.contains("The new one."));
     asked(&client, conversation, "seven");
     scene.talker.finish();
 }
@@ -279,7 +280,9 @@ fn what_nobody_summed_up_is_summed_up_by_the_next_daemon() {
         let answer = if end == "killed" {
             Answer::text("They").then_stall()
         } else {
-            Answer::text("They counted apples.")
+            let counted = || Answer::text("They counted apples.");
+            scene.summarizer.answer(counted());
+            counted()
         };
         scene.summarizer.answer(answer);
         assert_eq!(before, scene.summarizer.requests().len());
@@ -318,17 +321,16 @@ fn a_refusal_does_not_replace_the_summary() {
     let filtered = Answer::text("They").finish(Some("content_filter"));
     scene.summarizer.answer(filtered);
     asked(&client, conversation, "five");
-    asked(&client, conversation, "six");
     told(&mut follow, "its filter held the answer back");
+    let half = Answer::text("They counted pears. Then they went").finish(Some("length"));
+    scene.summarizer.answer(half);
+    asked(&client, conversation, "six");
     asked(&client, conversation, "seven");
     assert!(
         scene.system().ends_with("\n> They counted apples."),
         "{}",
         scene.system()
     );
-    let half = Answer::text("They counted pears. Then they went").finish(Some("length"));
-    scene.summarizer.answer(half);
-    asked(&client, conversation, "eight");
     let event = follow.until(|it| it.read::<SummaryUpdated>().is_some_and(|it| it.cut));
     let text = event.read::<SummaryUpdated>().unwrap().text;
     assert_eq!(
@@ -373,9 +375,9 @@ fn a_summary_can_be_forgotten() {
     scene.daemon.take().unwrap().kill9();
     scene.daemon = Some(scene.world.daemon().spawn());
     let client = scene.world.client();
+    scene.summarizer.answer(Answer::text("They counted pears."));
     asked(&client, conversation, "five");
     assert!(!scene.system().contains(HEAD));
-    scene.summarizer.answer(Answer::text("They counted pears."));
     asked(&client, conversation, "six");
     let mut follow = client.attach(conversation, Since::Start);
     told(&mut follow, "summarised by fast (19 chars)");
@@ -394,5 +396,123 @@ fn a_summary_can_be_forgotten() {
     client.done::<aish_proto::daemon::Reload>(aish_proto::method::Empty {});
     asked(&client, conversation, "eight");
     assert!(!scene.system().contains(HEAD));
+    scene.talker.finish();
+}
+
+/// What a summarizer would write that leaves nothing out: the words of all questions that it is shown, and is told of.
+fn all_of(request: &Request) -> String {
+    let task = request.question();
+    let words = task.split(|it: char| !it.is_ascii_alphanumeric());
+    let mut asked: Vec<&str> = words.filter(|it| it.starts_with("word")).collect();
+    asked.dedup();
+    asked.join(" ")
+}
+
+/// Asks questions with a word of each, and sees that each request has the words of all before it: in messages, or in the
+/// summary of what has left.
+#[track_caller]
+fn nothing_is_missing(scene: &Scene, filling: &str) {
+    let client = scene.world.client();
+    let conversation = client.create();
+    for number in 0..14 {
+        asked(&client, conversation, &format!("word{number} {filling}"));
+    }
+    for request in scene.talker.requests() {
+        let newest = request.question();
+        let newest = newest.split(' ').next().unwrap_or_default();
+        let newest: u32 = newest.trim_start_matches("word").parse().unwrap();
+        let body = String::from_utf8_lossy(&request.body);
+        for number in 0..newest {
+            let has = |end: &str| body.contains(&format!("word{number}{end}"));
+            assert!(
+                has(" ") || has("\\") || has("\""),
+                "word{number} is not in the request of word{newest}:\n{body}"
+            );
+        }
+    }
+    let left = log(&client, conversation);
+    assert!(left.iter().filter(|it| it.kind == "evicted").count() > 2);
+}
+
+#[test]
+fn no_request_is_without_what_left_and_its_summary() {
+    let scene = Scene::new("");
+    scene
+        .summarizer
+        .answer_with(|request| Answer::text(&all_of(request)));
+    nothing_is_missing(&scene, "and so on");
+    scene.summarizer.finish();
+}
+
+/// Questions come faster than summaries.
+#[test]
+fn what_leaves_stays_until_its_summary_is_there() {
+    let scene = Scene::new("");
+    scene.summarizer.answer_with(|request| {
+        let answer = Answer::stream().then_pause(Duration::from_millis(300));
+        answer.then_text(&all_of(request))
+    });
+    nothing_is_missing(&scene, "and so on");
+    scene.summarizer.finish();
+}
+
+/// Nobody can see ahead how long the next question is.
+#[test]
+fn what_leaves_for_a_long_question_is_summed_up_before_it_is_asked() {
+    let scene = Scene::new("max_tokens = 3000\nreserve_tokens = 500");
+    scene.summarizer.answer_with(|request| {
+        let answer = Answer::stream().then_pause(Duration::from_millis(100));
+        answer.then_text(&all_of(request))
+    });
+    // Without counts of its own a token is three bytes: two questions fit, and the third does not.
+    scene
+        .talker
+        .answer_with(|_| Answer::text("fine").usage(None));
+    nothing_is_missing(&scene, &"and so on ".repeat(270));
+    scene.summarizer.finish();
+}
+
+/// A server that takes less than is known says so when it is asked.
+#[test]
+fn what_leaves_because_a_server_says_so_is_summed_up_before_it_is_asked_again() {
+    let scene = Scene::new("");
+    scene
+        .summarizer
+        .answer_with(|request| Answer::text(&all_of(request)));
+    let mut asked = 0;
+    scene.talker.answer_with(move |_request| {
+        asked += 1;
+        if asked % 4 == 3 {
+            let error =
+                "{\"error\":{\"message\":\"too long\",\"code\":\"context_length_exceeded\"}}";
+            Answer::status(400, error)
+        } else {
+            Answer::text("fine")
+        }
+    });
+    nothing_is_missing(&scene, "and so on");
+    scene.summarizer.finish();
+}
+
+#[test]
+fn a_question_that_waits_for_a_summary_can_be_cancelled() {
+    let scene = Scene::new("max_tokens = 3000\nreserve_tokens = 500");
+    scene
+        .summarizer
+        .answer_with(|_| Answer::text("They").then_stall());
+    scene
+        .talker
+        .answer_with(|_| Answer::text("fine").usage(None));
+    let client = scene.world.client();
+    let conversation = client.create();
+    let long = "and so on ".repeat(270);
+    asked(&client, conversation, &long);
+    asked(&client, conversation, &long);
+    let turn = client.ask(conversation, &long);
+    scene.summarizer.wait_requests(1);
+    client.done::<Cancel>(TurnParams { turn });
+    let record = client.wait_turn(turn);
+    assert_eq!(Some(StopReason::Cancelled), record.stop_reason);
+    assert_eq!(2, scene.talker.requests().len());
     scene.talker.finish();
 }

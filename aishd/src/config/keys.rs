@@ -222,7 +222,7 @@ tables! {
         max_tokens: Leaf<Whole<256, 1_000_000_000>>,
         /// Tokens kept free for the answer; where a preset has `max_tokens`, those are. Never more than half.
         reserve_tokens: Leaf<Whole<0, 1_000_000>>,
-        /// Whether a model sums up what leaves. The summary is in each request after that.
+        /// Whether a model sums up what leaves, ahead, so that the next request has the summary in its place.
         summarize_on_evict: Leaf<bool>,
         /// The preset that does it. What left is sent to its server.
         summarizer_model: Leaf<String>,

@@ -433,6 +433,7 @@ impl Conversation {
         let fitted = waits
             .is_none()
             .then(|| self.fit(&preset, &transcript, &offer, &[]));
+        let fits = matches!(fitted, Some(Ok(_)));
         let leaving = match &fitted {
             Some(Ok(fit)) => self.leaving_for(&preset, &transcript, &offer, fit),
             Some(Err(_)) | None => vec![],
@@ -445,7 +446,9 @@ impl Conversation {
             commit = self.number(&facts);
         }
         let live = Arc::new(Live::new(turn, 0, commit.state.last_seq));
+        let held_back = opened.filter(|_| self.holds_back(&transcript, &leaving));
         let asking = match (opened, fitted) {
+            (Some(_), Some(Ok(_))) if held_back.is_some() => None,
             (Some(stream), Some(Ok(fit))) => {
                 self.spawn_stream(stream, (preset.clone(), ticket), fit.body, live.clone())
             }
@@ -469,6 +472,8 @@ impl Conversation {
         self.publisher.begin_live(live);
         if let Some((stream, beside)) = waits {
             self.read_beside(stream, beside);
+        } else if let Some(stream) = held_back.filter(|_| fits) {
+            self.wait_for_summary(stream);
         }
         self.rules_count().await;
         Ok(())

@@ -144,8 +144,9 @@ impl Conversation {
             Box::pin(self.perform(effect)).await;
         }
         if pending.ends {
-            self.turn = None;
+            let ended = self.turn.take();
             self.stopper.set(None);
+            self.look_ahead(ended.as_ref());
             Box::pin(self.start_next()).await;
         }
         Box::pin(self.next_command()).await;

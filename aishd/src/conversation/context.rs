@@ -118,10 +118,23 @@ impl Conversation {
         offer: &Offer,
         held: &[Held],
     ) -> Result<Fit, TooLong> {
-        fit(self.wanted(preset, transcript, offer, held))
+        self.fitted(self.wanted(preset, transcript, offer, held))
     }
 
-    fn wanted<'a>(
+    /// What is being summed up stays until its summary is there, where there is room for both.
+    fn fitted(&self, wanted: Wanted<'_>) -> Result<Fit, TooLong> {
+        if self.summing.is_ahead() && wanted.mode == Mode::Talk {
+            let limit = wanted.limit.relaxed();
+            if let Ok(fit) = fit(Wanted { limit, ..wanted })
+                && fit.leaving.is_empty()
+            {
+                return Ok(fit);
+            }
+        }
+        fit(wanted)
+    }
+
+    pub(super) fn wanted<'a>(
         &self,
         preset: &'a Preset,
         transcript: &'a Transcript,
@@ -284,6 +297,9 @@ impl Conversation {
         {
             return self.wait_for_store(Pending::before_stream(facts, effect), &error);
         }
+        if effect == Effect::OpenStream(stream) && self.must_wait() {
+            return self.wait_for_summary(stream);
+        }
         let Some(active) = &self.turn else { return };
         let live = Arc::new(Live::new(
             active.id,
@@ -380,7 +396,7 @@ impl Conversation {
     ) -> Previewed {
         let wanted = self.wanted(&preset, transcript, offer, held);
         let (limit, ratio) = (wanted.limit, wanted.ratio);
-        let fitted = match fit(wanted) {
+        let fitted = match self.fitted(wanted) {
             Ok(fitted) => fitted,
             Err(error) => {
                 let turns = transcript.exchanges().len();

@@ -1,5 +1,6 @@
-//! Summing up what left the context (CTX-4 to CTX-6): beside the conversation, by a preset of its own, within a time. No
-//! question waits for it, and nothing fails with it: the old summary stays until there is a better one in the log.
+//! Summing up what leaves the context: beside the conversation, by a preset of its own, within a time. It is made ahead, at the
+//! end of the turn before, and what it is about leaves together with it. Where that was not foreseen, a request waits a little
+//! for it. Nothing fails with it: the old summary stays until there is a better one in the log.
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -8,28 +9,35 @@ use std::time::Duration;
 
 use aish_proto::id::{ConversationId, Seq};
 use futures_util::FutureExt as _;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::beside::Gathered;
+use super::choose::Chosen;
 use super::commit::{Fact, RETRY_LONGEST};
-use super::context::old_turns;
+use super::context::{abandoned, old_turns};
 use super::handle::RequestError;
 use super::purse::Purse;
 use super::tokens::Tokens;
 use super::view::LiveChange;
-use super::{Conversation, Done, archive};
+use super::{Active, Conversation, Done, archive};
 use crate::broker::Broker;
 use crate::core::budget::Mode;
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Level, Record};
 use crate::core::exchange::Exchange;
 use crate::core::preset::Preset;
+use crate::core::request::fit::leaves_soon;
 use crate::core::spending::Purpose;
 use crate::core::summary::{Summary, Wanted, Worth, body, is_too_long, kept, portions, worth};
 use crate::core::transcript::Transcript;
+use crate::core::turn::StreamId;
 
 /// One request to the summarizer (CTX-4).
 const WITHIN: Duration = Duration::from_secs(30);
+/// So long after a summary was begun no request waits for it any more.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Exchanges that wait while another summary is being made; of more, the oldest are left out.
 const MOST_WAITING: usize = 256;
 /// The built-in responder, which needs no preset.
@@ -38,7 +46,11 @@ const DEMO: &str = "demo";
 /// What is being summed up, and what waits for that.
 #[derive(Debug, Default)]
 pub(super) struct Summing {
-    running: bool,
+    running: Option<Running>,
+    /// Cancelled when what runs is over.
+    over: CancellationToken,
+    /// The last one failed, or takes too long: no request waits for the next.
+    gave_up: bool,
     waiting: Vec<Exchange>,
     /// Exchanges that left since people were told.
     untold: u64,
@@ -46,10 +58,60 @@ pub(super) struct Summing {
     number: u64,
 }
 
+/// A summary that is being made.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    number: u64,
+    since: Instant,
+    /// The last record of what is still in the context, and leaves when it is made.
+    ahead: Option<Seq>,
+    /// Something of it has left.
+    left: bool,
+}
+
+/// A summary that was made of what had not left.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    through: Seq,
+    /// It leaves for the next question, summed up or not.
+    certain: bool,
+}
+
 impl Summing {
-    /// Whether there is something to wait for.
+    /// Whether there is nothing that somebody waits for.
     pub(super) fn is_idle(&self) -> bool {
-        !self.running
+        self.running.is_none()
+    }
+
+    /// Whether what would leave is being summed up, and is all there.
+    pub(super) fn is_ahead(&self) -> bool {
+        let running = self.running.filter(|it| it.number == self.number);
+        running.is_some_and(|it| it.ahead.is_some() && !it.left)
+    }
+
+    /// Whether something has left whose summary is being made.
+    fn owes(&self) -> bool {
+        let running = self.running.filter(|it| it.number == self.number);
+        running.is_some_and(|it| it.left) || !self.waiting.is_empty()
+    }
+
+    fn begin(&mut self, ahead: Option<Seq>) {
+        self.running = Some(Running {
+            number: self.number,
+            since: Instant::now(),
+            ahead,
+            left: ahead.is_none(),
+        });
+    }
+
+    /// Until when a request waits for what runs.
+    fn deadline(&self) -> Option<Instant> {
+        self.running.map(|it| it.since + PATIENCE)
+    }
+
+    fn end(&mut self) {
+        self.running = None;
+        std::mem::take(&mut self.over).cancel();
     }
 }
 
@@ -63,6 +125,7 @@ pub(super) struct Summed {
     outcome: Result<(Summary, usize), String>,
     /// What was paid for, and is in no log yet.
     owed: Vec<Fact>,
+    ahead: Option<Ahead>,
 }
 
 /// What had left and is in no summary.
@@ -78,6 +141,10 @@ pub(super) struct Left {
 pub struct CaughtUp(Arc<Mutex<HashSet<ConversationId>>>);
 
 impl CaughtUp {
+    fn is_unseen(&self, conversation: ConversationId) -> bool {
+        !self.lock().contains(&conversation)
+    }
+
     /// Whether it had not been looked at.
     fn is_first(&self, conversation: ConversationId) -> bool {
         self.lock().insert(conversation)
@@ -131,7 +198,14 @@ impl Conversation {
     }
 
     /// Has what left summed up, after what is being summed up now.
-    pub(super) fn sum_up(&mut self, leaving: Vec<Exchange>) {
+    pub(super) fn sum_up(&mut self, mut leaving: Vec<Exchange>) {
+        if let Some(running) = &mut self.summing.running
+            && let Some(through) = running.ahead
+        {
+            let before = leaving.len();
+            leaving.retain(|it| it.last() > through);
+            running.left |= leaving.len() < before;
+        }
         // What leaves in a run does so in silence (CTX-7).
         if leaving.is_empty() || self.rules().summarizer(self.mode()).is_none() {
             return;
@@ -140,23 +214,102 @@ impl Conversation {
         self.summing.waiting.extend(leaving);
         let too_many = self.summing.waiting.len().saturating_sub(MOST_WAITING);
         self.summing.waiting.drain(..too_many);
-        if !self.summing.running {
+        if self.summing.is_idle() {
             self.begin_summary();
         }
+    }
+
+    /// Sums up what the next question will have no room for, so that it leaves together with its summary.
+    pub(super) fn look_ahead(&mut self, ended: Option<&Active>) {
+        let Some(transcript) = &self.transcript else {
+            return;
+        };
+        let ends = self.around.draining.is_cancelled() || self.unstored.is_some();
+        let nobody = self.rules().summarizer(transcript.mode()).is_none();
+        if ends || nobody || !self.summing.is_idle() {
+            return;
+        }
+        let preset = match self.choose_named(self.state.model.as_deref()) {
+            Chosen::Ready(own, _) => Some(own),
+            Chosen::Look | Chosen::Gone(_) | Chosen::List(..) => {
+                ended.and_then(|it| it.preset.clone())
+            }
+        };
+        let Some(preset) = preset else { return };
+        let preset = self.around.broker.adapted(preset);
+        let offer = self.offer_to(&preset);
+        let held = ended.map_or(&[][..], |it| &it.held);
+        let wanted = self.wanted(&preset, transcript, &offer, held);
+        let (count, certain) = leaves_soon(wanted);
+        let leaving: Vec<Exchange> = transcript.exchanges().take(count).cloned().collect();
+        if let Some(through) = leaving.iter().map(Exchange::last).max() {
+            let ahead = Ahead { through, certain };
+            self.make_summary(leaving, count as u64, Some(ahead));
+        }
+    }
+
+    /// Whether the first request of a turn has to wait, once this has left.
+    pub(super) fn holds_back(&self, transcript: &Transcript, leaving: &[Exchange]) -> bool {
+        let somebody = self.rules().summarizer(transcript.mode()).is_some();
+        let owes = self.summing.owes() || !leaving.is_empty() || self.owes_from_before(transcript);
+        somebody && owes && !self.summing.gave_up
+    }
+
+    /// Whether a request has to wait for the summary of what has left.
+    pub(super) fn must_wait(&mut self) -> bool {
+        let nobody = self.rules().summarizer(self.mode()).is_none();
+        if nobody || self.summing.gave_up || !self.summing.owes() {
+            return false;
+        }
+        let late = self
+            .summing
+            .deadline()
+            .is_none_or(|it| it <= Instant::now());
+        self.summing.gave_up = late;
+        !late
+    }
+
+    /// Has a request of the turn that runs made when there is a summary, or it takes too long.
+    pub(super) fn wait_for_summary(&mut self, stream: StreamId) {
+        let Some(active) = &self.turn else { return };
+        let (turn, token, held) = (active.id, active.token.clone(), active.held.clone());
+        let over = self.summing.over.clone();
+        let deadline = self.summing.deadline().unwrap_or_else(Instant::now);
+        self.io.spawn(async move {
+            let waited = async {
+                tokio::select! {
+                    () = over.cancelled() => {}
+                    () = sleep_until(deadline) => {}
+                }
+            };
+            match token.run_until_cancelled(waited).await {
+                Some(()) => {
+                    let looked = None;
+                    Done::Gathered(turn, stream, Gathered { held, looked })
+                }
+                None => abandoned(turn, stream),
+            }
+        });
+    }
+
+    /// Whether something left while another daemon ran, and was never summed up.
+    fn owes_from_before(&self, transcript: &Transcript) -> bool {
+        self.state.evicted_through > transcript.summed_through()
+            && self.around.caught_up.is_unseen(self.id)
     }
 
     /// Sees to what left and was never summed up, once in the life of a daemon: when a summary is lost, so is who would
     /// have told of it. What leaves from now on waits for it.
     pub(super) fn catch_up(&mut self, transcript: &Transcript) {
         let nobody = self.rules().summarizer(transcript.mode()).is_none();
-        if nobody || self.summing.running || !self.around.caught_up.is_first(self.id) {
+        if nobody || !self.summing.is_idle() || !self.around.caught_up.is_first(self.id) {
             return;
         }
         let after = transcript.summed_through();
         if self.state.evicted_through <= after {
             return;
         }
-        self.summing.running = true;
+        self.summing.begin(None);
         let (store, id, state) = (self.around.store.clone(), self.id, self.state.clone());
         let number = self.summing.number;
         self.io.spawn(async move {
@@ -176,7 +329,7 @@ impl Conversation {
     /// Sums up what had left, and then what has left meanwhile.
     pub(super) fn begin_with(&mut self, left: Left) {
         let Left { number, exchanges } = left;
-        self.summing.running = false;
+        self.summing.end();
         if number == self.summing.number {
             self.summing.untold += exchanges.len() as u64;
             self.summing.waiting.splice(0..0, exchanges);
@@ -219,6 +372,10 @@ impl Conversation {
     fn begin_summary(&mut self) {
         let evicted = std::mem::take(&mut self.summing.waiting);
         let count = std::mem::take(&mut self.summing.untold);
+        self.make_summary(evicted, count, None);
+    }
+
+    fn make_summary(&mut self, evicted: Vec<Exchange>, count: u64, ahead: Option<Ahead>) {
         let through = evicted.iter().map(Exchange::last).max();
         let models = self.models();
         // What waits had left while people talked, whatever goes on now.
@@ -240,7 +397,7 @@ impl Conversation {
             through,
             max_chars: models.context.max_summary_chars,
         });
-        self.summing.running = true;
+        self.summing.begin(ahead.map(|it| it.through));
         let work = async move {
             let outcome = match job {
                 None => Err("there is no such preset".to_owned()),
@@ -255,6 +412,7 @@ impl Conversation {
                 by,
                 outcome,
                 owed: vec![],
+                ahead,
             }))
         };
         self.io
@@ -267,7 +425,7 @@ impl Conversation {
             // What was paid for it meanwhile is kept with it until the store takes both.
             summed.owed.extend(self.owed(None));
             let mut told = summed.owed.clone();
-            told.extend(facts(&summed));
+            told.extend(self.facts_of(&summed));
             if let Err(error) = self.commit(&told, LiveChange::Keep).await {
                 tracing::warn!(%error, "a summary waits for the store; the one before it stays");
                 self.io.spawn(async move {
@@ -277,10 +435,48 @@ impl Conversation {
                 return;
             }
         }
-        self.summing.running = false;
+        self.summing.gave_up = summed.outcome.is_err();
+        self.summing.end();
         if !self.summing.waiting.is_empty() {
             self.begin_summary();
+        } else if self.turn.is_none() && summed.ahead.is_none() && summed.outcome.is_ok() {
+            self.look_ahead(None);
         }
+    }
+
+    /// What is written down of a summary, with the leaving of what has not left yet.
+    fn facts_of(&self, summed: &Summed) -> Vec<Fact> {
+        let Some(ahead) = summed.ahead else {
+            return facts(summed);
+        };
+        let left = self.summing.running.is_some_and(|it| it.left);
+        // A run goes on with all that it has, and what is likely to leave may stay where nobody can sum it up.
+        let (Some(transcript), Mode::Talk) = (&self.transcript, self.mode()) else {
+            return if left { facts(summed) } else { vec![] };
+        };
+        if let Err(error) = &summed.outcome
+            && !left
+            && !ahead.certain
+        {
+            tracing::warn!(
+                error,
+                by = summed.by,
+                "what leaves next is not summed up yet"
+            );
+            return vec![];
+        }
+        let leave = transcript.exchanges();
+        let leave = leave.take_while(|it| it.last() <= ahead.through).count();
+        let eviction = transcript.eviction(leave, &self.state);
+        if eviction.is_none() && !left {
+            return vec![];
+        }
+        let evicted = eviction.map(|it| Fact {
+            turn: self.turn.as_ref().map(|it| it.id),
+            by: None,
+            event: Event::Evicted(Box::new(it)),
+        });
+        evicted.into_iter().chain(facts(summed)).collect()
     }
 }
 
@@ -291,6 +487,7 @@ fn facts(summed: &Summed) -> Vec<Fact> {
         by,
         outcome,
         owed: _,
+        ahead: _,
     } = summed;
     let (count, turns) = (*count, old_turns(*count));
     let end = "originals archived — :context archive";
@@ -390,6 +587,7 @@ mod tests {
             by: "fast".to_owned(),
             outcome: Ok((Summary::default(), whole)),
             owed: vec![],
+            ahead: None,
         };
         let mut events = facts(&summed).into_iter().map(|it| it.event);
         let Some(Event::Status { text: told, .. }) = events.next_back() else {

@@ -10,6 +10,8 @@ use super::project::Trusted;
 
 /// Eviction goes down to this part of the budget at once, so that a local server's prompt cache holds in between.
 const GOAL_PERCENT: u64 = 70;
+/// From this part of it on, what would leave next is summed up ahead.
+const NEARLY_PERCENT: u64 = 85;
 /// What is assumed of a server that has not counted yet: fewer than there are in most texts.
 const USUAL: f64 = 3.0;
 /// A server that counts beyond these counts something else, or not all of what it was sent.
@@ -110,6 +112,22 @@ impl Limit {
     #[must_use]
     pub fn holds(&self, tokens: u64) -> bool {
         self.tokens.is_none_or(|it| tokens <= it.available())
+    }
+
+    /// Whether what would leave next is to be summed up.
+    #[must_use]
+    pub fn is_nearly_full(&self, tokens: u64) -> bool {
+        self.tokens
+            .is_some_and(|it| tokens > it.available() * NEARLY_PERCENT / 100)
+    }
+
+    /// With room for what is being summed up.
+    #[must_use]
+    pub fn relaxed(self) -> Self {
+        Self {
+            turns: self.turns + self.turns / 2,
+            ..self
+        }
     }
 
     /// Whether it is little enough where it has been too much.

@@ -199,6 +199,26 @@ pub fn next_to_leave(wanted: Wanted<'_>, tokens: u64) -> usize {
     by_turns.max(by_tokens).min(turns.saturating_sub(1))
 }
 
+/// The exchanges that leave for the next question, and whether that is certain, or only likely because there is little
+/// room left.
+#[must_use]
+pub fn leaves_soon(wanted: Wanted<'_>) -> (usize, bool) {
+    let tokens = wanted.tokens(&wanted.body(wanted.transcript));
+    let turns = wanted.transcript.exchanges().len();
+    let by_turns = if turns < wanted.limit.turns {
+        0
+    } else {
+        turns + 1 - wanted.limit.goal_turns()
+    };
+    let by_tokens = if wanted.limit.is_nearly_full(tokens) {
+        wanted.how_many_for_tokens(tokens)
+    } else {
+        0
+    };
+    let count = by_turns.max(by_tokens).min(turns.saturating_sub(1));
+    (count, by_turns >= count)
+}
+
 impl Wanted<'_> {
     fn body(&self, transcript: &Transcript) -> String {
         super::body(self.preset, transcript, self.offer, self.pinned, self.mode)
