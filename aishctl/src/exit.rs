@@ -79,7 +79,7 @@ pub const TABLE: [(Exit, &str); 17] = [
     ),
     (
         Exit::KEY,
-        "the model's key is missing or refused (401, 403)",
+        "the model's key is missing or refused (401, or a 403 about it)",
     ),
     (Exit::UNREACHABLE, "no model reachable"),
     (

@@ -682,6 +682,17 @@ mod tests {
                 "[aish] the model's server failed; :retry asks again: transport: cut",
             ],
         );
+        // What was refused for good is not to be asked again as it is.
+        check(
+            &[(
+                "turnFinished",
+                json!({"stopReason": "upstream", "text": "", "usage": null, "error": {"class": "rejected", "message": "transport: HTTP 400: no tools", "hint": "models.m.tools = false"}}),
+            )],
+            &[
+                "[aish] the model's server failed: transport: HTTP 400: no tools",
+                "[aish] hint: models.m.tools = false",
+            ],
+        );
     }
 
     #[test]
