@@ -24,6 +24,7 @@ use interprocess::local_socket::tokio::Listener;
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::configuration::{ConfigFault, Configured};
@@ -63,8 +64,6 @@ use crate::{clock, failpoint};
 const WORKERS: usize = 1;
 /// Time for what still blocks a thread when everything else has ended.
 const LAST_WAIT: Duration = Duration::from_secs(2);
-/// Time for children that do not want to end: two seconds until they are killed, and what a busy machine adds.
-const CHILDREN_WAIT: Duration = Duration::from_millis(3500);
 
 /// Exit codes (spec 00, Processes).
 mod exit {
@@ -246,8 +245,8 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     follow(&mut chores, live, witness, (&server.directory, hub));
     let serving = listen::listen(server.clone(), listener);
     let working = async {
-        let ((), ()) = tokio::join!(serving, stop::in_order(&server, &stops, signals));
-        wait_for(&children).await;
+        let ((), until) = tokio::join!(serving, stop::in_order(&server, &stops, signals));
+        wait_for(&children, until).await;
     };
     tokio::select! {
         () = working => {}
@@ -272,8 +271,8 @@ fn begin(server: &Server, pulse: &Pulse) {
 }
 
 /// Until the children are gone, but not for ever.
-async fn wait_for(children: &Children) {
-    let gone = tokio::time::timeout(CHILDREN_WAIT, children.gone()).await;
+async fn wait_for(children: &Children, until: Instant) {
+    let gone = tokio::time::timeout_at(until, children.gone()).await;
     if gone.is_err() {
         tracing::warn!("children are still ending; their keepers go on without us");
     }

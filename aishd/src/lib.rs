@@ -10,6 +10,7 @@ pub mod core;
 pub mod daemon;
 pub mod event_lines;
 pub mod failpoint;
+pub mod file_lock;
 pub mod folder;
 pub mod logging;
 pub mod mcp;

@@ -1,11 +1,13 @@
 //! The socket as a file: taken over from systemd, or made where no live daemon has one (SOC-1, R18).
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use interprocess::local_socket::tokio::Listener;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
@@ -13,8 +15,14 @@ use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
 use interprocess::os::unix::uds_local_socket::tokio::Listener as UdsListener;
 use rustix::fs::OFlags;
 
+use crate::file_lock::{self, LockError};
+
 /// Beside the socket; whoever holds it may replace a dead socket.
 const LOCK_NAME: &str = "aishd.lock";
+
+/// How long a socket may still be listened on though nobody holds the lock.
+const LISTENS_ON: Duration = Duration::from_secs(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A listening socket, and what is needed to take it away again.
 #[derive(Debug)]
@@ -35,8 +43,8 @@ pub struct Place {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    #[error("another daemon{} serves {path}", pid.as_deref().map(|it| format!(" (pid {it})")).unwrap_or_default())]
-    Taken { path: String, pid: Option<String> },
+    #[error("another daemon{} serves {path}", pid.map(|it| format!(" (pid {it})")).unwrap_or_default())]
+    Taken { path: String, pid: Option<u32> },
     #[error("{path} is in the way and is no socket")]
     NoSocket { path: String },
     #[error("{action} {path}")]
@@ -127,16 +135,13 @@ fn lock(socket: &Path) -> Result<File, SocketError> {
             path: shown(),
             source,
         })?;
-    match file.try_lock() {
+    match file_lock::take(&mut file) {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            let _unreadable = file.read_to_string(&mut pid);
-            let pid = Some(pid.trim().to_owned()).filter(|it| !it.is_empty());
+        Err(LockError::Held(pid)) => {
             let path = socket.display().to_string();
             return Err(SocketError::Taken { path, pid });
         }
-        Err(TryLockError::Error(source)) => {
+        Err(LockError::Io(source)) => {
             return Err(SocketError::Io {
                 action: "lock",
                 path: shown(),
@@ -145,15 +150,25 @@ fn lock(socket: &Path) -> Result<File, SocketError> {
         }
     }
     // The process id is for people; the lock itself is what counts.
-    let _best_effort = file
-        .set_len(0)
-        .and_then(|()| file.rewind())
-        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    let _best_effort = file_lock::sign(&mut file);
     Ok(file)
 }
 
-/// Removes a socket that nobody serves.
+/// Removes a socket that nobody serves. Whoever holds the lock is the only one to serve, but a child that a killed daemon
+/// was starting may listen for a moment longer.
 fn clear(path: &Path) -> Result<(), SocketError> {
+    let began = Instant::now();
+    loop {
+        match clear_once(path) {
+            Err(SocketError::Taken { .. }) if began.elapsed() < LISTENS_ON => {
+                thread::sleep(LOOK_AGAIN);
+            }
+            cleared => return cleared,
+        }
+    }
+}
+
+fn clear_once(path: &Path) -> Result<(), SocketError> {
     let shown = || path.display().to_string();
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,

@@ -1,5 +1,5 @@
 //! The ordered stop (OPS-4, G16): whatever the daemon is doing, SIGTERM lets it say goodbye, keep what it knows, end
-//! with 0 within ten seconds, and leave no socket behind.
+//! with 0 within six seconds, and leave no socket behind.
 
 use std::any::Any;
 use std::os::unix::net::UnixStream;
@@ -8,14 +8,20 @@ use std::time::{Duration, Instant};
 
 use aish_proto::attach::Since;
 use aish_proto::conversation::{Activity, ConversationParams, StatusOf};
+use aish_proto::daemon::Reload;
 use aish_proto::event::Shutdown;
 use aish_proto::id::ConversationId;
+use aish_proto::mcp::{List, ServerState};
+use aish_proto::method::Empty;
+use aish_proto::shell::Run;
 use aish_testkit::wait::{PATIENCE, until_true};
-use aish_testkit::{Answer, Daemon, Upstream, World, built};
+use aish_testkit::{Answer, Daemon, Upstream, World, built, repository};
 use rustix::process::Signal;
 
+use crate::shell::own;
+
 const TIMES: usize = 5;
-const WITHIN: Duration = Duration::from_secs(10);
+const WITHIN: Duration = Duration::from_secs(6);
 
 /// What a phase holds until the daemon is gone.
 type Held = Box<dyn Any>;
@@ -161,6 +167,51 @@ fn while_the_configuration_is_read_again() {
     });
 }
 
+/// A command that ignores SIGTERM, one below it that left its session, and an answer that comes on and on.
+#[test]
+fn with_children_that_ignore_the_word_to_end() {
+    check(|world, upstream, _| {
+        let client = world.client();
+        let answering = client.create();
+        let (answer, gate) = Answer::by_hand();
+        upstream.answer(answer);
+        let mut follow = client.attach(answering, Since::Start);
+        client.ask(answering, "how long?");
+        gate.text("it takes");
+        follow.until_kind("textDelta");
+        let running = client.create();
+        let mut follow = client.attach(running, Since::Start);
+        let command =
+            "trap '' TERM; setsid sh -c \"trap '' TERM; echo begun; sleep 7790\"; sleep 7791";
+        client.done::<Run>(own(running, command));
+        follow.until_kind("shellOutput");
+        (Box::new((client, gate)), Some(answering))
+    });
+}
+
+/// An MCP server that heeds neither the end of its input nor SIGTERM.
+#[test]
+fn with_an_mcp_server_that_does_not_end() {
+    check(|world, upstream, _| {
+        let server = repository::top().join("tests/data/mcp/stdio_server.py");
+        let deaf = format!(
+            "trap '' TERM; python3 {} usual; sleep 7792",
+            server.display()
+        );
+        world.write_config(&format!(
+            "{}\n[mcp.servers.deaf]\ncommand = \"sh\"\nargs = [\"-c\", {deaf:?}]\n",
+            upstream.config("test")
+        ));
+        let client = world.client();
+        client.done::<Reload>(Empty {});
+        until_true("the server is ready", || {
+            let servers = client.done::<List>(Empty {}).servers;
+            servers.iter().any(|it| it.state == ServerState::Ready)
+        });
+        (Box::new(client), None)
+    });
+}
+
 /// Opening the store hangs; the one who waits for the end does not.
 #[test]
 fn while_the_journal_is_read() {
@@ -187,7 +238,7 @@ fn while_the_journal_is_read() {
     });
 }
 
-/// G18: fifty times, also right after a kill, and it changes nothing.
+/// Fifty times, also right after a kill, and it changes nothing.
 #[test]
 fn a_second_daemon_ends_with_75_at_once() {
     let world = World::new();
@@ -209,5 +260,27 @@ fn a_second_daemon_ends_with_75_at_once() {
         assert!(world.socket().exists());
     }
     world.client().create();
+    assert_eq!(0, daemon.terminate());
+}
+
+/// Whoever kills a daemon and starts another one at once gets it, though the first one is not gone yet and was starting
+/// programs.
+#[test]
+fn a_start_at_once_after_a_kill_is_a_start() {
+    let world = World::new();
+    let mut daemon = world.daemon().spawn();
+    for round in 0..40 {
+        let client = world.client();
+        let conversation = client.create();
+        // Some of it is always just being started.
+        let command = "for i in 1 2 3 4 5 6 7 8; do sh -c true & done; wait; sleep 7793";
+        client.done::<Run>(own(conversation, command));
+        drop(client);
+        daemon.signal(Signal::KILL);
+        let next = world.daemon().spawn_or_exit();
+        let next = next.unwrap_or_else(|code| panic!("round {round}: it ended with {code}"));
+        assert_eq!(137, daemon.wait_exit());
+        daemon = next;
+    }
     assert_eq!(0, daemon.terminate());
 }

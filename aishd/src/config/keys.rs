@@ -86,7 +86,7 @@ client_stall = "30s"
 daily_spend_usd = 0.0
 
 [shutdown]
-grace = "5s"
+grace = "2s"
 
 [logging]
 level = "info"

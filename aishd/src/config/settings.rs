@@ -24,8 +24,8 @@ use crate::core::project::Trusted;
 
 /// The built-in responder, which needs no preset.
 const DEMO: &str = "demo";
-/// What ends after the turns needs some of the 10 s of a stop, too (OPS-4).
-const GRACE_MOST: Duration = Duration::from_secs(8);
+/// What ends after the turns needs some of the six seconds of a stop, too.
+const GRACE_MOST: Duration = Duration::from_secs(3);
 
 /// Everything that is configured, with the defaults in place of what is not.
 #[derive(Clone, Debug)]
@@ -110,8 +110,8 @@ impl Settings {
             .as_ref()
             .filter(|it| it.value.value > GRACE_MOST)
         {
-            let message = "`shutdown.grace`: expected at most 8s";
-            faults.push(Fault::error(&grace.place, message).help("a stop is over within 10s"));
+            let message = "`shutdown.grace`: expected at most 3s";
+            faults.push(Fault::error(&grace.place, message).help("a stop is over within 6s"));
         }
         check_state(&file.daemon.state, &mut faults);
         check_tool_folders(&file.tools.dirs, &mut faults);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::sessions;
@@ -11,6 +12,9 @@ use crate::config::live::Errors;
 use crate::core::event::At;
 use crate::rpc::{Server, Stopping};
 use crate::service;
+
+/// A stop is over within six seconds, whatever runs; what is behind this in the end belongs to the store.
+const CHILDREN_UNTIL: Duration = Duration::from_millis(5500);
 
 /// The tokens of an ordered stop, in the order in which they are cancelled.
 #[derive(Clone, Debug, Default)]
@@ -23,9 +27,11 @@ pub(super) struct Stops {
     pub(super) closing: CancellationToken,
 }
 
-/// Waits for the word to stop, then lets turns end, then ends them, then the connections.
-pub(super) async fn in_order(server: &Server, stops: &Stops, signals: Signals) {
+/// Waits for the word to stop, then lets turns end, then ends them, then the connections. Returns until when children may
+/// take to end.
+pub(super) async fn in_order(server: &Server, stops: &Stops, signals: Signals) -> Instant {
     let asked = wait_for_stop(server, signals).await;
+    let children_until = Instant::now() + CHILDREN_UNTIL;
     tracing::info!(reason = asked.reason, "stopping");
     service::stopping();
     stops.draining.cancel();
@@ -38,6 +44,7 @@ pub(super) async fn in_order(server: &Server, stops: &Stops, signals: Signals) {
     tokio::join!(server.directory.closed(), sessions::stop(&server.hub));
     server.farewell().await;
     stops.closing.cancel();
+    children_until
 }
 
 /// The signals that mean something to the daemon.

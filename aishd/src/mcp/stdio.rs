@@ -26,7 +26,7 @@ use crate::core::mcp::text::one_line;
 const OUTGOING: usize = 64;
 const READ_BYTES: usize = 64 << 10;
 /// Time to end by itself once its input is closed; then it is told to (spec 00, Processes).
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(1);
 const MAX_SAID_CHARS: usize = 200;
 
 /// Our end of a child.

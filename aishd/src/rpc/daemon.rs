@@ -25,7 +25,7 @@ use crate::core::routing::Which;
 use crate::core::shell::setting::MAX_ENVIRONMENT_BYTES;
 
 /// What ends after the turns needs some of the 10 s of a stop, too.
-const GRACE_MOST_MS: u64 = 8_000;
+const GRACE_MOST_MS: u64 = 3_000;
 
 pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Hello, _, _>(module, hello);

@@ -1,11 +1,12 @@
-//! One daemon has the store (G18). The lock goes with the process, so a `kill -9` leaves nothing to clean up.
+//! One daemon has the store. The lock goes with the process, so a `kill -9` leaves nothing to clean up.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::{OpenError, disk};
+use crate::file_lock::{self, LockError};
 
 #[derive(Debug)]
 pub(super) struct Lock {
@@ -27,26 +28,19 @@ impl Lock {
             .custom_flags(disk::no_follow())
             .open(dir.join("lock"))
             .map_err(io_error)?;
-        match file.try_lock() {
+        match file_lock::take(&mut file) {
             Ok(()) => Ok(Self { file }),
-            Err(TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                // Who holds it is a courtesy; that it is held is what counts.
-                let _unreadable = file.read_to_string(&mut pid);
-                Err(OpenError::Locked {
-                    path: dir.display().to_string(),
-                    pid: pid.trim().parse().ok(),
-                })
-            }
-            Err(TryLockError::Error(source)) => Err(io_error(source)),
+            Err(LockError::Held(pid)) => Err(OpenError::Locked {
+                path: dir.display().to_string(),
+                pid,
+            }),
+            Err(LockError::Io(source)) => Err(io_error(source)),
         }
     }
 
-    /// Not done while taking it, because a newer store must stay as it is (G14).
+    /// Not done while taking it, because a newer store must stay as it is.
     pub(super) fn write_pid(&mut self) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.rewind()?;
-        writeln!(self.file, "{}", std::process::id())
+        file_lock::sign(&mut self.file)
     }
 }
 

@@ -405,7 +405,7 @@ fn leaves(path: &str, schema: &serde_json::Value, found: &mut BTreeSet<String>) 
 fn the_lowest_layer_says_all_that_must_be_said() {
     let settings = read("").unwrap();
     assert_eq!(
-        (64, 16, 32, Duration::from_secs(30), Duration::from_secs(5)),
+        (64, 16, 32, Duration::from_secs(30), Duration::from_secs(2)),
         (
             settings.max_clients,
             settings.max_queue,
