@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::method::{Empty, methods};
 
 methods! {
-    /// Looks over the configuration, the models' servers and the store. Servers have two seconds to answer.
+    /// Looks over the configuration, models' and MCP servers, and the store. Models' servers have two seconds to answer.
     Doctor: "daemon/doctor", Observer, Unordered, Empty => DoctorResult;
 }
 

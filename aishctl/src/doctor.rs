@@ -2,6 +2,8 @@
 //! not hang this: every question has a deadline.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -25,6 +27,8 @@ use crate::{service, spawn};
 const HELLO_WITHIN: Duration = Duration::from_secs(3);
 /// It asks servers, for two seconds at most.
 const LOOK_WITHIN: Duration = Duration::from_secs(6);
+/// Of the end of a log.
+const LAST_WORDS_BYTES: u64 = 8 << 10;
 const PROGRAM_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Serialize)]
@@ -47,7 +51,10 @@ pub async fn run(reach: &Reach, global: &Global) -> Result<Printed, Failure> {
     let (mut checks, link) = daemon(&reach).await;
     match link {
         Some(link) => checks.extend(from_daemon(&link).await),
-        None => checks.extend(configuration(&reach).await),
+        None => {
+            checks.extend(configuration(&reach).await);
+            checks.extend(store(&reach).await);
+        }
     }
     checks.extend(keys_for_the_service(&reach));
     checks.push(service::check(&reach.around).await);
@@ -80,6 +87,13 @@ async fn daemon(reach: &Reach) -> (Vec<Check>, Option<Link>) {
     let socket = reach.socket.display();
     if let Err(error) = tokio::net::UnixStream::connect(&reach.socket).await {
         let detail = format!("does not run: {socket} ({error})");
+        if let Some((why, hint)) = last_words(reach) {
+            let detail = format!("{detail}; the last one ended with: {why}");
+            return (
+                vec![check("daemon", Outcome::Fail, detail, hint.as_deref())],
+                None,
+            );
+        }
         let fix = if reach.around.has_socket_unit() {
             "aishctl service start"
         } else {
@@ -127,6 +141,24 @@ async fn daemon(reach: &Reach) -> (Vec<Check>, Option<Link>) {
         ),
     };
     (vec![found], Some(link))
+}
+
+/// Why the daemon that a client started last could not begin or go on, with what it said to do, if that is the end of its log.
+fn last_words(reach: &Reach) -> Option<(String, Option<String>)> {
+    let path = reach.around.state_directory()?.join("aishd.log");
+    let mut file = File::open(path).ok()?;
+    let from = file.metadata().ok()?.len().saturating_sub(LAST_WORDS_BYTES);
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut end = vec![];
+    file.take(LAST_WORDS_BYTES).read_to_end(&mut end).ok()?;
+    let end = String::from_utf8_lossy(&end);
+    let mut lines = end.lines().rev();
+    let last = lines.next()?;
+    let (why, hint) = match last.strip_prefix("hint: ") {
+        Some(hint) => (lines.next()?, Some(hint.to_owned())),
+        None => (last, None),
+    };
+    Some((why.strip_prefix("aishd: ")?.to_owned(), hint))
 }
 
 /// The process that holds the socket's lock, for somebody who has to end it.
@@ -213,6 +245,20 @@ async fn configuration(reach: &Reach) -> Option<Check> {
         Some(first) if found.ok => check("config", Outcome::Warn, shown(first), fix),
         Some(first) => check("config", Outcome::Fail, shown(first), fix),
     })
+}
+
+/// The store as it lies there, where no daemon can be asked: it may be why none starts.
+async fn store(reach: &Reach) -> Option<Check> {
+    let program = spawn::daemon_beside(&reach.around)?;
+    let asked = Command::new(program)
+        .args(["store", "look"])
+        .env_clear()
+        .envs(&reach.around.variables)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(LOOK_WITHIN, asked).await.ok()?.ok()?;
+    serde_json::from_slice(&output.stdout).ok()
 }
 
 /// The file with keys that the unit reads must be its owner's alone.

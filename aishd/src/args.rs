@@ -41,4 +41,16 @@ pub enum Offline {
         #[command(subcommand)]
         command: Command,
     },
+    /// The store as it lies there; used by `aishctl doctor`
+    #[command(hide = true)]
+    Store {
+        #[command(subcommand)]
+        command: Looking,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum Looking {
+    /// Read it and change nothing
+    Look,
 }

@@ -3,6 +3,7 @@
 
 mod configuration;
 mod levels;
+mod look;
 mod notify;
 mod registry;
 mod rules;
@@ -30,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use self::configuration::{ConfigFault, Configured};
 use self::stop::{Signals, Stops};
 use self::witness::Witness;
-use crate::args::{Args, Offline};
+use crate::args::{Args, Looking, Offline};
 use crate::broker::Broker;
 use crate::child::Children;
 use crate::child::trampoline;
@@ -86,6 +87,12 @@ pub fn main(args: &Args) -> ExitCode {
             is_set: &env::is_set,
         };
         return command::run(command, desk);
+    }
+    if let Some(Offline::Store {
+        command: Looking::Look,
+    }) = &args.command
+    {
+        return look::run(args);
     }
     match start(args) {
         Ok(()) => ExitCode::SUCCESS,

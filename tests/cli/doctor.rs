@@ -1,8 +1,10 @@
 //! What somebody types when something is wrong: `doctor`, `logs`, `metrics`, and `service` where there is none.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use aish_testkit::{Finished, Upstream, World};
+use aish_testkit::wait::{PATIENCE, until};
+use aish_testkit::{Finished, Upstream, World, repository};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -275,4 +277,91 @@ fn a_configuration_that_no_daemon_can_begin_with_fails() {
     std::fs::set_permissions(&env, open).unwrap();
     let report = world.ctl(&["doctor", "--json"]).run().code(1);
     check(&report, "keys", "fail", "chmod 600");
+}
+
+#[test]
+fn each_mcp_server_is_told_with_what_to_do() {
+    let world = World::new();
+    let script = repository::top().join("tests/data/mcp/counter.py");
+    let marks = world.path("work/marks");
+    world.write_config(&format!(
+        "[mcp.servers.good]\ncommand = \"python3\"\nargs = [{script:?}, {marks:?}]\n\
+         [mcp.servers.gone]\ncommand = \"/nowhere/a-server\"\n\
+         [mcp.servers.off]\ncommand = \"python3\"\nenabled = false\n"
+    ));
+    let _daemon = world.daemon().spawn();
+    let report = until("the servers are known", PATIENCE, || {
+        let report = world.ctl(&["doctor", "--json"]).run();
+        let gone = found(&report.json(), "mcp gone");
+        let good = found(&report.json(), "mcp good");
+        (gone.0 == "fail" && good.0 != "warn").then_some(report)
+    });
+    let report = report.code(1);
+    check(&report, "mcp off", "ok", "off: enabled = false");
+    check(&report, "mcp gone", "fail", "/nowhere/a-server");
+    check(&report, "mcp gone", "fail", "aishctl mcp");
+    if std::path::Path::new("/usr/bin/python3").exists() {
+        check(&report, "mcp good", "ok", "7 tools, protocol 2025-06-18");
+    }
+}
+
+/// The newest segment of the journal, and the bytes of it.
+fn segment(world: &World) -> (PathBuf, Vec<u8>) {
+    let journal = std::fs::read_dir(world.path("state/aish/store/journal")).unwrap();
+    let newest = journal.map(|it| it.unwrap().path()).max().unwrap();
+    let bytes = std::fs::read(&newest).unwrap();
+    (newest, bytes)
+}
+
+/// What was said is on disk, and no daemon runs.
+fn stored() -> World {
+    let world = World::new();
+    drop(world.ctl(&["ask", "why"]).run().ok());
+    drop(world.ctl(&["rpc", "daemon/shutdown"]).run().ok());
+    while !world.daemon_pids().is_empty() {
+        std::thread::yield_now();
+    }
+    world
+}
+
+#[test]
+fn a_store_that_lies_there_is_read() {
+    let fresh = World::new().ctl(&["doctor", "--json"]).run().ok();
+    check(&fresh, "store", "ok", "there is none yet");
+    let world = stored();
+    let report = world.ctl(&["doctor", "--json"]).run().ok();
+    check(&report, "store", "ok", "1 conversation, journal of ");
+    let (path, bytes) = segment(&world);
+    std::fs::write(&path, [&bytes[..], b"half a li"].concat()).unwrap();
+    std::fs::remove_dir_all(world.path("state/aish/store/db")).unwrap();
+    let report = world.ctl(&["doctor", "--json"]).run().ok();
+    check(
+        &report,
+        "store",
+        "warn",
+        "a last write of 9 bytes was not finished",
+    );
+    check(&report, "store", "warn", "the index is missing");
+    assert_eq!(bytes.len() + 9, segment(&world).1.len());
+    drop(world.ctl(&["ask", "again"]).run().ok());
+}
+
+#[test]
+fn a_store_that_does_not_start_is_read_and_says_why() {
+    let world = stored();
+    let (path, mut bytes) = segment(&world);
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x55;
+    std::fs::write(&path, &bytes).unwrap();
+    std::fs::remove_dir_all(world.path("state/aish/store/db")).unwrap();
+    let report = world.ctl(&["doctor", "--json"]).run().code(1);
+    check(&report, "store", "fail", ".jsonl is damaged at byte ");
+    check(&report, "store", "fail", "restore a backup");
+    // After a start that failed its own words stand there too.
+    let refused = world.ctl(&["ask", "again"]).run();
+    assert_ne!(0, refused.code, "{}", refused.report());
+    let report = world.ctl(&["doctor", "--json"]).run().code(1);
+    check(&report, "daemon", "fail", "the last one ended with: ");
+    check(&report, "daemon", "fail", "is damaged");
+    assert_eq!(bytes, segment(&world).1);
 }

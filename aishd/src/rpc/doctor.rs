@@ -15,10 +15,14 @@ use super::refusal::Refusal;
 use super::{Call, Server, register};
 use crate::config::env;
 use crate::config::shelf::Shelf;
+use crate::core::mcp::server::{ServerStatus, State};
+use crate::core::mcp::text::one_line;
 use crate::core::preset::{Backend, Endpoint, KeySource, Preset};
 use crate::core::reply::{Failure, FailureClass};
 
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
+/// Of what is told of an MCP server.
+const MAX_SAID_CHARS: usize = 300;
 /// Somebody should know before the store has to refuse.
 const LITTLE_ROOM_BYTES: u64 = 256 << 20;
 
@@ -33,6 +37,8 @@ async fn doctor(call: Call<Doctor>) -> Result<DoctorResult, Refusal> {
     checks.extend(network(&env::of_network()));
     checks.extend(models(server).await);
     checks.extend(tools(server).await);
+    let servers = server.hub.servers().borrow().clone();
+    checks.extend(servers.list.iter().map(|it| mcp(it)));
     checks.extend(spending(server));
     checks.push(store(server));
     Ok(DoctorResult { checks })
@@ -239,6 +245,39 @@ async fn tools(server: &Server) -> Option<Check> {
         check("tools", Outcome::Warn, format!("{first}{more}")),
         "correct it; aishctl tools reload shows all of them",
     ))
+}
+
+/// One MCP server. It is not asked: how it does is known.
+fn mcp(server: &ServerStatus) -> Check {
+    let alias = &server.alias;
+    let name = format!("mcp {alias}");
+    match &server.state {
+        State::Ready => {
+            let count = server.tools.len();
+            let plural = if count == 1 { "" } else { "s" };
+            let mut detail = format!("{count} tool{plural}, protocol {}", server.about.protocol);
+            if let Some(ms) = server.connect_ms {
+                let _infallible = write!(detail, ", there after {ms} ms");
+            }
+            let remarks = server.remarks.len();
+            if remarks > 0 {
+                let plural = if remarks == 1 { "" } else { "s" };
+                let _infallible = write!(detail, "; {remarks} remark{plural}: aishctl mcp list");
+            }
+            check(name, Outcome::Ok, detail)
+        }
+        State::Off(why) => check(name, Outcome::Ok, format!("off: {why}")),
+        State::Connecting => fix(
+            check(name, Outcome::Warn, "it is still connecting"),
+            format!("aishctl mcp logs {alias}, if it stays so"),
+        ),
+        State::Failed { why, hint } => {
+            let usual = format!("aishctl mcp logs {alias} says why; aishctl mcp restart {alias}");
+            let hint = hint.as_deref().map(|it| one_line(it, MAX_SAID_CHARS));
+            let failed = check(name, Outcome::Fail, one_line(why, MAX_SAID_CHARS));
+            fix(failed, hint.unwrap_or(usual))
+        }
+    }
 }
 
 /// What is there when nothing is configured.

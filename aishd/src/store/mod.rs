@@ -8,6 +8,7 @@ mod index;
 mod journal;
 mod line;
 mod lock;
+pub mod look;
 mod recover;
 mod requests;
 mod reserve;
