@@ -13,12 +13,15 @@ use aish_proto::permission::SetAutoApprove;
 use aish_proto::turn::{OnConfirm, Send, Then};
 use aish_testkit::client::question;
 use aish_testkit::wait::until_true;
-use aish_testkit::{Client, Follow};
+use aish_testkit::{Answer as Said, Client, Follow};
+
+use serde_json::json;
 
 use crate::allowances::wants;
 use crate::consent::pending;
 use crate::tools::{Scene, answer, events};
 
+const DEBUG: &str = "[logging]\nlevel = \"debug\"\n";
 const AUTO: &str = "[mcp.auto_approve]\n\"c__*\" = true\n";
 
 /// From now on `look` is described in other words.
@@ -187,21 +190,52 @@ fn is_asked_though_it_never_ran(
 
 #[test]
 fn a_tool_that_changes_between_the_rule_and_its_first_call_is_asked_about() {
-    is_asked_though_it_never_ran(
-        &format!("[logging]\nlevel = \"debug\"\n{AUTO}"),
-        |scene, _, _| {
-            until_true("the rule counts", || {
-                scene
-                    .world
-                    .log_text()
-                    .contains("rules count for tools as they are now")
-            });
-            None
-        },
-    );
+    is_asked_though_it_never_ran(&format!("{DEBUG}{AUTO}"), |scene, _, _| {
+        until_rules_count(scene);
+        None
+    });
     is_asked_though_it_never_ran("", |_, client, conversation| {
         let attached = client.attach(conversation, Since::Now);
         client.done::<SetAutoApprove>(wants(conversation, &["c__look"]));
         Some(attached)
     });
+}
+
+fn until_rules_count(scene: &Scene) {
+    until_true("the rule counts", || {
+        let log = scene.world.log_text();
+        log.contains("rules count for tools as they are now")
+    });
+}
+
+/// The tool changes while the model is thinking.
+#[test]
+fn a_rule_of_a_turn_counts_from_its_beginning() {
+    let Some(scene) = Scene::new(DEBUG) else {
+        return;
+    };
+    let client = scene.world.person("pts/2");
+    let (said, model) = Said::by_hand();
+    scene.upstream.answer(said);
+    let conversation = client.create();
+    let mut asked = question(conversation, "look");
+    asked.on_confirm = Some(OnConfirm {
+        then: Then::Ask,
+        allow: vec!["c__look".to_owned()],
+        timeout_ms: None,
+    });
+    let turn = client.done::<Send>(asked).turn;
+    model.wait_request();
+    until_rules_count(&scene);
+    change(&scene);
+    restart_server(&client);
+    let call = json!({"index": 0, "id": "call-1", "type": "function", "function": {"name": "c__look", "arguments": "{}"}});
+    model.delta(&json!({"tool_calls": [call]}));
+    scene.upstream.answer(Said::text("So be it."));
+    model.finish();
+    let confirm = pending(&client, conversation);
+    shows_the_difference(&confirm, ["Looks.", "Looks closer."]);
+    answer(&client, &confirm, Decision::Deny);
+    client.wait_turn(turn);
+    assert_eq!(0, ran(&client, conversation));
 }
