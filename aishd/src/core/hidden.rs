@@ -1,5 +1,7 @@
 //! Characters that show nothing, or change how others look (R5).
 
+use serde_json::Value;
+
 /// Format characters, selectors of variants, tags, letters and signs that are blank, what is for private use, and what is no
 /// character. Control characters are not counted here.
 #[must_use]
@@ -25,6 +27,27 @@ pub fn without_hidden(text: &str) -> (String, usize) {
     (text.chars().filter(|it| !is_out(it)).collect(), count)
 }
 
+/// The same without what emoji and some scripts are written with, and with what begins a sequence for a terminal: no
+/// honest definition has any of it.
+#[must_use]
+pub fn hides(it: char) -> bool {
+    let joins = matches!(it, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
+    (is_hidden(it) && !joins) || matches!(it, '\u{1b}' | '\u{9b}')
+}
+
+/// Whether a text in a value, or the name of one, has such characters.
+#[must_use]
+pub fn any_hides(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.chars().any(hides),
+        Value::Array(items) => items.iter().any(any_hides),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(key, it)| key.chars().any(hides) || any_hides(it)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 /// A space that is not the plain one, line separators and all.
 #[must_use]
 pub fn is_odd_space(it: char) -> bool {
@@ -44,6 +67,27 @@ mod tests {
         ] {
             assert_eq!((expected.to_owned(), count), without_hidden(text));
         }
+    }
+
+    #[test]
+    fn emoji_hide_nothing_and_escapes_do() {
+        assert!(
+            !"❤\u{fe0f} \u{1f468}\u{200d}\u{1f469} \n\t می\u{200c}خواهم"
+                .chars()
+                .any(hides)
+        );
+        for text in [
+            "\u{1b}[8m",
+            "\u{9b}8m",
+            "a\u{200b}",
+            "\u{202e}",
+            "\u{e0041}",
+            "\u{feff}",
+        ] {
+            assert!(text.chars().any(hides), "{text:?}");
+        }
+        let value = serde_json::json!({"a": [{"b\u{200b}": 1}]});
+        assert!(any_hides(&value) && !any_hides(&value["a"][0]["b\u{200b}"]));
     }
 
     #[test]

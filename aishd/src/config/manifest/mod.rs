@@ -19,6 +19,7 @@ use super::settings::{home, said};
 use super::source::{Origin, Place, Source};
 use super::table::{Leaf, Reader, nearest};
 use crate::core::access::Access;
+use crate::core::hidden::{any_hides, hides};
 use crate::core::registry::{Capability, Cwd, Limits, Manifest, Program, Runtime, Script, beside};
 use crate::core::resource::ResourceName;
 use crate::core::schema::Schema;
@@ -114,6 +115,12 @@ impl Check<'_> {
                 "it has more than {MOST_CAPABILITIES} capabilities"
             ));
             return None;
+        }
+        if let Some(description) = &said_in.description
+            && description.value.chars().any(hides)
+        {
+            let message = "the description hides characters from who reads it";
+            self.wrong(&description.place, message);
         }
         let mut names = BTreeSet::new();
         let capabilities = (1..)
@@ -345,6 +352,13 @@ impl Check<'_> {
             && let Err(error) = ToolName::new(provider.clone(), &name.value)
         {
             self.wrong(&name.place, error.to_string());
+        } else if !name.value.bytes().all(is_plain) {
+            // It stands in rules, where `*` is all of them, and in paths.
+            let message = format!(
+                "{:?} is no name of a capability: letters and digits of ASCII, `_` and `-`",
+                name.value
+            );
+            self.wrong(&name.place, message);
         }
         if !names.insert(name.value.clone()) {
             let message = format!("there are two capabilities {:?}", name.value);
@@ -365,14 +379,22 @@ impl Check<'_> {
         let nothing =
             serde_json::json!({"type": "object", "properties": {}, "additionalProperties": false});
         let input = self.schema(&path, "input", &said_in.input, &said_in.input_schema);
-        Some(Capability {
+        let capability = Capability {
             name: name.value.clone(),
             description: said(&said_in.description).unwrap_or_default(),
             level: level.unwrap_or(Access::Execute),
             annotations: Value::Object(annotations),
             input: input.unwrap_or(nothing),
             output: self.schema(&path, "output", &said_in.output, &said_in.output_schema),
-        })
+        };
+        if hides_something(&capability) {
+            let message = format!(
+                "capability {:?} hides characters from who reads it",
+                name.value
+            );
+            self.wrong(&name.place, message);
+        }
+        Some(capability)
     }
 
     fn schema(
@@ -426,6 +448,17 @@ impl Check<'_> {
             (None, None) => None,
         }
     }
+}
+
+fn hides_something(it: &Capability) -> bool {
+    it.description.chars().any(hides)
+        || any_hides(&it.annotations)
+        || any_hides(&it.input)
+        || it.output.as_ref().is_some_and(any_hides)
+}
+
+fn is_plain(it: u8) -> bool {
+    it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-')
 }
 
 fn limits(said_in: &keys::Limits) -> Limits {

@@ -263,3 +263,31 @@ fn fields_in_the_short_form_are_a_schema_whatever_their_words_are() {
         assert!(told.contains(why), "{told}");
     }
 }
+
+#[test]
+fn a_capability_hides_nothing_and_has_a_plain_name() {
+    for name in ["*", "../x", "a.b", "a/b"] {
+        check_capability(
+            &format!("name = \"{name}\"\n"),
+            &[&format!(
+                "t.toml:5:8: \"{name}\" is no name of a capability: letters and digits of ASCII, `_` and `-`"
+            )],
+        );
+    }
+    let hides = "t.toml:5:8: capability \"a\" hides characters from who reads it";
+    for more in [
+        "description = \"tells\\u202e all\"",
+        "input_schema = '{\"type\": \"object\", \"properties\": {\"a\\u200bb\": {}}}'",
+        "annotations = { title = \"A\\u001b[8m\" }",
+    ] {
+        check_capability(&format!("name = \"a\"\n{more}\n"), &[hides]);
+    }
+    check(
+        "name = \"t\"\nruntime = \"process\"\ncommand = \"sh\"\ndescription = \"x\\u200b\"\n[[capability]]\nname = \"a\"\n",
+        &["t.toml:4:15: the description hides characters from who reads it"],
+    );
+    check_capability(
+        "name = \"a\"\ndescription = \"reads \u{2764}\u{fe0f}\"\n",
+        &[],
+    );
+}

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::core::hidden::{is_hidden, without_hidden};
+use crate::core::hidden::{any_hides, hides, without_hidden};
 
 /// Keywords whose texts a call is compared with, or which name another place.
 const COMPARED: [&str; 14] = [
@@ -40,14 +40,14 @@ pub(super) fn clean_all(value: &mut Value) -> Result<usize, String> {
         Value::Object(fields) => {
             let mut count = 0;
             for (key, value) in fields {
-                if key.chars().any(|it| it.is_control() || is_sly(it)) {
+                if key.chars().any(|it| it.is_control() || hides(it)) {
                     return Err(format!("nobody sees all of its argument {key:?}"));
                 }
                 // `properties` has arguments of all names, and their values are no texts.
                 let is_compared = COMPARED.contains(&key.as_str()) && !value.is_object();
                 if !is_compared {
                     count += clean_all(value)?;
-                } else if has_sly(value) {
+                } else if any_hides(value) {
                     return Err(format!("nobody sees all of its {key:?}"));
                 }
             }
@@ -55,23 +55,6 @@ pub(super) fn clean_all(value: &mut Value) -> Result<usize, String> {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(0),
     }
-}
-
-fn has_sly(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.chars().any(is_sly),
-        Value::Array(items) => items.iter().any(has_sly),
-        Value::Object(fields) => fields
-            .iter()
-            .any(|(key, it)| key.chars().any(is_sly) || has_sly(it)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
-/// Emoji and some scripts are written with joiners and selectors; an escape begins a sequence for a terminal.
-fn is_sly(it: char) -> bool {
-    let joins = matches!(it, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
-    (is_hidden(it) && !joins) || matches!(it, '\u{1b}' | '\u{9b}')
 }
 
 #[cfg(test)]
