@@ -15,7 +15,8 @@ use crate::consent::pending;
 use crate::tools::{Scene, answer, events};
 
 /// Everything runs unasked, and `look` writes.
-const FREE: &str = "[mcp.auto_approve]\n\"c__*\" = true\n[permissions.needs]\nc__look = 2\n";
+const FREE: &str =
+    "[mcp.auto_approve]\n\"c__*\" = true\n[permissions.needs]\nc__look = 2\nc__fail = 1\n";
 
 pub(crate) fn set(client: &Client, id: ConversationId, constraints: Limits) {
     client.done::<SetConstraints>(SetConstraintsParams { id, constraints });
@@ -83,6 +84,47 @@ fn a_conversation_that_only_reads_denies_the_rest() {
     client.wait_turn(client.ask(conversation, "freely again"));
     assert_eq!((2, None), (scene.count(), now(&client, conversation)));
     scene.upstream.finish();
+}
+
+/// That a server says of its tool that it only reads lets nothing run where only that may.
+#[test]
+fn a_hint_keeps_to_no_limit() {
+    let Some(scene) = Scene::new("[mcp.auto_approve]\n\"c__*\" = true\n") else {
+        return;
+    };
+    let client = scene.world.person("pts/3");
+    let conversation = client.create();
+    let read_only = Limits {
+        read_only: true,
+        ..Limits::default()
+    };
+    for limits in [read_only, roots(&["/srv"])] {
+        set(&client, conversation, limits);
+        scene.model_calls(&[("c__echo", "{}")]);
+        let turn = client.ask(conversation, "echo");
+        let confirm = pending(&client, conversation);
+        assert!(
+            confirm
+                .request
+                .why
+                .starts_with("only its server says that it keeps to the limits"),
+            "{}",
+            confirm.request.why
+        );
+        answer(&client, &confirm, Decision::Deny);
+        client.wait_turn(turn);
+    }
+    // A person says so, of this definition and here.
+    let turn = client.ask(conversation, "echo");
+    answer(
+        &client,
+        &pending(&client, conversation),
+        Decision::AllowConversation,
+    );
+    client.wait_turn(turn);
+    client.wait_turn(client.ask(conversation, "again"));
+    let ran = events::<ToolResult>(&client, conversation);
+    assert_eq!(2, ran.iter().filter(|it| it.ok).count());
 }
 
 /// A server says nothing of the network, so nobody knows that its tools keep away from it.

@@ -240,7 +240,8 @@ fn levels_are_changed_by_hand_and_remembered() {
 #[test]
 fn the_configuration_says_how_far_a_provider_may_go() {
     let Some(scene) = Scene::new(
-        "[permissions.tools]\nc = { max_level = 2 }\n[mcp.auto_approve]\n\"c__fail\" = true\n",
+        "[permissions.tools]\nc = { max_level = 2 }\n[permissions.needs]\nc__fail = 1\n\
+         [mcp.auto_approve]\n\"c__fail\" = true\n\"c__echo\" = true\n",
     ) else {
         return;
     };
@@ -260,6 +261,12 @@ fn the_configuration_says_how_far_a_provider_may_go() {
     );
     let (_, _, confirm) = scene.asked(&client, "c__look");
     assert_eq!(1, confirm.request.level_required);
+    let (_, _, confirm) = scene.asked(&client, "c__echo");
+    assert!(
+        confirm.request.why.starts_with("only its server says "),
+        "{}",
+        confirm.request.why
+    );
     assert_eq!(0, scene.count());
 }
 

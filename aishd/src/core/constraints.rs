@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::access::Access;
-use super::tool::{Network, Reach, Tool};
+use super::tool::{Network, Reach, Tool, Word};
 
 /// Directories of one conversation.
 pub const MAX_ROOTS: usize = 32;
@@ -87,6 +87,8 @@ pub enum Doubt {
     },
     /// What runs programs goes where they go, whatever paths it is given.
     Runs,
+    /// Nobody but its server says that it keeps to what is limited here.
+    OnlyItsWord,
 }
 
 impl Constraints {
@@ -124,6 +126,14 @@ impl Constraints {
             return Some(Breach::ReadOnly { needs });
         }
         (self.no_network && tool.network == Network::MayLeave).then_some(Breach::NoNetwork)
+    }
+
+    /// Whether a tool keeps to them as far as its server says of it, and nobody else; `by` says what it needs.
+    #[must_use]
+    pub fn rest_on_hints(&self, tool: &Tool, by: Word) -> bool {
+        let by_level = (self.read_only || !self.roots.is_empty()) && by == Word::Servers;
+        let by_network = self.no_network && tool.needs_by == Word::Servers;
+        tool.reach != Reach::Conversation && (by_level || by_network)
     }
 
     #[must_use]
@@ -316,7 +326,7 @@ impl Doubt {
     pub fn told(&self) -> String {
         match self {
             Self::Path { path: _ } => "where a path leads is not known, and paths are kept to the conversation's directories".to_owned(),
-            Self::Runs => self.to_string(),
+            Self::Runs | Self::OnlyItsWord => self.to_string(),
         }
     }
 }
@@ -331,6 +341,9 @@ impl fmt::Display for Doubt {
             Self::Runs => {
                 f.write_str("a call of level 3 may go beyond the conversation's directories")
             }
+            Self::OnlyItsWord => f.write_str(
+                "only its server says that it keeps to the limits; permissions.needs or always, in this conversation, makes it so",
+            ),
         }
     }
 }

@@ -297,7 +297,7 @@ impl Policy {
     }
 }
 
-/// Deny rules, what the conversation keeps itself from, the highest level, packages that nobody has looked at, what was
+/// Deny rules, what the conversation keeps itself from, the highest level, limits that only a hint keeps, packages that nobody has looked at, what was
 /// allowed as another definition, what is configured to run unasked, who else allows this call without a question, the
 /// level, and else a question.
 #[must_use]
@@ -337,6 +337,15 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     }
     let has = policy.level(provider, grants);
     let approved = grants.approved.get(&tool.name).copied();
+    // A hint shows that a limit is broken, and never that it is kept.
+    let by = policy.needs_by(tool);
+    let is_limited = by == Word::Servers && policy.max_level(provider) < Access::Execute;
+    if (is_limited || constraints.rest_on_hints(tool, by))
+        && approved != Some(tool.definition_digest())
+    {
+        let doubt = Doubt::OnlyItsWord;
+        return Verdict::Ask(Why::Unclear { doubt, has, needs });
+    }
     // Who allows a name beforehand has not seen what it would fetch.
     if !tool.packages.is_empty() && approved != Some(tool.definition_digest()) {
         let packages = tool.packages.clone();
