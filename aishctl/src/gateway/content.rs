@@ -111,6 +111,7 @@ fn laid_out(said: &str, blocks: Vec<(ResultId, Value)>) -> Vec<Value> {
             all.extend(some(before.strip_suffix('\n').unwrap_or(before)));
             rest = rest.get(at + mark.len()..).unwrap_or_default();
             rest = rest.strip_prefix('\n').unwrap_or(rest);
+            rest = behind_text_of(&block, rest);
         }
         all.push(block);
     }
@@ -119,6 +120,24 @@ fn laid_out(said: &str, blocks: Vec<(ResultId, Value)>) -> Vec<Value> {
         all.push(text(""));
     }
     all
+}
+
+/// What follows on the text of a resource that stands behind its line, whole or cut: the block has it already.
+fn behind_text_of<'a>(block: &Value, said: &'a str) -> &'a str {
+    let whole = block["resource"]["text"].as_str().unwrap_or_default();
+    if whole.is_empty() {
+        return said;
+    }
+    let mark = format!("[cut: {} bytes]", whole.len());
+    let behind = said.strip_prefix(whole).or_else(|| {
+        let (told, behind) = said.split_once(&mark)?;
+        whole.starts_with(told).then_some(behind)
+    });
+    match behind {
+        Some("") => "",
+        Some(behind) => behind.strip_prefix('\n').unwrap_or(said),
+        None => said,
+    }
 }
 
 fn some(said: &str) -> Option<Value> {
@@ -255,6 +274,41 @@ mod tests {
             &[&shown, "2"],
         );
         check("cut", &[3], &["3", "\"cut\""]);
+    }
+
+    #[test]
+    fn a_text_that_its_block_has_is_not_told_twice() {
+        let line = |n: u128| format!("[resource n:{n} text/plain 9 B] kept as {}", id(n));
+        let block = |n, text: &str| {
+            (
+                id(n),
+                json!({"type": "resource", "resource": {"text": text}}),
+            )
+        };
+        let check = |said: &str, blocks: Vec<(ResultId, Value)>, expected: &[&str]| {
+            let laid = laid_out(said, blocks);
+            let told = |it: &Value| it["text"].as_str().unwrap_or("block").to_owned();
+            assert_eq!(
+                expected,
+                laid.iter().map(told).collect::<Vec<_>>(),
+                "{said}"
+            );
+        };
+        let (one, two) = (line(1), line(2));
+        let milk = || block(1, "buy\nmilk");
+        check(&format!("{one}\nbuy\nmilk"), vec![milk()], &["block"]);
+        check(
+            &format!("a\n{one}\nbuy\nmilk\nb\n{two}\nbuy[cut: 8 bytes]\nc"),
+            vec![milk(), block(2, "buy milk")],
+            &["a", "block", "b", "block", "c"],
+        );
+        // Another text of the server's that begins alike, and none where there was no room.
+        check(
+            &format!("{one}\nbuy\nmilk!"),
+            vec![milk()],
+            &["block", "buy\nmilk!"],
+        );
+        check(&format!("{one}\nb"), vec![block(1, "")], &["block", "b"]);
     }
 
     #[test]
