@@ -13,7 +13,7 @@ use aish_proto::event::{
     NorrisStep, RouteDecided, ToolCall, ToolResult,
 };
 use aish_proto::id::{ConversationId, TurnId};
-use aish_proto::mcp::List as ServerList;
+use aish_proto::mcp::{List as ServerList, Restart, ServerParams};
 use aish_proto::method::Empty;
 use aish_proto::norris::{
     NorrisActivity, NorrisLevels, NorrisOutcome, NorrisRun, RunParams, Start, StartParams,
@@ -22,6 +22,7 @@ use aish_proto::norris::{
 use aish_proto::turn::StopReason;
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer as Said, Client, Daemon, Follow, Upstream, World, repository};
+use serde_json::json;
 
 use crate::audit;
 use crate::consent::{call_id, pending, with};
@@ -380,6 +381,41 @@ fn a_level_of_the_configuration_counts_where_a_server_says_that_it_only_reads() 
     let mut run = launch(&scene.world, |_| {});
     assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
     assert_eq!("count", scene.marks());
+}
+
+/// The level that a run was launched with is for the tools as they were at its launch.
+#[test]
+fn a_tool_that_changes_while_a_run_goes_on_is_asked_about() {
+    let more = "[permissions.needs]\next__look = 1\n[logging]\nlevel = \"debug\"";
+    let Some((scene, _daemon)) = Scene::with_server(more) else {
+        return;
+    };
+    let (said, model) = Said::by_hand();
+    scene.upstream.answer(said);
+    let mut run = launch(&scene.world, |_| {});
+    model.wait_request();
+    until_true("the level counts", || {
+        let log = scene.world.log_text();
+        log.contains("rules count for tools as they are now")
+    });
+    fs::write(scene.world.path("work/marks.new"), "").unwrap();
+    run.client.done::<Restart>(ServerParams {
+        alias: "ext".to_owned(),
+    });
+    let call = json!({"index": 0, "id": "call-1", "type": "function", "function": {"name": "ext__look", "arguments": "{}"}});
+    model.delta(&json!({"tool_calls": [call]}));
+    scene.upstream.answer(Said::text("DONE:"));
+    model.finish();
+    let asked = run.answer(Decision::Deny);
+    assert_eq!(
+        (
+            "ext__look",
+            "the tool's definition changed since it was allowed"
+        ),
+        (asked.request.tool.as_str(), asked.request.why.as_str())
+    );
+    assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
+    assert!(run.all::<ToolCall>().is_empty());
 }
 
 #[test]

@@ -313,7 +313,8 @@ tables! {
         /// values stand for variables of the daemon.
         servers: BTreeMap<String, McpServer>,
         /// What runs unasked: the exact name of a tool, or a whole provider (`fs__*`). The exact name beats its
-        /// provider, so that `false` takes one tool out.
+        /// provider, so that `false` takes one tool out. A tool that is not what it was when the rule first counted is
+        /// asked about.
         auto_approve: BTreeMap<String, Leaf<bool>>,
         /// Another name of `tools.max_depth`, which beats it.
         max_tool_depth: Leaf<Whole<1, 100>>,
@@ -330,7 +331,8 @@ tables! {
         confirm_timeout: Leaf<Time>,
         /// What becomes of such a question: "deny" takes silence as a no, "wait" lets it wait on.
         on_timeout: Leaf<OnTimeout>,
-        /// The level that calls of a tool need, by its exact name, where you know better than its provider.
+        /// The level that calls of a tool need, by its exact name, where you know better than its provider. What only a
+        /// server says of its tool lets nothing run unasked where there is a limit.
         needs: BTreeMap<String, Leaf<Whole<1, 3>>>,
         /// Levels of providers: 1 read, 2 write, 3 execute.
         tools: BTreeMap<String, Provider>,
