@@ -1,6 +1,7 @@
 //! The daemon: the only place that builds things. It starts in the order config, socket, store, broker,
 //! directory, wire, and stops in three steps: ask, wait, force.
 
+mod boundary;
 mod configuration;
 mod levels;
 mod look;
@@ -207,8 +208,8 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     };
     let (stops, children) = (Stops::default(), Children::new(env::of_children()));
     let keeper = children.keeper().context("become the keeper of children")?;
-    let broker = broker(&logging, children.clone());
-    broker.remember(NotTaken::new(&store));
+    let broker = broker(&logging, &store, children.clone());
+    let ground = Arc::new(boundary::ground(&children, &configured, &around).await);
     let settings = configured.settings.clone();
     let (ring, redactor) = (logging.ring(), logging.redactor());
     let hub = sessions::hub(&store, children.clone(), logging.redactor());
@@ -236,6 +237,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             ledger: Ledger::new(&store),
             book: Book::new(&store),
             folders: Folders::default(),
+            ground,
             tokens: Tokens::new(&store),
             caught_up: CaughtUp::default(),
             max_queue: settings.max_queue,
@@ -245,7 +247,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
         stops.closing.clone(),
     );
     begin(&server, &pulse);
-    let mut chores = chores(&server.directory, &store, watchdog, &around);
+    let mut chores = chores(&server.directory, &store, &children, watchdog, &around);
     let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), children.clone());
     chores.spawn(notifier.run());
     chores.spawn(registry::follow(shelf, live.clone()));
@@ -261,8 +263,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     }
     chores.shutdown().await;
     leave(place);
-    let _panicked = tokio::task::spawn_blocking(move || store.close()).await;
-    tracing::info!("stopped");
+    close(store).await;
     Ok(())
 }
 
@@ -340,15 +341,22 @@ fn leave(place: Option<Place>) {
     }
 }
 
+async fn close(store: Store) {
+    let _panicked = tokio::task::spawn_blocking(move || store.close()).await;
+    tracing::info!("stopped");
+}
+
 /// The broker, whose secrets the log learns before they are used.
-fn broker(logging: &Logging, children: Children) -> Broker {
+fn broker(logging: &Logging, store: &Store, children: Children) -> Broker {
     let redactor = logging.redactor();
     for (_, value) in env::of_network() {
         network::password(&value)
             .into_iter()
             .for_each(|it| redactor.learn(it));
     }
-    Broker::telling(env::key, children, move |secret| redactor.learn(secret))
+    let broker = Broker::telling(env::key, children, move |secret| redactor.learn(secret));
+    broker.remember(NotTaken::new(store));
+    broker
 }
 
 /// Puts the parts together.
@@ -387,10 +395,13 @@ async fn open_store(state_dir: &Path, pulse: Arc<Pulse>) -> anyhow::Result<Store
 fn chores(
     directory: &Directory,
     store: &Store,
+    children: &Children,
     watchdog: Option<Duration>,
     around: &Around,
 ) -> JoinSet<()> {
     let mut chores = JoinSet::new();
+    let scratch = directory.ground().scratch.clone();
+    chores.spawn(boundary::clear(children.clone(), scratch));
     if let Some(every) = watchdog {
         let store = store.clone();
         chores.spawn(service::feed(every, move || {

@@ -1,7 +1,7 @@
 //! Named places where a test can make the daemon die or stand still (spec 95, Guarantees).
 //!
-//! Compiled into debug builds only. Armed by `AISH_FAILPOINT=name=kill`, `name=stop` or `name=hang` (the thread
-//! alone), with `@n` after the action for the nth time the place is passed: `turn.before_commit=kill@3`.
+//! Compiled into debug builds only. Armed by `AISH_FAILPOINT=name=kill`, `name=stop`, `name=hang` (the thread
+//! alone) or `name=miss` (it is as if that were not there), with `@n` after the action for the nth time the place is passed: `turn.before_commit=kill@3`.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +23,8 @@ enum Action {
     Signal(Signal),
     /// The thread that passes never comes back.
     Hang,
+    /// What stands there is not there.
+    Miss,
 }
 
 /// Arms one failpoint for the life of the process; called once, at start. Text that does not parse arms none.
@@ -38,6 +40,7 @@ pub fn arm(text: &str) {
         "kill" => Action::Signal(Signal::KILL),
         "stop" => Action::Signal(Signal::STOP),
         "hang" => Action::Hang,
+        "miss" => Action::Miss,
         _ => return,
     };
     let armed = Armed {
@@ -66,5 +69,13 @@ pub fn pass(name: &str) {
         Action::Hang => loop {
             std::thread::park();
         },
+        Action::Miss => {}
     }
+}
+
+/// Whether what is called `name` is to be taken as missing.
+#[must_use]
+pub fn misses(name: &str) -> bool {
+    let is_it = |it: &Armed| it.name == name && matches!(it.action, Action::Miss);
+    cfg!(debug_assertions) && ARMED.get().is_some_and(is_it)
 }

@@ -65,7 +65,7 @@ fn a_goal_is_reached_with_calls_and_commands_and_the_destructive_one_is_asked_ab
         .into_iter()
         .map(|it| it.rule)
         .collect();
-    let unasked = "norris run at level 2";
+    let unasked = "norris run at level 2, inside its boundary";
     assert_eq!(
         vec![unasked, unasked, unasked, "approved by a person"],
         rules

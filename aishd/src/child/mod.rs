@@ -10,6 +10,7 @@ pub mod spec;
 mod table;
 pub mod trampoline;
 mod tree;
+pub mod wall;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -66,6 +67,22 @@ pub enum SpawnError {
     },
     #[error("start {program}: its arguments and environment are {bytes} bytes long")]
     TooLong { program: String, bytes: usize },
+    /// A directory that is to be within its wall cannot be: a link leads there, or what is kept apart is in it.
+    #[error(
+        "start {program} within its boundary: a directory of it is not what it was, or cannot be held"
+    )]
+    Places {
+        program: String,
+        #[source]
+        source: io::Error,
+    },
+    /// The kernel does not hold the wall that it is to be in.
+    #[error("start {program} within its boundary")]
+    Kernel {
+        program: String,
+        #[source]
+        source: io::Error,
+    },
     /// Something between us and the child, such as the number of processes or descriptors.
     #[error("start the keeper of {program}")]
     Trampoline {
@@ -148,6 +165,8 @@ fn refused(spec: &Spec, failed: Failed) -> SpawnError {
             SpawnError::NotExecutable { program, source }
         }
         (Stage::Program | Stage::Limits, _) => SpawnError::Refused { program, source },
+        (Stage::Places, _) => SpawnError::Places { program, source },
+        (Stage::Kernel, _) => SpawnError::Kernel { program, source },
     }
 }
 

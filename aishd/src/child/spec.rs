@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::wall::Wall;
+
 /// A program to be started.
 #[derive(Clone)]
 pub struct Spec {
@@ -19,6 +21,8 @@ pub struct Spec {
     pub umask: u32,
     pub limits: Limits,
     pub privileges: Privileges,
+    /// What the kernel keeps it within. `None`: it can do whatever the daemon can.
+    pub wall: Option<Box<Wall>>,
     pub stdin: Stream,
     pub stdout: Stream,
     pub stderr: Stream,
@@ -75,6 +79,7 @@ impl Spec {
             umask: 0o077,
             limits: Limits::default(),
             privileges: Privileges::AsUsual,
+            wall: None,
             stdin: Stream::Null,
             stdout: Stream::Piped,
             stderr: Stream::Null,
@@ -92,6 +97,7 @@ impl fmt::Debug for Spec {
             .field("cwd", &self.cwd)
             .field("limits", &self.limits)
             .field("privileges", &self.privileges)
+            .field("wall", &self.wall)
             .finish_non_exhaustive()
     }
 }
@@ -116,6 +122,7 @@ pub(super) struct Job {
     pub(super) umask: u32,
     pub(super) limits: Limits,
     pub(super) privileges: Privileges,
+    pub(super) wall: Option<Box<Wall>>,
 }
 
 impl Job {
@@ -123,7 +130,12 @@ impl Job {
         spec: &Spec,
         base: &BTreeMap<String, String>,
     ) -> serde_json::Result<Vec<u8>> {
-        let mut env = base.clone();
+        // Behind a wall, what the base has may be what is kept from it.
+        let mut env = if spec.wall.is_some() {
+            BTreeMap::new()
+        } else {
+            base.clone()
+        };
         env.extend(spec.env.clone());
         let mut line = serde_json::to_vec(&serde_json::json!({
             "program": spec.program,
@@ -133,6 +145,7 @@ impl Job {
             "umask": spec.umask,
             "limits": spec.limits,
             "privileges": spec.privileges,
+            "wall": spec.wall,
         }))?;
         line.push(b'\n');
         Ok(line)
@@ -158,6 +171,10 @@ pub(super) struct Failed {
 pub(super) enum Stage {
     Directory,
     Limits,
+    /// The places of its wall.
+    Places,
+    /// The wall itself.
+    Kernel,
     Program,
 }
 

@@ -25,7 +25,7 @@ use rustix::thread::{set_name, set_no_new_privs};
 
 use super::MAX_JOB_BYTES;
 use super::spec::{Exit, Failed, Job, Limits, Privileges, Report, Stage};
-use super::tree;
+use super::{tree, wall};
 
 /// The argument that makes this program a trampoline.
 pub(super) const ARGUMENT: &str = "--child";
@@ -73,7 +73,8 @@ pub fn main() -> ExitCode {
     let started = match (set_child_subreaper(Some(getpid())), guard) {
         (Err(error), _) => Err(failed(Stage::Limits)(error.into())),
         (Ok(()), Err(error)) => Err(failed(Stage::Limits)(error)),
-        (Ok(()), Ok(_guard)) => start(&job, streams),
+        (Ok(()), Ok(_guard)) if job.wall.is_none() => start(&job, streams),
+        (Ok(()), Ok(_guard)) => start_behind_wall(&job, streams),
     };
     // It may hold secrets, and we may live long.
     drop(job);
@@ -131,6 +132,19 @@ fn failed(stage: Stage) -> impl Fn(io::Error) -> Failed {
     }
 }
 
+/// In a thread of its own, which is behind the wall then and ends. This process stays outside: what is within can neither
+/// signal it nor look at it.
+fn start_behind_wall(job: &Job, streams: [OwnedFd; 3]) -> Result<u32, Failed> {
+    thread::scope(|scope| {
+        let starter = thread::Builder::new().spawn_scoped(scope, || start(job, streams));
+        let started = starter.map_err(failed(Stage::Limits))?.join();
+        started.unwrap_or(Err(Failed {
+            stage: Stage::Kernel,
+            errno: Errno::NOSYS.raw_os_error(),
+        }))
+    })
+}
+
 fn start(job: &Job, streams: [OwnedFd; 3]) -> Result<u32, Failed> {
     chdir(&job.cwd).map_err(|error| failed(Stage::Directory)(error.into()))?;
     umask(Mode::from_raw_mode(job.umask & 0o777));
@@ -140,6 +154,9 @@ fn start(job: &Job, streams: [OwnedFd; 3]) -> Result<u32, Failed> {
         Privileges::NoNew => {
             set_no_new_privs(true).map_err(|error| failed(Stage::Limits)(error.into()))?;
         }
+    }
+    if let Some(wall) = &job.wall {
+        wall::put_up(wall)?;
     }
     let [stdin, stdout, stderr] = streams.map(Stdio::from);
     let mut command = Command::new(&job.program);

@@ -50,6 +50,8 @@ steps = 25
 time = "1h"
 second_opinion = true
 second_opinion_within = "30s"
+read = []
+write = []
 
 [mcp]
 connect_timeout = "5s"
@@ -281,6 +283,11 @@ tables! {
         second_opinion_model: Leaf<String>,
         /// An answer of it that comes later is none.
         second_opinion_within: Leaf<Time>,
+        /// Further places that its commands may read without a question, besides the conversation's directories, the system
+        /// and tool chains. Absolute, or beginning with ~/. What holds a home as a whole, or anything of aish's own, is refused.
+        read: Leaf<Vec<String>>,
+        /// Further places that its commands may write in without a question, and read, as caches are.
+        write: Leaf<Vec<String>>,
     }
 
     /// Presets of classes.

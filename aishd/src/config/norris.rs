@@ -3,7 +3,8 @@
 use super::fault::Fault;
 use super::layers::Stack;
 use super::routing::check;
-use super::settings::{said, time};
+use super::settings::{places, said, time};
+use crate::core::boundary::Widened;
 use crate::core::norris::launch::Limits;
 use crate::core::norris::settings::Settings;
 use crate::core::spending::Nano;
@@ -28,5 +29,9 @@ pub(super) fn norris(stack: &Stack, faults: &mut Vec<Fault>) -> Settings {
         second_opinion: said(&table.second_opinion).unwrap_or(usual.second_opinion),
         second_opinion_model: said(&table.second_opinion_model),
         second_opinion_within: time(&table.second_opinion_within),
+        widened: Widened {
+            read: places("norris.read", &table.read, faults),
+            write: places("norris.write", &table.write, faults),
+        },
     }
 }

@@ -114,7 +114,7 @@ impl Settings {
             faults.push(Fault::error(&grace.place, message).help("a stop is over within 6s"));
         }
         check_state(&file.daemon.state, &mut faults);
-        check_tool_folders(&file.tools.dirs, &mut faults);
+        let tool_folders = places("tools.dirs", &file.tools.dirs, &mut faults);
         faults.sort_by_key(|it| (it.source.name(), it.span.as_ref().map(|it| it.start)));
         if faults.iter().any(Fault::is_error) {
             return (None, faults);
@@ -124,11 +124,7 @@ impl Settings {
             models: Arc::new(models),
             mcp,
             policy: Arc::new(policy),
-            tool_folders: said(&file.tools.dirs)
-                .unwrap_or_default()
-                .iter()
-                .map(|it| home(Path::new(it)))
-                .collect(),
+            tool_folders,
             system_prompt_file: super::opening::file_of(&file.context),
             max_clients: whole(&limits.max_clients),
             max_queue: whole(&limits.max_queue_per_conversation),
@@ -272,14 +268,19 @@ fn check_state(state: &Leaf<PathBuf>, faults: &mut Vec<Fault>) {
     }
 }
 
-fn check_tool_folders(folders: &Leaf<Vec<String>>, faults: &mut Vec<Fault>) {
-    let Some(folders) = folders else { return };
-    for folder in &folders.value {
-        if !home(Path::new(folder)).is_absolute() {
-            let message = "`tools.dirs`: expected absolute paths, or some that begin with ~/";
-            faults.push(Fault::error(&folders.place, message));
-        }
+/// Paths that stand for themselves wherever the daemon was started.
+pub(super) fn places(
+    key: &str,
+    places: &Leaf<Vec<String>>,
+    faults: &mut Vec<Fault>,
+) -> Vec<PathBuf> {
+    let Some(places) = places else { return vec![] };
+    let all: Vec<PathBuf> = places.value.iter().map(|it| home(Path::new(it))).collect();
+    for _relative in all.iter().filter(|it| !it.is_absolute()) {
+        let message = format!("`{key}`: expected absolute paths, or some that begin with ~/");
+        faults.push(Fault::error(&places.place, message));
     }
+    all
 }
 
 /// The presets of a stack, and the one that answers when nobody names one.

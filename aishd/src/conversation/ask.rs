@@ -16,6 +16,7 @@ use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Discovery;
 use crate::clock;
+use crate::core::boundary::Failures;
 use crate::core::catalog::Offer;
 use crate::core::confirm::{OnConfirm, Person};
 use crate::core::event::{Event, Key, Level, Origin, Stop};
@@ -412,6 +413,8 @@ impl Conversation {
             stopped_by: None,
             clock: Clock::start(&self.purse),
             heard: None,
+            failures: Failures::default(),
+            top: self.state.cwd.clone(),
         });
         self.find_way();
         let offer = Arc::new(self.offer());

@@ -12,9 +12,10 @@ use super::printing::Printing;
 use super::view::Printer;
 use super::{Conversation, Done, edit};
 use crate::clock;
+use crate::core::boundary::Failures;
 use crate::core::confirm::{Confirm, Decision, OnConfirm};
 use crate::core::event::Event;
-use crate::core::gate::{CommandGate, Execution, Judged};
+use crate::core::gate::{CommandGate, Execution, Inside, Judged};
 use crate::core::reply::ToolCall;
 use crate::core::shell::change_directory::{self, From};
 use crate::core::shell::ending::{Ended, Ending};
@@ -75,7 +76,16 @@ impl Conversation {
         work: impl FnOnce(CommandGate<'_>) -> T,
     ) -> T {
         let policy = self.around.policy.borrow().clone();
+        let models = self.models();
+        let none = Failures::default();
+        let inside = Inside {
+            ground: &self.around.ground,
+            widened: &models.norris.widened,
+            failures: self.turn.as_ref().map_or(&none, |it| &it.failures),
+            top: self.turn.as_ref().map(|it| it.top.as_str()),
+        };
         work(CommandGate {
+            inside,
             policy: &policy,
             grants: &self.state.grants,
             constraints: &self.state.constraints,

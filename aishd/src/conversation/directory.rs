@@ -28,6 +28,7 @@ use crate::broker::Broker;
 pub use crate::broker::Probe as Probed;
 use crate::clock;
 use crate::core::audit::Draft;
+use crate::core::boundary::Ground;
 use crate::core::catalog::Catalog;
 use crate::core::confirm::Person;
 use crate::core::constraints::Constraints;
@@ -190,6 +191,12 @@ impl Directory {
     #[must_use]
     pub fn models(&self) -> Arc<Models> {
         self.around.models.borrow().clone()
+    }
+
+    /// What commands of runs are kept within.
+    #[must_use]
+    pub fn ground(&self) -> &Ground {
+        &self.around.ground
     }
 
     /// What is spent on a day, by everybody.

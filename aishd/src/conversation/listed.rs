@@ -7,6 +7,7 @@ use super::handle::RequestError;
 use super::norris::Clock;
 use super::view::LiveChange;
 use super::{Active, Conversation};
+use crate::core::boundary::Failures;
 use crate::core::call_list::CallList;
 use crate::core::event::{Event, Origin, Source};
 use crate::core::reply::ToolCall;
@@ -56,6 +57,8 @@ impl Conversation {
             stopped_by: None,
             clock: Clock::start(&self.purse),
             heard: None,
+            failures: Failures::default(),
+            top: self.state.cwd.clone(),
         });
         self.stopper.set(Some((turn, token)));
         self.rules_count().await;

@@ -97,6 +97,7 @@ use self::summarize::{Left, Summed, Summing};
 use self::tokens::Tokens;
 use self::view::Publisher;
 use crate::broker::{Broker, Discovery};
+use crate::core::boundary::{Failures, Ground};
 use crate::core::budget::Rules;
 use crate::core::catalog::Offer;
 use crate::core::confirm::{OnConfirm, Person};
@@ -128,6 +129,8 @@ pub struct Surroundings {
     pub allowances: ClientAllowances,
     /// What rules about tools are bound to.
     pub definitions: Definitions,
+    /// What commands of runs are kept within.
+    pub ground: Arc<Ground>,
     /// What servers count as a token.
     pub tokens: Tokens,
     /// Whose lost summaries have been seen to.
@@ -225,6 +228,10 @@ struct Active {
     clock: norris::Clock,
     /// What another model said of the call of a run that would begin next.
     heard: Option<Heard>,
+    /// Which of its commands failed inside their boundary.
+    failures: Failures,
+    /// The conversation's directory when it began: a run that changes to one below is still within this one.
+    top: String,
 }
 
 /// What a task of this conversation came to.
@@ -349,8 +356,9 @@ impl Conversation {
     async fn apply_done(&mut self, done: Done) {
         match done {
             Done::Turn(turn, mut input) => {
-                if let Input::CommandEnded { call, .. } = &*input {
+                if let Input::CommandEnded { call, ended } = &*input {
                     self.commands.end_of_turn(turn, call);
+                    self.note_end_inside(turn, ended.within);
                 }
                 let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
                 let paid = is_ours.then(|| self.charge(&mut input)).flatten();
@@ -460,7 +468,7 @@ impl Conversation {
                 }
             }
             Effect::CallTool { call, go } => {
-                self.forget_opinion();
+                self.note_action(None);
                 let tools = self.tools();
                 let started = call::Started {
                     conversation: self.id,
@@ -483,7 +491,7 @@ impl Conversation {
                     .spawn(async move { Done::Turn(turn, Box::new(call::run(started).await)) });
             }
             Effect::RunCommand { call, run } => {
-                self.forget_opinion();
+                self.note_action(Some(&run));
                 self.start_command(turn, call, *run, token);
             }
             Effect::Abandon => token.cancel(),

@@ -18,6 +18,7 @@ use super::view::LiveChange;
 use super::{Active, Conversation, Done};
 use crate::broker::Broker;
 use crate::clock;
+use crate::core::boundary::Failures;
 use crate::core::canonical::canonical;
 use crate::core::confirm::Person;
 use crate::core::event::{Event, Origin};
@@ -31,6 +32,7 @@ use crate::core::norris::standing::Standing;
 use crate::core::norris::{NorrisEvent, Spent};
 use crate::core::preset::Preset;
 use crate::core::shell;
+use crate::core::shell::ending::Within;
 use crate::core::spending::{Nano, Purpose};
 use crate::core::state::State;
 use crate::core::tool::{Reach, Sha};
@@ -326,10 +328,18 @@ impl Conversation {
         }
     }
 
-    /// It was about one action, once.
-    pub(super) fn forget_opinion(&mut self) {
+    /// An action begins. What was said of it was about that one, once.
+    pub(super) fn note_action(&mut self, command: Option<&Execution>) {
         if let Some(active) = &mut self.turn {
             active.heard = None;
+            let inside = command.filter(|it| it.setting.boundary.is_some());
+            active.failures.begun(inside.map(|it| it.digest));
+        }
+    }
+
+    pub(super) fn note_end_inside(&mut self, turn: TurnId, within: Within) {
+        if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
+            active.failures.ended(within);
         }
     }
 
@@ -384,6 +394,8 @@ impl Conversation {
             stopped_by: None,
             clock,
             heard: None,
+            failures: Failures::default(),
+            top: self.state.cwd.clone(),
         });
         self.stopper.set(Some((running.turn, token)));
         tracing::info!(conversation = %self.id, turn = %running.turn, "a run waits to be resumed");

@@ -10,6 +10,7 @@ use super::norris::{Clock, with_run};
 use super::terms::Terms;
 use super::{Active, Conversation, Done, failed};
 use crate::broker::Discovery;
+use crate::core::boundary::Failures;
 use crate::core::confirm::Confirm;
 use crate::core::event::{Event, Source};
 use crate::core::preset::Preset;
@@ -75,6 +76,8 @@ impl Conversation {
             stopped_by: None,
             clock: Clock::of(&self.state, &self.purse),
             heard: None,
+            failures: Failures::default(),
+            top: self.state.cwd.clone(),
         });
         self.stopper.set(Some((running.turn, token)));
         tracing::info!(conversation = %self.id, turn = %running.turn, "a turn goes on waiting for a person");

@@ -19,7 +19,7 @@ use super::norris::danger::{Autonomy, Halt};
 use super::policy::{Grants, Policy, Question, Verdict, Why, decide};
 use super::reply::ToolCall;
 use super::tool::{Sha, Subject, Tool};
-pub use command::{CommandGate, Execution};
+pub use command::{CommandGate, Execution, Inside};
 
 const NOT_OFFERED: &str = "no such tool is offered";
 const MISFIT: &str = "its arguments do not fit the tool's schema";

@@ -7,6 +7,7 @@ pub mod assemble;
 pub mod audit;
 pub mod binding;
 pub mod block;
+pub mod boundary;
 pub mod budget;
 pub mod call_list;
 pub mod canonical;

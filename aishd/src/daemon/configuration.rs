@@ -1,6 +1,6 @@
 //! From the command line and the environment to settings, and to the configuration that lives with the daemon.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::witness::Witness;
@@ -91,6 +91,12 @@ fn log(settings: &Settings) -> LogSettings {
 }
 
 impl Configured {
+    /// The configuration file in use, and the folders with tools: who writes there says what runs.
+    pub(super) fn places(&self) -> impl Iterator<Item = &Path> {
+        let folders = self.settings.tool_folders.iter();
+        self.place.user.iter().chain(folders).map(PathBuf::as_path)
+    }
+
     pub(super) fn log(&self) -> LogSettings {
         log(&self.settings)
     }

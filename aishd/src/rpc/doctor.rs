@@ -40,6 +40,7 @@ async fn doctor(call: Call<Doctor>) -> Result<DoctorResult, Refusal> {
     let servers = server.hub.servers().borrow().clone();
     checks.extend(servers.list.iter().map(|it| mcp(it)));
     checks.extend(spending(server));
+    checks.push(boundary(server));
     checks.push(store(server));
     Ok(DoctorResult { checks })
 }
@@ -298,6 +299,25 @@ async fn found(server: &Server) -> Check {
             let what = "start a local server such as Ollama, or name one in the configuration";
             fix(check("models", Outcome::Warn, detail), what)
         }
+    }
+}
+
+/// Whether the kernel holds what runs do unasked.
+fn boundary(server: &Server) -> Check {
+    match &server.directory.ground().missing {
+        None => check(
+            "runs",
+            Outcome::Ok,
+            "the kernel holds their commands to the conversation's directories",
+        ),
+        Some(why) => fix(
+            check(
+                "runs",
+                Outcome::Warn,
+                format!("nothing holds their commands, so each is asked about: {why}"),
+            ),
+            "a kernel of 6.12 or later with landlock among its lsm= has what it takes",
+        ),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod blocks;
 pub mod builtin;
+pub mod inside;
 pub mod machine;
 pub mod registry;
 mod result;

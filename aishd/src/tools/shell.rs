@@ -12,18 +12,21 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Output;
+use super::inside::Inside;
 use super::result::returned;
 use crate::child::running::Child;
 use crate::child::spec::{Exit, Spec, Stream};
 use crate::child::{Children, SpawnError};
 use crate::core::policy::Policy;
-use crate::core::shell::ending::{Ended, Ending};
+use crate::core::shell::ending::{Ended, Ending, Within};
 use crate::core::shell::setting::Setting;
 use crate::core::shell::terminal;
 use crate::failpoint;
 
 /// How long output is read after the shell has ended: what it left behind may hold the pipe (R21).
 const DRAIN: Duration = Duration::from_millis(500);
+/// How long what a command left in its temporary directory is removed before its end is told.
+const CLEAR_WITHIN: Duration = Duration::from_secs(2);
 const PIECE_BYTES: usize = 16 << 10;
 
 /// What one command may take.
@@ -83,6 +86,7 @@ pub async fn change_directory(
                 bytes: 0,
                 ms: 0,
                 kept: None,
+                within: Within::None,
                 ran_in,
                 moved: (from != target).then_some((from, target)),
             };
@@ -121,22 +125,22 @@ pub(super) async fn run(
     print: impl FnMut(&str),
 ) -> Ended {
     let begun = Instant::now();
-    let spec = Spec {
-        args: vec!["-c".to_owned(), command.to_owned()],
-        env: setting.variables.clone(),
-        umask: setting.umask(),
-        stderr: Stream::Joined,
-        ..Spec::new(setting.shell.clone(), setting.cwd.clone())
+    let inside = match Inside::of(setting) {
+        Ok(inside) => inside,
+        Err(error) => {
+            let why = format!("make a temporary directory for it: {error}");
+            return Ended::failed(why, &setting.cwd);
+        }
     };
+    let spec = spec(command, setting, inside.as_ref());
     let spawned = cancel.run_until_cancelled(children.spawn(&spec)).await;
     let mut child = match spawned {
         Some(Ok(child)) => child,
-        Some(Err(error)) => return Ended::failed(not_started(&error), &setting.cwd),
-        None => {
-            return Ended {
-                ending: Ending::Cancelled,
-                ..Ended::failed(String::new(), &setting.cwd)
-            };
+        other => {
+            if let Some(inside) = inside {
+                inside.end(children, Duration::ZERO).await;
+            }
+            return not_begun(other.and_then(Result::err), setting);
         }
     };
     let mut heard = Heard {
@@ -171,6 +175,10 @@ pub(super) async fn run(
     {
         heard.remark(terminal::NONE);
     }
+    let within = match inside {
+        Some(inside) => heard.end_inside(inside, ending, children).await,
+        None => Within::None,
+    };
     let text = heard.text.finish();
     let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let bytes = text.len() as u64;
@@ -181,8 +189,38 @@ pub(super) async fn run(
         bytes,
         ms,
         kept: shown.kept,
+        within,
         ran_in: setting.cwd.clone(),
         moved: None,
+    }
+}
+
+fn spec(command: &str, setting: &Setting, inside: Option<&Inside<'_>>) -> Spec {
+    let mut env = setting.variables.clone();
+    if let Some(inside) = inside {
+        inside.name_scratch(&mut env);
+    }
+    Spec {
+        args: vec!["-c".to_owned(), command.to_owned()],
+        env,
+        umask: setting.umask(),
+        stderr: Stream::Joined,
+        wall: inside.map(Inside::wall),
+        ..Spec::new(setting.shell.clone(), setting.cwd.clone())
+    }
+}
+
+/// It was cancelled before it began, or could not begin.
+fn not_begun(error: Option<SpawnError>, setting: &Setting) -> Ended {
+    let Some(error) = error else {
+        return Ended {
+            ending: Ending::Cancelled,
+            ..Ended::failed(String::new(), &setting.cwd)
+        };
+    };
+    Ended {
+        within: Inside::of_refusal(&error),
+        ..Ended::failed(not_started(&error), &setting.cwd)
     }
 }
 
@@ -216,6 +254,29 @@ impl<P: FnMut(&str)> Heard<P> {
             },
         };
         ended(exit)
+    }
+
+    /// What the boundary had to do with how it ended, told where that was badly.
+    async fn end_inside(
+        &mut self,
+        inside: Inside<'_>,
+        ending: Option<Ending>,
+        children: &Children,
+    ) -> Within {
+        let Some(ending) = ending else {
+            // Something of it may still run, and whoever cancels does not wait.
+            inside.end(children, Duration::ZERO).await;
+            return Within::None;
+        };
+        let within = if ending.is_failure() {
+            let (remark, within) = inside.of_failure(&self.text.whole);
+            self.remark(&remark);
+            within
+        } else {
+            Inside::of_success(&self.text.whole)
+        };
+        inside.end(children, CLEAR_WITHIN).await;
+        within
     }
 
     /// Adds a line of ours behind all of it.

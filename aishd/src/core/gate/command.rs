@@ -1,7 +1,7 @@
 //! The gate for commands of this machine. What decides about calls decides here too, but for everything that allows a name
 //! beforehand: no pattern, level or setting but `shell.confirm` lets text of a model run (R1).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aish_proto::id::ConfirmId;
@@ -10,6 +10,7 @@ use serde_json::json;
 use super::{Attended, Judged, refuse};
 use crate::core::allowances::Allowances;
 use crate::core::binding::Unbound;
+use crate::core::boundary::{Boundary, Failures, Ground, Widened};
 use crate::core::canonical::canonical;
 use crate::core::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
 use crate::core::constraints::Constraints;
@@ -31,12 +32,23 @@ pub struct CommandGate<'a> {
     pub on_confirm: &'a OnConfirm,
     /// What an autonomous run was granted.
     pub autonomy: Option<Autonomy<'a>>,
+    pub inside: Inside<'a>,
     pub attended: Attended,
     /// Where it would run.
     pub setting: &'a Arc<Setting>,
     pub now: At,
     /// Names the next confirm.
     pub next: (ConfirmId, u32),
+}
+
+/// What a run's commands are kept within, where nobody approves them.
+#[derive(Clone, Copy, Debug)]
+pub struct Inside<'a> {
+    pub ground: &'a Ground,
+    pub widened: &'a Widened,
+    pub failures: &'a Failures,
+    /// The conversation's directory when the run began.
+    pub top: Option<&'a str>,
 }
 
 /// A command that may run, as it runs.
@@ -108,16 +120,24 @@ impl CommandGate<'_> {
         let looked = look(&proposed.command, self.setting, &roots);
         if let Some(run) = &self.autonomy {
             let needs = of_command(&proposed.command, self.setting, &roots);
-            let which = (proposed.call.as_str(), digest);
+            let inside = self.inside(&proposed.command, &roots);
+            let inside_digest = inside
+                .as_ref()
+                .map_or(digest, |it| it.digest(&proposed.command));
+            let which = (proposed.call.as_str(), inside_digest);
             let weighed = run.weigh_command(which, shell::tool().name.alias(), needs);
-            return match (doubt, weighed) {
+            // Whatever is asked about runs outside, once somebody has agreed to its text.
+            return match (doubt, weighed.and_then(|it| Ok((it, inside?)))) {
                 (None, Ok(_)) if author == Author::Person => {
                     let asks = Asks::Halt(Halt::Edited.text(), Halt::Edited.told());
                     self.ask(proposed, digest, looked, asks)
                 }
-                (None, Ok(granted)) => {
-                    self.execute(proposed, digest, &Rule::Norris(granted).to_string())
-                }
+                (None, Ok((granted, setting))) => Judged::Execute(Box::new(Execution {
+                    command: proposed.command.clone(),
+                    setting,
+                    digest: inside_digest,
+                    rule: format!("{}, inside its boundary", Rule::Norris(granted)),
+                })),
                 (Some(doubt), _) => {
                     let told = "HALT: the conversation keeps itself from it";
                     let asks = Asks::Halt(format!("HALT: {doubt}"), told.to_owned());
@@ -143,6 +163,29 @@ impl CommandGate<'_> {
         self.ask(proposed, digest, looked, Asks::EveryTime(doubt))
     }
 
+    /// Where a command runs that nobody has approved, or why it does not.
+    fn inside(&self, command: &str, roots: &[PathBuf]) -> Result<Arc<Setting>, Halt> {
+        let Inside {
+            ground,
+            widened,
+            failures,
+            top,
+        } = self.inside;
+        // Where nothing else is said, a project stays one when the run changes to a directory of it.
+        let top = top.filter(|it| {
+            let below = Path::new(&self.setting.cwd).starts_with(it);
+            below && self.constraints.directories().is_empty() && !roots.is_empty()
+        });
+        let top = top.map(|it| [PathBuf::from(it)]);
+        let roots = top.as_ref().map_or(roots, |it| it);
+        let boundary = Boundary::of_run(ground, widened, roots, self.setting);
+        let setting = self.setting.within(boundary.map_err(Halt::Unheld)?);
+        if failures.hold(setting.digest(command)) {
+            return Err(Halt::Beyond);
+        }
+        Ok(Arc::new(setting))
+    }
+
     /// One that a person has just approved: the same checks, and it runs if it is what was approved.
     #[must_use]
     pub fn approved(&self, proposed: &Proposed, digest: Sha) -> Judged {
@@ -153,6 +196,13 @@ impl CommandGate<'_> {
         };
         match gate.judge(proposed) {
             Judged::Ask(confirm) if confirm.digest == digest => {
+                gate.execute(proposed, digest, "approved by a person")
+            }
+            // It could run inside by now, and a person has agreed to more.
+            Judged::Execute(run)
+                if run.setting.boundary.is_some()
+                    && self.setting.digest(&proposed.command) == digest =>
+            {
                 gate.execute(proposed, digest, "approved by a person")
             }
             other @ (Judged::Ask(_)
@@ -245,7 +295,10 @@ impl CommandGate<'_> {
             tool: tool.name.clone(),
             arguments: canonical(&json!({"command": proposed.command})),
             cwd: self.setting.cwd.clone(),
-            server: tool.place.to_string(),
+            server: match self.autonomy {
+                Some(_) => format!("{}, outside the boundary of the run", tool.place),
+                None => tool.place.to_string(),
+            },
             digest,
             definition: serde_json::Value::Null,
             definition_digest: digest,
@@ -331,10 +384,12 @@ fn about(digest: Sha, because: &str) -> Refused {
 mod tests {
     use super::*;
     use crate::core::access::Access;
+    use crate::core::boundary::tests::ground;
     use crate::core::norris::danger::Heard;
     use crate::core::norris::launch::Levels;
     use crate::core::norris::opinion::Opinion;
     use crate::core::policy::{Pattern, ProviderRule};
+    use crate::core::shell::ending::Within;
     use crate::core::shell::setting::tests::setting;
 
     fn proposed(command: &str) -> Proposed {
@@ -351,6 +406,8 @@ mod tests {
         constraints: Constraints,
         on_confirm: OnConfirm,
         attended: Attended,
+        ground: Ground,
+        failures: Failures,
         /// What a run was granted, and what another model said.
         run: Option<(Levels, Option<Heard>)>,
         path: &'static str,
@@ -364,6 +421,8 @@ mod tests {
                 constraints: Constraints::default(),
                 on_confirm: OnConfirm::default(),
                 attended: Attended::ByPerson,
+                ground: ground(),
+                failures: Failures::default(),
                 run: None,
                 path: "/bin",
             }
@@ -391,6 +450,12 @@ mod tests {
                 constraints: &self.constraints,
                 on_confirm: &self.on_confirm,
                 autonomy,
+                inside: Inside {
+                    ground: &self.ground,
+                    widened: &Widened::default(),
+                    failures: &self.failures,
+                    top: Some("/w"),
+                },
                 attended: self.attended,
                 setting: &Arc::new(setting(&[("PATH", self.path)], cwd)),
                 now: At(0),
@@ -564,6 +629,48 @@ mod tests {
         assert!(matches!(run("ls", Sha([0; 32])), Judged::Ask(_)));
     }
 
+    const LEVEL_2: &str = "norris run at level 2, inside its boundary";
+
+    #[test]
+    fn in_a_run_what_nobody_approved_runs_inside_or_is_asked_about() {
+        let mut scene = Scene::run(Access::Write);
+        let Judged::Execute(run) = scene.judge("ls") else {
+            panic!("it runs inside");
+        };
+        assert!(run.setting.boundary.is_some());
+        assert_ne!(
+            run.setting.digest("ls"),
+            setting(&[("PATH", "/bin")], "/w").digest("ls")
+        );
+        scene.failures.begun(Some(run.digest));
+        scene.failures.ended(Within::Stopped);
+        let beyond = "HALT: it failed inside the boundary of the run; allowed, it runs outside";
+        check_run(&scene, "ls", beyond);
+        check_run(&scene, "ls -l", LEVEL_2);
+        for (cwd, root) in [("/w/sub", "/w"), ("/v", "/v")] {
+            let Judged::Execute(run) = scene.gate(cwd, |gate| gate.judge(&proposed("ls"))) else {
+                panic!("it runs inside");
+            };
+            let boundary = run.setting.boundary.as_ref().unwrap();
+            assert_eq!(vec![PathBuf::from(root)], boundary.roots);
+        }
+        let outside = scene.gate("/w", |gate| gate.setting.digest("ls"));
+        let Judged::Ask(confirm) = scene.judge("ls") else {
+            panic!("it is asked about");
+        };
+        assert_eq!(outside, confirm.digest);
+        assert!(confirm.server.ends_with("outside the boundary of the run"));
+        let approved = scene.gate("/w", |gate| gate.approved(&proposed("ls"), outside));
+        let Judged::Execute(run) = approved else {
+            panic!("it runs outside");
+        };
+        assert!(run.setting.boundary.is_none());
+        scene.ground.missing = Some("the kernel is too old".to_owned());
+        let unheld =
+            "HALT: nothing would hold it to the directories of the run: the kernel is too old";
+        check_run(&scene, "ls -l", unheld);
+    }
+
     /// What is asked in a run, or what lets it run.
     #[track_caller]
     fn check_run(scene: &Scene, command: &str, expected: &str) {
@@ -586,9 +693,13 @@ mod tests {
     fn in_a_run_harmless_commands_run_within_its_level_and_everything_else_halts() {
         let write = Scene::run(Access::Write);
         let read = Scene::run(Access::Read);
-        check_run(&write, "ls -l | wc -l", "norris run at level 2");
-        check_run(&write, "mkdir d; cp a d/b", "norris run at level 2");
-        check_run(&read, "ls -l | wc -l", "norris run at level 1");
+        check_run(&write, "ls -l | wc -l", LEVEL_2);
+        check_run(&write, "mkdir d; cp a d/b", LEVEL_2);
+        check_run(
+            &read,
+            "ls -l | wc -l",
+            "norris run at level 1, inside its boundary",
+        );
         let above = "HALT: it needs level 2 and the run was launched with level 1";
         check_run(&read, "mkdir d", above);
         let mut some = Scene::run(Access::Execute);
@@ -687,17 +798,20 @@ mod tests {
         for path in ["/w/bin:/bin", ".:/bin", "/bin:"] {
             scene.path = path;
             check_run(&scene, "cp a b", why);
-            check_run(&scene, "ls", "norris run at level 2");
+            check_run(&scene, "ls", LEVEL_2);
         }
         scene.path = "/w/.venv/bin:/bin";
-        check_run(&scene, "cp a b", "norris run at level 2");
+        check_run(&scene, "cp a b", LEVEL_2);
     }
 
     /// NOR-3
     #[test]
     fn a_second_opinion_about_a_command_only_makes_it_stricter() {
         let mut scene = Scene::run(Access::Write);
-        let digest = scene.gate("/w", |gate| gate.setting.digest("ls"));
+        let Judged::Execute(run) = scene.judge("ls") else {
+            panic!("it runs inside");
+        };
+        let digest = run.digest;
         let mut check = |command: &str, opinion, expected: &str| {
             let heard = Heard {
                 call: "cmd0-0".to_owned(),
@@ -709,13 +823,13 @@ mod tests {
             check_run(&scene, command, expected);
         };
         let no = || Opinion::Unsafe("too much".to_owned());
-        check("ls", Opinion::Safe, "norris run at level 2");
+        check("ls", Opinion::Safe, LEVEL_2);
         check(
             "ls",
             no(),
             "HALT: other says that it is not safe for the goal: \"too much\"",
         );
-        check("ls -l", no(), "norris run at level 2");
+        check("ls -l", no(), LEVEL_2);
         let rm = "HALT: the command deletes files";
         check("rm a", Opinion::Safe, rm);
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::launch::Levels;
 use super::opinion::Opinion;
 use crate::core::access::Access;
+use crate::core::boundary::Unheld;
 use crate::core::command::{self, Dialect};
 use crate::core::destructive::{self, Danger};
 use crate::core::policy::{Rule, Verdict, Why};
@@ -35,6 +36,10 @@ pub enum Halt {
     Opinion { preset: String, opinion: Opinion },
     /// A person wrote it in the place of what was halted for.
     Edited,
+    /// There is no boundary that the kernel could hold around it.
+    Unheld(Unheld),
+    /// It failed inside the boundary, and is wanted again.
+    Beyond,
 }
 
 impl Halt {
@@ -58,7 +63,9 @@ impl Halt {
             | Self::OnlyItsWord
             | Self::Level { .. }
             | Self::Edited
+            | Self::Beyond
             | Self::Opinion { .. } => self.told(),
+            Self::Unheld(why) => format!("{}: {why}", self.told()),
         }
     }
 
@@ -83,6 +90,13 @@ impl Halt {
                 granted.number()
             ),
             Self::Edited => "HALT: a person changed it".to_owned(),
+            Self::Unheld(_) => {
+                "HALT: nothing would hold it to the directories of the run".to_owned()
+            }
+            Self::Beyond => {
+                "HALT: it failed inside the boundary of the run; allowed, it runs outside"
+                    .to_owned()
+            }
             Self::Opinion { preset, opinion } => match opinion {
                 Opinion::Unsafe(_) => {
                     format!("HALT: {preset} says that it is not safe for the goal")

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::launch::Limits;
+use crate::core::boundary::Widened;
 use crate::core::preset::{Models, Preset};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Settings {
     pub second_opinion_model: Option<String>,
     /// An answer that comes later is none.
     pub second_opinion_within: Duration,
+    /// What its commands may reach besides the conversation's directories.
+    pub widened: Widened,
 }
 
 impl Default for Settings {
@@ -30,6 +33,7 @@ impl Default for Settings {
             second_opinion: true,
             second_opinion_model: None,
             second_opinion_within: Duration::from_secs(30),
+            widened: Widened::default(),
         }
     }
 }

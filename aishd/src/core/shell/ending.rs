@@ -84,6 +84,18 @@ impl fmt::Display for Ending {
     }
 }
 
+/// How a command that failed stood to its boundary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Within {
+    /// It had none, or it did not fail.
+    #[default]
+    None,
+    /// It failed inside, and nothing says why.
+    Failed,
+    /// It failed inside, and what it printed sounds like the boundary.
+    Stopped,
+}
+
 /// What a command came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
@@ -97,6 +109,8 @@ pub struct Ended {
     pub kept: Option<(ResultId, Vec<String>)>,
     /// The directory that it ran in.
     pub ran_in: String,
+    /// Whether a boundary may be why it failed.
+    pub within: Within,
     /// The conversation's directory was that and is this from now on.
     pub moved: Option<(String, String)>,
 }
@@ -111,6 +125,7 @@ impl Ended {
             bytes: 0,
             ms: 0,
             kept: None,
+            within: Within::None,
             ran_in: ran_in.to_owned(),
             moved: None,
         }

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::core::boundary::{self, Boundary};
 use crate::core::tool::Sha;
 
 /// The shell of those who have none that is known here.
@@ -61,6 +63,8 @@ pub struct Setting {
     pub given: Environment,
     /// Every variable of it, the base among them.
     pub variables: BTreeMap<String, String>,
+    /// What the kernel keeps it within; `None`: nothing does, so that somebody has to approve what runs.
+    pub boundary: Option<Arc<Boundary>>,
 }
 
 impl fmt::Debug for Setting {
@@ -69,6 +73,7 @@ impl fmt::Debug for Setting {
             .field("shell", &self.shell)
             .field("cwd", &self.cwd)
             .field("variables", &self.variables.keys())
+            .field("boundary", &self.boundary.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -132,7 +137,17 @@ impl Setting {
             cwd: cwd.to_owned(),
             given,
             variables,
+            boundary: None,
         }
+    }
+
+    /// The same within a boundary. What would lead out of it is not in the environment either.
+    #[must_use]
+    pub fn within(&self, boundary: Boundary) -> Self {
+        let mut inside = self.clone();
+        inside.variables.retain(|name, _| !boundary::is_cut(name));
+        inside.boundary = Some(Arc::new(boundary));
+        inside
     }
 
     #[must_use]
@@ -149,13 +164,18 @@ impl Setting {
     /// What one consent to a command is bound to (R3).
     #[must_use]
     pub fn digest(&self, command: &str) -> Sha {
-        Sha::of_value(&json!({
+        let mut bound = json!({
             "command": command,
             "shell": self.shell,
             "cwd": self.cwd,
             "environment": self.variables,
             "umask": self.umask(),
-        }))
+        });
+        // What runs inside is no consent to run outside.
+        if let Some(boundary) = &self.boundary {
+            bound["boundary"] = json!(**boundary);
+        }
+        Sha::of_value(&bound)
     }
 }
 
@@ -218,6 +238,25 @@ pub(crate) mod tests {
         assert!(!format!("{taken:?}").contains("/mine"));
     }
 
+    fn a_boundary(around: &Setting) -> Boundary {
+        let roots = [std::path::PathBuf::from("/w")];
+        let ground = boundary::tests::ground();
+        Boundary::of_run(&ground, &boundary::Widened::default(), &roots, around).unwrap()
+    }
+
+    #[test]
+    fn what_leads_out_is_not_in_the_environment_of_a_boundary() {
+        let given = [
+            ("SSH_AUTH_SOCK", "/run/agent"),
+            ("LANG", "C"),
+            ("http_proxy", "h"),
+        ];
+        let setting = setting(&given, "/w");
+        let inside = setting.within(a_boundary(&setting));
+        let has = |it: &str| inside.variables.contains_key(it);
+        assert!(has("LANG") && has("PATH") && !has("SSH_AUTH_SOCK") && !has("http_proxy"));
+    }
+
     #[test]
     fn consent_is_bound_to_text_shell_directory_and_environment() {
         let plain = setting(&[("LANG", "C")], "/w");
@@ -232,6 +271,7 @@ pub(crate) mod tests {
             setting(&[("LANG", "C"), ("PATH", "/evil")], "/w").digest("ls"),
             setting(&[("LANG", "C"), ("SHELL", "/bin/bash")], "/w").digest("ls"),
             masked.digest("ls"),
+            plain.within(a_boundary(&plain)).digest("ls"),
         ] {
             assert_ne!(base, other);
         }

@@ -446,6 +446,7 @@ pub(crate) fn finish(proposed: &Proposed, ended: Ended, given: Given, step: &mut
         bytes,
         ms,
         kept,
+        within: _,
         ran_in,
         moved,
     } = ended;

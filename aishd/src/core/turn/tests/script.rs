@@ -6,7 +6,7 @@ use super::super::*;
 use super::call;
 use crate::core::norris::NorrisEvent;
 use crate::core::reply::HttpDetail;
-use crate::core::shell::ending::{Ended, Ending};
+use crate::core::shell::ending::{Ended, Ending, Within};
 
 #[expect(clippy::too_many_lines, reason = "one arm for each word")]
 pub(super) fn parse(line: &str) -> Input {
@@ -72,6 +72,7 @@ pub(super) fn parse(line: &str) -> Input {
                 bytes: output.len() as u64,
                 ms: 1,
                 kept: None,
+                within: Within::None,
                 ran_in: "/w".to_owned(),
                 moved: (output == "moves").then(|| ("/w".to_owned(), "/v".to_owned())),
             }),

@@ -1,0 +1,255 @@
+//! The part that Landlock holds: files, TCP, and who may be signalled.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath,
+    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope, make_bitflags,
+};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::io::Errno;
+
+use super::Wall;
+
+/// Files, TCP, abstract sockets and signals. With less there would be a way out, so with less there is no wall.
+const WANTED: ABI = ABI::V6;
+/// Devices that every program takes for granted and that lead nowhere.
+const DEVICES: [&str; 5] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
+/// The kernel's own limit of links on one way.
+const MAX_LINKS: usize = 40;
+
+/// A place as it was found, and what may be done in it.
+pub(super) struct Opened {
+    place: OwnedFd,
+    access: BitFlags<AccessFs>,
+}
+
+fn reading() -> BitFlags<AccessFs> {
+    AccessFs::from_read(WANTED)
+}
+
+/// No devices: root could make that of a whole disk. And no sockets, which there are none of.
+fn writing() -> BitFlags<AccessFs> {
+    AccessFs::from_all(WANTED)
+        & !make_bitflags!(AccessFs::{MakeChar | MakeBlock | MakeSock | IoctlDev})
+}
+
+/// Finds every place. What is known by its path is opened once, so that nobody can put another in its stead.
+pub(super) fn open(wall: &Wall) -> io::Result<Vec<Opened>> {
+    let mut look = Look {
+        apart: Apart::of(wall),
+        writable: wall.roots.clone(),
+        opened: vec![],
+    };
+    for path in &wall.roots {
+        look.root(path)?;
+    }
+    look.add(straight(&wall.scratch)?, writing())?;
+    for path in &wall.write {
+        look.named(path, writing())?;
+    }
+    for path in &wall.read {
+        look.named(path, reading())?;
+    }
+    for path in &wall.known {
+        look.known(path)?;
+    }
+    for (directory, but) in &wall.but {
+        look.all_but(directory, but)?;
+    }
+    let of_device = make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | IoctlDev});
+    for path in DEVICES {
+        if let Ok(place) = straight(Path::new(path)) {
+            look.opened.push(Opened {
+                place,
+                access: of_device,
+            });
+        }
+    }
+    Ok(look.opened)
+}
+
+/// Holds the calling thread, and what it starts from now on, to what was opened.
+pub(super) fn hold(opened: Vec<Opened>) -> io::Result<()> {
+    restrict(opened).map_err(|error| {
+        let number = std::error::Error::source(&error)
+            .and_then(|it| it.downcast_ref::<io::Error>())
+            .and_then(io::Error::raw_os_error);
+        io::Error::from_raw_os_error(number.unwrap_or(Errno::NOSYS.raw_os_error()))
+    })
+}
+
+fn restrict(opened: Vec<Opened>) -> Result<(), RulesetError> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(WANTED))?
+        .handle_access(AccessNet::from_all(WANTED))?
+        .scope(Scope::from_all(WANTED))?
+        .create()?;
+    let rules = opened
+        .into_iter()
+        .map(|it| Ok::<_, RulesetError>(PathBeneath::new(it.place, it.access)));
+    ruleset.add_rules(rules)?.restrict_self()?;
+    Ok(())
+}
+
+/// What no place may hold, as it really is.
+struct Apart {
+    homes: Vec<PathBuf>,
+    own: Vec<PathBuf>,
+}
+
+impl Apart {
+    fn of(wall: &Wall) -> Self {
+        let real = |all: &[PathBuf]| {
+            let real = |it: &PathBuf| fs::canonicalize(it).unwrap_or_else(|_| it.clone());
+            all.iter().map(real).collect()
+        };
+        Self {
+            homes: real(&wall.homes),
+            own: real(&wall.own),
+        }
+    }
+
+    fn is_met_by(&self, real: &Path) -> bool {
+        self.homes.iter().any(|it| it.starts_with(real))
+            || self
+                .own
+                .iter()
+                .any(|it| it.starts_with(real) || real.starts_with(it))
+    }
+}
+
+struct Look {
+    apart: Apart,
+    /// Where commands may write, as it really is: a link that stands there may be theirs.
+    writable: Vec<PathBuf>,
+    opened: Vec<Opened>,
+}
+
+impl Look {
+    fn root(&mut self, path: &Path) -> io::Result<()> {
+        if self.apart.is_met_by(path) || goes_up(path) {
+            return Err(Errno::PERM.into());
+        }
+        self.add(straight(path)?, writing())
+    }
+
+    /// Somebody named it in the configuration: it is within reach, or nothing runs.
+    fn named(&mut self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<()> {
+        let Some((real, place)) = self.find(path) else {
+            return Ok(());
+        };
+        if self.apart.is_met_by(&real) {
+            return Err(Errno::PERM.into());
+        }
+        if access.contains(AccessFs::WriteFile) {
+            self.writable.push(real);
+        }
+        self.add(place, access)
+    }
+
+    fn known(&mut self, path: &Path) -> io::Result<()> {
+        match self.find(path) {
+            Some((real, place)) if !self.apart.is_met_by(&real) => self.add(place, reading()),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn all_but(&mut self, directory: &Path, but: &[String]) -> io::Result<()> {
+        let Ok(entries) = fs::read_dir(directory) else {
+            return Ok(());
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if !but.iter().any(|it| **it == *name) {
+                self.known(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a path really leads, opened; nothing, if it leads nowhere, or by a link that a command may have made.
+    fn find(&self, path: &Path) -> Option<(PathBuf, OwnedFd)> {
+        match straight(path) {
+            Ok(_) if goes_up(path) => {}
+            Ok(place) => return Some((path.to_owned(), place)),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {}
+            Err(_not_there) => return None,
+        }
+        let real = self.follow(path)?;
+        let place = straight(&real).ok()?;
+        Some((real, place))
+    }
+
+    /// Goes a way link by link.
+    fn follow(&self, path: &Path) -> Option<PathBuf> {
+        let mut ahead: VecDeque<OsString> = parts(path).collect();
+        let mut at = PathBuf::from("/");
+        let mut links = 0;
+        while let Some(part) = ahead.pop_front() {
+            if part == ".." {
+                at.pop();
+                continue;
+            }
+            let next = at.join(part);
+            let Ok(target) = fs::read_link(&next) else {
+                at = next;
+                continue;
+            };
+            links += 1;
+            if links > MAX_LINKS || self.writable.iter().any(|it| next.starts_with(it)) {
+                return None;
+            }
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            for part in parts(&target).collect::<Vec<_>>().into_iter().rev() {
+                ahead.push_front(part);
+            }
+        }
+        Some(at)
+    }
+
+    fn add(&mut self, place: OwnedFd, access: BitFlags<AccessFs>) -> io::Result<()> {
+        let about = fstat(&place)?;
+        let is_directory = FileType::from_raw_mode(about.st_mode) == FileType::Directory;
+        let access = if is_directory {
+            access
+        } else {
+            access & AccessFs::from_file(WANTED)
+        };
+        self.opened.push(Opened { place, access });
+        Ok(())
+    }
+}
+
+fn goes_up(path: &Path) -> bool {
+    path.components().any(|it| it == Component::ParentDir)
+}
+
+fn parts(path: &Path) -> impl Iterator<Item = OsString> {
+    path.components().filter_map(|it| match it {
+        Component::Normal(part) => Some(part.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    })
+}
+
+/// Opens what stands at exactly this path: a link on the way is an error.
+fn straight(path: &Path) -> io::Result<OwnedFd> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    Ok(openat2(CWD, path, flags, Mode::empty(), resolve)?)
+}

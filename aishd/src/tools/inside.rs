@@ -1,0 +1,139 @@
+//! A command within its boundary: the wall that the boundary becomes, and a directory of its own for what it needs only
+//! while it runs.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::child::spec::{Spec, Stream};
+use crate::child::wall::Wall;
+use crate::child::{Children, SpawnError};
+use crate::clock;
+use crate::core::boundary::{Boundary, explains};
+use crate::core::shell::ending::Within;
+use crate::core::shell::setting::Setting;
+
+/// One command that is kept within.
+pub(super) struct Inside<'a> {
+    boundary: &'a Boundary,
+    scratch: PathBuf,
+}
+
+impl<'a> Inside<'a> {
+    /// `None`: nothing keeps it anywhere.
+    pub(super) fn of(setting: &'a Setting) -> io::Result<Option<Self>> {
+        let Some(boundary) = setting.boundary.as_deref() else {
+            return Ok(None);
+        };
+        let scratch = boundary.scratch.join(clock::ulid().to_string());
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&scratch)?;
+        Ok(Some(Self { boundary, scratch }))
+    }
+
+    /// Where programs put what they need for a moment, and what they would keep in the home.
+    pub(super) fn name_scratch(&self, variables: &mut BTreeMap<String, String>) {
+        let path = |it: &Path| it.to_string_lossy().into_owned();
+        variables.insert("TMPDIR".to_owned(), path(&self.scratch));
+        variables.insert(
+            "XDG_CACHE_HOME".to_owned(),
+            path(&self.scratch.join("cache")),
+        );
+    }
+
+    pub(super) fn wall(&self) -> Box<Wall> {
+        Box::new(wall(self.boundary, &self.scratch))
+    }
+
+    /// What is said of a failure behind what it printed, and what that is to the run.
+    pub(super) fn of_failure(&self, printed: &str) -> (String, Within) {
+        let explains = explains(printed);
+        let within = if explains {
+            Within::Stopped
+        } else {
+            Within::Failed
+        };
+        (self.boundary.remark(explains), within)
+    }
+
+    /// The last program of a pipe says nothing of those before it. Nothing is told then, for such words may stand in any text.
+    pub(super) fn of_success(printed: &str) -> Within {
+        if explains(printed) {
+            Within::Failed
+        } else {
+            Within::None
+        }
+    }
+
+    /// The same for one that was not even started.
+    pub(super) fn of_refusal(error: &SpawnError) -> Within {
+        match error {
+            SpawnError::Places { .. } | SpawnError::Kernel { .. } => Within::Stopped,
+            SpawnError::NotFound { .. }
+            | SpawnError::NotExecutable { .. }
+            | SpawnError::Directory { .. }
+            | SpawnError::Refused { .. }
+            | SpawnError::TooLong { .. }
+            | SpawnError::Trampoline { .. } => Within::None,
+        }
+    }
+
+    /// What is not removed by then goes at the next start of the daemon.
+    pub(super) async fn end(self, children: &Children, within: Duration) {
+        let folder = &self.boundary.scratch;
+        let _stays_until_then = timeout(within, remove(children, folder, &[self.scratch])).await;
+    }
+}
+
+/// Removes what commands left, directories that they locked among it, as caches of modules are. Another program does it,
+/// and is itself kept within: trees can be deeper than we have descriptors for, and something may still be at work there.
+pub async fn remove(children: &Children, scratch: &Path, left: &[PathBuf]) {
+    const REMOVE: &str =
+        r#"rm -rf -- "$@" 2>/dev/null || { chmod -R u+rwx -- "$@"; rm -rf -- "$@"; }"#;
+    let left: Vec<String> = left
+        .iter()
+        // Most commands left nothing there.
+        .filter(|it| std::fs::remove_dir(it).is_err())
+        .map(|it| it.to_string_lossy().into_owned())
+        .collect();
+    if left.is_empty() {
+        return;
+    }
+    let spec = Spec {
+        args: ["-c", REMOVE, "sh"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(left)
+            .collect(),
+        stdout: Stream::Null,
+        wall: Some(Box::new(Wall::of_system(scratch))),
+        ..Spec::new("/bin/sh", scratch)
+    };
+    match children.spawn(&spec).await {
+        Ok(mut child) => {
+            child.wait().await;
+        }
+        Err(error) => tracing::debug!(%error, "temporary directories stay until the next start"),
+    }
+}
+
+/// What the kernel is told of a boundary.
+#[must_use]
+pub fn wall(boundary: &Boundary, scratch: &Path) -> Wall {
+    Wall {
+        roots: boundary.roots.clone(),
+        write: boundary.widened_write.clone(),
+        read: boundary.widened_read.clone(),
+        known: boundary.known.clone(),
+        but: boundary.configuration.clone(),
+        homes: boundary.homes.clone(),
+        own: boundary.own.clone(),
+        scratch: scratch.to_owned(),
+    }
+}
