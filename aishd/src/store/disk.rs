@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,6 +59,18 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
 /// Bytes that this user may still write.
 pub(super) fn free_bytes(path: &Path) -> io::Result<u64> {
     sizes(path).map(|(_, free)| free)
+}
+
+/// Whether the disk takes anything at all.
+pub(super) fn try_write(dir: &Path) -> io::Result<()> {
+    let path = dir.join("probe");
+    let _left_over = fs::remove_file(&path);
+    let written = create_new(&path).and_then(|file| {
+        file.write_all_at(b"probe", 0)?;
+        file.sync_all()
+    });
+    let _not_there = fs::remove_file(&path);
+    written
 }
 
 /// Bytes of the whole disk, and those that this user may still write.

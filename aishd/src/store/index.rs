@@ -57,12 +57,17 @@ impl Fault {
         matches!(self, Self::Sled(sled::Error::Io(error)) if disk::is_full(error))
     }
 
+    pub(super) fn disk(error: io::Error) -> Self {
+        Self::Sled(error.into())
+    }
+
     /// The disk's trouble, not the index's: building it anew would not help.
     pub(super) fn is_disk(&self) -> bool {
         let Self::Sled(sled::Error::Io(error)) = self else {
             return false;
         };
         disk::is_full(error)
+            || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
             || matches!(
                 error.kind(),
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
@@ -100,9 +105,8 @@ pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, F
 }
 
 pub(super) fn open(path: &Path) -> Result<Db, Fault> {
-    let io_fault = |error: io::Error| Fault::Sled(error.into());
-    disk::make_dir(path).map_err(io_fault)?;
-    remove_half_snapshots(path).map_err(io_fault)?;
+    disk::make_dir(path).map_err(Fault::disk)?;
+    remove_half_snapshots(path).map_err(Fault::disk)?;
     let config = Config::new()
         .path(path)
         .cache_capacity(CACHE_BYTES)

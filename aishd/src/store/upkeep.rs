@@ -10,10 +10,10 @@ use super::room::Room;
 use super::segment::Closed;
 use super::shared::Shared;
 use super::writer::Writer;
-use super::{compact, scan, segment, values};
+use super::{compact, disk, scan, segment, values};
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
-const LAST_RETRY: Duration = Duration::from_secs(5);
+const LAST_RETRY: Duration = Duration::from_secs(2);
 /// A journal that does not allow a rebuild is not read again for every read that fails.
 const REBUILD_PAUSE: Duration = Duration::from_secs(30);
 /// How often a full disk is looked at again.
@@ -49,8 +49,15 @@ impl Drop for Ends {
 }
 
 impl Writer {
-    /// After a fault of the index. What is in the journal stays true; it can be read again when the index is back.
+    /// After a fault of the index that lacks what was acknowledged. What is in the journal stays true; it can be read again
+    /// when the index is back.
     pub(super) fn lose_index(&mut self, fault: &Fault) {
+        self.let_go();
+        self.index_failed(fault);
+    }
+
+    /// After a fault of the index that has everything, and is read until another one can be opened.
+    fn index_failed(&mut self, fault: &Fault) {
         tracing::warn!(%fault, "the index failed; it is opened again");
         if fault.is_full() {
             self.reserve.drop_now();
@@ -68,11 +75,12 @@ impl Writer {
         let Some(mut away) = self.away.take() else {
             return;
         };
-        if let Some(db) = self.shared.take_index() {
-            // Who waits for what it was to take in is told that there is no index now.
-            self.shared.has_applied();
-            index::close(db);
+        // A disk that takes no writes opens no index either, and what can be read of the old one is read for so long.
+        if let Err(error) = disk::try_write(&self.dir) {
+            let problem = format!("the disk of the store takes no writes: {error}");
+            return self.restore_later(away, problem);
         }
+        self.let_go();
         let restored = match away.remedy {
             Remedy::Reopen => self.reopen(),
             Remedy::Rebuild => self.rebuild(),
@@ -86,13 +94,24 @@ impl Writer {
                 if matches!(&error, BuildError::Index(fault) if !fault.is_disk()) {
                     away.remedy = Remedy::Rebuild;
                 }
-                tracing::warn!(%error, "the index is not back yet");
-                self.shared
-                    .update(|it| it.problem = Some(format!("open the index: {error}")));
-                away.retry_at = Instant::now() + away.pause;
-                away.pause = (away.pause * 2).min(LAST_RETRY);
-                self.away = Some(away);
+                self.restore_later(away, format!("open the index: {error}"));
             }
+        }
+    }
+
+    fn restore_later(&mut self, mut away: Away, problem: String) {
+        tracing::warn!(problem, "the index is not back yet");
+        self.shared.update(|it| it.problem = Some(problem));
+        away.retry_at = Instant::now() + away.pause;
+        away.pause = (away.pause * 2).min(LAST_RETRY);
+        self.away = Some(away);
+    }
+
+    fn let_go(&mut self) {
+        if let Some(db) = self.shared.take_index() {
+            // Who waits for what it was to take in is told that there is no index now.
+            self.shared.has_applied();
+            index::close(db);
         }
     }
 
@@ -187,7 +206,7 @@ impl Writer {
         let flushed = index::flush(&db);
         drop(db);
         if let Err(fault) = flushed {
-            self.lose_index(&fault);
+            self.index_failed(&fault);
         }
     }
 

@@ -232,7 +232,9 @@ impl Writer {
         }
         let db = self.shared.db().filter(|_| self.away.is_none());
         let Some(db) = db else {
-            let error = CommitError::Io("the index is being restored".to_owned());
+            let problem = self.shared.status().problem.clone();
+            let why = problem.unwrap_or_else(|| "the index is being restored".to_owned());
+            let error = CommitError::Io(why);
             return refuse(group, &error);
         };
         let ordered = guarded(|| Ok(in_order(&db, &mut self.memory, group)));

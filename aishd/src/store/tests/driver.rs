@@ -25,6 +25,8 @@ pub(super) struct Task {
     /// Conversations come, are copied, forgotten and deleted beside the others, in segments so small that the journal is
     /// compacted all the time.
     pub(super) churn: bool,
+    /// Whose commit was refused reads what it has, again and again.
+    pub(super) reads: bool,
     /// How often there was such a process before, so that no number is used twice.
     pub(super) life: u64,
 }
@@ -74,8 +76,11 @@ pub(super) fn said(output: &str) -> Vec<(String, u64, u64)> {
         let verb = words.next()?.to_owned();
         let number = words.next()?.parse().ok()?;
         let seq = words.next()?.parse().ok()?;
-        matches!(verb.as_str(), "ack" | "err" | "ready" | "gone" | "noted")
-            .then_some((verb, number, seq))
+        matches!(
+            verb.as_str(),
+            "ack" | "err" | "read" | "ready" | "gone" | "noted"
+        )
+        .then_some((verb, number, seq))
     };
     output.lines().filter_map(parse).collect()
 }
@@ -196,6 +201,15 @@ async fn produce(store: Store, number: u64, task: Task) {
             }
             Err(_) => {
                 say("err", number, seq);
+                if task.reads {
+                    // Longer than the index waits until it is flushed, which fails too.
+                    let mut least = u64::MAX;
+                    for _ in 0..100 {
+                        least = least.min(super::read_all(&store, number).unwrap_or(0));
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                    say("read", number, least);
+                }
                 if !task.retry {
                     return;
                 }

@@ -236,6 +236,33 @@ fn after_a_sync_that_fails_for_good_nothing_is_acknowledged() {
     crash::check(&root, &acks(&said), 4, what);
 }
 
+/// A disk that takes no writes is a disk that can be read.
+#[test]
+fn what_is_there_can_be_read_while_nothing_can_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("s");
+    let what = "inject=pwrite64,fsync,fdatasync,sync_file_range:error=EIO:when=60+";
+    let task = Task {
+        turns: 200,
+        reads: true,
+        ..task(&root)
+    };
+    let Some(said) = inject(&root, what, &task) else {
+        return;
+    };
+    for number in 1..=4 {
+        let of = |verb: &str| {
+            let said = said.iter().filter(|it| it.0 == verb && it.1 == number);
+            said.map(|it| it.2).max().unwrap_or(0)
+        };
+        assert!(
+            said.iter().any(|it| it.0 == "read" && it.1 == number),
+            "{number} read nothing: {said:?}"
+        );
+        assert_eq!(of("ack"), of("read"), "conversation {number}: {said:?}");
+    }
+}
+
 #[test]
 fn what_could_not_be_synced_is_cut_off_and_not_read_back() {
     let dir = tempfile::tempdir().unwrap();
