@@ -81,6 +81,7 @@ impl Scene {
             ("home/.netrc", SECRET),
             ("home/.git-credentials", SECRET),
             ("home/.cargo/credentials.toml", SECRET),
+            ("home/.cargo/bin/tool", "as it was\n"),
             ("config/aish/env", SECRET),
             ("state/aish/store/journal", SECRET),
         ] {

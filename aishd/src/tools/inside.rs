@@ -34,17 +34,53 @@ impl<'a> Inside<'a> {
             .recursive(true)
             .mode(0o700)
             .create(&scratch)?;
-        Ok(Some(Self { boundary, scratch }))
+        let inside = Self { boundary, scratch };
+        inside.link_caches()?;
+        Ok(Some(inside))
     }
 
     /// Where programs put what they need for a moment, and what they would keep in the home.
     pub(super) fn name_scratch(&self, variables: &mut BTreeMap<String, String>) {
         let path = |it: &Path| it.to_string_lossy().into_owned();
         variables.insert("TMPDIR".to_owned(), path(&self.scratch));
-        variables.insert(
-            "XDG_CACHE_HOME".to_owned(),
-            path(&self.scratch.join("cache")),
-        );
+        let mut homes = self.caches();
+        let is_widened = |home: PathBuf| {
+            let mut named = self.boundary.widened_write.iter();
+            named.any(|it| home.starts_with(it))
+        };
+        if !homes.any(is_widened) {
+            variables.insert("XDG_CACHE_HOME".to_owned(), path(&self.cache()));
+        }
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.scratch.join("cache")
+    }
+
+    /// Where programs keep caches when nobody says otherwise.
+    fn caches(&self) -> impl Iterator<Item = PathBuf> {
+        self.boundary.homes.iter().map(|it| it.join(".cache"))
+    }
+
+    /// A cache that the configuration names is found where the others are that it does not name.
+    fn link_caches(&self) -> io::Result<()> {
+        for (home, named) in self.caches().flat_map(|home| {
+            let named = self.boundary.widened_write.iter();
+            named.map(move |it| (home.clone(), it))
+        }) {
+            let Ok(below) = named.strip_prefix(&home) else {
+                continue;
+            };
+            let (Some(_name), link) = (below.file_name(), self.cache().join(below)) else {
+                continue;
+            };
+            std::fs::create_dir_all(link.parent().unwrap_or(&link))?;
+            match std::os::unix::fs::symlink(named, &link) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn wall(&self) -> Box<Wall> {
@@ -135,5 +171,47 @@ pub fn wall(boundary: &Boundary, scratch: &Path) -> Wall {
         homes: boundary.homes.clone(),
         own: boundary.own.clone(),
         scratch: scratch.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::boundary::Widened;
+    use crate::core::boundary::tests::ground;
+    use crate::core::shell::setting::tests::setting;
+
+    #[test]
+    fn a_cache_that_the_configuration_names_is_found_by_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let setting = setting(&[("PATH", "/bin")], "/w");
+        let mut ground = ground();
+        ground.scratch = folder.path().to_owned();
+        let inside = |write: &[&str]| {
+            let widened = Widened {
+                read: vec![],
+                write: write.iter().map(PathBuf::from).collect(),
+            };
+            let roots = [PathBuf::from("/w")];
+            let boundary = Boundary::of_run(&ground, &widened, &roots, &setting).unwrap();
+            let within = setting.within(boundary);
+            let inside = Inside::of(&within).unwrap().unwrap();
+            let mut variables = BTreeMap::new();
+            inside.name_scratch(&mut variables);
+            variables.get("XDG_CACHE_HOME").map(PathBuf::from)
+        };
+        let cache = inside(&[]).unwrap();
+        assert!(!cache.exists(), "each program makes its own");
+        let cache = inside(&["/home/u/.cache/ccache", "/home/u/.cache/a/b", "/srv"]).unwrap();
+        for (name, expected) in [
+            ("ccache", "/home/u/.cache/ccache"),
+            ("a/b", "/home/u/.cache/a/b"),
+        ] {
+            let link = std::fs::read_link(cache.join(name)).unwrap();
+            assert_eq!(Path::new(expected), link);
+        }
+        for all in ["/home/u/.cache", "/home/u/.cache/"] {
+            assert_eq!(None, inside(&[all]), "{all}");
+        }
     }
 }

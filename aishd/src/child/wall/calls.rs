@@ -98,7 +98,7 @@ const ATTRIBUTES: [i64; 6] = [
 ];
 
 /// What is refused whatever its arguments are.
-const NEVER: [i64; 49] = [
+const NEVER: [i64; 52] = [
     // Sockets of every kind; pairs of them are below. Without `connect`, one of a pair cannot be turned outwards.
     libc::SYS_socket,
     libc::SYS_connect,
@@ -111,13 +111,16 @@ const NEVER: [i64; 49] = [
     libc::SYS_kcmp,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
-    // Memory and messages that processes share by a number.
+    // Memory and messages that processes share by a number; whoever guesses one could also remove what it stands for.
     libc::SYS_shmget,
     libc::SYS_shmat,
+    libc::SYS_shmctl,
     libc::SYS_msgget,
     libc::SYS_msgsnd,
     libc::SYS_msgrcv,
+    libc::SYS_msgctl,
     libc::SYS_semget,
+    libc::SYS_semctl,
     libc::SYS_semop,
     libc::SYS_semtimedop,
     libc::SYS_mq_open,

@@ -173,8 +173,16 @@ impl Look {
         };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            if !but.iter().any(|it| **it == *name) {
-                self.known(&entry.path())?;
+            if but.iter().any(|it| **it == *name) {
+                continue;
+            }
+            // What not everybody may read is some program's secret, also where we are root.
+            let Some((real, place)) = self.find(&entry.path()) else {
+                continue;
+            };
+            let everybodys = Mode::from_raw_mode(fstat(&place)?.st_mode).contains(Mode::ROTH);
+            if everybodys && !self.apart.is_met_by(&real) {
+                self.add(place, reading())?;
             }
         }
         Ok(())
