@@ -277,3 +277,83 @@ fn a_directory_that_is_reached_by_a_link_is_asked_about() {
         );
     }
 }
+
+/// What a run is for goes on without a question.
+#[test]
+fn ordinary_work_in_a_project_goes_unasked_and_inside() {
+    const COMMANDS: &[&str] = &[
+        "ls -la src",
+        "git status --short",
+        "grep -rn answer src",
+        "sed -n 1,5p src/lib.rs",
+        "cargo build --offline",
+        "cargo test --offline",
+        "echo noted >> NOTES.md",
+        "git add NOTES.md Cargo.lock",
+        "git commit -q -m noted",
+        "git log --oneline",
+        "git diff HEAD~1 --stat",
+        "python3 -m json.tool data.json",
+        "mkdir -p docs && cp NOTES.md docs/ && find docs -name '*.md' | wc -l",
+    ];
+    let scene = Scene::alone();
+    let world = &scene.world;
+    world.write(
+        "work/Cargo.toml",
+        "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+    );
+    world.write(
+        "work/src/lib.rs",
+        "pub fn answer() -> u8 {\n    42\n}\n\n#[test]\nfn it_is_kept() {\n    let file = std::env::temp_dir().join(\"kept\");\n    std::fs::write(&file, [answer()]).unwrap();\n    assert_eq!(vec![42], std::fs::read(file).unwrap());\n}\n",
+    );
+    world.write("work/data.json", "{\"a\": 1}\n");
+    world.write("work/.gitignore", "target\n");
+    world.write(
+        "home/.gitconfig",
+        "[user]\nname = N\nemail = e@x\n[init]\ndefaultBranch = main\n",
+    );
+    let work = world.work();
+    for args in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "x"]] {
+        let mut git = std::process::Command::new("git");
+        git.args(args)
+            .current_dir(&work)
+            .env("HOME", world.path("home"));
+        assert!(git.status().unwrap().success(), "{args:?}");
+    }
+    let sysroot = std::process::Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .output();
+    let sysroot = String::from_utf8(sysroot.unwrap().stdout).unwrap();
+    let path = format!("{}/bin:/usr/local/bin:/usr/bin:/bin", sysroot.trim());
+    let _daemon = started_by(world, world.daemon().env("PATH", &path));
+    says(&scene, COMMANDS);
+    let mut run = launch(world, |_| {});
+    let mut asked = vec![];
+    until_true("the end of the run", || match run.state() {
+        None => true,
+        Some(state) => {
+            if state.activity == NorrisActivity::Asking {
+                let confirm = run.answer(Decision::Deny);
+                asked.push(format!(
+                    "{} {}",
+                    confirm.request.arguments, confirm.request.why
+                ));
+            }
+            false
+        }
+    });
+    assert_eq!(Vec::<String>::new(), asked);
+    assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
+    let begun = run.all::<ShellStarted>();
+    assert_eq!(COMMANDS.len(), begun.len());
+    for it in begun {
+        assert_eq!(INSIDE, it.rule, "{}", it.command);
+    }
+    let failed: Vec<_> = run
+        .all::<ShellFinished>()
+        .into_iter()
+        .filter(|it| it.exit_code != Some(0))
+        .map(|it| it.output)
+        .collect();
+    assert_eq!(Vec::<String>::new(), failed);
+}
