@@ -1,6 +1,8 @@
 //! Where the socket is (SOC-1). Both sides ask this one function, so that they meet.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 /// Longest path that every client can connect to: `sun_path` less its terminating zero.
@@ -19,11 +21,14 @@ pub struct Surroundings {
     /// `XDG_RUNTIME_DIR`.
     pub xdg_runtime_dir: Option<OsString>,
     pub uid: u32,
+    /// Whether others may write in `XDG_RUNTIME_DIR` too, or it is another user's.
+    pub runtime_shared: bool,
     /// Whether `/run/user/UID` is a directory that this user owns.
     pub run_user_owned: bool,
 }
 
-/// The socket's path: `--socket`, then `AISH_SOCKET`, then `$XDG_RUNTIME_DIR/aish`, then an owned
+/// The socket's path: `--socket`, then `AISH_SOCKET`, then `$XDG_RUNTIME_DIR/aish` (`aish-UID` where
+/// that directory is not the user's own, as `/tmp`), then an owned
 /// `/run/user/UID/aish`, then `/tmp/aish-UID`. Empty and relative variables count as unset.
 #[must_use]
 pub fn socket(around: &Surroundings) -> PathBuf {
@@ -40,11 +45,21 @@ pub fn socket(around: &Surroundings) -> PathBuf {
         return path;
     }
     let directory = match absolute(&around.xdg_runtime_dir) {
+        // Everybody may write there: a name for all users would be the first one's.
+        Some(runtime) if around.runtime_shared => runtime.join(format!("aish-{}", around.uid)),
         Some(runtime) => runtime.join("aish"),
         None if around.run_user_owned => PathBuf::from(format!("/run/user/{}/aish", around.uid)),
         None => PathBuf::from(format!("/tmp/aish-{}", around.uid)),
     };
     directory.join(SOCKET_NAME)
+}
+
+/// Whether a runtime directory is not this user's alone.
+#[must_use]
+pub fn is_shared(runtime: Option<&OsStr>, uid: u32) -> bool {
+    runtime
+        .and_then(|it| fs::metadata(it).ok())
+        .is_some_and(|it| it.uid() != uid || it.mode() & 0o002 != 0)
 }
 
 #[cfg(test)]
@@ -63,6 +78,7 @@ mod tests {
             flag: Some("here.sock".into()),
             aish_socket: Some("/env.sock".into()),
             xdg_runtime_dir: Some("/run/user/9".into()),
+            runtime_shared: false,
             uid: 7,
             run_user_owned: true,
         };
@@ -74,6 +90,12 @@ mod tests {
             ..all
         };
         check(all.clone(), "/run/user/9/aish/aishd.sock");
+        let shared = Surroundings {
+            xdg_runtime_dir: Some("/tmp".into()),
+            runtime_shared: true,
+            ..all.clone()
+        };
+        check(shared, "/tmp/aish-7/aishd.sock");
         let all = Surroundings {
             xdg_runtime_dir: Some("relative".into()),
             ..all

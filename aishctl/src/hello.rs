@@ -66,6 +66,15 @@ pub struct Link {
 }
 
 impl Reach {
+    /// The same for who only hears of what happens: that is no reason to start a daemon.
+    #[must_use]
+    pub fn listening(&self) -> Self {
+        Self {
+            start: Start::Forbidden,
+            ..self.clone()
+        }
+    }
+
     /// Connects and says hello, starting the daemon where that is allowed.
     pub async fn open(&self, wait: Wait) -> Result<Link, Failure> {
         let nothing = |_caller| std::future::ready(());

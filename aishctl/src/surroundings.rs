@@ -94,6 +94,10 @@ impl Surroundings {
             flag: flag.map(Path::to_owned),
             aish_socket: self.variables.get(OsStr::new("AISH_SOCKET")).cloned(),
             xdg_runtime_dir: self.variables.get(OsStr::new("XDG_RUNTIME_DIR")).cloned(),
+            runtime_shared: place::is_shared(
+                self.variable("XDG_RUNTIME_DIR").map(OsStr::new),
+                self.uid,
+            ),
             uid: self.uid,
             run_user_owned,
         })

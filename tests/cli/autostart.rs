@@ -292,6 +292,32 @@ fn a_runtime_directory_open_to_others_is_refused() {
     drop(world.ctl(&["ask", "why"]).run().ok());
 }
 
+/// Many set it so where no session manager does. One name for all users would belong to the first of them.
+#[test]
+fn a_runtime_directory_for_everybody_holds_a_private_place_of_each_user() {
+    let world = World::new();
+    let shared = world.path("run");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    drop(world.ctl(&["ask", "why"]).run().ok());
+    let uid = rustix::process::getuid().as_raw();
+    let folder = shared.join(format!("aish-{uid}"));
+    let status = world.ctl(&["--json", "status"]).run().ok().json();
+    let socket = folder.join("aishd.sock");
+    assert_eq!(Some(socket.to_str().unwrap()), status["socket"].as_str());
+    let about = fs::metadata(&folder).unwrap();
+    assert_eq!((0o700, uid), (about.mode() & 0o777, about.uid()));
+    end(&world, Before::Ended);
+    // Somebody else was there first: nothing of theirs is used.
+    fs::remove_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(world.work(), &folder).unwrap();
+    let refused = world.ctl(&["ask", "why"]).run().code(6);
+    assert!(
+        refused.err().contains("is not a directory of yours"),
+        "{}",
+        refused.report()
+    );
+}
+
 /// A daemon that went away between two questions is no fault of the second.
 #[test]
 fn a_question_after_a_kill_is_answered_by_the_next_daemon() {

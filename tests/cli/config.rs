@@ -343,3 +343,52 @@ fn the_configured_editor_comes_before_those_of_the_shell() {
     drop(edit().ok());
     assert!(touched.exists(), "the daemon has said so");
 }
+
+/// Who may write in a directory may put another file in the place of any in it.
+#[test]
+fn a_directory_that_others_may_write_in_is_refused_like_a_file() {
+    let world = World::new();
+    world.write_config(PRESET);
+    let folder = world.config_file().parent().unwrap().to_owned();
+    let mode = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o777);
+    let expected = "its directory ~/config/aish can be written by others (mode 0777): chmod go-w ~/config/aish";
+    for command in [&["config", "check"][..], &["ask", "why"]] {
+        let refused = world.ctl(command).run();
+        assert_ne!(0, refused.code, "{}", refused.report());
+        let said = shown(&world, &refused.report());
+        assert!(said.contains(expected), "{said}");
+    }
+    // In a directory as /tmp nobody replaces what is another's.
+    mode(0o1777);
+    drop(world.ctl(&["config", "check"]).run().ok());
+}
+
+/// It would stand wherever addresses are shown.
+#[test]
+fn the_address_of_a_server_with_a_password_is_refused_with_what_to_do() {
+    let world = World::new();
+    world.write_config(&format!(
+        "{PRESET}[mcp.servers.far]\nurl = \"https://me:s3sam3@mcp.example/mcp\"\n"
+    ));
+    let refused = world.ctl(&["config", "check"]).run().code(78);
+    for part in [
+        "`mcp.servers.far.url`: a name or a password has no place in an address",
+        "help: auth_env names a token",
+    ] {
+        assert!(refused.out().contains(part), "{}", refused.report());
+    }
+    assert!(!refused.report().contains("s3sam3"), "{}", refused.report());
+    world.write_config(PRESET);
+    let _daemon = world.daemon().spawn();
+    let connect = ["mcp", "connect", "https://me:s3sam3@mcp.example/mcp"];
+    let refused = world.ctl(&connect).run();
+    assert!(
+        refused.code != 0
+            && refused
+                .err()
+                .contains("a password has no place in an address"),
+        "{}",
+        refused.report()
+    );
+}

@@ -179,6 +179,8 @@ fn a_form_is_declined_at_any_step() {
         &declined,
     );
     check(&[(choices, "abort")], 3, &Value::Null);
+    // Not a name: the word means the same in a field.
+    check(&[(choices, "y"), ("1/4", "abort")], 3, &Value::Null);
 }
 
 /// A page is told with its host, and not opened.

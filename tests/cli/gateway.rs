@@ -8,8 +8,9 @@ use aish_proto::daemon::Reload;
 use aish_proto::method::Empty;
 use aish_proto::tool::{self, Tool};
 use aish_testkit::World;
+use aish_testkit::process::wait_gone;
 use aish_testkit::wait::until_true;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::gateway_client::{
@@ -381,14 +382,31 @@ fn a_conversation_can_be_named_and_one_gateway_is_not_its_own_server() {
     let tools = client.done::<tool::List>(tool::ListParams::default()).tools;
     assert!(tools.iter().all(|it: &Tool| it.provider != "self"));
     assert_eq!(0, daemon.terminate());
-    // Without a daemon it says so and leaves; it starts none.
-    let none = shell(&world, "aishctl mcp serve").run();
-    assert!(none.code != 0 && none.out().is_empty(), "{}", none.report());
-    assert!(
-        none.err().contains("cannot reach aishd"),
-        "{}",
-        none.report()
-    );
+}
+
+/// Whoever put the gateway into a client's configuration has no daemon to care for.
+#[test]
+fn without_a_daemon_one_is_started() {
+    let world = World::new();
+    world.write_config(&servers(&[NOTES]));
+    let mut gateway = Gateway::session(&world, &[]);
+    ready(&world, 1);
+    let mut id = 0;
+    until_true("its tools", || {
+        id += 1;
+        gateway
+            .names(id, &json!({}))
+            .contains(&"notes__add".to_owned())
+    });
+    let daemons = world.daemon_pids();
+    assert_eq!(1, daemons.len());
+    drop(gateway);
+    stop(daemons[0]);
+}
+
+fn stop(pid: u32) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::TERM).unwrap();
+    wait_gone(pid);
 }
 
 #[test]

@@ -101,9 +101,9 @@ fn what_was_typed_ahead_is_a_line_and_no_answer() {
     let (upstream, world, _daemon) = world();
     let mut asking = open(&world, 100, 30);
     let mut other = open(&world, 100, 30);
-    other.key("y");
+    other.key("yikes");
     other.wait_rows("the line", |rows| {
-        rows.last().is_some_and(|it| it.ends_with("○ y"))
+        rows.last().is_some_and(|it| it.ends_with("○ yikes"))
     });
     asking.key("what time is it?\r");
     for screen in [&asking, &other] {
@@ -121,6 +121,32 @@ fn what_was_typed_ahead_is_a_line_and_no_answer() {
     other.wait_rows("the line stays", |rows| {
         rows.last().is_some_and(|it| it.ends_with("half a line"))
     });
+}
+
+/// What would answer, but was begun before the question stood there, is no answer; and nobody meant it for a model.
+#[test]
+fn an_answer_that_was_typed_ahead_is_said_to_be_none_and_asks_nobody() {
+    for word in ["no", "y", "n not now"] {
+        let (upstream, world, _daemon) = world();
+        let mut asking = open(&world, 100, 30);
+        let mut other = open(&world, 100, 30);
+        other.key(word);
+        other.wait_rows("the line", |rows| {
+            rows.last()
+                .is_some_and(|it| it.ends_with(&format!("○ {word}")))
+        });
+        asking.key("what time is it?\r");
+        wait_asked(&other, "c1", "aish__time");
+        other.key("\r");
+        other.wait_for(&format!("\"{word}\" was begun before c1 stood there"));
+        other.key("n\r");
+        other.wait_for("c1 denied by ");
+        other.wait_for("Noted.");
+        let asked = upstream.requests();
+        let users = asked.last().unwrap().messages();
+        let users = users.iter().filter(|(role, _)| role == "user").count();
+        assert_eq!((2, 1), (asked.len(), users), "{word}");
+    }
 }
 
 /// A question waits for whoever comes; somebody who may only look is told how others answer.

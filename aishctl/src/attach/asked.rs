@@ -177,10 +177,10 @@ impl<U: Ui> Open<U> {
                 return Ok(true);
             }
         }
-        let Some(question) = question else {
-            return Ok(false);
-        };
         let line = line.trim();
+        let Some(question) = question else {
+            return self.answered_early(line).await;
+        };
         let (words, named) = match line.rsplit_once(' ') {
             Some((words, name)) if self.asked.called(name).is_some() => (words, Some(name)),
             Some(_) | None => (line, None),
@@ -190,6 +190,11 @@ impl<U: Ui> Open<U> {
             None => self.asked.find(question),
         };
         let Some(meant) = meant else {
+            if consent::resembles_an_answer(words) {
+                let text = "what that would have answered is settled already; nothing happened";
+                self.display.tell(text).await?;
+                return Ok(true);
+            }
             return Ok(false);
         };
         let word = match meant.word(words) {
@@ -204,6 +209,33 @@ impl<U: Ui> Open<U> {
         };
         let (confirm, reaction) = (meant.request.confirm, meant.take(word));
         self.react(confirm, reaction).await?;
+        Ok(true)
+    }
+
+    /// Whether a line that was begun before a question had stood for a while would answer it. Then it is neither an answer,
+    /// for nobody can have read the question, nor anything to ask a model.
+    async fn answered_early(&mut self, line: &str) -> Result<bool, Failure> {
+        if !self.has_editor() || self.window.args.read_only || line.is_empty() {
+            return Ok(false);
+        }
+        let Some(question) = self.asked.first() else {
+            return Ok(false);
+        };
+        let is_word = match question.word(line) {
+            Word::Unclear(_) => consent::resembles_an_answer(line),
+            // The reason may be a sentence for the model as well; while something waits for the answer it is none.
+            Word::Decide(_, reason) => reason.is_none() || consent::holds_up(&question.request),
+            Word::View | Word::Diff | Word::Help | Word::Edit => true,
+        };
+        if line.starts_with(':') || !is_word {
+            return Ok(false);
+        }
+        let text = format!(
+            "\"{}\" was begun before c{} stood there to be read; it answered nothing and nobody was asked",
+            safe::visible(line),
+            question.request.number
+        );
+        self.display.tell(&text).await?;
         Ok(true)
     }
 

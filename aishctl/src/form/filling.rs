@@ -8,7 +8,7 @@ use super::{kind, offered, options, title, typed};
 use crate::safe;
 
 /// What the signs mean that are no values; a value that begins like one stands behind a backslash.
-const SIGNS: &str = "  Enter takes what is offered, - leaves it out, < goes back, ? says more, \\ before a sign makes it a text\n";
+const SIGNS: &str = "  Enter takes what is offered, - leaves it out, < goes back, ? says more, abort dismisses the form, \\ before a sign makes it a text\n";
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filling {
@@ -110,6 +110,8 @@ impl Filling {
         match typed {
             "<" if self.at == 0 => return Filled::Left,
             "<" => self.at -= 1,
+            // As at the question before and at the review behind: the word is never sent by mistake.
+            "abort" => return Filled::Aborted,
             "?" => return Filled::Say(format!("{SIGNS}{}", self.prompt())),
             "-" if field.required => return self.again("it has to be filled in"),
             "-" => {
@@ -162,7 +164,7 @@ impl Filling {
 /// A text may begin as a sign does.
 fn unescaped(typed: &str) -> &str {
     match typed.strip_prefix('\\') {
-        Some(rest) if rest.starts_with(['-', '<', '?', ':', '\\']) => rest,
+        Some(rest) if rest.starts_with(['-', '<', '?', ':', '\\']) || rest == "abort" => rest,
         Some(_) | None => typed,
     }
 }

@@ -178,11 +178,12 @@ impl Gateway {
 /// Tells the client of changes, through restarts of the daemon, for as long as it is not dropped.
 pub(super) async fn keep(gateway: Arc<Gateway>) {
     let mut own = gateway.seats.watch();
+    let reach = gateway.reach.listening();
     loop {
         if own.wait_for(|it| !it.is_empty()).await.is_err() {
             return;
         }
-        if let Ok(mut link) = gateway.reach.open(Wait::UntilBack).await {
+        if let Ok(mut link) = reach.open(Wait::UntilBack).await {
             gateway.hear(&mut link, &mut own).await;
         }
         tokio::time::sleep(PAUSE).await;

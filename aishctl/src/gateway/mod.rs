@@ -59,7 +59,7 @@ For an MCP client's configuration:
 
   {\"mcpServers\": {\"aish\": {\"command\": \"aishctl\", \"args\": [\"mcp\", \"serve\"]}}}
 
-The daemon has to run (aishctl service install); the gateway starts none. Calls pass the same gate as a model's: what is
+A daemon is started if none runs, and once more when a call finds none. Calls pass the same gate as a model's: what is
 asked about waits in `aishctl confirm ls` and on every attached terminal, for ten minutes.
 Each gateway has conversations of its own; -C NAME lets it use that one.")]
 pub struct ServeArgs {

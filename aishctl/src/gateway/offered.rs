@@ -210,6 +210,8 @@ pub(super) async fn keep(
     wanted: Vec<Wanted>,
     into: watch::Sender<Known>,
 ) {
+    // A daemon that somebody has stopped comes back when somebody wants something of it, and not to be listened to.
+    let reach = reach.listening();
     loop {
         if let Ok(mut link) = reach.open(Wait::UntilBack).await
             && link.caller.call::<Watch>(Empty {}).await.is_ok()

@@ -31,6 +31,14 @@ pub fn parse(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
+/// Whether somebody's name or password stands before the host. What is to be filled in later may be one.
+#[must_use]
+pub fn has_userinfo(text: &str) -> bool {
+    let below = text.split_once("://").map_or("", |(_, below)| below);
+    let authority = below.split(['/', '?', '#', '\\']).next();
+    authority.is_some_and(|it| it.contains('@'))
+}
+
 /// Whether a part of a query is likely to be a key.
 #[must_use]
 pub fn names_a_secret(name: &str) -> bool {

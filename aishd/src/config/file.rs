@@ -49,6 +49,9 @@ pub fn read(origin: Origin, path: &Path, need: Need) -> Result<Option<Arc<Source
             "it can be written by others (mode {mode:04o}): chmod 600 {shown}"
         )));
     }
+    if let Some(open) = open_directory(path) {
+        return Err(refuse(open));
+    }
     let mut bytes = vec![];
     let mut limited = opened.take(MOST_BYTES + 1);
     limited.read_to_end(&mut bytes).map_err(unreadable)?;
@@ -67,6 +70,33 @@ pub fn read(origin: Origin, path: &Path, need: Need) -> Result<Option<Arc<Source
         Access::Readable(mode)
     };
     Ok(Some(Source::new(origin, access, text)))
+}
+
+/// Who may write in the file's directory may put another file in its place. A directory as `/tmp` lets others make files,
+/// but replace none of ours. Where the name is a link, both directories count.
+fn open_directory(path: &Path) -> Option<String> {
+    const STICKY: u32 = 0o1000;
+    let meant = fs::canonicalize(path).ok();
+    let directories = [Some(path), meant.as_deref()].into_iter().flatten();
+    let mut directories = directories.filter_map(|it| match it.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Some(Path::new(".")),
+        parent => parent,
+    });
+    directories.find_map(|directory| {
+        let about = fs::metadata(directory).ok()?;
+        let (owner, mode) = (about.uid(), about.mode() & 0o7777);
+        let shown = directory.display();
+        if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+            return Some(format!(
+                "its directory {shown} belongs to the user {owner}; it is read only when that is yours"
+            ));
+        }
+        (mode & 0o022 != 0 && mode & STICKY == 0).then(|| {
+            format!(
+                "its directory {shown} can be written by others (mode {mode:04o}): chmod go-w {shown}"
+            )
+        })
+    })
 }
 
 fn open(path: &Path) -> io::Result<File> {

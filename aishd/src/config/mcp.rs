@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::address;
 use super::fault::Fault;
 use super::keys::{File, McpServer};
 use super::layers::Stack;
@@ -94,6 +95,18 @@ impl Check<'_> {
                         faults,
                     );
                 }
+                None
+            }
+            (Some(url), None) if address::has_userinfo(&url.value) => {
+                let message = format!(
+                    "`{}.url`: a name or a password has no place in an address",
+                    self.path
+                );
+                faults.push(
+                    Fault::error(&url.place, message).help(
+                        "auth_env names a token, or headers = { Authorization = \"${NAME}\" }",
+                    ),
+                );
                 None
             }
             (Some(url), None) => Some(Endpoint::Http(self.http(&url.value, faults))),

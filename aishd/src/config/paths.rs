@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use aish_proto::place::{SOCKET_PATH_BYTES, Surroundings};
+use aish_proto::place::{self, SOCKET_PATH_BYTES, Surroundings};
 use directories::ProjectDirs;
 
 use super::env::Env;
@@ -37,10 +37,11 @@ pub fn socket(flag: Option<&Path>, env: &Env) -> Result<PathBuf, PathError> {
     let run_user = format!("/run/user/{uid}");
     let run_user_owned =
         std::fs::symlink_metadata(run_user).is_ok_and(|it| it.is_dir() && it.uid() == uid);
-    let path = aish_proto::place::socket(&Surroundings {
+    let path = place::socket(&Surroundings {
         flag: flag.map(Path::to_path_buf),
         aish_socket: env.aish_socket.clone(),
         xdg_runtime_dir: env.xdg_runtime_dir.clone(),
+        runtime_shared: place::is_shared(env.xdg_runtime_dir.as_deref(), uid),
         uid,
         run_user_owned,
     });

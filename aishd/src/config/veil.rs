@@ -99,9 +99,8 @@ pub fn has_password(text: &str) -> bool {
     let Some((_, rest)) = text.split_once("://") else {
         return false;
     };
-    let authority = rest.split(['/', '?', '#']).next();
     let mut parts = rest.split(['?', '&']).skip(1);
-    authority.is_some_and(|it| it.contains('@'))
+    address::has_userinfo(text)
         || parts.any(|it| address::names_a_secret(it.split('=').next().unwrap_or_default()))
 }
 

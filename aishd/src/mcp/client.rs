@@ -71,6 +71,11 @@ pub(super) fn address(
         let why = "the url does not begin with http:// or https://";
         return Err(Failure::NotConnected(why.to_owned()));
     }
+    if !url.username().is_empty() || url.password().is_some() {
+        let why =
+            "a name or a password has no place in a url; auth_env names a token, or set headers";
+        return Err(Failure::NotConnected(why.to_owned()));
+    }
     let mut headers = HeaderMap::new();
     let mut secrets = Secrets::named(&http.headers, learn);
     for (name, value) in &http.headers {

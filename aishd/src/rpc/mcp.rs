@@ -18,6 +18,7 @@ use super::connection::Connection;
 use super::refusal::Refusal;
 use super::{Call, Server, register};
 use crate::clock;
+use crate::config::address::has_userinfo;
 use crate::core::audit::{Draft, ServerChange, Told};
 use crate::core::mcp::server::{Kind, ServerStatus, Servers, State};
 use crate::core::mcp::settings::{Auth, Endpoint, Http, Stdio};
@@ -132,6 +133,9 @@ async fn connect(call: Call<Connect>) -> Result<ConnectResult, Refusal> {
 fn endpoint(params: ConnectParams) -> Result<Endpoint, Refusal> {
     let mut words = params.command.into_iter();
     match (params.url, words.next()) {
+        (Some(url), None) if has_userinfo(&url) => Err(Refusal::params(
+            "a name or a password has no place in an address; authEnv names a variable with a token",
+        )),
         (Some(url), None) => Ok(Endpoint::Http(Http {
             url,
             auth: params.auth_env.map_or(Auth::None, Auth::Env),

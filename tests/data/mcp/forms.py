@@ -64,6 +64,9 @@ def answered(message):
     if answers is None:
         return
     answers[place] = message.get("result", message.get("error"))
+    # What was typed stays out of it.
+    sys.stderr.write("answered: %s\n" % answers[place].get("action"))
+    sys.stderr.flush()
     if all(it is not None for it in answers):
         result(ident, json.dumps(answers))
 
