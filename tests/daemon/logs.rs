@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use aish_proto::attach::{Detach, DetachParams};
+use aish_proto::conversation::{Search, SearchParams};
 use aish_proto::daemon::Reload;
 use aish_proto::event::{EventParams, LogLines};
 use aish_proto::id::TurnId;
@@ -84,6 +85,61 @@ fn keys_prompts_and_answers_are_not_in_the_log() {
         let forged = log.lines().find(|it| it.starts_with("<3>"));
         assert_eq!(None, forged, "a line of somebody else");
     }
+    upstream.finish();
+}
+
+/// Libraries print what passes through them at their lowest levels: the database what is stored, the others what is sent. No
+/// filter brings that into the log, neither a level nor a crate's own name, also when it came while the daemon ran.
+#[test]
+fn no_level_lets_libraries_say_what_was_said() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    let preset = upstream.preset("test", "key_env = \"TEST_KEY\"");
+    world.write_config(&format!("default_model = \"test\"\n{preset}"));
+    upstream.secret(KEY);
+    for filter in [
+        "trace",
+        "sled=trace,hyper=trace,h2=debug,reqwest=trace,rustls=trace,mio=trace,trace",
+    ] {
+        let daemon = world
+            .daemon()
+            .env("TEST_KEY", KEY)
+            .env("AISH_LOG", filter)
+            .spawn();
+        let client = world.client();
+        let conversation = client.create();
+        // More than the database keeps in memory, so that pages are written and read again.
+        for _ in 0..20 {
+            upstream.answer(Answer::text(&format!("{ANSWER} ").repeat(2_000)));
+            client.wait_turn(client.ask(conversation, QUESTION));
+        }
+        let params = SearchParams {
+            query: ANSWER.to_owned(),
+            id: None,
+            include_archived: false,
+            limit: None,
+            cursor: None,
+        };
+        client.done::<Search>(params);
+        client.refused::<Cancel>(TurnParams {
+            turn: TurnId::from_bytes([7; 16]),
+        });
+        assert_eq!(0, daemon.terminate());
+    }
+    let log = world.log_text();
+    let refusals = log.lines().filter(|it| it.contains("DEBUG ")).count();
+    assert_eq!(2, refusals, "our own lines are there: {log}");
+    // As they are, and as a library prints bytes.
+    let bytes = |text: &str| format!("{:?}", &text.as_bytes()[..8]).replace(['[', ']'], "");
+    for secret in [KEY, QUESTION, ANSWER] {
+        for form in [secret.to_owned(), bytes(secret)] {
+            let found = log.lines().find(|it| it.contains(&form));
+            assert_eq!(None, found.map(|it| &it[..it.len().min(300)]), "{secret}");
+        }
+    }
+    let low = |it: &&str| it.contains("TRACE ") || it.contains("DEBUG ");
+    let theirs = log.lines().filter(low).find(|it| !it.contains("aishd::"));
+    assert_eq!(None, theirs, "a library's own line");
     upstream.finish();
 }
 
@@ -240,7 +296,7 @@ fn a_stderr_that_nobody_reads_stops_nothing() {
     client.wait_turn(turn);
     let unknown = TurnId::from_bytes([0; 16]);
     let before = daemon.rss_kib();
-    for _ in 0..5_000 {
+    for _ in 0..20_000 {
         client.refused::<Cancel>(TurnParams { turn: unknown });
     }
     let grown = daemon.rss_kib().saturating_sub(before);

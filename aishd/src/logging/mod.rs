@@ -9,6 +9,8 @@ mod ring;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io;
 
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
@@ -20,8 +22,9 @@ pub use self::ring::{Page, Ring};
 
 /// Text of prompts and answers is logged with this target, at debug and below; see [`LogSettings::content`].
 const CONTENT_OFF: &str = "aishd::content=off";
-/// The watcher of files would log that the log has grown, where the log is a file beside the configuration.
-const WATCHER_QUIET: &str = "notify=info";
+/// Whose lines count at every level, modules included. At debug and below other crates print what passes through them, such
+/// as what is written to the database or sent to a server, where no setting of ours says what of it may be seen.
+const OURS: [&str; 2] = ["aishd", "aish_proto"];
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,6 +116,7 @@ impl Logging {
         };
         let _set_before = tracing_subscriber::registry()
             .with(filter)
+            .with(filter_fn(is_shown))
             .with(lines)
             .try_init();
         // What a panic says goes the way of everything else.
@@ -160,11 +164,16 @@ fn filter(settings: &LogSettings) -> EnvFilter {
     let filter =
         EnvFilter::try_new(&settings.level).unwrap_or_else(|_unreadable| EnvFilter::new("info"));
     // Last, because of two that name one target the last one counts.
-    let last = [(WATCHER_QUIET, true), (CONTENT_OFF, !settings.content)];
-    let directives = last.into_iter().filter(|(_, wanted)| *wanted);
-    directives
-        .filter_map(|(directive, _)| directive.parse().ok())
-        .fold(filter, EnvFilter::add_directive)
+    match CONTENT_OFF.parse() {
+        Ok(off) if !settings.content => filter.add_directive(off),
+        Ok(_) | Err(_) => filter,
+    }
+}
+
+/// Whatever the configured filter says: of crates that are not ours only what is meant for everybody.
+fn is_shown(about: &Metadata<'_>) -> bool {
+    let from = about.target().split("::").next();
+    *about.level() <= Level::INFO || from.is_some_and(|it| OURS.contains(&it))
 }
 
 /// Whether stderr is the stream that the journal reads: `JOURNAL_STREAM` is `device:inode`.
