@@ -9,8 +9,10 @@ use aish_proto::attach::Since;
 use aish_proto::config::{Check, CheckParams, Keymap, Show, ShowParams, ShowResult};
 use aish_proto::daemon::{Reload, Status, StatusResult};
 use aish_proto::event::ConfigReloaded;
+use aish_proto::id::TurnId;
 use aish_proto::method::Empty;
 use aish_proto::model::List;
+use aish_proto::turn::{Cancel, TurnParams};
 use aish_testkit::{Answer, Client, Follow, Upstream, World, wait};
 use rustix::process::Signal;
 
@@ -264,7 +266,8 @@ fn what_needs_a_restart_says_so_until_there_is_one() {
     assert_eq!(waits, status(&client).restart_needed);
     assert_eq!(64, client.hello().limits.clients);
     wait::until_true("the level counts at once", || {
-        let _logged = client.create();
+        let turn = TurnId::from_bytes([7; 16]);
+        client.refused::<Cancel>(TurnParams { turn });
         world.log_text().contains("DEBUG")
     });
     assert_eq!(0, daemon.terminate());

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::wait;
+
 /// The file that takes up what is free.
 const FILLER: &str = "filler";
 
@@ -61,14 +63,14 @@ impl Small {
 
     #[track_caller]
     pub fn read_only(&self) {
-        let status = Command::new("mount")
-            .args(["-o", "remount,ro"])
-            .arg(&self.place)
-            .status();
-        assert!(
-            status.is_ok_and(|it| it.success()),
-            "make the disk read-only"
-        );
+        // A program that a daemon was just starting holds its descriptors for a moment longer than the daemon.
+        wait::until_true("the disk is read-only", || {
+            let remounted = Command::new("mount")
+                .args(["-o", "remount,ro"])
+                .arg(&self.place)
+                .output();
+            remounted.is_ok_and(|it| it.status.success())
+        });
     }
 }
 

@@ -20,7 +20,7 @@ const USUAL_BYTES: u64 = 64 * 1024;
 pub enum Claim {
     /// Something begins: taken only where its end has room too.
     Begin,
-    /// What has begun goes on: half of the reserve stays.
+    /// What has begun goes on: the reserve stays, or what it was given back for.
     GoOn,
     /// Something ends, or gives room back: for this the reserve is there.
     End,
@@ -96,7 +96,7 @@ impl Room {
     fn need(&self, claim: Claim, bytes: u64) -> u64 {
         match claim {
             Claim::Begin => SPARE_BYTES + self.reserve + INDEX_FACTOR * bytes,
-            Claim::GoOn => SPARE_BYTES + self.reserve / 2 + INDEX_FACTOR * bytes,
+            Claim::GoOn => SPARE_BYTES + self.held.max(self.reserve / 2) + INDEX_FACTOR * bytes,
             Claim::End => SPARE_BYTES / 2 + END_FACTOR * bytes,
         }
     }
@@ -148,7 +148,7 @@ mod tests {
             |it: Room| [Claim::Begin, Claim::GoOn, Claim::End].map(|claim| it.has(claim, 10_000));
         assert_eq!([true, true, true], taken(room(100, 8)));
         assert_eq!([true, true, true], taken(room(3, 8)));
-        assert_eq!([false, true, true], taken(room(0, 8)));
+        assert_eq!([false, false, true], taken(room(0, 8)));
         assert_eq!([false, true, true], taken(room(8, 0)));
         assert_eq!([false, false, true], taken(room(5, 0)));
         assert_eq!([false, false, false], taken(room(1, 0)));

@@ -340,9 +340,16 @@ async fn statuses_keep_the_servers_words_without_the_key() {
     )
     .await;
     check(
+        status("403 Forbidden", "your key has expired"),
+        "transport: HTTP 403: your key has expired",
+        FailureClass::Unauthorized,
+        "",
+    )
+    .await;
+    check(
         status("403 Forbidden", "no"),
         "transport: HTTP 403: no",
-        FailureClass::Unauthorized,
+        FailureClass::Rejected,
         "",
     )
     .await;
