@@ -168,8 +168,6 @@ pub enum AnswerOutcome {
     Cancelled,
     /// What would run is not what was seen. Nothing ran; the call is asked about again, as it is now.
     ArgsChanged,
-    /// This process may not answer: the daemon started it.
-    Forbidden,
     /// There is no such confirm.
     Unknown,
 }

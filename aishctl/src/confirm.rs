@@ -400,10 +400,6 @@ pub fn told(number: u32, decision: Decision, result: &AnswerResult) -> (String, 
             ),
             Exit::CONFLICT,
         ),
-        AnswerOutcome::Forbidden => (
-            "a process that the daemon started may not answer".to_owned(),
-            Exit::FAILED,
-        ),
         AnswerOutcome::Unknown => (format!("there is no confirm c{number}"), Exit::UNKNOWN),
     }
 }

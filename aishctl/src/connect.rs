@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aish_proto::error::{ErrorData, ErrorKind};
@@ -189,7 +189,12 @@ impl Caller {
                 CallError::ours(CallFailure::Deadline, message, "aishctl status")
             })?,
         };
-        answer.map_err(translate)
+        answer.map_err(|error| {
+            let error = translate(error);
+            let lost = error.kind == CallFailure::Lost;
+            let said = self.waiting.turned_away.get().filter(|_| lost);
+            said.cloned().unwrap_or(error)
+        })
     }
 
     /// Longest request line that the daemon takes.
@@ -224,27 +229,27 @@ fn unreadable(error: &serde_json::Error) -> CallError {
 )]
 fn translate(error: Error) -> CallError {
     match error {
-        Error::Call(error) => {
-            let data = error
-                .data()
-                .and_then(|it| serde_json::from_str::<ErrorData>(it.get()).ok());
-            let message = error.message().to_owned();
-            match data {
-                Some(data) => CallError {
-                    kind: CallFailure::Refused(data.kind),
-                    message,
-                    hint: data.hint,
-                    retryable: data.retryable,
-                },
-                None => CallError::ours(CallFailure::Protocol(error.code()), message, ""),
-            }
-        }
+        Error::Call(error) => refused(error.code(), error.message(), error.data()),
         Error::ParseError(error) => unreadable(&error),
         _ => CallError::ours(
             CallFailure::Lost,
             "lost the connection to aishd".to_owned(),
             "aishctl status",
         ),
+    }
+}
+
+fn refused(code: i32, message: &str, data: Option<&RawValue>) -> CallError {
+    let data = data.and_then(|it| serde_json::from_str::<ErrorData>(it.get()).ok());
+    let message = message.to_owned();
+    match data {
+        Some(data) => CallError {
+            kind: CallFailure::Refused(data.kind),
+            message,
+            hint: data.hint,
+            retryable: data.retryable,
+        },
+        None => CallError::ours(CallFailure::Protocol(code), message, ""),
     }
 }
 
@@ -272,6 +277,8 @@ impl TransportSenderT for LineSender {
 struct Waiting {
     calls: AtomicUsize,
     added: Notify,
+    /// Why none will come, where the daemon said so.
+    turned_away: OnceLock<CallError>,
 }
 
 impl Waiting {
@@ -324,6 +331,10 @@ impl TransportReceiverT for Receiver {
             };
             match sort(&line) {
                 Line::Reply => return Ok(ReceivedMessage::Bytes(line)),
+                Line::TurnedAway(why) => {
+                    let _first = self.waiting.turned_away.set(*why);
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
                 Line::Event(event) => self.ahead.push_back(*event),
                 Line::Unknown => {}
             }
@@ -372,6 +383,8 @@ impl Lines {
 
 enum Line {
     Reply,
+    /// An error that answers no request: nothing more will be answered.
+    TurnedAway(Box<CallError>),
     Event(Box<Event>),
     /// A notification of a later protocol, or an event in a form we cannot read.
     Unknown,
@@ -395,7 +408,7 @@ fn sort(line: &[u8]) -> Line {
         params,
     }) = serde_json::from_slice::<Peek<'_>>(line)
     else {
-        return Line::Reply;
+        return reply(line);
     };
     if method != event::NOTIFICATION {
         return Line::Unknown;
@@ -409,6 +422,30 @@ fn sort(line: &[u8]) -> Line {
         Some(Event { params, raw })
     });
     read.map_or(Line::Unknown, |it| Line::Event(Box::new(it)))
+}
+
+fn reply(line: &[u8]) -> Line {
+    #[derive(Deserialize)]
+    struct Unasked<'a> {
+        #[serde(rename = "id")]
+        _id: (),
+        #[serde(borrow)]
+        error: Why<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Why<'a> {
+        code: i32,
+        message: String,
+        #[serde(borrow)]
+        data: Option<&'a RawValue>,
+    }
+    match serde_json::from_slice::<Unasked<'_>>(line) {
+        Ok(Unasked { error, .. }) => {
+            let why = refused(error.code, &error.message, error.data);
+            Line::TurnedAway(Box::new(why))
+        }
+        Err(_is_asked_for) => Line::Reply,
+    }
 }
 
 #[cfg(test)]

@@ -342,7 +342,7 @@ fn nothing_in_the_arguments_reaches_the_terminal_as_it_is() {
     asking.wait();
 }
 
-/// R7: a process that the daemon started is no person, whatever it says.
+/// A process that the daemon started is no person, whatever it says.
 #[test]
 fn what_the_daemon_started_may_not_answer() {
     let scene = Scene::new("{}");
@@ -373,14 +373,9 @@ fn what_the_daemon_started_may_not_answer() {
     runs(&scene.world, "aishctl reload", 0);
     runs(&scene.world, "aishctl ask -m sneaky --confirm=deny x", 3);
     let said = std::fs::read_to_string(&out).unwrap();
-    assert!(
-        said.contains("a process that the daemon started may not answer"),
-        "{said}"
-    );
-    assert!(
-        said.contains("exit 1") && said.contains("not for processes that the daemon started"),
-        "{said}"
-    );
+    let refusals = said.matches("is not for processes that the daemon started");
+    assert_eq!(2, refusals.count(), "{said}");
+    assert!(said.contains("exit 1"), "{said}");
     assert_eq!(confirm, scene.pending().request, "it waits as before");
 }
 

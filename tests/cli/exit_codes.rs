@@ -116,6 +116,18 @@ const CASES: &[Case] = &[
     },
     Case {
         code: 4,
+        answer: || {
+            Answer::status(
+                403,
+                "{\"error\":{\"message\":\"your API key is not for this model\"}}",
+            )
+        },
+        line: "ask why",
+        out: "",
+        err: "your API key is not for this model",
+    },
+    Case {
+        code: 1,
         answer: || Answer::status(403, "{\"error\":{\"message\":\"not for you\"}}"),
         line: "ask why",
         out: "",

@@ -37,6 +37,7 @@ mod memory;
 mod named_file;
 mod network;
 mod norris;
+mod places;
 mod resource;
 mod result;
 mod routing;

@@ -57,6 +57,7 @@ mod permission;
 mod permission_crash;
 mod pinned;
 mod place;
+mod places;
 mod policy;
 mod project;
 mod project_context;

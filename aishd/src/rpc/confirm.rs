@@ -88,9 +88,6 @@ async fn answer(call: Call<Answer>) -> Result<AnswerResult, Refusal> {
         decision: None,
         at: None,
     };
-    if call.connection.is_of_ours() {
-        return Ok(only(wire::AnswerOutcome::Forbidden));
-    }
     let answering = answering(&call.connection, &call.params)?;
     let found = call.server.directory.confirm(call.params.confirm).await?;
     let Some((question, _)) = found else {

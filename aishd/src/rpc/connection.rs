@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aish_proto::daemon::ClientInfo;
@@ -31,7 +31,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::descent;
 use super::envelope::{Entry, Line, read};
 use super::outbox::{Cut, Outbox};
 use super::refusal::{AS_DRIVER, Refusal};
@@ -49,8 +48,6 @@ pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) outbox: Outbox,
     greeting: Mutex<Option<Greeting>>,
-    /// Whether this daemon started the client, looked up when it first matters.
-    of_ours: OnceLock<bool>,
     /// With the conversation of each, if it has one.
     pub(super) subscriptions:
         Mutex<HashMap<SubscriptionId, (Option<ConversationId>, CancellationToken)>>,
@@ -83,6 +80,8 @@ impl AfterReply {
 pub(super) struct Peer {
     pub(super) pid: Option<u32>,
     pub(super) uid: Option<u32>,
+    /// The daemon started it, by whatever stands between: it is a tool, and no person sits at it.
+    pub(super) is_of_ours: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -124,11 +123,15 @@ impl Connection {
     }
 
     pub(super) fn may_call(&self, method: &str, needed: Role) -> Result<(), Refusal> {
-        let before_hello = [
-            aish_proto::daemon::Hello::NAME,
-            aish_proto::daemon::Ping::NAME,
-        ];
-        if before_hello.contains(&method) {
+        if method == aish_proto::daemon::Ping::NAME {
+            return Ok(());
+        }
+        if self.is_of_ours() {
+            let message = format!("{method} is not for processes that the daemon started");
+            return Err(Refusal::new(ErrorKind::ForbiddenRole, message)
+                .hint("say it in a terminal of your own, which no conversation has started"));
+        }
+        if method == aish_proto::daemon::Hello::NAME {
             return Ok(());
         }
         let greeting = lock(&self.greeting);
@@ -147,20 +150,12 @@ impl Connection {
                 Refusal::new(ErrorKind::ForbiddenRole, message.to_lowercase()).hint(AS_DRIVER),
             );
         }
-        // An answer to a confirm says so in its result.
-        let answers = method == aish_proto::confirm::Answer::NAME;
-        if needed > Role::Observer && !answers && self.is_of_ours() {
-            let message = format!("{method} is not for processes that the daemon started");
-            return Err(Refusal::new(ErrorKind::ForbiddenRole, message)
-                .hint("say it in a terminal of your own, which no conversation has started"));
-        }
         Ok(())
     }
 
-    /// A process that this daemon started is a tool: it may look, and neither ask nor consent (R7).
+    /// A process that this daemon started is a tool: it may ask whether the daemon is there, and nothing else.
     pub(super) fn is_of_ours(&self) -> bool {
-        let of_ours = || self.peer.pid.is_none_or(descent::is_ours);
-        *self.of_ours.get_or_init(of_ours)
+        self.peer.is_of_ours
     }
 
     /// Who answers, when this client does.
@@ -228,7 +223,6 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         peer,
         outbox: Outbox::new(stream.clone(), stall, over.clone()),
         greeting: Mutex::default(),
-        of_ours: OnceLock::new(),
         subscriptions: Mutex::default(),
         blobs: Mutex::default(),
         import: Mutex::default(),
@@ -237,8 +231,6 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         notices: notices::Ahead::default(),
         over,
     });
-    // Now, while whoever connected is most likely still there: later its number may be somebody else's.
-    let _known = connection.is_of_ours();
     server.counters.connected.fetch_add(1, Ordering::Relaxed);
     let mut client = Client {
         server: server.clone(),

@@ -36,11 +36,8 @@ async fn route(call: Call<Route>) -> Result<wire::Routing, Refusal> {
     };
     let catalog = call.server.directory.catalog();
     let routing = intent::route(&action, tool.as_deref(), &catalog, &used);
-    // A tool that asks decides nothing by it, and could fill the trail.
-    if !call.connection.is_of_ours() {
-        let told = told(&action, &routing, None);
-        tell(&call.server, &call.connection, conversation, told).await?;
-    }
+    let told = told(&action, &routing, None);
+    tell(&call.server, &call.connection, conversation, told).await?;
     Ok(routed(&routing))
 }
 

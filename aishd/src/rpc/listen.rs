@@ -11,17 +11,22 @@ use interprocess::local_socket::traits::tokio::Listener as _;
 use jsonrpsee::{MethodResponse, Methods};
 
 use jsonrpsee::types::Id;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::Server;
 use super::connection::{Peer, serve};
+use super::descent;
 use super::refusal::Refusal;
 
 /// Pauses after an accept error: they are weather, most often too many open files.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PAUSE_LONGEST: Duration = Duration::from_secs(1);
+/// Programs that the daemon started, beside `limits.max_clients`: they can do little, and take no person's place.
+const PLACES_OF_OURS: usize = 8;
+/// So many are told at the same time why they find no place; the rest of a flood is closed at once.
+const TURNED_AWAY: usize = 16;
 /// How long a client that is turned away may take to read why.
 const REFUSAL_TIME: Duration = Duration::from_millis(500);
 
@@ -29,6 +34,8 @@ const REFUSAL_TIME: Duration = Duration::from_millis(500);
 pub async fn listen(server: Arc<Server>, listener: Listener) {
     let methods: Methods = super::methods(server.clone()).into();
     let places = Arc::new(Semaphore::new(server.limits.clients));
+    let of_ours = Arc::new(Semaphore::new(PLACES_OF_OURS));
+    let told = Arc::new(Semaphore::new(TURNED_AWAY));
     let mut connections = JoinSet::new();
     let mut pause = PAUSE_FIRST;
     loop {
@@ -54,11 +61,20 @@ pub async fn listen(server: Arc<Server>, listener: Listener) {
             connections.spawn(turn_away(stream, why));
             continue;
         };
+        // What the daemon started takes nobody's place.
+        let (places, most) = if peer.is_of_ours {
+            (&of_ours, PLACES_OF_OURS)
+        } else {
+            (&places, server.limits.clients)
+        };
         let Ok(place) = places.clone().try_acquire_owned() else {
-            let why = format!("{} clients are connected already", server.limits.clients);
-            let why = Refusal::new(ErrorKind::Overloaded, why)
-                .hint("raise limits.max_clients, or close some");
-            connections.spawn(turn_away(stream, why));
+            if let Ok(told) = told.clone().try_acquire_owned() {
+                let why = full(most, peer.is_of_ours);
+                connections.spawn(async move {
+                    turn_away(stream, why).await;
+                    drop(told);
+                });
+            }
             continue;
         };
         let (server, methods) = (server.clone(), methods.clone());
@@ -69,6 +85,16 @@ pub async fn listen(server: Arc<Server>, listener: Listener) {
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
+}
+
+fn full(most: usize, is_of_ours: bool) -> Refusal {
+    if is_of_ours {
+        let why = format!("{most} programs that the daemon started are connected already");
+        Refusal::new(ErrorKind::Overloaded, why)
+    } else {
+        let why = format!("{most} clients are connected already");
+        Refusal::new(ErrorKind::Overloaded, why).hint("raise limits.max_clients, or close some")
+    }
 }
 
 /// The peer, if it is of our own user; nobody else is served, whatever the socket's mode.
@@ -92,12 +118,20 @@ fn admit(stream: &Stream) -> Option<Peer> {
     Some(Peer {
         pid,
         uid: credentials.euid(),
+        // Now, while whoever connected is most likely still there: later its number may be somebody else's.
+        is_of_ours: pid.is_none_or(descent::is_ours),
     })
 }
 
-/// Says why in one line and closes.
+/// Says why in one line, waits until that was read, and closes: who still writes would find nobody, and might not read it.
 async fn turn_away(mut stream: Stream, why: Refusal) {
     let response = MethodResponse::error(Id::Null, why.into_error());
     let line = format!("{}\n", response.into_json().get());
-    let _too_slow = tokio::time::timeout(REFUSAL_TIME, stream.write_all(line.as_bytes())).await;
+    let told = async {
+        stream.write_all(line.as_bytes()).await?;
+        let mut nothing_is_heard = [0; 1024];
+        while stream.read(&mut nothing_is_heard).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    let _too_slow = tokio::time::timeout(REFUSAL_TIME, told).await;
 }
