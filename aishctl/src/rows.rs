@@ -76,6 +76,8 @@ pub struct Rows {
     numbers: BTreeMap<ConfirmId, u32>,
     /// A window's confirms: those that waited when it was opened, until all that was before has been shown.
     past: Option<Vec<ConfirmId>>,
+    /// Servers that were said to be away, and why. Each is tried again and again.
+    away: BTreeMap<String, Option<String>>,
 }
 
 /// That somebody was asked, and about what.
@@ -275,9 +277,20 @@ impl Rows {
         }
     }
 
-    /// A server that came or went; that it is being connected to is for the curious.
-    fn server(&self, server: &ServerStatus) -> Option<String> {
+    /// A server that came or went, once until there is something else to say; that it is being connected to is for the
+    /// curious.
+    fn server(&mut self, server: &ServerStatus) -> Option<String> {
         let alias = &server.alias;
+        match server.state {
+            ServerState::Ready => drop(self.away.remove(alias)),
+            ServerState::Failed | ServerState::Off => {
+                let before = self.away.insert(alias.clone(), server.why.clone());
+                if before.is_some_and(|it| it == server.why) {
+                    return None;
+                }
+            }
+            ServerState::Connecting => {}
+        }
         match (server.state, &server.why) {
             (ServerState::Ready, _) => Some(format!("mcp {alias}: {} tools", server.tools)),
             (ServerState::Failed | ServerState::Off, Some(why)) => {
@@ -291,7 +304,7 @@ impl Rows {
     }
 
     /// Facts that are one line for people.
-    fn told(&self, event: &Envelope) -> Option<String> {
+    fn told(&mut self, event: &Envelope) -> Option<String> {
         if let Some(McpStatus { server }) = event.read() {
             return self.server(&server);
         }
@@ -632,6 +645,39 @@ mod tests {
                 "[aish] between",
                 "two[2J",
                 "end",
+            ],
+        );
+    }
+
+    /// It is tried again for as long as it is configured, which is nothing to hear of each time.
+    #[test]
+    fn a_server_that_cannot_be_reached_says_so_once() {
+        let server = |state: &str, why: Option<&str>| {
+            let why = why.map_or(json!({}), |it| json!({"why": it}));
+            let mut server = json!({"alias": "fs", "endpoint": "npx fs", "transport": "stdio", "state": state,
+                "since": "2026-01-01T00:00:00Z", "tools": 2, "name": "", "version": "", "protocol": "", "resources": false, "prompts": false, "connectMs": null});
+            server
+                .as_object_mut()
+                .unwrap()
+                .extend(why.as_object().unwrap().clone());
+            ("mcpStatus", json!({ "server": server }))
+        };
+        let away = Some("nobody answers");
+        check(
+            &[
+                server("connecting", None),
+                server("failed", away),
+                server("connecting", None),
+                server("failed", away),
+                server("failed", Some("401")),
+                server("ready", None),
+                server("failed", Some("401")),
+            ],
+            &[
+                "[aish] mcp fs: nobody answers",
+                "[aish] mcp fs: 401",
+                "[aish] mcp fs: 2 tools",
+                "[aish] mcp fs: 401",
             ],
         );
     }
