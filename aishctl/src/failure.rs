@@ -24,6 +24,8 @@ pub struct Failure {
     pub hint: Option<String>,
     /// The daemon went away meanwhile; the next one may do it.
     pub transient: bool,
+    /// The kind under which the daemon refused it.
+    pub refused: Option<ErrorKind>,
 }
 
 impl Failure {
@@ -33,6 +35,7 @@ impl Failure {
             message: message.into(),
             hint: None,
             transient: false,
+            refused: None,
         }
     }
 
@@ -75,7 +78,12 @@ impl From<CallError> for Failure {
             CallFailure::TooLarge => Exit::LIMIT,
         };
         let transient = error.is_transient();
-        let busy = error.kind == CallFailure::Refused(ErrorKind::Busy);
+        let refused = if let CallFailure::Refused(kind) = error.kind {
+            Some(kind)
+        } else {
+            None
+        };
+        let busy = refused == Some(ErrorKind::Busy);
         let hint = error.hint.or_else(|| {
             busy.then(|| "aishctl conv wait waits for it, aishctl cancel stops it".to_owned())
         });
@@ -84,6 +92,7 @@ impl From<CallError> for Failure {
             message: error.message,
             hint,
             transient,
+            refused,
         }
     }
 }

@@ -4,7 +4,6 @@
 //! Both eras of MCP are spoken, side by side: requests that state their revision are answered in the stateless one of
 //! 2026-07-28, others in the session that `initialize` began.
 
-mod ancestry;
 mod content;
 mod context;
 mod course;
@@ -24,6 +23,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use clap::Args;
 use serde_json::{Value, json};
@@ -170,14 +170,16 @@ async fn at(time: Option<Instant>) {
 
 /// The conversation that was named, once the daemon has been found to be one that can be served.
 async fn prepared(reach: &Reach, global: &Global) -> Result<Option<ConversationId>, Failure> {
-    let link = reach.open(Wait::No).await?;
-    if ancestry::descends_from(link.hello.server.pid) {
-        return Err(Failure::new(
-            Exit::USAGE,
-            "this gateway was started by the aishd that it would serve",
-        )
-        .hint("take it out of mcp.servers: a daemon has its own tools already"));
-    }
+    let link = reach.open(Wait::No).await.map_err(|failure| {
+        // A daemon refuses the hello of what it started: through a gateway it would offer its own tools to itself,
+        // each of them again under another name.
+        if failure.refused != Some(ErrorKind::ForbiddenRole) {
+            return failure;
+        }
+        let message = "this gateway was started by the aishd that it would serve";
+        Failure::new(Exit::USAGE, message)
+            .hint("take it out of mcp.servers: a daemon has its own tools already")
+    })?;
     match &global.conversation {
         Some(name) => Ok(Some(resolve::named(&link.caller, name).await?.id)),
         None => Ok(None),
