@@ -1,6 +1,5 @@
 //! What `ask` takes in: the words, stdin, files (spec 80, 2.3). Memory stays bounded however much comes.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,6 +11,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::named_file::{self, Here};
 
+/// Who says more says it for ever.
+const ENDLESS_BYTES: u64 = 256 << 20;
 /// The name that stdin has as an attachment.
 const STDIN: &str = "stdin";
 /// A question up to here goes with the introduction to the daemon, whatever its limits are.
@@ -61,6 +62,14 @@ pub fn read(args: &AskArgs, stdin: &mut dyn Read, stdin_terminal: bool) -> Resul
     let wanted = !args.no_stdin && (words == "-" || stdin_is_file || !stdin_terminal);
     let from_stdin = if wanted {
         let (text, lossy) = swallow(stdin).map_err(|error| {
+            if error.kind() == io::ErrorKind::FileTooLarge {
+                let most = ENDLESS_BYTES >> 20;
+                return Failure::new(
+                    Exit::LIMIT,
+                    format!("stdin does not end: more than {most} MiB were read"),
+                )
+                .hint("head -c 1M or tail -c 1M before it takes a part");
+            }
             Failure::new(Exit::FAILED, format!("cannot read stdin: {error}"))
                 .hint("--no-stdin leaves it alone")
         })?;
@@ -292,7 +301,7 @@ fn size(bytes: u64) -> String {
 fn swallow(from: &mut dyn Read) -> io::Result<(Text, bool)> {
     let mut head = Vec::new();
     from.take(INPUT_BYTES as u64).read_to_end(&mut head)?;
-    let mut tail: VecDeque<u8> = VecDeque::new();
+    let mut tail: Vec<u8> = Vec::new();
     let mut left_out = 0u64;
     // What ended is not read again: a terminal would want a second Ctrl-D.
     let mut ended = head.len() < INPUT_BYTES;
@@ -304,10 +313,15 @@ fn swallow(from: &mut dyn Read) -> io::Result<(Text, bool)> {
             Err(error) => return Err(error),
         };
         ended = read == 0;
-        tail.extend(page.iter().take(read));
-        let over = tail.len().saturating_sub(INPUT_BYTES);
-        tail.drain(..over);
-        left_out += over as u64;
+        tail.extend_from_slice(page.get(..read).unwrap_or_default());
+        if ended || tail.len() >= 2 * INPUT_BYTES {
+            let over = tail.len().saturating_sub(INPUT_BYTES);
+            tail.drain(..over);
+            left_out += over as u64;
+        }
+        if left_out > ENDLESS_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
     }
     if left_out == 0 {
         head.extend(tail);
@@ -335,7 +349,6 @@ fn swallow(from: &mut dyn Read) -> io::Result<(Text, bool)> {
         .count();
     tail.drain(..torn);
     left_out += torn as u64;
-    let tail: Vec<u8> = tail.into();
     let lossy = std::str::from_utf8(&head).is_err() || std::str::from_utf8(&tail).is_err();
     let text = Text {
         head: String::from_utf8_lossy(&head).into_owned(),

@@ -194,3 +194,18 @@ fn what_cannot_be_asked_says_why() {
     }
     assert_eq!(0, upstream.requests().len());
 }
+
+#[test]
+fn what_never_ends_is_an_error() {
+    let world = World::new();
+    for line in ["yes | aishctl ask", "yes | aishctl ask why"] {
+        let refused = shell(&world, line).run().code(7);
+        assert!(
+            refused
+                .err()
+                .contains("stdin does not end: more than 256 MiB were read"),
+            "{}",
+            refused.report()
+        );
+    }
+}
