@@ -6,8 +6,8 @@ use std::io;
 
 use rustix::io::Errno;
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, apply_filter,
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule, apply_filter, sock_filter,
 };
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -45,12 +45,15 @@ const NAMESPACES: [i32; 8] = [
 ];
 /// Of clocks; in `clone` it would be a part of a signal's number, and there is no such signal.
 const CLONE_NEWTIME: i32 = 0x80;
-/// The same calls under the numbers of the other half of the machine's interface.
-#[cfg(target_arch = "x86_64")]
-const X32: i64 = 0x4000_0000;
-/// And those that have numbers of their own there: `ptrace`, `kexec_load`, `process_vm_readv` and `process_vm_writev`.
-#[cfg(target_arch = "x86_64")]
-const X32_ALONE: [i64; 4] = [521, 528, 539, 540];
+/// Where the numbers of the other half of the machine's interface begin (x32): programs for it exist hardly anywhere, most
+/// kernels know none of its calls, and none is let through.
+const OTHER_HALF: u32 = 0x4000_0000;
+
+/// Instructions of such a program, as the kernel numbers them.
+const LOAD: u16 = 0x20;
+const IF_EQUAL: u16 = 0x15;
+const IF_AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
 
 pub(super) fn hold() -> io::Result<()> {
     let failed = |error: seccompiler::Error| match error {
@@ -59,31 +62,63 @@ pub(super) fn hold() -> io::Result<()> {
         | seccompiler::Error::Backend(_)
         | seccompiler::Error::ThreadSync(_) => io::Error::from(Errno::NOSYS),
     };
-    for (rules, errno) in [
-        (refused().map_err(unmade)?, Errno::PERM),
-        // Who asks for it by its structure, which a filter cannot read, asks again in the older way.
-        (always(&[libc::SYS_clone3]), Errno::NOSYS),
-        (always(&ATTRIBUTES), Errno::OPNOTSUPP),
-    ] {
-        apply_filter(&program(rules, errno).map_err(unmade)?).map_err(failed)?;
-    }
-    Ok(())
+    apply_filter(&program()?).map_err(failed)
 }
 
-fn unmade(_error: seccompiler::BackendError) -> io::Error {
+fn unmade(_error: BackendError) -> io::Error {
     Errno::NOSYS.into()
 }
 
-fn program(mut rules: Rules, errno: Errno) -> Result<BpfProgram, seccompiler::BackendError> {
-    also_for_x32(&mut rules);
-    let errno = errno.raw_os_error().cast_unsigned();
+/// All of it as one program, and that a short one: the kernel translates it for each command and tries it with each number.
+/// As three programs with a rule for each number and each half, which the crate makes, that takes 0.4 ms instead of 0.1.
+fn program() -> io::Result<BpfProgram> {
     let filter = SeccompFilter::new(
-        rules,
+        depending().map_err(unmade)?,
         SeccompAction::Allow,
-        SeccompAction::Errno(errno),
-        std::env::consts::ARCH.try_into()?,
-    )?;
-    filter.try_into()
+        refusal(Errno::PERM),
+        std::env::consts::ARCH.try_into().map_err(unmade)?,
+    );
+    let mut program: BpfProgram = filter.and_then(TryInto::try_into).map_err(unmade)?;
+    // What begins there has looked at the machine's kind, and has the number.
+    let loads_number = instruction(LOAD, 0, 0, 0);
+    let at = program.iter().position(|it| *it == loads_number);
+    let at = at.ok_or(Errno::NOSYS)? + 1;
+    let never = NEVER.into_iter().chain(LATER.map(|(_name, number)| number));
+    let mut first = vec![
+        instruction(IF_AT_LEAST, OTHER_HALF, 0, 1),
+        instruction(RETURN, refusal(Errno::NOSYS).into(), 0, 0),
+    ];
+    first.extend(always(never.collect(), Errno::PERM)?);
+    // Who asks for it by its structure, which a filter cannot read, asks again in the older way.
+    first.extend(always(vec![libc::SYS_clone3], Errno::NOSYS)?);
+    first.extend(always(ATTRIBUTES.to_vec(), Errno::OPNOTSUPP)?);
+    program.splice(at..at, first);
+    Ok(program)
+}
+
+fn refusal(errno: Errno) -> SeccompAction {
+    SeccompAction::Errno(errno.raw_os_error().cast_unsigned())
+}
+
+fn instruction(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+/// Every call of these numbers is answered so, and every other goes on behind this.
+fn always(numbers: Vec<i64>, errno: Errno) -> io::Result<BpfProgram> {
+    let unmade = |_| io::Error::from(Errno::NOSYS);
+    let mut left = numbers.len();
+    let mut all = vec![];
+    for number in numbers {
+        left -= 1;
+        let to_answer = u8::try_from(left).map_err(unmade)?;
+        // The last one goes round the answer.
+        let onward = u8::from(left == 0);
+        let number = u32::try_from(number).map_err(unmade)?;
+        all.push(instruction(IF_EQUAL, number, to_answer, onward));
+    }
+    all.push(instruction(RETURN, refusal(errno).into(), 0, 0));
+    Ok(all)
 }
 
 /// Attributes of files, lists of who may what among them: unlike the files themselves, Landlock lets them be changed
@@ -159,11 +194,9 @@ const NEVER: [i64; 52] = [
     libc::SYS_syslog,
 ];
 
-fn refused() -> Result<Rules, seccompiler::BackendError> {
-    let mut rules = always(&NEVER);
-    rules.extend(always(&LATER.map(|(_name, number)| number)));
-    #[cfg(target_arch = "x86_64")]
-    rules.extend(always(&X32_ALONE.map(|number| number | X32)));
+/// What is refused for some arguments.
+fn depending() -> Result<Rules, BackendError> {
+    let mut rules = Rules::new();
     let mut some = |number: i64, conditions: Vec<SeccompCondition>| {
         let each = conditions.into_iter().map(|it| SeccompRule::new(vec![it]));
         let each: Result<Vec<_>, _> = each.collect();
@@ -192,35 +225,13 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
 }
 
 fn all<const N: usize>(
-    conditions: [Result<SeccompCondition, seccompiler::BackendError>; N],
-) -> Result<Vec<SeccompCondition>, seccompiler::BackendError> {
+    conditions: [Result<SeccompCondition, BackendError>; N],
+) -> Result<Vec<SeccompCondition>, BackendError> {
     conditions.into_iter().collect()
 }
 
-/// No conditions: every call of that number.
-fn always(numbers: &[i64]) -> Rules {
-    numbers.iter().map(|it| (*it, vec![])).collect()
-}
-
-#[cfg(target_arch = "x86_64")]
-fn also_for_x32(rules: &mut Rules) {
-    let same: Vec<_> = rules
-        .iter()
-        .filter(|(number, _)| **number & X32 == 0)
-        .map(|(number, rules)| (number | X32, rules.clone()))
-        .collect();
-    rules.extend(same);
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn also_for_x32(_rules: &mut Rules) {}
-
 /// These bits of an argument are exactly so.
-fn bits(
-    argument: u8,
-    mask: i32,
-    value: i32,
-) -> Result<SeccompCondition, seccompiler::BackendError> {
+fn bits(argument: u8, mask: i32, value: i32) -> Result<SeccompCondition, BackendError> {
     let unsigned = |it: i32| u64::from(it.cast_unsigned());
     SeccompCondition::new(
         argument,
@@ -230,6 +241,83 @@ fn bits(
     )
 }
 
-fn not(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+fn not(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel does with it: the answer to a call.
+    fn answer(program: &[sock_filter], machine: u32, number: u32, arguments: [u64; 2]) -> u32 {
+        let mut held = 0;
+        let mut at = 0;
+        loop {
+            let it = &program[at];
+            at += 1;
+            let onward = |holds: bool| usize::from(if holds { it.jt } else { it.jf });
+            match it.code {
+                LOAD => {
+                    held = match it.k {
+                        0 => number,
+                        4 => machine,
+                        low @ (16 | 24) => arguments[(low as usize - 16) / 8] as u32,
+                        high @ (20 | 28) => (arguments[(high as usize - 20) / 8] >> 32) as u32,
+                        other => panic!("{other}"),
+                    }
+                }
+                0x05 => at += it.k as usize,
+                IF_EQUAL => at += onward(held == it.k),
+                IF_AT_LEAST => at += onward(held >= it.k),
+                0x25 => at += onward(held > it.k),
+                0x54 => held &= it.k,
+                RETURN => return it.k,
+                other => panic!("{other:#x}"),
+            }
+        }
+    }
+
+    #[test]
+    fn one_short_program_answers_every_call() {
+        let program = program().unwrap();
+        assert!(program.len() < 300, "{}", program.len());
+        // The first thing that it does is to compare the kind of the machine.
+        let ours = program[1].k;
+        let check = |number: i64, arguments: [u64; 2], expected: Option<Errno>| {
+            let number = u32::try_from(number).unwrap();
+            let expected = expected.map_or(SeccompAction::Allow, refusal);
+            let said = answer(&program, ours, number, arguments);
+            assert_eq!(u32::from(expected), said, "{number} {arguments:?}");
+        };
+        let later = LATER.map(|(_name, number)| number);
+        for number in NEVER.into_iter().chain(later) {
+            check(number, [0; 2], Some(Errno::PERM));
+            check(number | 0x4000_0000, [0; 2], Some(Errno::NOSYS));
+        }
+        for number in ATTRIBUTES {
+            check(number, [0; 2], Some(Errno::OPNOTSUPP));
+        }
+        check(libc::SYS_clone3, [0; 2], Some(Errno::NOSYS));
+        for number in [libc::SYS_read, libc::SYS_openat, libc::SYS_execve] {
+            check(number, [0; 2], None);
+            check(number | 0x4000_0000, [0; 2], Some(Errno::NOSYS));
+        }
+        let thread = u64::from((libc::CLONE_VM | libc::CLONE_THREAD).cast_unsigned());
+        for flag in NAMESPACES {
+            let flag = u64::from(flag.cast_unsigned());
+            for number in [libc::SYS_clone, libc::SYS_unshare] {
+                check(number, [flag | thread, 0], Some(Errno::PERM));
+                check(number, [thread, 0], None);
+            }
+        }
+        let [stream, messages] = [libc::SOCK_STREAM, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC]
+            .map(|it| u64::from(it.cast_unsigned()));
+        check(libc::SYS_socketpair, [1, stream], None);
+        check(libc::SYS_socketpair, [1, messages], Some(Errno::PERM));
+        check(libc::SYS_prlimit64, [0, 0], None);
+        check(libc::SYS_prlimit64, [1, 0], Some(Errno::PERM));
+        let other = answer(&program, ours ^ 1, 0, [0; 2]);
+        assert_eq!(libc::SECCOMP_RET_KILL_PROCESS, other);
+    }
 }

@@ -4,15 +4,16 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath,
     Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope, make_bitflags,
 };
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use super::Wall;
 
@@ -122,6 +123,13 @@ impl Apart {
         }
     }
 
+    /// Whether one of them may be met by what is in a directory.
+    fn is_near(&self, directory: &Path) -> bool {
+        let all = self.homes.iter().chain(&self.own);
+        let mut all = all.filter(|it| it.starts_with(directory) || directory.starts_with(it));
+        all.next().is_some()
+    }
+
     fn is_met_by(&self, real: &Path) -> bool {
         self.homes.iter().any(|it| it.starts_with(real))
             || self
@@ -171,18 +179,30 @@ impl Look {
         let Ok(entries) = fs::read_dir(directory) else {
             return Ok(());
         };
+        // There are some two hundred, each time: what is the same for all of them is looked at once.
+        let opened = straight(directory).ok();
+        let near = self.apart.is_near(directory);
         for entry in entries.flatten() {
             let name = entry.file_name();
             if but.iter().any(|it| **it == *name) {
                 continue;
             }
-            // What not everybody may read is some program's secret, also where we are root.
-            let Some((real, place)) = self.find(&entry.path()) else {
-                continue;
+            let place = opened.as_ref().map(|it| straight_in(it, &name));
+            let (place, is_apart) = match place {
+                Some(Ok(place)) => (place, near && self.apart.is_met_by(&directory.join(&name))),
+                Some(Err(error)) if Errno::from_io_error(&error) != Some(Errno::LOOP) => continue,
+                Some(Err(_)) | None => {
+                    let Some((real, place)) = self.find(&entry.path()) else {
+                        continue;
+                    };
+                    (place, self.apart.is_met_by(&real))
+                }
             };
-            let everybodys = Mode::from_raw_mode(fstat(&place)?.st_mode).contains(Mode::ROTH);
-            if everybodys && !self.apart.is_met_by(&real) {
-                self.add(place, reading())?;
+            // What not everybody may read is some program's secret, also where we are root.
+            let about = fstat(&place)?;
+            let everybodys = Mode::from_raw_mode(about.st_mode).contains(Mode::ROTH);
+            if everybodys && !is_apart {
+                self.add_found(place, &about, reading());
             }
         }
         Ok(())
@@ -232,6 +252,11 @@ impl Look {
 
     fn add(&mut self, place: OwnedFd, access: BitFlags<AccessFs>) -> io::Result<()> {
         let about = fstat(&place)?;
+        self.add_found(place, &about, access);
+        Ok(())
+    }
+
+    fn add_found(&mut self, place: OwnedFd, about: &Stat, access: BitFlags<AccessFs>) {
         let is_directory = FileType::from_raw_mode(about.st_mode) == FileType::Directory;
         let access = if is_directory {
             access
@@ -239,7 +264,6 @@ impl Look {
             access & AccessFs::from_file(WANTED)
         };
         self.opened.push(Opened { place, access });
-        Ok(())
     }
 }
 
@@ -257,7 +281,11 @@ fn parts(path: &Path) -> impl Iterator<Item = OsString> {
 
 /// Opens what stands at exactly this path: a link on the way is an error.
 fn straight(path: &Path) -> io::Result<OwnedFd> {
+    straight_in(CWD, path)
+}
+
+fn straight_in(directory: impl AsFd, path: impl Arg) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    Ok(openat2(CWD, path, flags, Mode::empty(), resolve)?)
+    Ok(openat2(directory, path, flags, Mode::empty(), resolve)?)
 }
