@@ -6,6 +6,7 @@
 
 mod asked;
 mod link;
+mod linked;
 mod listeners;
 mod markers;
 mod rows;
@@ -111,6 +112,10 @@ fn run() -> anyhow::Result<()> {
     }
     let mut out = io::stdout();
     writeln!(out, "{}", machine(&options))?;
+    for program in ["aishctl", "aish", "aishd"] {
+        let how = linked::linked(&bench.programs.join(program))?;
+        writeln!(out, "{program}: {how}")?;
+    }
     writeln!(out, "{}", table::head())?;
     let mut missed = 0;
     for (name, measure) in &options.groups {

@@ -18,6 +18,8 @@ const TOP: &[&str] = &[
     "aishd",
     "aishctl",
     "config",
+    // What builds the programs as they are shipped: people type its name.
+    "dist",
     "docs",
     "systemd",
     "tests",
