@@ -93,7 +93,7 @@ fn exchange(at: usize) -> [Event; 4] {
         },
         Event::AssistantMessage {
             item: 0,
-            text: answer.clone(),
+            text: answer.as_str().into(),
             reasoning: String::new(),
             calls: vec![],
             commands: vec![],
@@ -105,7 +105,7 @@ fn exchange(at: usize) -> [Event; 4] {
         },
         Event::TurnFinished {
             stop: Stop::End,
-            text: answer,
+            text: answer.into(),
             usage: None,
             error: None,
             merged_into: None,

@@ -83,7 +83,7 @@ impl Author {
     fn answer(&mut self, turn: TurnId) -> Commit {
         let answer = Event::AssistantMessage {
             item: 0,
-            text: "a".repeat(300),
+            text: "a".repeat(300).into(),
             reasoning: String::new(),
             calls: vec![],
             commands: vec![],
@@ -95,7 +95,7 @@ impl Author {
         };
         let end = Event::TurnFinished {
             stop: Stop::End,
-            text: "a".repeat(300),
+            text: "a".repeat(300).into(),
             usage: None,
             error: None,
             merged_into: None,

@@ -24,7 +24,8 @@ pub(super) struct Asked<'a> {
 #[derive(Debug)]
 pub(super) struct Answer<'a> {
     asked: Asked<'a>,
-    reply: Reply,
+    /// What has come so far: whoever gave it has it also where the stream is given up.
+    reply: &'a mut Reply,
     thinking: Splitter,
     calls: Assembler,
     extra_bytes: usize,
@@ -46,10 +47,11 @@ pub(super) enum Progress {
 }
 
 impl<'a> Answer<'a> {
-    pub(super) fn new(asked: Asked<'a>) -> Self {
+    pub(super) fn new(asked: Asked<'a>, reply: &'a mut Reply) -> Self {
+        *reply = Reply::default();
         Self {
             asked,
-            reply: Reply::default(),
+            reply,
             thinking: Splitter::new(asked.think),
             calls: Assembler::default(),
             extra_bytes: 0,
@@ -177,7 +179,7 @@ impl<'a> Answer<'a> {
                 MAX_TEXT_BYTES / 1024 / 1024
             )));
         }
-        let reply = &mut self.reply;
+        let reply = &mut *self.reply;
         match piece {
             Piece::Text(text) => {
                 self.began = true;
@@ -199,7 +201,7 @@ impl<'a> Answer<'a> {
 
     /// What was held back, because it could have been the beginning of a tag, is said.
     fn end_text(&mut self, ending: Ending, sink: &mut impl FnMut(Delta<'_>)) {
-        let reply = &mut self.reply;
+        let reply = &mut *self.reply;
         let standing = self.thinking.finish(|part| put(reply, part, sink));
         let answers = !self.calls.any() && ending == Ending::Complete;
         match standing {
@@ -245,7 +247,7 @@ impl<'a> Answer<'a> {
                 Value::String(self.reply.reasoning.clone()),
             );
         }
-        self.reply
+        std::mem::take(self.reply)
     }
 }
 

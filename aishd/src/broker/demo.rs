@@ -20,7 +20,11 @@ command. It runs only if you say so:\n\nCMD: date\n";
 const RUN: &str = "That is what the command printed. A real model would go on with it.\n";
 const QUOTED_CHARS: usize = 120;
 
-pub(super) async fn answer(body: &str, mut sink: impl FnMut(Delta<'_>) + Send) -> Reply {
+pub(super) async fn answer(
+    body: &str,
+    arrived: &mut Reply,
+    mut sink: impl FnMut(Delta<'_>) + Send,
+) -> Reply {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     let question = question(&body);
     let proposed = proposed(&body, &question);
@@ -34,13 +38,14 @@ pub(super) async fn answer(body: &str, mut sink: impl FnMut(Delta<'_>) + Send) -
     let words: Vec<&str> = text.split_inclusive(' ').collect();
     let every = words.len().div_ceil(PAUSES).max(1);
     for (position, word) in words.iter().enumerate() {
+        arrived.text.push_str(word);
         sink(Delta::Text(word));
         if position % every == 0 {
             sleep(PAUSE).await;
         }
     }
     Reply {
-        text,
+        text: std::mem::take(&mut arrived.text),
         finish: Some(Finish::Stop),
         calls: proposed.into_iter().collect(),
         ..Reply::default()
@@ -192,7 +197,8 @@ mod tests {
         runtime.block_on(async {
             let started = tokio::time::Instant::now();
             let mut words = Vec::new();
-            let reply = answer(body, |delta| {
+            let mut arrived = Reply::default();
+            let reply = answer(body, &mut arrived, |delta| {
                 let Delta::Text(text) = delta else {
                     panic!("{delta:?}")
                 };

@@ -137,17 +137,29 @@ impl Broker {
     }
 
     /// Sends one request body (made by `core::request`) and streams the answer into `sink`.
-    /// Dropping the future closes the connection at once (BRK-13).
+    /// Dropping the future closes the connection at once.
     pub async fn stream(
         &self,
         preset: &Preset,
         body: String,
         sink: impl FnMut(Delta<'_>) + Send,
     ) -> Result<Reply, Box<Broken>> {
+        let mut arrived = Reply::default();
+        self.stream_into(preset, body, &mut arrived, sink).await
+    }
+
+    /// As [`Broker::stream`], and what has come so far is in `arrived`, for whoever drops the future.
+    pub async fn stream_into(
+        &self,
+        preset: &Preset,
+        body: String,
+        arrived: &mut Reply,
+        sink: impl FnMut(Delta<'_>) + Send,
+    ) -> Result<Reply, Box<Broken>> {
         match &preset.backend {
-            Backend::Demo => Ok(demo::answer(&body, sink).await),
+            Backend::Demo => Ok(demo::answer(&body, arrived, sink).await),
             Backend::Http(endpoint) => {
-                Box::pin(self.stream_http(preset, endpoint, body, sink)).await
+                Box::pin(self.stream_http(preset, endpoint, body, arrived, sink)).await
             }
         }
     }
@@ -157,6 +169,7 @@ impl Broker {
         preset: &Preset,
         endpoint: &Endpoint,
         body: String,
+        arrived: &mut Reply,
         mut sink: impl FnMut(Delta<'_>) + Send,
     ) -> Result<Reply, Box<Broken>> {
         let unsent = |failure| {
@@ -188,7 +201,7 @@ impl Broker {
                         model: &preset.model,
                         think: self.think(preset, endpoint),
                     };
-                    stream::read(body, limit, asked, &mut sink).await
+                    stream::read(body, limit, asked, arrived, &mut sink).await
                 }
                 Err(failure) => Err(unsent(failure)),
             };

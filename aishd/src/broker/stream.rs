@@ -135,9 +135,10 @@ pub(super) async fn read(
     body: impl Stream<Item = Result<Bytes, Failure>> + Send,
     limit: ContentLimit,
     asked: Asked<'_>,
+    arrived: &mut Reply,
     mut sink: impl FnMut(Delta<'_>) + Send,
 ) -> Result<Reply, Box<Broken>> {
-    let mut answer = Answer::new(asked);
+    let mut answer = Answer::new(asked, arrived);
     match read_into(&mut answer, body.boxed(), limit, &mut sink).await {
         Ok(()) => Ok(answer.finish(Ending::Complete, &mut sink)),
         Err(failure) => Err(Box::new(Broken {

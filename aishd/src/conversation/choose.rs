@@ -219,7 +219,7 @@ pub(super) fn gone(turn: TurnId, name: &str) -> Fact {
         by: None,
         event: Event::TurnFinished {
             stop: Stop::Upstream,
-            text: String::new(),
+            text: Arc::default(),
             usage: None,
             error: Some(TurnError {
                 class: failure.class(),

@@ -257,6 +257,10 @@ enum Done {
     Opinion(TurnId, Box<Opined>),
 }
 
+/// As much of a transcript stays in memory while nothing happens. Only models with the longest contexts take more in, and
+/// beside what they do with it, reading it again costs nothing.
+const KEPT_TRANSCRIPT_BYTES: u64 = 512 << 10;
+
 /// What can wake the actor.
 #[derive(Debug)]
 enum Action {
@@ -288,6 +292,7 @@ impl Conversation {
         }
         self.start_next().await;
         loop {
+            self.put_long_transcript_away();
             match self.select().await {
                 Action::Request(request) => {
                     if self.apply_request(request).await.is_break() {
@@ -347,6 +352,14 @@ impl Conversation {
             || !self.commands.is_empty();
         // Silence has to be counted while a person is asked.
         !works && !self.state.asks_aside()
+    }
+
+    /// Somebody may look on for days; what no request needs is read again for the next one.
+    fn put_long_transcript_away(&mut self) {
+        if self.is_idle() {
+            self.transcript
+                .take_if(|it| it.bytes() > KEPT_TRANSCRIPT_BYTES);
+        }
     }
 
     fn may_close(&self) -> bool {
@@ -553,7 +566,7 @@ fn failed(stream: StreamId, failure: Failure) -> Input {
 fn finished(stop: Stop) -> Event {
     Event::TurnFinished {
         stop,
-        text: String::new(),
+        text: Arc::default(),
         usage: None,
         error: None,
         merged_into: None,

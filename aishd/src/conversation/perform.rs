@@ -94,18 +94,14 @@ async fn streamed(request: Request) -> Input {
     let incoming = meter.clone();
     let sink = |delta: Delta<'_>| {
         incoming.receives(delta.text().len());
-        match delta {
-            Delta::Text(text) => arrived.text.push_str(text),
-            Delta::Reasoning(text) => arrived.reasoning.push_str(text),
-            Delta::Arguments { .. } => {}
-        }
         sender.push(&live, delta);
         failpoint::pass("stream.mid");
     };
+    let reading = &mut arrived;
     let answer = async {
         let bytes = body.len();
         meter.sends(bytes);
-        let answer = broker.stream(&preset, body, sink).await;
+        let answer = broker.stream_into(&preset, body, reading, sink).await;
         if let Ok(reply) = &answer {
             tokens.learn(&preset, bytes, reply.usage.and_then(|it| it.input));
         }
@@ -117,6 +113,12 @@ async fn streamed(request: Request) -> Input {
         () = token.cancelled() => None,
         ended = answer => Some(ended),
         never = keep_partials(conversation, &live, &store) => match never {},
+    };
+    // Of what was given up only the words count.
+    let arrived = Reply {
+        text: arrived.text,
+        reasoning: arrived.reasoning,
+        ..Reply::default()
     };
     match ended {
         Some(Ok(Ok(reply))) => Input::ReplyFinished(stream, reply),

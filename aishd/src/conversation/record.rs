@@ -78,7 +78,7 @@ pub(super) fn report(
                 }
                 Event::RouteDecided(routed) => report.routed = Some(routed.clone()),
                 Event::FellBack { to, .. } => report.fell_back = Some(to.clone()),
-                Event::AssistantMessage { text, .. } => report.text.clone_from(text),
+                Event::AssistantMessage { text, .. } => text.as_ref().clone_into(&mut report.text),
                 Event::ToolResult { denial, .. } | Event::ShellFinished { denial, .. } => {
                     report.denied += u32::from(denial.is_some());
                 }
@@ -90,7 +90,7 @@ pub(super) fn report(
                     merged_into,
                 } => {
                     report.stop = Some(*stop);
-                    report.text.clone_from(text);
+                    text.as_ref().clone_into(&mut report.text);
                     report.usage = *usage;
                     report.error.clone_from(error);
                     report.merged_into = *merged_into;

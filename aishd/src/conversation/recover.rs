@@ -1,5 +1,7 @@
 //! Coming back: reading a conversation from the store, and ending what the last daemon left open (LOOP-3).
 
+use std::sync::Arc;
+
 use aish_proto::id::{Seq, TurnId};
 
 use super::archive;
@@ -187,7 +189,7 @@ fn leftovers(
     let mut events = vec![];
     let partial = partial
         .filter(|it| it.turn == running.turn && it.item == running.items && !it.text.is_empty());
-    let text = partial.map(|it| it.text).unwrap_or_default();
+    let text: Arc<str> = partial.map(|it| it.text).unwrap_or_default().into();
     if !text.is_empty() {
         events.push(Event::AssistantMessage {
             item: running.items,

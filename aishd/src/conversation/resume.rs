@@ -22,7 +22,7 @@ use crate::store::ReadError;
 struct Waiting {
     model: (String, Source),
     terms: Terms,
-    text: String,
+    text: Arc<str>,
     owing: Vec<Owing>,
     called: bool,
     confirm: Confirm,

@@ -277,7 +277,8 @@ fn weight(record: &Record) -> usize {
         Event::ResultKept { text, .. } => text.len(),
         Event::Evicted(eviction) => 64 * eviction.exchanges.len(),
         Event::SummaryUpdated(summary) => summary.text.len(),
-        Event::TurnFinished { text, .. } | Event::Status { text, .. } => text.len(),
+        Event::TurnFinished { text, .. } => text.len(),
+        Event::Status { text, .. } => text.len(),
         Event::FellBack { cause, .. } => cause.len(),
         Event::Created { .. }
         | Event::TurnQueued { .. }

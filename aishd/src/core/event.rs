@@ -6,6 +6,7 @@
 mod turn;
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use aish_proto::id::{ClientId, ConfirmId, ConversationId, ResultId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
@@ -178,7 +179,7 @@ pub enum Event {
         #[serde(rename = "item")]
         item: u32,
         #[serde(rename = "text")]
-        text: String,
+        text: Arc<str>,
         #[serde(
             rename = "reasoning",
             default,
@@ -426,7 +427,7 @@ pub enum Event {
         stop: Stop,
         /// The last answer's text.
         #[serde(rename = "text", default)]
-        text: String,
+        text: Arc<str>,
         #[serde(rename = "usage", default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
         #[serde(rename = "error", default, skip_serializing_if = "Option::is_none")]

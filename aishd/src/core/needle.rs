@@ -161,7 +161,7 @@ mod tests {
     fn said(text: &str) -> Vec<u8> {
         record(Event::AssistantMessage {
             item: 0,
-            text: text.to_owned(),
+            text: text.into(),
             reasoning: String::new(),
             calls: vec![],
             commands: vec![],

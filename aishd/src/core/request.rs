@@ -252,7 +252,7 @@ fn with_tool_role<'a>(
                 }
                 owed.extend(calls.iter().map(|it| it.id.as_str()));
                 out.push(Out::Assistant {
-                    text: text.into(),
+                    text: (&**text).into(),
                     calls,
                     extra: (*model_id == preset.model).then_some(extra),
                 });
@@ -288,7 +288,7 @@ fn without_tool_role<'a>(system: &'a str, transcript: &'a Transcript) -> Vec<Out
                     join(before, text);
                 } else {
                     out.push(Out::Assistant {
-                        text: text.into(),
+                        text: (&**text).into(),
                         calls: &[],
                         extra: None,
                     });

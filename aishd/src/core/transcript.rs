@@ -38,7 +38,7 @@ pub enum Message {
         text: String,
     },
     Assistant {
-        text: String,
+        text: Arc<str>,
         calls: Vec<ToolCall>,
         extra: Map<String, Value>,
         /// The model that wrote it: only that one gets `extra` back.
@@ -258,6 +258,12 @@ impl Transcript {
 
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
         self.exchanges.iter().flat_map(Exchange::messages)
+    }
+
+    /// About what its messages take.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.exchanges.iter().map(Exchange::bytes).sum()
     }
 
     /// The oldest first.

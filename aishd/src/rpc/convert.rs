@@ -257,7 +257,7 @@ impl Log {
                 payee: _,
             } => out!(wire::AssistantMessage {
                 item,
-                text,
+                text: text.as_ref().to_owned(),
                 reasoning,
                 tool_calls: calls.into_iter().map(called).collect(),
                 commands: commands.into_iter().map(shell::proposed).collect(),
@@ -433,7 +433,7 @@ impl Log {
                 merged_into,
             } => out!(wire::TurnFinished {
                 stop_reason: stop_reason(stop),
-                text,
+                text: text.as_ref().to_owned(),
                 usage: usage.map(usage_of),
                 error: error.map(turn_error),
                 merged_into,

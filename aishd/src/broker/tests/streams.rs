@@ -64,7 +64,8 @@ pub(super) async fn read_pieces(
         model: asked,
         think: Think::Auto,
     };
-    let reply = read(body, limit, asked, |delta| match delta {
+    let mut arrived = Reply::default();
+    let reply = read(body, limit, asked, &mut arrived, |delta| match delta {
         Delta::Text(text) => deltas.text.push_str(text),
         Delta::Reasoning(text) => deltas.reasoning.push_str(text),
         Delta::Arguments { call, text, .. } => {

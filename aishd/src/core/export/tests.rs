@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Map, json};
 
@@ -89,7 +91,7 @@ impl Scene {
     }
 
     fn finish(&mut self, turn: TurnId, merged_into: Option<TurnId>) {
-        let (stop, text) = (Stop::End, String::new());
+        let (stop, text) = (Stop::End, Arc::default());
         let event = Event::TurnFinished {
             stop,
             text,
@@ -197,7 +199,7 @@ impl Scene {
         self.open = calls.iter().map(|it| it.id.clone()).collect();
         let event = Event::AssistantMessage {
             item: 0,
-            text: format!("answer {}", self.records.len()),
+            text: format!("answer {}", self.records.len()).into(),
             reasoning: String::new(),
             calls,
             commands: vec![],

@@ -98,7 +98,7 @@ impl History {
         let ended = self.turn.take().map(|it| {
             let end = Event::TurnFinished {
                 stop: Stop::End,
-                text: it.text,
+                text: it.text.into(),
                 usage: None,
                 error: None,
                 merged_into: None,
@@ -140,7 +140,7 @@ fn question(text: String) -> [Event; 2] {
 fn answer(item: u32, text: String, calls: Vec<ToolCall>) -> Event {
     Event::AssistantMessage {
         item,
-        text,
+        text: text.into(),
         reasoning: String::new(),
         calls,
         commands: vec![],

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use aish_proto::id::{Seq, TurnId};
 use proptest::prelude::*;
 use serde_json::Map;
@@ -190,7 +192,7 @@ impl World {
                     Stop::Cancelled,
                     Stop::Interrupted,
                 ][usize::from(self.turns % 4)],
-                text: String::new(),
+                text: Arc::default(),
                 usage: None,
                 error: None,
                 merged_into,
@@ -367,11 +369,7 @@ impl World {
             turn,
             Event::AssistantMessage {
                 item: 0,
-                text: if text {
-                    "said".to_owned()
-                } else {
-                    String::new()
-                },
+                text: if text { "said" } else { "" }.into(),
                 reasoning: String::new(),
                 calls,
                 commands: vec![],

@@ -48,7 +48,7 @@ fn record(seq: u64, line: &str) -> Record {
     };
     let finished = |stop, merged_into| Event::TurnFinished {
         stop,
-        text: String::new(),
+        text: Arc::default(),
         usage: None,
         error: None,
         merged_into,
@@ -76,7 +76,7 @@ fn record(seq: u64, line: &str) -> Record {
         ),
         ["say", text] => Event::AssistantMessage {
             item: 0,
-            text: text.to_owned(),
+            text: text.into(),
             reasoning: String::new(),
             calls: vec![],
             commands: vec![],

@@ -14,6 +14,7 @@ mod round;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use course::Course;
@@ -86,7 +87,7 @@ pub struct Turn {
     /// What the request that is under way is the second try after.
     fell_back: Option<String>,
     usage: Option<Usage>,
-    text: String,
+    text: Arc<str>,
     denials: Denials,
     /// The list whose calls it runs; then no model is asked.
     course: Option<Box<Course>>,
@@ -107,7 +108,7 @@ pub struct Paused {
     /// Rounds of tool calls before this one.
     pub depth: u32,
     pub usage: Usage,
-    pub text: String,
+    pub text: Arc<str>,
     /// Calls and commands of the last answer that have no reply, the one that is asked about first.
     pub owing: Vec<Owing>,
     /// The last answer called tools.
@@ -132,7 +133,7 @@ impl Turn {
             way: None,
             fell_back: None,
             usage: None,
-            text: String::new(),
+            text: Arc::default(),
             denials: Denials::default(),
             course: None,
             run: None,
@@ -160,7 +161,7 @@ impl Turn {
             way: None,
             fell_back: None,
             usage: None,
-            text: String::new(),
+            text: Arc::default(),
             denials: Denials::default(),
             course: Some(Box::new(course)),
             run: None,
@@ -468,7 +469,7 @@ impl Turn {
     /// Every call of the list gets its reply, also where nothing will run any more.
     fn end_list(&mut self, stop: Stop, step: &mut Step) {
         let Some(course) = &self.course else { return };
-        self.text = course.summary();
+        self.text = course.summary().into();
         let rest = course.rest();
         if !rest.is_empty() {
             self.announce(rest.clone(), step);
@@ -558,10 +559,10 @@ impl Turn {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
         }
         let calls = if complete { reply.calls } else { vec![] };
-        self.text.clone_from(&reply.text);
+        self.text = reply.text.into();
         step.events.push(Event::AssistantMessage {
             item: self.items,
-            text: reply.text,
+            text: Arc::clone(&self.text),
             reasoning: reply.reasoning,
             calls: calls.clone(),
             commands,
@@ -595,7 +596,7 @@ impl Turn {
 pub(crate) fn called(item: u32, calls: Vec<ToolCall>) -> Event {
     Event::AssistantMessage {
         item,
-        text: String::new(),
+        text: Arc::default(),
         reasoning: String::new(),
         calls,
         commands: vec![],

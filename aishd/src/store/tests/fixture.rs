@@ -21,7 +21,7 @@ fn a_store_of_format_1_loads_with_fields_that_nobody_knows() {
     assert_eq!(5, kinds.len());
     assert!(matches!(&kinds[0], Event::Created { cwd, .. } if cwd == "/home/u"));
     assert!(matches!(&kinds[1], Event::UserMessage { text, .. } if text == "what is a crab?"));
-    assert!(matches!(&kinds[3], Event::AssistantMessage { text, .. } if text == "An animal."));
+    assert!(matches!(&kinds[3], Event::AssistantMessage { text, .. } if &**text == "An animal."));
     assert!(matches!(
         &kinds[4],
         Event::TurnFinished {

@@ -78,7 +78,7 @@ pub(super) fn user_message(text: String, key: Option<Key>) -> Event {
 pub(super) fn finished(text: &str) -> Event {
     Event::TurnFinished {
         stop: Stop::End,
-        text: text.to_owned(),
+        text: text.into(),
         usage: None,
         error: None,
         merged_into: None,
@@ -208,7 +208,8 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 return Err(format!("{number}: {} after {last}", record.seq));
             }
             let said = match &record.event {
-                Event::UserMessage { text, .. } | Event::TurnFinished { text, .. } => text,
+                Event::UserMessage { text, .. } => text,
+                Event::TurnFinished { text, .. } => &**text,
                 Event::TurnStarted { model_id, .. } => model_id,
                 Event::Created { .. }
                 | Event::TurnQueued { .. }

@@ -33,7 +33,7 @@ fn said(preset: Option<&str>, input: u64) -> Event {
     };
     Event::AssistantMessage {
         item: 0,
-        text: "hi".to_owned(),
+        text: "hi".into(),
         reasoning: String::new(),
         calls: vec![],
         commands: vec![],

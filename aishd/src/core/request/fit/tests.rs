@@ -49,7 +49,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
         });
         put(Event::AssistantMessage {
             item: 0,
-            text: "a".to_owned(),
+            text: "a".into(),
             reasoning: String::new(),
             calls: calls.collect(),
             commands: vec![],

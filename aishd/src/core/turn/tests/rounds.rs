@@ -243,7 +243,7 @@ fn a_paused_turn_goes_on() {
         items: 2,
         depth: 1,
         usage: Usage::default(),
-        text: "so".to_owned(),
+        text: "so".into(),
         confirm: confirm(7, &calls[0]),
         owing: calls.into_iter().map(Owing::Call).collect(),
         called: true,
