@@ -22,6 +22,7 @@ use super::confirm::answerer;
 use super::connection::{Connection, lock};
 use super::convert::{self, Log};
 use super::encoded::DeltaKey;
+use super::outbox::Outgoing;
 use super::refusal::Refusal;
 use super::room::Seat;
 use super::{Call, Server, Untold, auto_approve, mcp, notices, register, shell, tool};
@@ -187,14 +188,14 @@ impl Subscription {
         };
         let snapshot = self.snapshot(follower, &view, queue);
         let turn = view.state.running.as_ref().map(|it| it.turn);
-        let mut lines = String::new();
+        let mut lines = Outgoing::default();
         self.line(
             &mut lines,
-            &self.log.ephemeral(turn, clock::now(), &snapshot),
+            self.log.ephemeral(turn, clock::now(), &snapshot).into(),
         );
         follower.begin_at(from);
         while follower.cursor() < head {
-            if lines.len() > TOGETHER_BYTES {
+            if lines.bytes() > TOGETHER_BYTES {
                 self.write(&std::mem::take(&mut lines)).await?;
             }
             match follower.records_until(head, PAGE_BYTES) {
@@ -210,7 +211,7 @@ impl Subscription {
         let complete = wire::ReplayComplete { through };
         self.line(
             &mut lines,
-            &self.log.ephemeral(None, clock::now(), &complete),
+            self.log.ephemeral(None, clock::now(), &complete).into(),
         );
         self.write(&lines).await
     }
@@ -409,24 +410,24 @@ impl Subscription {
     }
 
     async fn send_page(&self, page: Page) -> Result<(), End> {
-        let mut lines = String::new();
+        let mut lines = Outgoing::default();
         match page {
             Page::Records(records) => self.records(&mut lines, &records),
             Page::Live { live, pieces } => {
                 for piece in &pieces {
                     let text = self.delta(&live, piece);
-                    self.line(&mut lines, &text);
+                    self.line(&mut lines, text);
                 }
             }
             Page::Printed(parts) => {
                 for (printing, part) in parts {
                     let event = shell::printed(self.log, &printing, part);
-                    self.line(&mut lines, &event);
+                    self.line(&mut lines, event.into());
                 }
             }
             Page::Said(words) => {
                 for word in words {
-                    self.line(&mut lines, &self.log.said(&word, clock::now()));
+                    self.line(&mut lines, self.log.said(&word, clock::now()).into());
                 }
             }
             Page::Changed | Page::Ended => return Ok(()),
@@ -434,15 +435,15 @@ impl Subscription {
         self.write(&lines).await
     }
 
-    fn records(&self, lines: &mut String, records: &[Arc<Record>]) {
+    fn records(&self, lines: &mut Outgoing, records: &[Arc<Record>]) {
         for record in records {
             let encode = || self.log.stored(record);
             let text = self.seat.encoded.event(record.seq, encode);
-            self.line(lines, &text);
+            self.line(lines, text);
         }
     }
 
-    fn delta(&self, live: &Live, piece: &Unseen) -> Arc<str> {
+    fn delta(&self, live: &Live, piece: &Unseen) -> Arc<String> {
         let key = DeltaKey {
             turn: live.turn,
             item: live.item,
@@ -460,29 +461,25 @@ impl Subscription {
     }
 
     async fn say<D: EventData>(&self, turn: Option<TurnId>, data: &D) -> Result<(), End> {
-        let mut lines = String::new();
-        self.line(&mut lines, &self.log.ephemeral(turn, clock::now(), data));
+        let mut lines = Outgoing::default();
+        let event = self.log.ephemeral(turn, clock::now(), data);
+        self.line(&mut lines, event.into());
         self.write(&lines).await
     }
 
     /// Adds the notification around an encoded event.
-    fn line(&self, lines: &mut String, event: &str) {
+    fn line(&self, lines: &mut Outgoing, event: Arc<String>) {
         self.server.counters.events.fetch_add(1, Ordering::Relaxed);
-        lines.reserve(self.head.len() + event.len() + 3);
         lines.push_str(&self.head);
-        lines.push_str(event);
+        lines.push_shared(event);
         lines.push_str("}}\n");
     }
 
-    async fn write(&self, lines: &str) -> Result<(), End> {
-        self.connection
-            .outbox
-            .write(lines.as_bytes())
-            .await
-            .map_err(|cut| {
-                self.server.note_cut(&self.connection, cut);
-                End::Quiet
-            })
+    async fn write(&self, lines: &Outgoing) -> Result<(), End> {
+        self.connection.outbox.send(lines).await.map_err(|cut| {
+            self.server.note_cut(&self.connection, cut);
+            End::Quiet
+        })
     }
 }
 
