@@ -9,6 +9,7 @@ use sled::{Batch, Db};
 use super::index::{Fault, StoredKeyUse, read_state};
 use super::journal::Location;
 use super::line::{PartialRec, Pos, Rec};
+use super::page_cache::Passing;
 use super::segment::Segment;
 use super::spending::Sums;
 use super::{Note, Partial, scan, trail, values};
@@ -21,6 +22,8 @@ use crate::core::state::State;
 /// A replayed batch is applied when it has so many lines, so that memory stays small.
 const REPLAY_LINES: usize = 256;
 const REPLAY_BYTES: usize = 1024 * 1024;
+/// A longer event is not in memory once more in order to be stored.
+const LONG_BYTES: usize = 128 * 1024;
 
 /// What the writer knows of the index without asking it.
 #[derive(Debug, Default)]
@@ -113,6 +116,8 @@ pub(super) struct Changes<'a> {
     memory: &'a mut Memory,
     batch: Batch,
     sums: Sums,
+    /// Values that are put, and their lengths.
+    passed: Vec<(Vec<u8>, usize)>,
     at: Option<Location>,
     lines: usize,
     bytes: usize,
@@ -125,6 +130,7 @@ impl<'a> Changes<'a> {
             memory,
             batch: Batch::default(),
             sums: Sums::default(),
+            passed: vec![],
             at: None,
             lines: 0,
             bytes: 0,
@@ -144,7 +150,11 @@ impl<'a> Changes<'a> {
         self.bytes += stored.len();
         self.at = Some(at);
         let key = values::event(conversation, record.seq);
-        self.put(&key, stored)?;
+        if stored.len() > LONG_BYTES {
+            values::put_new(self.db, &mut self.batch, &key, stored)?.ok_or_else(too_long)?;
+        } else {
+            self.put(&key, stored)?;
+        }
         self.sums.count(self.db, conversation, record)?;
         if let (Event::UserMessage { key, .. }, Some(turn)) = (&record.event, record.turn) {
             let place = [&conversation.to_bytes()[..], &record.seq.0.to_be_bytes()].concat();
@@ -385,7 +395,12 @@ impl<'a> Changes<'a> {
         let mut batch = std::mem::take(&mut self.batch);
         batch.insert(values::APPLIED, serde_json::to_vec(&at)?);
         (self.lines, self.bytes) = (0, 0);
-        Ok(self.db.apply_batch(batch)?)
+        self.db.apply_batch(batch)?;
+        let mut passing = Passing::through(self.db);
+        for (key, bytes) in self.passed.drain(..) {
+            passing.value(&values::first_part(&key), bytes);
+        }
+        Ok(())
     }
 
     fn drop_pieces(&mut self, conversation: ConversationId) {
@@ -399,9 +414,13 @@ impl<'a> Changes<'a> {
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<u16, Fault> {
-        values::put(&mut self.batch, key, value)
-            .ok_or_else(|| Fault::garbled("a value is too long"))
+        self.passed.push((key.to_vec(), value.len()));
+        values::put(&mut self.batch, key, value).ok_or_else(too_long)
     }
+}
+
+fn too_long() -> Fault {
+    Fault::garbled("a value is too long")
 }
 
 /// The key by which an event is found besides its own, looked up only where the record looks like one that has any.

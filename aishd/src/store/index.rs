@@ -15,6 +15,7 @@ use sled::{Config, Db, IVec, Mode};
 
 use super::change::StoredPiece;
 use super::journal::Location;
+use super::page_cache::Passing;
 use super::values::{self, GetError};
 use super::{ConfirmPlace, KeyUse, Loaded, Partial, ReadError, TurnPlace, disk};
 use crate::clock;
@@ -272,6 +273,7 @@ pub(super) fn records_after(
     let mut page = Page::new(max_bytes, usize::MAX);
     let mut value: Vec<u8> = vec![];
     let mut missing_parts = 0;
+    let mut passing = Passing::through(db);
     let from = values::event(conversation, after.next());
     let to = values::event(conversation, last.next());
     if after >= last {
@@ -279,6 +281,7 @@ pub(super) fn records_after(
     }
     for entry in db.range(from..to) {
         let (key, bytes) = entry?;
+        passing.value(&key, bytes.len());
         missing_parts = collect_part(&key, &bytes, &mut value, missing_parts)?;
         if missing_parts > 0 {
             continue;

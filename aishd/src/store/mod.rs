@@ -9,6 +9,7 @@ mod journal;
 mod line;
 mod lock;
 pub mod look;
+mod page_cache;
 mod recover;
 mod requests;
 mod reserve;

@@ -7,12 +7,15 @@ use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use sha2::{Digest as _, Sha256};
 use sled::{Batch, Tree};
 
+use super::page_cache::Passing;
 use crate::core::resource::ResourceName;
 use crate::core::spending::Day;
 
 /// Sixteen of them share a page of sled, which must stay well below its limit for a page in the log.
 pub(super) const PART_BYTES: usize = 4096;
 const PARTS_BYTES: usize = 2;
+/// What is written of a long value before it is waited for: 1 MiB.
+const PARTS_AT_ONCE: usize = 256;
 
 const STATE: u8 = b's';
 const EVENT: u8 = b'e';
@@ -195,6 +198,10 @@ fn part_key(key: &[u8], part: u16) -> Vec<u8> {
     [key, &part.to_be_bytes()].concat()
 }
 
+pub(super) fn first_part(key: &[u8]) -> Vec<u8> {
+    part_key(key, 0)
+}
+
 /// The number of a key's part.
 pub(super) fn part_in(key: &[u8]) -> Option<u16> {
     let part = key.last_chunk::<2>()?;
@@ -211,6 +218,34 @@ pub(super) fn put(batch: &mut Batch, key: &[u8], value: &[u8]) -> Option<u16> {
         batch.insert(part_key(key, part), bytes);
     }
     Some(parts)
+}
+
+/// Puts the value of a key that had none before, all but its first part at once, so that it is never all in one batch. Nobody
+/// finds it before the batch is applied, and what is applied again puts the same.
+pub(super) fn put_new(
+    tree: &Tree,
+    batch: &mut Batch,
+    key: &[u8],
+    value: &[u8],
+) -> Result<Option<u16>, sled::Error> {
+    let head = value.len().min(PART_BYTES - PARTS_BYTES);
+    let (head, rest) = value.split_at(head);
+    let Ok(parts) = u16::try_from(1 + rest.len().div_ceil(PART_BYTES)) else {
+        return Ok(None);
+    };
+    let mut passing = Passing::through(tree);
+    let mut rest = (1..parts).zip(rest.chunks(PART_BYTES)).peekable();
+    while rest.peek().is_some() {
+        for (part, bytes) in rest.by_ref().take(PARTS_AT_ONCE) {
+            let key = part_key(key, part);
+            tree.insert(&key, bytes)?;
+            passing.value(&key, bytes.len());
+        }
+        // sled holds in memory what it has not written.
+        tree.flush()?;
+    }
+    batch.insert(part_key(key, 0), [&parts.to_be_bytes()[..], head].concat());
+    Ok(Some(parts))
 }
 
 /// Takes a value's parts away from `from` on.
@@ -246,9 +281,12 @@ pub(super) fn get(tree: &Tree, key: &[u8]) -> Result<Option<(Vec<u8>, u16)>, Get
     };
     let (parts, bytes) = head(&first).ok_or(GetError::PartMissing)?;
     let mut value = bytes.to_vec();
+    let mut passing = Passing::through(tree);
     for part in 1..parts {
-        let bytes = tree.get(part_key(key, part))?;
-        value.extend_from_slice(&bytes.ok_or(GetError::PartMissing)?);
+        let key = part_key(key, part);
+        let bytes = tree.get(&key)?.ok_or(GetError::PartMissing)?;
+        passing.value(&key, bytes.len());
+        value.extend_from_slice(&bytes);
     }
     Ok(Some((value, parts)))
 }
