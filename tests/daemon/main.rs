@@ -41,6 +41,7 @@ mod logs;
 mod many_tools;
 mod mcp;
 mod memory;
+mod memory_bounds;
 mod memory_proposed;
 mod negotiate;
 mod norris;
