@@ -34,7 +34,19 @@ pub fn parse(text: &str) -> Result<Url, String> {
 /// Whether somebody's name or password stands before the host. What is to be filled in later may be one.
 #[must_use]
 pub fn has_userinfo(text: &str) -> bool {
-    let below = text.split_once("://").map_or("", |(_, below)| below);
+    // As the URL standard reads it: line ends and tabs count for nothing, and `https:` needs no slash, or takes any.
+    let text = text.replace(['\t', '\n', '\r'], "");
+    let Some((scheme, below)) = text.trim_start().split_once(':') else {
+        return false;
+    };
+    let web = ["http", "https", "ws", "wss"];
+    let below = if web.iter().any(|it| scheme.eq_ignore_ascii_case(it)) {
+        below.trim_start_matches(['/', '\\'])
+    } else if let Some((_, below)) = text.split_once("://") {
+        below
+    } else {
+        return false;
+    };
     let authority = below.split(['/', '?', '#', '\\']).next();
     authority.is_some_and(|it| it.contains('@'))
 }
@@ -122,6 +134,34 @@ mod tests {
             "http://lan.evil.test",
         ];
         check(Distance::Far, &far);
+    }
+
+    #[test]
+    fn a_name_before_the_host_is_seen_however_the_address_is_written() {
+        for text in [
+            "https://u:p@h/",
+            "https:u:p@h/",
+            "https:/u:p@h/",
+            "HTTPS:\\\\u@h",
+            " ht\ttps:/\n/u:p@h",
+            "https://${NAME}@h",
+            "postgres://u:p@h/db",
+        ] {
+            assert!(has_userinfo(text), "{text}");
+        }
+        for text in [
+            "https://h/@x",
+            "https:h?a@b",
+            "mailto:u@h",
+            "u@h",
+            "https://h#a@b",
+        ] {
+            assert!(!has_userinfo(text), "{text}");
+        }
+        // The parser agrees where there is nothing to fill in.
+        for text in ["https:u:p@h/", "https:/u:p@h/", "HTTPS:\\\\u@h"] {
+            assert!(!Url::parse(text).unwrap().username().is_empty(), "{text}");
+        }
     }
 
     #[test]

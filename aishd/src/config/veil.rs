@@ -96,9 +96,7 @@ fn in_value<'a>(
 /// `scheme://name:password@host`, or `scheme://host?key=…`
 #[must_use]
 pub fn has_password(text: &str) -> bool {
-    let Some((_, rest)) = text.split_once("://") else {
-        return false;
-    };
+    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
     let mut parts = rest.split(['?', '&']).skip(1);
     address::has_userinfo(text)
         || parts.any(|it| address::names_a_secret(it.split('=').next().unwrap_or_default()))
