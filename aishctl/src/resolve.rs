@@ -11,6 +11,7 @@ use aish_proto::id::ConversationId;
 use crate::connect::Caller;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::last_used::LastUsed;
 use crate::surroundings::Surroundings;
 
 /// How far off a title may be to be proposed instead.
@@ -87,13 +88,13 @@ pub async fn meant(
     }
 }
 
-/// The one that `aish` and `attach` open without a name: the last one of this project, else `default`.
+/// The one that `aish` and `attach` open without a name: what a window used last in this project, and never what only a
+/// script asked; else one of the project's own that is made for windows.
 pub async fn to_attach(
     caller: &Caller,
     around: &Surroundings,
     name: Option<&str>,
 ) -> Result<ConversationId, Failure> {
-    const DEFAULT: &str = "default";
     if let Some(name) = name.or_else(|| around.variable("AISH_CONVERSATION")) {
         let found = named(caller, name).await.map_err(|failure| {
             if failure.exit != Exit::UNKNOWN {
@@ -105,24 +106,56 @@ pub async fn to_attach(
         });
         return Ok(found?.id);
     }
-    if let Some(found) = of_project(caller, around).await? {
-        return Ok(found.id);
+    let root = around.project_root();
+    let used = around.state_directory().map(|it| LastUsed::at(&it));
+    for id in used.map(|it| it.of(root)).unwrap_or_default() {
+        match caller.call::<StatusOf>(ConversationParams { id }).await {
+            Ok(status) if !status.archived => return Ok(id),
+            Ok(_archived) => {}
+            // Deleted, or of another daemon.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    if let Some(found) = list(caller, ListState::Open, Some(DEFAULT))
-        .await?
-        .into_iter()
-        .next()
-    {
-        return Ok(found.id);
-    }
+    let title = match for_windows(caller, root).await? {
+        Unused::Found(id) => return Ok(id),
+        Unused::Title(title) => title,
+    };
     let params = CreateParams {
-        title: Some(DEFAULT.to_owned()),
+        title: Some(title),
         model: None,
         cwd: around.cwd_text(),
         constraints: None,
         budget: None,
     };
     Ok(caller.call::<Create>(params).await?.id)
+}
+
+/// What there is for a window where none has been.
+enum Unused {
+    /// Called `default`, and of this project.
+    Found(ConversationId),
+    /// A title that nothing has.
+    Title(String),
+}
+
+/// `default`, or where another project has that, the project's name.
+async fn for_windows(caller: &Caller, root: &Path) -> Result<Unused, Failure> {
+    const DEFAULT: &str = "default";
+    let all = list(caller, ListState::All, None).await?;
+    let has = |title: &str| all.iter().any(|it| it.title == title);
+    let mut of_default = all.iter().filter(|it| it.title == DEFAULT);
+    if let Some(found) = of_default.find(|it| !it.archived && Path::new(&it.cwd).starts_with(root))
+    {
+        return Ok(Unused::Found(found.id));
+    }
+    let name = root.file_name().unwrap_or_default().to_string_lossy();
+    let more = (2..).map(|number| format!("{name} {number}"));
+    let mut titles = [DEFAULT.to_owned(), name.to_string()]
+        .into_iter()
+        .chain(more);
+    let free = titles.find(|it| !it.is_empty() && !has(it));
+    Ok(Unused::Title(free.unwrap_or_else(|| DEFAULT.to_owned())))
 }
 
 /// The conversation of this project root that was used last.

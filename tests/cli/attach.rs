@@ -366,8 +366,8 @@ fn what_cannot_be_attached_to_is_told() {
     drop(shell(&world, "aish demo </dev/null").run().ok());
     let here = shell(&world, "aishctl attach </dev/null").run().ok();
     assert!(
-        here.out().starts_with("[aish] attached to demo ("),
-        "the last of this project: {}",
+        here.out().starts_with("[aish] attached to default ("),
+        "no window has used another: {}",
         here.out()
     );
     let gone = shell(

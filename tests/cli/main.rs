@@ -30,6 +30,7 @@ mod gateway_strangers;
 mod init;
 mod input;
 mod interleave;
+mod last_used;
 mod llama;
 mod markdown;
 mod mcp;

@@ -293,6 +293,7 @@ impl<U: Ui> Open<U> {
     }
 
     fn switch(&mut self, conversation: ConversationId) {
+        self.window.uses(conversation);
         self.conversation = conversation;
         self.own.clear();
         self.turns = super::Turns::default();

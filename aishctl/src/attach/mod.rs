@@ -49,6 +49,7 @@ use crate::desk::Printed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hello::{Link, Reach, Wait};
+use crate::last_used::LastUsed;
 use crate::listing;
 use crate::named_file::Here;
 use crate::rows::{Reader, Row, Rows};
@@ -184,7 +185,23 @@ async fn begin(window: &mut Window) -> Result<(Link, ConversationId), Failure> {
         }
     };
     window.signals.listen().map_err(|it| deaf(&it))?;
+    window.uses(conversation);
     Ok((link, conversation))
+}
+
+impl Window {
+    /// The next window that is opened here without a name begins with it. Lines from a pipe are a script's, and who only
+    /// reads uses nothing.
+    fn uses(&self, conversation: ConversationId) {
+        let around = &self.reach.around;
+        if !around.stdin_terminal || self.args.read_only {
+            return;
+        }
+        if let Some(state) = around.state_directory() {
+            // A window works without; the next one just does not know.
+            let _unknown = LastUsed::at(&state).note(around.project_root(), conversation);
+        }
+    }
 }
 
 fn deaf(error: &std::io::Error) -> Failure {

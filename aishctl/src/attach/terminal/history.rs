@@ -1,12 +1,11 @@
 //! The lines typed before, of all terminals of this person: one JSON string a line, appended under a lock, in a
 //! file that nobody else may read. Lines that begin with a space are not kept.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+
+use crate::own_file;
 
 /// Lines that are offered.
 pub(super) const LINES: usize = 1000;
@@ -30,7 +29,7 @@ impl History {
 
     /// The newest lines, oldest first. A file that cannot be read is an empty one: it is no reason not to start.
     pub(super) fn load(&self) -> Vec<String> {
-        self.open()
+        own_file::open(&self.path)
             .and_then(|mut file| newest(&mut file))
             .unwrap_or_default()
     }
@@ -40,17 +39,10 @@ impl History {
         if !is_kept(line) {
             return Ok(());
         }
-        let mut file = self.open()?;
+        let mut file = own_file::open(&self.path)?;
         file.lock()?;
-        let mut record = serde_json::to_string(line)?;
-        record.push('\n');
-        let size = file.seek(SeekFrom::End(0))?;
-        if size > 0 && !ends_in_line_feed(&mut file)? {
-            // Somebody was killed while writing; his line is lost, ours is not.
-            record.insert(0, '\n');
-        }
-        file.write_all(record.as_bytes())?;
-        if size + record.len() as u64 > FILE_BYTES {
+        let size = own_file::append(&mut file, &serde_json::to_string(line)?)?;
+        if size > FILE_BYTES {
             let kept = newest(&mut file)?;
             let mut text = String::new();
             for line in &kept[kept.len().saturating_sub(LINES / 2)..] {
@@ -62,32 +54,6 @@ impl History {
         }
         Ok(())
     }
-
-    /// The file, if it is ours and for us alone.
-    fn open(&self) -> io::Result<File> {
-        if let Some(directory) = self.path.parent() {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)?;
-        }
-        let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .custom_flags(no_follow)
-            .open(&self.path)?;
-        let about = file.metadata()?;
-        if !about.is_file() || about.uid() != rustix::process::getuid().as_raw() {
-            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
-        }
-        if about.permissions().mode() & 0o077 != 0 {
-            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-        }
-        Ok(file)
-    }
 }
 
 /// Whether a line is for the history at all.
@@ -95,20 +61,9 @@ pub(super) fn is_kept(line: &str) -> bool {
     !line.starts_with(char::is_whitespace) && !line.is_empty() && line.len() <= LINE_BYTES
 }
 
-fn ends_in_line_feed(file: &mut File) -> io::Result<bool> {
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
-}
-
 /// The newest lines of the file's end. What is no record is passed over.
 fn newest(file: &mut File) -> io::Result<Vec<String>> {
-    let size = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(size.saturating_sub(FILE_BYTES)))?;
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES).read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = own_file::tail(file, FILE_BYTES)?;
     let mut lines: Vec<String> = Vec::new();
     for line in text
         .lines()
@@ -129,6 +84,8 @@ fn newest(file: &mut File) -> io::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn mode(path: &Path) -> u32 {

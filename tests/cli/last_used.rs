@@ -1,0 +1,60 @@
+//! Which conversation a window opens that is given no name.
+
+use std::path::Path;
+
+use aish_testkit::{Answer, Screen, World};
+
+use crate::shell::{in_shell, shell};
+use crate::terminal;
+
+/// A window without a name, opened in this directory, that says what it is attached to.
+#[track_caller]
+fn attached_in(world: &World, directory: &str, to: &str) -> Screen {
+    let text = in_shell(&format!("cd {directory} && exec aish"));
+    let screen = Screen::spawn(world, Path::new("/bin/sh"), &["-c", &text], 100, 24);
+    screen.wait_for(&format!("[aish] attached to {to} ("));
+    screen.wait_rows("the prompt", |rows| {
+        rows.last().is_some_and(|it| it.ends_with('○'))
+    });
+    screen
+}
+
+#[track_caller]
+fn leave(mut screen: Screen) {
+    screen.key("\u{4}");
+    assert_eq!(0, screen.wait_end());
+}
+
+#[test]
+fn it_is_the_one_that_a_window_used_last_here_and_never_a_scripts() {
+    let (upstream, world, daemon) = terminal::world();
+    upstream.answer_with(|_| Answer::text("yes"));
+    for file in ["work/one/.aish/keep", "work/two/.aish/keep"] {
+        world.write(file, "");
+    }
+    let script = |text: &str| drop(shell(&world, text).run().ok());
+    // A script was here, and a window never.
+    script("cd one && aishctl ask 'a script asks'");
+    leave(attached_in(&world, "one", "default"));
+    script("cd one && aishctl conv new plan && aishctl conv new other");
+    // It is switched to in one window.
+    let mut window = attached_in(&world, "one", "default");
+    window.key(":switch plan\r");
+    window.wait_for("[aish] attached to plan (");
+    leave(window);
+    script("cd one && aishctl ask -C other 'a script asks' && aishctl ask 'and once more'");
+    // Lines from a pipe are a script's.
+    script("cd one && echo 'and another' | aish other");
+    leave(attached_in(&world, "one", "plan"));
+    // Another project has one of its own, and the place in the first does not matter.
+    leave(attached_in(&world, "two", "two"));
+    world.write("work/one/deep/file", "");
+    leave(attached_in(&world, "one/deep", "plan"));
+    // It is known over a kill, and what is gone is passed over.
+    daemon.kill9();
+    let _daemon = world.daemon().spawn();
+    leave(attached_in(&world, "one", "plan"));
+    script("aishctl conv rm plan --yes");
+    leave(attached_in(&world, "one", "default"));
+    leave(attached_in(&world, "two", "two"));
+}
