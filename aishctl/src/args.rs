@@ -318,7 +318,7 @@ impl From<Mode> for SendMode {
 
 #[derive(Args, Clone, Debug)]
 pub struct AttachArgs {
-    /// The conversation, by title or id; absent: the last one used in this project
+    /// The conversation, by title or id; absent: what a window used last in this project
     pub conversation: Option<String>,
     /// Only look
     #[arg(long)]
