@@ -50,6 +50,7 @@ use crate::conversation::pending::Pending;
 use crate::conversation::purse::Ledger;
 use crate::conversation::routes::Routes;
 use crate::conversation::tokens::Tokens;
+use crate::conversation::warm::Warm;
 use crate::conversation::{CaughtUp, Surroundings};
 use crate::folder::Folders;
 use crate::logging::{Logging, Redactor, Ring};
@@ -240,6 +241,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
             ground,
             tokens: Tokens::new(&store),
             caught_up: CaughtUp::default(),
+            warm: Warm::default(),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),
             stopping: stops.stopping.clone(),
@@ -250,8 +252,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let mut chores = chores(&server.directory, &store, &children, watchdog, &around);
     let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), children.clone());
     chores.spawn(notifier.run());
-    chores.spawn(registry::follow(shelf, live.clone()));
-    follow(&mut chores, live, witness, (&server.directory, hub));
+    follow(&mut chores, live, witness, (&server.directory, hub, shelf));
     let serving = listen::listen(server.clone(), listener);
     let working = async {
         let ((), until) = tokio::join!(serving, stop::in_order(&server, &stops, signals));
@@ -425,8 +426,9 @@ fn follow(
     chores: &mut JoinSet<()>,
     live: Arc<Live>,
     witness: Witness,
-    (directory, hub): (&Directory, Hub),
+    (directory, hub, shelf): (&Directory, Hub, Arc<Shelf>),
 ) {
+    chores.spawn(registry::follow(shelf, live.clone()));
     chores.spawn(witness.make_up_for(live.clone()));
     let definitions = directory.definitions().clone();
     chores.spawn(rules::follow(

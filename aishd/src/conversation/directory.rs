@@ -397,6 +397,7 @@ impl Directory {
             state: State::default(),
             transcript: None,
             turn: None,
+            kept: None,
             resolving: None,
             unborn: None,
             unstored: None,

@@ -60,6 +60,7 @@ mod summarize;
 mod terms;
 pub mod tokens;
 pub mod view;
+pub mod warm;
 pub mod window;
 
 use std::collections::BTreeSet;
@@ -96,6 +97,7 @@ pub use self::summarize::CaughtUp;
 use self::summarize::{Left, Summed, Summing};
 use self::tokens::Tokens;
 use self::view::Publisher;
+use self::warm::{Kept, Warm};
 use crate::broker::{Broker, Discovery};
 use crate::core::boundary::{Failures, Ground};
 use crate::core::budget::Rules;
@@ -135,6 +137,7 @@ pub struct Surroundings {
     pub tokens: Tokens,
     /// Whose lost summaries have been seen to.
     pub caught_up: CaughtUp,
+    pub warm: Warm,
     /// What is switched of routing and fallback.
     pub routes: Routes,
     /// What people keep for all conversations.
@@ -159,6 +162,8 @@ struct Conversation {
     state: State,
     /// Read from the log when the first turn needs it.
     transcript: Option<Transcript>,
+    /// Until when that stays though nothing happens, where it is long.
+    kept: Option<Kept>,
     turn: Option<Active>,
     /// A turn whose preset is being looked for.
     resolving: Option<TurnId>,
@@ -257,10 +262,6 @@ enum Done {
     Opinion(TurnId, Box<Opined>),
 }
 
-/// As much of a transcript stays in memory while nothing happens. Only models with the longest contexts take more in, and
-/// beside what they do with it, reading it again costs nothing.
-const KEPT_TRANSCRIPT_BYTES: u64 = 512 << 10;
-
 /// What can wake the actor.
 #[derive(Debug)]
 enum Action {
@@ -276,6 +277,8 @@ enum Action {
     /// The run has worked for as long as it may.
     TimeIsOver,
     Form(News),
+    /// The transcript has waited long enough for a question.
+    Cooled,
     /// Nobody has wanted anything for a while.
     Idle,
     Stop,
@@ -292,7 +295,7 @@ impl Conversation {
         }
         self.start_next().await;
         loop {
-            self.put_long_transcript_away();
+            self.keep_transcript_warm();
             match self.select().await {
                 Action::Request(request) => {
                     if self.apply_request(request).await.is_break() {
@@ -305,6 +308,8 @@ impl Conversation {
                 Action::Expired => self.expire_open().await,
                 Action::TimeIsOver => self.time_is_over().await,
                 Action::Form(news) => self.take_news(news).await,
+                // What is to be done is done before the next wait.
+                Action::Cooled => {}
                 Action::Idle => {
                     if self.registration.remove_if(|| self.may_close()) {
                         tracing::debug!("closed: nobody needs it");
@@ -322,6 +327,7 @@ impl Conversation {
         let retry_at = self.unstored.as_ref().map(|it| it.retry_at);
         let expiry_at = self.expiry_at.filter(|_| retry_at.is_none());
         let time_over_at = self.time_over_at().filter(|_| retry_at.is_none());
+        let cools_at = self.kept.as_ref().map(|it| it.until);
         let idle_in = self.registration.idle_time();
         let idle_for_now = self.is_idle();
         tokio::select! {
@@ -338,6 +344,7 @@ impl Conversation {
                 Err(_aborted) => Action::Idle,
             },
             news = self.forms.next(), if retry_at.is_none() => Action::Form(news),
+            () = sleep_until(cools_at.unwrap_or_else(Instant::now)), if cools_at.is_some() => Action::Cooled,
             request = self.mailbox.recv() => request.map_or(Action::Stop, Action::Request),
             () = idle(&self.publisher, idle_in), if idle_for_now => Action::Idle,
         }
@@ -352,14 +359,6 @@ impl Conversation {
             || !self.commands.is_empty();
         // Silence has to be counted while a person is asked.
         !works && !self.state.asks_aside()
-    }
-
-    /// Somebody may look on for days; what no request needs is read again for the next one.
-    fn put_long_transcript_away(&mut self) {
-        if self.is_idle() {
-            self.transcript
-                .take_if(|it| it.bytes() > KEPT_TRANSCRIPT_BYTES);
-        }
     }
 
     fn may_close(&self) -> bool {
