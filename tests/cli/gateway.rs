@@ -319,7 +319,7 @@ fn a_daemon_that_is_killed_during_a_call_costs_the_call_and_nothing_else() {
     decide(&client, &confirm, Decision::AllowOnce);
     until_true("it runs", || marks.exists());
     daemon.kill9();
-    let daemon = world.daemon().spawn();
+    // Whoever needs the next daemon starts it, and the gateway does.
     let said = gateway.answer(&json!(1));
     assert_eq!(json!(true), said["result"]["isError"]);
     assert!(
@@ -331,8 +331,7 @@ fn a_daemon_that_is_killed_during_a_call_costs_the_call_and_nothing_else() {
     ready(&world, 1);
     gateway.call(2, "counter__count", &json!({}));
     asked(&world.client(), 1);
-    daemon.kill9();
-    let _daemon = world.daemon().spawn();
+    end(only_daemon(&world), Signal::KILL);
     ready(&world, 1);
     let client = world.client();
     let confirm = asked(&client, 1).remove(0);
@@ -340,6 +339,7 @@ fn a_daemon_that_is_killed_during_a_call_costs_the_call_and_nothing_else() {
     assert_eq!("count done", text(&gateway.answer(&json!(2))));
     assert_eq!("slow\ncount\n", fs::read_to_string(&marks).unwrap());
     gateway.end();
+    end(only_daemon(&world), Signal::TERM);
 }
 
 #[test]
@@ -398,14 +398,19 @@ fn without_a_daemon_one_is_started() {
             .names(id, &json!({}))
             .contains(&"notes__add".to_owned())
     });
-    let daemons = world.daemon_pids();
-    assert_eq!(1, daemons.len());
     drop(gateway);
-    stop(daemons[0]);
+    end(only_daemon(&world), Signal::TERM);
 }
 
-fn stop(pid: u32) {
-    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::TERM).unwrap();
+#[track_caller]
+fn only_daemon(world: &World) -> u32 {
+    let daemons = world.daemon_pids();
+    assert_eq!(1, daemons.len(), "{daemons:?}");
+    daemons[0]
+}
+
+fn end(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
     wait_gone(pid);
 }
 
