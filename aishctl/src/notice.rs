@@ -8,6 +8,9 @@ use crate::safe;
 use crate::spinner::ERASE;
 use crate::surroundings::Surroundings;
 
+/// Rows of fewer columns are left to the terminal.
+const NARROWEST: usize = 24;
+
 /// Where notices go, and which.
 pub struct Notices {
     to: Box<dyn Write + Send>,
@@ -211,6 +214,29 @@ pub fn line(text: &str, dim: bool) -> String {
         .collect()
 }
 
+/// The same in rows of so many columns, which end between words. What goes on in another row stands below its text.
+pub fn rows(text: &str, dim: bool, columns: Option<usize>) -> String {
+    const SIGN: &str = "[aish] ";
+    let Some(columns) = columns.filter(|it| *it >= NARROWEST) else {
+        return line(text, dim);
+    };
+    let (on, off) = if dim {
+        ("\u{1b}[2m", "\u{1b}[0m")
+    } else {
+        ("", "")
+    };
+    // Nothing but a space ends a word: a path or an option that is cut at a hyphen cannot be copied.
+    let below = " ".repeat(SIGN.len());
+    let options = textwrap::Options::new(columns)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .initial_indent(SIGN)
+        .subsequent_indent(&below);
+    let safe = safe::screen(text);
+    let rows = safe.lines().flat_map(|it| textwrap::wrap(it, &options));
+    rows.map(|it| format!("{on}{it}{off}\n")).collect()
+}
+
 /// Whether a stream is coloured: `--color`, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then
 /// whether it is a terminal that can (spec 80, 2.6).
 #[must_use]
@@ -232,6 +258,23 @@ pub fn is_coloured(color: Color, around: &Surroundings, terminal: bool) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_end_between_words_and_go_on_below_the_text() {
+        let text = "a server that cannot be reached\nhint: aishctl mcp reconnect fs-one";
+        let expected = [
+            "[aish] a server that cannot",
+            "       be reached",
+            "[aish] hint: aishctl mcp",
+            "       reconnect fs-one",
+        ];
+        assert_eq!(expected.join("\n") + "\n", rows(text, false, Some(28)));
+        assert_eq!(line(text, true), rows(text, true, None));
+        assert_eq!(line(text, true), rows(text, true, Some(10)));
+        // Wide characters take two columns, and a word that is too long is cut.
+        let wide = rows(&"漢".repeat(30), false, Some(27));
+        assert_eq!(3, wide.lines().count(), "{wide}");
+    }
 
     #[track_caller]
     fn check(color: Color, variables: &[(&str, &str)], terminal: bool, expected: bool) {

@@ -1,7 +1,7 @@
 //! From events to rows of a screen or transcript: who asked, what was answered, what aish has to say.
 //! A fold without IO; a row is a whole line, so that rows never mix.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aish_proto::event::{
     ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
@@ -50,6 +50,9 @@ pub enum Reader {
     Person,
 }
 
+/// Of a server that gives another reason each time, so many are said.
+const MOST_REASONS: usize = 8;
+
 /// The conversation as far as it has been seen.
 #[derive(Debug, Default)]
 pub struct Rows {
@@ -76,8 +79,9 @@ pub struct Rows {
     numbers: BTreeMap<ConfirmId, u32>,
     /// A window's confirms: those that waited when it was opened, until all that was before has been shown.
     past: Option<Vec<ConfirmId>>,
-    /// Servers that were said to be away, and why. Each is tried again and again.
-    away: BTreeMap<String, Option<String>>,
+    /// Servers that were said to be away, and the reasons that were said. Each is tried again and again, and one that is
+    /// down may give one reason now and another then.
+    away: BTreeMap<String, BTreeSet<Option<String>>>,
 }
 
 /// That somebody was asked, and about what.
@@ -284,8 +288,8 @@ impl Rows {
         match server.state {
             ServerState::Ready => drop(self.away.remove(alias)),
             ServerState::Failed | ServerState::Off => {
-                let before = self.away.insert(alias.clone(), server.why.clone());
-                if before.is_some_and(|it| it == server.why) {
+                let said = self.away.entry(alias.clone()).or_default();
+                if said.len() >= MOST_REASONS || !said.insert(server.why.clone()) {
                     return None;
                 }
             }
@@ -668,6 +672,8 @@ mod tests {
                 server("connecting", None),
                 server("failed", away),
                 server("connecting", None),
+                server("failed", away),
+                server("failed", Some("401")),
                 server("failed", away),
                 server("failed", Some("401")),
                 server("ready", None),

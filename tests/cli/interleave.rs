@@ -396,18 +396,27 @@ impl Person {
         self.told(rows)
     }
 
-    /// What aish says: it is joined, for how much of it stands in a row depends on the size alone.
+    /// What aish says: it is joined, for how much of it stands in a row depends on the size alone. What goes on between words
+    /// stands below the text; a row that the terminal goes on with is full.
     fn told(&self, rows: &[String]) -> Option<(Kind, String, usize)> {
+        const BELOW: &str = "       ";
         let columns = self.size.0;
         (1..=rows.len().min(6)).find_map(|count| {
-            let text = rows[..count].concat();
+            let mut text = rows[0].clone();
+            let mut whole = true;
+            for pair in rows[..count].windows(2) {
+                if let Some(more) = pair[1].strip_prefix(BELOW) {
+                    text.push(' ');
+                    text.push_str(more);
+                } else {
+                    whole &= width(&pair[0]) + 1 >= usize::from(columns);
+                    text.push_str(&pair[1]);
+                }
+            }
             let is_said = text.starts_with("[aish] attached to ") && text.ends_with(')')
                 || text.starts_with("[aish] pts/") && text.ends_with("here)")
                 || text.starts_with("[aish] queued #1 from ")
                     && text.replace(' ', "").ends_with(":queuedrop1");
-            let whole = rows[..count - 1]
-                .iter()
-                .all(|it| width(it) + 1 >= usize::from(columns));
             (is_said && whole).then_some((Kind::Other, text, count))
         })
     }

@@ -53,7 +53,11 @@ impl<U: Ui> Display<U> {
     /// One line of aish itself, or several.
     pub(super) async fn tell(&mut self, text: &str) -> Result<(), Failure> {
         self.ui
-            .show(notice::line(text, self.look.is_colored()))
+            .show(notice::rows(
+                text,
+                self.look.is_colored(),
+                self.ui.columns(),
+            ))
             .await
     }
 
@@ -95,7 +99,7 @@ impl<U: Ui> Display<U> {
                 }
                 Row::Notice(line) => {
                     text.push_str(&asked.rest(dim, self.ui.columns()));
-                    text.push_str(&notice::line(&line, dim));
+                    text.push_str(&notice::rows(&line, dim, self.ui.columns()));
                 }
             }
             asked = Asked::default();
@@ -162,12 +166,13 @@ impl Asked {
         if self.stands || self.rows <= QUESTION_ROWS || columns.is_none() {
             return String::new();
         }
-        notice::line(
+        notice::rows(
             &format!(
                 "{} more lines of this question; :log has them",
                 self.rows - QUESTION_ROWS
             ),
             dim,
+            columns,
         )
     }
 }

@@ -79,7 +79,8 @@ pub(super) fn carry(
                         text.len(),
                         limits::INPUT_BYTES
                     );
-                    screen.show(&notice::line(&told, look.is_colored()));
+                    let columns = Some(screen.size().0);
+                    screen.show(&notice::rows(&told, look.is_colored(), columns));
                     PASTE_ENDS.to_owned()
                 }
                 Typed::Paste(text) if screen.takes_paste(&text) => text + PASTE_ENDS,

@@ -426,7 +426,8 @@ impl Screen {
 
     /// Says something above the line.
     pub(super) fn tell(&self, text: &str) {
-        self.show(&notice::line(text, self.look.is_colored()));
+        let columns = Some(self.size().0);
+        self.show(&notice::rows(text, self.look.is_colored(), columns));
     }
 
     /// Whether a paste may stand in the line as it is: it takes less than half of the screen, and no backslash of it
