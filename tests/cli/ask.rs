@@ -245,12 +245,17 @@ fn thinking_is_no_part_of_what_is_printed() {
     assert_eq!(Some(answer), report["text"].as_str());
     assert_eq!("date\n", run(&["--cmd"]).out());
     assert_eq!("real\n", run(&["--code"]).out());
+    // Who attaches when the answer is over sees no deltas; the message has all of it either way.
     let lines = events(run(&["--jsonl"]).out());
-    let told = lines
-        .iter()
-        .filter(|it| it.kind == "reasoningDelta")
-        .count();
-    assert!(told > 0, "{lines:?}");
+    let message = lines.iter().find(|it| it.kind == "assistantMessage");
+    let message = &message.unwrap().data;
+    assert_eq!(
+        (
+            Some("a plan:\nCMD: touch ran\n```\ncode\n```\n"),
+            Some(answer)
+        ),
+        (message["reasoning"].as_str(), message["text"].as_str())
+    );
 }
 
 #[test]
