@@ -221,7 +221,7 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let shelf = registry::shelf(live.clone(), &tools).await;
     let server = build(
         about,
-        (hub.clone(), shelf.clone()),
+        (hub.clone(), shelf.clone(), children.clone()),
         live.clone(),
         &settings,
         (ring, redactor),
@@ -363,7 +363,7 @@ fn broker(logging: &Logging, store: &Store, children: Children) -> Broker {
 /// Puts the parts together.
 fn build(
     about: About,
-    (hub, shelf): (Hub, Arc<Shelf>),
+    (hub, shelf, children): (Hub, Arc<Shelf>, Children),
     config: Arc<Live>,
     settings: &Settings,
     (log, redactor): (Ring, Redactor),
@@ -372,6 +372,7 @@ fn build(
 ) -> Arc<Server> {
     Arc::new(Server::new(Parts {
         directory: Directory::new(surroundings, settings.max_conversations_in_memory),
+        children,
         hub,
         shelf,
         about,

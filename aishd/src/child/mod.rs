@@ -26,6 +26,8 @@ use running::{Child, Control};
 use spec::{Failed, Job, Spec, Stage, Stream};
 use table::Table;
 
+use crate::core::tool_name::Alias;
+
 /// This very program, also when its file was replaced since we started.
 const OURSELVES: &str = "/proc/self/exe";
 /// What a job may come to; the kernel would not take more as arguments and environment either.
@@ -129,7 +131,7 @@ impl Children {
             });
         }
         let (pipes, theirs) = pipes(spec).map_err(broken)?;
-        let mut control = self.start().await.map_err(broken)?;
+        let mut control = self.start(spec.provider.clone()).await.map_err(broken)?;
         control.hand_over(&job, &theirs).await.map_err(broken)?;
         // Ours would keep the pipes open after the child has closed its own.
         drop(theirs);
@@ -144,10 +146,16 @@ impl Children {
         self.table.empty().await;
     }
 
-    async fn start(&self) -> io::Result<Control> {
+    /// Whose program a process is, by the processes that it descends from.
+    #[must_use]
+    pub fn provider_among(&self, ancestors: &[u32]) -> Option<Alias> {
+        self.table.provider_among(ancestors)
+    }
+
+    async fn start(&self, provider: Option<Alias>) -> io::Result<Control> {
         let (ours, theirs) = UnixStream::pair()?;
         let table = self.table.clone();
-        tokio::task::spawn_blocking(move || table.start(theirs)).await??;
+        tokio::task::spawn_blocking(move || table.start(theirs, provider)).await??;
         Control::new(ours)
     }
 }

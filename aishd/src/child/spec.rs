@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::wall::Wall;
+use crate::core::tool_name::Alias;
 
 /// A program to be started.
 #[derive(Clone)]
@@ -23,6 +24,9 @@ pub struct Spec {
     pub privileges: Privileges,
     /// What the kernel keeps it within. `None`: it can do whatever the daemon can.
     pub wall: Option<Box<Wall>>,
+    /// The MCP server or the tool that it is, for what the configuration lets that do as a client of the daemon. `None`:
+    /// nothing is let.
+    pub provider: Option<Alias>,
     pub stdin: Stream,
     pub stdout: Stream,
     pub stderr: Stream,
@@ -80,6 +84,7 @@ impl Spec {
             limits: Limits::default(),
             privileges: Privileges::AsUsual,
             wall: None,
+            provider: None,
             stdin: Stream::Null,
             stdout: Stream::Piped,
             stderr: Stream::Null,

@@ -13,14 +13,22 @@ use tokio::sync::watch;
 
 use super::trampoline;
 use super::tree::{self, Seen};
+use crate::core::tool_name::Alias;
 
 #[derive(Debug)]
 pub(super) struct Table {
     trampoline: PathBuf,
     /// Held while one is started, so that a child of ours which is not here is an orphan of a trampoline that was killed.
-    running: Mutex<Vec<Child>>,
+    running: Mutex<Vec<Running>>,
     /// How many are left, orphans too.
     left: watch::Sender<usize>,
+}
+
+#[derive(Debug)]
+struct Running {
+    trampoline: Child,
+    /// What it was started for.
+    provider: Option<Alias>,
 }
 
 /// What the keeper has to do next.
@@ -41,7 +49,7 @@ impl Table {
     }
 
     /// Starts a trampoline on this socket. Blocks until its program is loaded.
-    pub(super) fn start(&self, control: UnixStream) -> io::Result<()> {
+    pub(super) fn start(&self, control: UnixStream, provider: Option<Alias>) -> io::Result<()> {
         let mut command = Command::new(&self.trampoline);
         command
             // Also what `pkill aishd` looks for: a daemon that is killed must not take its trampolines along.
@@ -53,9 +61,21 @@ impl Table {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let mut running = self.running();
-        running.push(command.spawn()?);
+        running.push(Running {
+            trampoline: command.spawn()?,
+            provider,
+        });
         self.left.send_modify(|it| *it += 1);
         Ok(())
+    }
+
+    /// What the trampoline among these processes was started for.
+    pub(super) fn provider_among(&self, pids: &[u32]) -> Option<Alias> {
+        let running = self.running();
+        let mut running = running.iter();
+        running
+            .find(|it| pids.contains(&it.trampoline.id()))
+            .and_then(|it| it.provider.clone())
     }
 
     pub(super) async fn empty(&self) {
@@ -73,7 +93,7 @@ impl Table {
     pub(super) fn reap(&self, strangers: &[Seen]) -> Next {
         let mut running = self.running();
         let mut was_killed = false;
-        running.retain_mut(|trampoline| match trampoline.try_wait() {
+        running.retain_mut(|it| match it.trampoline.try_wait() {
             Ok(None) => true,
             Ok(Some(status)) => {
                 was_killed |= !status.success();
@@ -99,13 +119,13 @@ impl Table {
         }
     }
 
-    fn running(&self) -> MutexGuard<'_, Vec<Child>> {
+    fn running(&self) -> MutexGuard<'_, Vec<Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Reaps the orphans that came to us, kills those that live with all below them, and says how many will need another look.
-fn sweep(running: &[Child], strangers: &[Seen]) -> usize {
+fn sweep(running: &[Running], strangers: &[Seen]) -> usize {
     for orphan in children_but(running, &tree::all()) {
         let _still_running = waitpid(Some(orphan.pid), WaitOptions::NOHANG);
     }
@@ -126,9 +146,12 @@ fn is_among(strangers: &[Seen], one: &Seen) -> bool {
 }
 
 /// Our children that are no trampolines.
-fn children_but(running: &[Child], all: &[Seen]) -> Vec<Seen> {
+fn children_but(running: &[Running], all: &[Seen]) -> Vec<Seen> {
     let me = getpid().as_raw_nonzero().get();
-    let is_trampoline = |pid: Pid| running.iter().any(|it| Pid::from_child(it) == pid);
+    let is_trampoline = |pid: Pid| {
+        let mut trampolines = running.iter().map(|it| Pid::from_child(&it.trampoline));
+        trampolines.any(|it| it == pid)
+    };
     let ours = all.iter().filter(|it| it.parent == me);
     ours.filter(|it| !is_trampoline(it.pid)).copied().collect()
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use super::joined::Joined;
 use super::table::{Leaf, Part as _, tables};
 use super::value::{
-    Dollars, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature, Thinks,
-    Time, When, Whole,
+    Client, Dollars, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature,
+    Thinks, Time, When, Whole,
 };
 
 /// What holds when nobody says otherwise: the lowest layer.
@@ -343,6 +343,10 @@ tables! {
         needs: BTreeMap<String, Leaf<Whole<1, 3>>>,
         /// Levels of providers: 1 read, 2 write, 3 execute.
         tools: BTreeMap<String, Provider>,
+        /// What programs that the daemon starts may do on its socket, by the name of their MCP server or tool. `read`: all
+        /// that is said in any conversation. `ask`: that, and ask questions in them. What is not named here can find out that
+        /// the daemon is there. None answers questions, or changes what runs unasked.
+        clients: BTreeMap<String, Leaf<Client>>,
     }
 
     /// The levels of one provider.

@@ -10,9 +10,9 @@ use super::settings::said;
 use super::source::Origin;
 use super::source::Place;
 use super::table::{Leaf, join, nearest};
-use super::value::{OnTimeout, Whole};
+use super::value::{Client, OnTimeout, Whole};
 use crate::core::access::Access;
-use crate::core::policy::{Pattern, Patterns, Policy, ProviderRule, Silence};
+use crate::core::policy::{ClientGrant, Pattern, Patterns, Policy, ProviderRule, Silence};
 use crate::core::shell;
 use crate::core::tool_name::{Alias, ToolName};
 
@@ -71,6 +71,18 @@ pub(super) fn policy(stack: &Stack, faults: &mut Vec<Fault>) -> Policy {
             policy.providers.insert(alias, rule);
         }
     }
+    for (name, granted) in &file.permissions.clients {
+        let path = join("permissions.clients", name);
+        let Some(granted) = granted else { continue };
+        let Some(alias) = alias(&path, name, stack, faults) else {
+            continue;
+        };
+        let granted = match granted.value {
+            Client::Read => ClientGrant::Read,
+            Client::Ask => ClientGrant::Ask,
+        };
+        policy.clients.insert(alias, granted);
+    }
     if let Some(timeout) = &file.permissions.confirm_timeout {
         let time = timeout.value.value;
         if time < SHORTEST {
@@ -121,6 +133,8 @@ pub(super) fn unknown_providers(stack: &Stack, faults: &mut Vec<Fault>) {
     rules.extend(needs.filter_map(|it| named("permissions.needs", it)));
     let levels = file.permissions.tools.keys();
     rules.extend(levels.filter_map(|it| named("permissions.tools", it)));
+    let clients = file.permissions.clients.keys();
+    rules.extend(clients.filter_map(|it| named("permissions.clients", it)));
     for (key, text, place) in rules {
         let provider = text.split_once("__").map_or(&*text, |(alias, _)| alias);
         if provider.parse::<Alias>().is_err() || known.contains(&provider) {
@@ -154,11 +168,7 @@ fn provider_rule(
     stack: &Stack,
     faults: &mut Vec<Fault>,
 ) -> Option<(Alias, ProviderRule)> {
-    let alias = name.parse::<Alias>().map_err(|error| {
-        if let Some(place) = stack.names.get(path) {
-            faults.push(Fault::error(place, format!("`{path}`: {error}")));
-        }
-    });
+    let alias = alias(path, name, stack, faults);
     let max_level = level(&provider.max_level).unwrap_or(Access::Execute);
     // What nobody said is no higher than what somebody allowed at most.
     let default = level(&stack.file.permissions.default_level).unwrap_or_default();
@@ -174,12 +184,21 @@ fn provider_rule(
         faults.push(Fault::error(place, message));
     }
     Some((
-        alias.ok()?,
+        alias?,
         ProviderRule {
             level: begins,
             max_level,
         },
     ))
+}
+
+fn alias(path: &str, name: &str, stack: &Stack, faults: &mut Vec<Fault>) -> Option<Alias> {
+    let alias = name.parse().map_err(|error| {
+        if let Some(place) = stack.names.get(path) {
+            faults.push(Fault::error(place, format!("`{path}`: {error}")));
+        }
+    });
+    alias.ok()
 }
 
 fn level(leaf: &Leaf<Whole<1, 3>>) -> Option<Access> {
@@ -265,6 +284,28 @@ mod tests {
             "[permissions.needs]\n\"fs__*\" = 1\n",
             &[
                 "config.toml:2:1: `permissions.needs`: \"fs__*\" is no tool; the level is of one tool, by its exact name like fs__read_file",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_a_program_may_do_as_a_client_is_said_of_its_server_or_tool() {
+        let (policy, faults) = read("[permissions.clients]\nshell = \"read\"\nfs = \"ask\"\n");
+        let granted: BTreeMap<String, ClientGrant> = policy
+            .clients
+            .iter()
+            .map(|(name, granted)| (name.to_string(), *granted))
+            .collect();
+        let expected = [
+            ("fs".to_owned(), ClientGrant::Ask),
+            ("shell".to_owned(), ClientGrant::Read),
+        ];
+        assert_eq!((BTreeMap::from(expected), vec![]), (granted, faults));
+        check(
+            "[permissions.clients]\n\"f s\" = \"read\"\nfs = \"drive\"\n",
+            &[
+                "config.toml:3:6: `permissions.clients.fs`: expected one of read, ask",
+                "config.toml:2:1: `permissions.clients.\"f s\"`: the alias \"f s\" is not made of letters, digits and single hyphens or underscores within",
             ],
         );
     }

@@ -341,6 +341,11 @@ words! {
         Always: "always",
         Never: "never",
     }
+    /// What a program that the daemon started may do as its client.
+    Client {
+        Read: "read",
+        Ask: "ask",
+    }
     /// What becomes of a question that nobody answered in time.
     OnTimeout {
         Deny: "deny",

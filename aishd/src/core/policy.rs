@@ -37,6 +37,8 @@ pub struct Policy {
     pub needs: HashMap<ToolName, Access>,
     /// The level of a provider that nothing else speaks of.
     pub default_level: Access,
+    /// What programs that the daemon starts may do as its clients, by the provider that they are of.
+    pub clients: HashMap<Alias, ClientGrant>,
     /// Whether the daemon's own tools are offered.
     pub builtin_tools: bool,
     /// How long a confirm waits while nobody is attached.
@@ -51,6 +53,15 @@ pub struct Policy {
     pub parallel_readonly: bool,
     /// About commands of this machine.
     pub shell: shell::Rules,
+}
+
+/// What a program that the daemon started may do as its client. None may answer a question, or change what runs unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientGrant {
+    /// Everything that an observer may.
+    Read,
+    /// And ask, in conversations that exist or are new.
+    Ask,
 }
 
 /// What it means that nobody answers.
@@ -173,6 +184,7 @@ impl Default for Policy {
             auto_approve: HashMap::new(),
             providers: HashMap::new(),
             needs: HashMap::new(),
+            clients: HashMap::new(),
             default_level: Access::default(),
             builtin_tools: false,
             unattended_ms: UNATTENDED_MS,
@@ -210,6 +222,7 @@ impl Policy {
         approved.any(|(rule, _)| rule.provider() == provider)
             || own.is_some_and(|it| it.level > self.default_level)
             || self.needs.keys().any(|it| it.alias() == provider)
+            || self.clients.contains_key(provider)
     }
 
     /// Every rule about tools, whatever it says of them.
@@ -248,6 +261,7 @@ impl Policy {
             auto_approve,
             providers,
             needs,
+            clients,
             default_level,
             builtin_tools,
             unattended_ms,
@@ -266,6 +280,13 @@ impl Policy {
         });
         let needs = needs.iter();
         let needs = needs.map(|(tool, it)| format!("permissions.needs {tool} = {}", it.number()));
+        let clients = clients.iter().map(|(provider, granted)| {
+            let granted = match granted {
+                ClientGrant::Read => "read",
+                ClientGrant::Ask => "ask",
+            };
+            format!("permissions.clients {provider} = {granted}")
+        });
         let silence = match silence {
             Silence::Denies => "deny",
             Silence::Waits => "wait",
@@ -280,6 +301,7 @@ impl Policy {
             format!("tools.parallel_readonly = {parallel_readonly}"),
         ];
         let rules = denied.chain(approved).chain(providers).chain(needs);
+        let rules = rules.chain(clients);
         rules.chain(others).chain(shell.lines()).collect()
     }
 

@@ -33,6 +33,7 @@ use crate::core::mcp::server::About;
 use crate::core::mcp::settings::{self, Limits};
 use crate::core::mcp::text::{cut, one_line};
 use crate::core::mcp::tool::{self, Listed, Mirroring};
+use crate::core::tool_name::Alias;
 
 /// How long a server may think about whether it knows the newest revision (design/mcp, 2, row 5).
 const PROBE: Duration = Duration::from_secs(3);
@@ -60,6 +61,7 @@ pub(super) struct Live {
 #[derive(Clone, Copy)]
 pub(super) struct Means<'a> {
     pub(super) shared: &'a Shared,
+    pub(super) alias: &'a Alias,
     /// What its definitions are bound to.
     pub(super) identity: &'a str,
     pub(super) inbox: &'a Arc<Inbox>,
@@ -156,7 +158,14 @@ pub(super) async fn stdio(server: &settings::Stdio, means: Means<'_>) -> Result<
         let stop = CancellationToken::new();
         let (children, log) = (means.shared.children(), means.log);
         let secrets = Secrets::of_child(server, means.used, means.shared.learn());
-        let starting = stdio::start(children, server, means.inbox, log, secrets, stop.clone());
+        let starting = stdio::start(
+            children,
+            (means.alias, server),
+            means.inbox,
+            log,
+            secrets,
+            stop.clone(),
+        );
         let (link, pumps) = starting.await?;
         Ok::<_, Failure>((Link::Stdio(link), pumps, stop))
     };

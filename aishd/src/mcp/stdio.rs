@@ -21,6 +21,7 @@ use crate::child::spec::{Exit, Spec, Stream};
 use crate::child::{Children, SpawnError};
 use crate::core::mcp::settings;
 use crate::core::mcp::text::one_line;
+use crate::core::tool_name::Alias;
 
 /// Messages that wait for a child that does not read; who comes then waits for its own deadline.
 const OUTGOING: usize = 64;
@@ -39,7 +40,7 @@ pub(super) struct Stdio {
 /// Starts the child. What runs with it is in `pumps`, and ends after `stop`, when nothing of the child is left.
 pub(super) async fn start(
     children: &Children,
-    server: &settings::Stdio,
+    (alias, server): (&Alias, &settings::Stdio),
     inbox: &Arc<Inbox>,
     log: &Ring,
     secrets: Secrets,
@@ -52,6 +53,7 @@ pub(super) async fn start(
     let mut spec = Spec::new(&server.command, cwd);
     spec.args.clone_from(&server.args);
     spec.env.clone_from(&server.env);
+    spec.provider = Some(alias.clone());
     spec.stdin = Stream::Piped;
     spec.stderr = Stream::Piped;
     let mut child = children.spawn(&spec).await.map_err(|it| unstarted(&it))?;

@@ -17,6 +17,7 @@ use aish_proto::limits::{
     CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES, SUBSCRIPTIONS,
 };
 use aish_proto::method::{Method as _, Role};
+use aish_proto::{conversation, daemon, turn};
 use futures_util::FutureExt as _;
 use interprocess::local_socket::tokio::Stream;
 use jsonrpsee::types::error::{
@@ -37,7 +38,9 @@ use super::refusal::{AS_DRIVER, Refusal};
 use super::{Server, notices};
 use crate::conversation::import::Importing;
 use crate::core::confirm::Person;
+use crate::core::policy::{ClientGrant, Policy};
 use crate::core::shell::setting::Environment;
+use crate::core::tool_name::Alias;
 
 /// How much is read from the socket at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -76,13 +79,36 @@ impl AfterReply {
 }
 
 /// Who sits at the other end, as the kernel says (SO_PEERCRED).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) pid: Option<u32>,
     pub(super) uid: Option<u32>,
-    /// The daemon started it, by whatever stands between: it is a tool, and no person sits at it.
-    pub(super) is_of_ours: bool,
+    pub(super) origin: Origin,
 }
+
+/// Who started the peer.
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    Elsewhere,
+    /// The daemon did, by whatever stands between: it is a tool, and no person sits at it. With the MCP server or the tool
+    /// that it is of, where that is known.
+    Ours(Option<Alias>),
+}
+
+impl Peer {
+    pub(super) fn is_of_ours(&self) -> bool {
+        matches!(self.origin, Origin::Ours(_))
+    }
+}
+
+/// What a program with the grant to ask may call besides what an observer may: nothing that answers a question, or that
+/// changes what runs unasked.
+const ASKING: [&str; 4] = [
+    conversation::Create::NAME,
+    turn::Send::NAME,
+    turn::Cancel::NAME,
+    daemon::BlobPut::NAME,
+];
 
 #[derive(Clone, Debug)]
 struct Greeting {
@@ -92,7 +118,7 @@ struct Greeting {
 }
 
 /// What a client gives of its own environment.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Given {
     pub(super) variables: BTreeMap<String, String>,
     pub(super) umask: Option<u32>,
@@ -122,16 +148,27 @@ impl Connection {
         Environment::taken(variables, umask, info.tty.clone(), &rules)
     }
 
-    pub(super) fn may_call(&self, method: &str, needed: Role) -> Result<(), Refusal> {
-        if method == aish_proto::daemon::Ping::NAME {
+    pub(super) fn may_call(
+        &self,
+        method: &str,
+        needed: Role,
+        policy: &Policy,
+    ) -> Result<(), Refusal> {
+        if method == daemon::Ping::NAME {
             return Ok(());
         }
-        if self.is_of_ours() {
-            let message = format!("{method} is not for processes that the daemon started");
-            return Err(Refusal::new(ErrorKind::ForbiddenRole, message)
-                .hint("say it in a terminal of your own, which no conversation has started"));
+        if let Origin::Ours(provider) = &self.peer.origin {
+            let granted = provider.as_ref().and_then(|it| policy.clients.get(it));
+            let may = match granted {
+                Some(ClientGrant::Read) => needed == Role::Observer,
+                Some(ClientGrant::Ask) => needed == Role::Observer || ASKING.contains(&method),
+                None => false,
+            };
+            if !may {
+                return Err(not_granted(method, needed, provider.as_ref()));
+            }
         }
-        if method == aish_proto::daemon::Hello::NAME {
+        if method == daemon::Hello::NAME {
             return Ok(());
         }
         let greeting = lock(&self.greeting);
@@ -153,9 +190,10 @@ impl Connection {
         Ok(())
     }
 
-    /// A process that this daemon started is a tool: it may ask whether the daemon is there, and nothing else.
+    /// A process that this daemon started is a tool: it may ask whether the daemon is there, and do what the configuration
+    /// grants its server or tool.
     pub(super) fn is_of_ours(&self) -> bool {
-        self.peer.is_of_ours
+        self.peer.is_of_ours()
     }
 
     /// Who answers, when this client does.
@@ -207,6 +245,23 @@ impl Connection {
             auto_approves: None,
         }
     }
+}
+
+/// Says what could be granted, where something could.
+fn not_granted(method: &str, needed: Role, provider: Option<&Alias>) -> Refusal {
+    let message = format!("{method} is not for processes that the daemon started");
+    let hint = match provider {
+        Some(provider) if needed == Role::Observer => {
+            format!("permissions.clients = {{ {provider} = \"read\" }} grants it")
+        }
+        Some(provider) if ASKING.contains(&method) => {
+            format!("permissions.clients = {{ {provider} = \"ask\" }} grants it")
+        }
+        Some(_) | None => {
+            "say it in a terminal of your own, which no conversation has started".to_owned()
+        }
+    };
+    Refusal::new(ErrorKind::ForbiddenRole, message).hint(hint)
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -61,7 +61,8 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         };
         return Err(Refusal::new(ErrorKind::VersionMismatch, message).hint(hint));
     };
-    let may_lend = params.role == Role::Driver;
+    let of_ours = call.connection.is_of_ours();
+    let may_lend = params.role == Role::Driver && !of_ours;
     if !params.secrets.is_empty() && !may_lend {
         let message = "only a driver may lend secrets";
         return Err(Refusal::new(ErrorKind::ForbiddenRole, message).hint(AS_DRIVER));
@@ -88,10 +89,14 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
     let more = more_environment(&call.server, &params.environment);
     check_size(&params.environment)?;
     if (wanted.is_empty() && more.is_empty()) || !params.tentative {
-        let given = Given {
+        let mut given = Given {
             variables: params.environment,
             umask: params.umask,
         };
+        if of_ours {
+            // What a person allows would run with another PATH than it seems to.
+            given = Given::default();
+        }
         call.connection.greet(params.client, params.role, given);
         // Whoever says hello again as somebody who may not allow anything has allowed nothing.
         if params.role < Role::Driver {

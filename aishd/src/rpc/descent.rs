@@ -1,4 +1,4 @@
-//! Whether a process was started by this daemon: then it is a tool, and no person sits at it (R7).
+//! Whether a process was started by this daemon: then it is a tool, and no person sits at it.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -9,15 +9,15 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, test_kill_process, waitid};
 /// Longer lines of parents are no sane machine's.
 const MAX_GENERATIONS: usize = 256;
 
-/// Whether it was started by us, by whatever stands between. A process that cannot be looked at might be anybody's, so
-/// it counts as ours.
-pub(super) fn is_ours(pid: u32) -> bool {
+/// The processes from this one up to our own child, if it was started by us, by whatever stands between. A process that
+/// cannot be looked at might be anybody's, so it counts as ours, with nobody above it.
+pub(super) fn from_us(pid: u32) -> Option<Vec<u32>> {
     // The order matters: who is there after we had no child was there before, and was none. What our children leave
     // behind becomes our child.
     if have_no_children() && is_there(pid) {
-        return false;
+        return None;
     }
-    descends(pid, std::process::id())
+    line_up_to(pid, std::process::id())
 }
 
 fn have_no_children() -> bool {
@@ -30,20 +30,23 @@ fn is_there(pid: u32) -> bool {
     pid.is_some_and(|it| test_kill_process(it).is_ok())
 }
 
-/// Follows the parents of a process up to `ancestor` or the first of all.
-fn descends(pid: u32, ancestor: u32) -> bool {
+/// The process and its parents below `ancestor`; `None` when it is no ancestor. Where the line cannot be followed it is
+/// empty, so that nothing is granted by half of it.
+fn line_up_to(pid: u32, ancestor: u32) -> Option<Vec<u32>> {
+    let mut line = vec![];
     let mut at = pid;
-    for _ in 0..MAX_GENERATIONS {
+    while line.len() < MAX_GENERATIONS {
         if at == ancestor {
-            return true;
+            return Some(line);
         }
+        line.push(at);
         match parent(at) {
-            Some(0 | 1) => return false,
+            Some(0 | 1) => return None,
             Some(parent) => at = parent,
-            None => return true,
+            None => return Some(vec![]),
         }
     }
-    true
+    Some(vec![])
 }
 
 fn parent(pid: u32) -> Option<u32> {
@@ -67,24 +70,29 @@ mod tests {
             .spawn()
             .unwrap();
         let above = parent(std::process::id()).unwrap();
-        assert!(is_ours(child.id()));
-        assert!(!is_ours(above));
+        assert_eq!(Some(vec![child.id()]), from_us(child.id()));
+        assert_eq!(None, from_us(above));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(!is_ours(above));
-        assert!(is_ours(child.id()), "it was there, and is gone");
+        assert_eq!(None, from_us(above));
+        assert_eq!(
+            Some(vec![]),
+            from_us(child.id()),
+            "it was there, and is gone"
+        );
     }
 
     #[test]
     fn a_child_descends_and_a_parent_does_not() {
         let own = std::process::id();
         let above = parent(own).unwrap();
-        assert!(descends(own, own));
-        assert!(descends(own, above));
-        assert!(!descends(above, own));
-        assert!(!descends(1, own));
-        assert!(
-            descends(u32::MAX, own),
+        assert_eq!(Some(vec![]), line_up_to(own, own));
+        assert_eq!(Some(vec![own]), line_up_to(own, above));
+        assert_eq!(None, line_up_to(above, own));
+        assert_eq!(None, line_up_to(1, own));
+        assert_eq!(
+            Some(vec![]),
+            line_up_to(u32::MAX, own),
             "who cannot be looked at is not trusted"
         );
     }

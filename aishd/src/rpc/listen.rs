@@ -16,9 +16,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::Server;
-use super::connection::{Peer, serve};
+use super::connection::{Origin, Peer, serve};
 use super::descent;
 use super::refusal::Refusal;
+use crate::child::Children;
 
 /// Pauses after an accept error: they are weather, most often too many open files.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
@@ -55,21 +56,21 @@ pub async fn listen(server: Arc<Server>, listener: Listener) {
         };
         pause = PAUSE_FIRST;
         server.counters.connections.fetch_add(1, Ordering::Relaxed);
-        let Some(peer) = admit(&stream) else {
+        let Some(peer) = admit(&stream, &server.children) else {
             let why = Refusal::new(ErrorKind::Denied, "this daemon serves another user")
                 .hint("without --socket and AISH_SOCKET, aishctl ask starts one of your own");
             connections.spawn(turn_away(stream, why));
             continue;
         };
         // What the daemon started takes nobody's place.
-        let (places, most) = if peer.is_of_ours {
+        let (places, most) = if peer.is_of_ours() {
             (&of_ours, PLACES_OF_OURS)
         } else {
             (&places, server.limits.clients)
         };
         let Ok(place) = places.clone().try_acquire_owned() else {
             if let Ok(told) = told.clone().try_acquire_owned() {
-                let why = full(most, peer.is_of_ours);
+                let why = full(most, peer.is_of_ours());
                 connections.spawn(async move {
                     turn_away(stream, why).await;
                     drop(told);
@@ -98,7 +99,7 @@ fn full(most: usize, is_of_ours: bool) -> Refusal {
 }
 
 /// The peer, if it is of our own user; nobody else is served, whatever the socket's mode.
-fn admit(stream: &Stream) -> Option<Peer> {
+fn admit(stream: &Stream, children: &Children) -> Option<Peer> {
     let credentials = match stream.peer_creds() {
         Ok(credentials) => credentials,
         Err(error) => {
@@ -119,8 +120,15 @@ fn admit(stream: &Stream) -> Option<Peer> {
         pid,
         uid: credentials.euid(),
         // Now, while whoever connected is most likely still there: later its number may be somebody else's.
-        is_of_ours: pid.is_none_or(descent::is_ours),
+        origin: pid.map_or(Origin::Ours(None), |pid| origin(pid, children)),
     })
+}
+
+fn origin(pid: u32, children: &Children) -> Origin {
+    match descent::from_us(pid) {
+        Some(line) => Origin::Ours(children.provider_among(&line)),
+        None => Origin::Elsewhere,
+    }
 }
 
 /// Says why in one line, waits until that was read, and closes: who still writes would find nobody, and might not read it.

@@ -64,6 +64,7 @@ use tokio_util::sync::CancellationToken;
 use self::connection::{AfterReply, Connection};
 use self::refusal::Refusal;
 use self::room::Rooms;
+use crate::child::Children;
 use crate::config::live::Live;
 use crate::config::shelf::Shelf;
 use crate::conversation::directory::Directory;
@@ -74,6 +75,8 @@ use crate::mcp::hub::Hub;
 /// What every method is given.
 pub struct Server {
     pub directory: Directory,
+    /// Who a client is that this daemon started.
+    pub children: Children,
     pub hub: Hub,
     /// Manifests of tools.
     pub shelf: Arc<Shelf>,
@@ -126,6 +129,7 @@ struct Counters {
 /// The parts that a server is made of.
 pub struct Parts {
     pub directory: Directory,
+    pub children: Children,
     pub hub: Hub,
     pub shelf: Arc<Shelf>,
     pub about: About,
@@ -190,6 +194,7 @@ impl Server {
     pub fn new(parts: Parts) -> Self {
         Self {
             directory: parts.directory,
+            children: parts.children,
             hub: parts.hub,
             shelf: parts.shelf,
             about: parts.about,
@@ -296,7 +301,7 @@ fn prepare<M: Method>(
         .cloned()
         .ok_or_else(|| Refusal::internal("the call has no connection").into_error())?;
     connection
-        .may_call(M::NAME, M::ROLE)
+        .may_call(M::NAME, M::ROLE, &server.directory.policy())
         .map_err(Refusal::into_error)?;
     let text = params.as_str().unwrap_or("{}").trim_start();
     if text.starts_with('[') {

@@ -154,6 +154,15 @@ fn ask(
     environment: Environment,
 ) -> Result<Ask, Refusal> {
     check_key(&params.idempotency_key)?;
+    let allows = params
+        .on_confirm
+        .as_ref()
+        .is_some_and(|it| !it.allow.is_empty());
+    if allows && connection.is_of_ours() {
+        let message = "a process that the daemon started may not say what runs unasked";
+        return Err(Refusal::new(ErrorKind::ForbiddenRole, message)
+            .hint("without onConfirm.allow a person is asked"));
+    }
     let attachments = attachments(params.attachments, &params.text, connection)?;
     let key = Key {
         body: digest(&params.text, &attachments, params.model.as_deref()),

@@ -18,6 +18,7 @@ use crate::child::running::Child;
 use crate::child::spec::{Exit, Spec, Stream};
 use crate::child::{Children, SpawnError};
 use crate::core::policy::Policy;
+use crate::core::shell::PROVIDER;
 use crate::core::shell::ending::{Ended, Ending, Within};
 use crate::core::shell::setting::Setting;
 use crate::core::shell::terminal;
@@ -206,6 +207,12 @@ fn spec(command: &str, setting: &Setting, inside: Option<&Inside<'_>>) -> Spec {
         umask: setting.umask(),
         stderr: Stream::Joined,
         wall: inside.map(Inside::wall),
+        // A run is granted what its launch says, and nothing beside it.
+        provider: if inside.is_none() {
+            PROVIDER.parse().ok()
+        } else {
+            None
+        },
         ..Spec::new(setting.shell.clone(), setting.cwd.clone())
     }
 }

@@ -74,7 +74,7 @@ impl Session {
             self.status.identity.clone(),
             self.keeping.era().or(self.guess),
         );
-        let log = self.log.clone();
+        let (log, alias) = (self.log.clone(), self.alias.clone());
         // Ids go on, with room for what the handshake asks.
         self.next_id += 1 << 20;
         let leaving = std::mem::take(&mut self.leaving);
@@ -86,6 +86,7 @@ impl Session {
             let (endpoint, used) = expanded(&server.endpoint, &shared);
             let means = Means {
                 shared: &shared,
+                alias: &alias,
                 identity: &identity,
                 inbox: &inbox,
                 abilities: shared.abilities(&server),
