@@ -48,6 +48,12 @@ impl Writer {
         self.blocks.rows()
     }
 
+    /// Whether a paragraph, a table or code has begun and may go on. Items of a list are blocks of their own.
+    #[must_use]
+    pub fn is_within_block(&self) -> bool {
+        self.blocks.is_within_one()
+    }
+
     /// The text is over: the rows that were still open. What is pushed afterwards is another text.
     pub fn finish(&mut self) -> Vec<Row> {
         self.blocks.finish()

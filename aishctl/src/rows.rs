@@ -53,6 +53,9 @@ pub enum Reader {
 /// Of a server that gives another reason each time, so many are said.
 const MOST_REASONS: usize = 8;
 
+/// More rows of a command do not wait for the end of a block.
+const MOST_BESIDE: usize = 20;
+
 /// The conversation as far as it has been seen.
 #[derive(Debug, Default)]
 pub struct Rows {
@@ -74,6 +77,8 @@ pub struct Rows {
     writer: Option<(Writer, Colours)>,
     /// Commands that run.
     frames: Frames,
+    /// Rows of commands that wait for a block of the answer to end: code with another program's rows in it is no code.
+    beside: Vec<Row>,
     unstored: Waiting,
     /// What confirms are called.
     numbers: BTreeMap<ConfirmId, u32>,
@@ -172,9 +177,17 @@ impl Rows {
                 self.write(turn, event, &mut rows);
             }
         } else if let Some(frame) = self.frames.take(event) {
-            self.close(&mut rows);
-            rows.extend(frame.into_iter().map(Row::Text));
-            rows.extend(self.stopped_by(event).map(|it| notice(&it)));
+            if event.turn.is_some() {
+                // A model's message is over when what it proposed runs.
+                self.close(&mut rows);
+            }
+            self.beside.extend(frame.into_iter().map(Row::Text));
+            let stopped = self.stopped_by(event).map(|it| notice(&it));
+            self.beside.extend(stopped);
+            let is_over = event.kind == ShellFinished::KIND;
+            if is_over || self.beside.len() > MOST_BESIDE || !self.is_within_block() {
+                rows.append(&mut self.beside);
+            }
         } else if let Some(text) = self.told(event) {
             // Before a line that has begun: none of it is on the screen yet, and it stays whole.
             rows.push(notice(&text));
@@ -224,7 +237,9 @@ impl Rows {
     /// What waits still, for a transcript that ends here.
     pub fn rest(&mut self) -> Vec<Row> {
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.into_iter().flat_map(|it| it.1).collect()
+        let beside = std::mem::take(&mut self.beside);
+        let waiting = waiting.into_iter().flat_map(|it| it.1);
+        beside.into_iter().chain(waiting).collect()
     }
 
     /// A new connection gave us a new id.
@@ -444,6 +459,19 @@ impl Rows {
     }
 
     fn text(&mut self, text: &str, rows: &mut Vec<Row>) {
+        if self.beside.is_empty() {
+            self.write_down(text, rows);
+            return;
+        }
+        for line in text.split_inclusive('\n') {
+            self.write_down(line, rows);
+            if !self.is_within_block() {
+                rows.append(&mut self.beside);
+            }
+        }
+    }
+
+    fn write_down(&mut self, text: &str, rows: &mut Vec<Row>) {
         if let Some((writer, colours)) = &mut self.writer {
             let finished = writer.push(text);
             rows.extend(finished.iter().map(|it| Row::Text(it.painted(*colours))));
@@ -457,6 +485,14 @@ impl Rows {
         }
     }
 
+    /// Whether what is being written goes on in a block that has begun; without a layout that is a line.
+    fn is_within_block(&self) -> bool {
+        match &self.writer {
+            Some((writer, _)) => writer.is_within_block(),
+            None => !self.open.is_empty(),
+        }
+    }
+
     /// Shows the beginning of a line that will not go on here.
     fn close(&mut self, rows: &mut Vec<Row>) {
         if let Some((writer, colours)) = &mut self.writer {
@@ -466,6 +502,7 @@ impl Rows {
         if !self.open.is_empty() {
             rows.push(Row::Text(std::mem::take(&mut self.open)));
         }
+        rows.append(&mut self.beside);
     }
 
     fn finish(&mut self, event: &Envelope, finished: &TurnFinished, rows: &mut Vec<Row>) {
@@ -654,6 +691,62 @@ mod tests {
     }
 
     /// It is tried again for as long as it is configured, which is nothing to hear of each time.
+    /// What a person's command prints while an answer is written stands between its blocks; the code stays code.
+    #[test]
+    fn a_command_beside_an_answer_does_not_cut_into_it() {
+        let style = Style::plain(None);
+        let mut rows = Rows::new(None, false).laid_out(Some(style));
+        let turn = json!(TurnId::from_bytes([1; 16]));
+        let mut shown = |kind: &str, data: Value, turn: &Value| -> Vec<String> {
+            let mut event = peer::envelope(None, kind, data);
+            event["turn"] = turn.clone();
+            let rows = rows.take(&serde_json::from_value(event).unwrap());
+            rows.into_iter()
+                .map(|it| match it {
+                    Row::Text(text) | Row::Asked(_, text) | Row::Notice(text) => text,
+                })
+                .collect()
+        };
+        let mut offset = 0;
+        let mut delta = |text: &str| {
+            let data = json!({"item": 0, "offset": offset, "text": text});
+            offset += text.len();
+            data
+        };
+        let begins = json!({
+            "call": "own", "command": "make", "cwd": "/w", "shell": "/bin/sh", "digest": "", "rule": ""
+        });
+        let prints = |at: usize, text: &str| json!({"call": "own", "offset": at, "text": text});
+        let nobody = Value::Null;
+        assert_eq!(
+            vec!["```", "one"],
+            shown("textDelta", delta("```\none\ntw"), &turn)
+        );
+        assert_eq!(0, shown("shellStarted", begins.clone(), &nobody).len());
+        assert_eq!(0, shown("shellOutput", prints(0, "cc\n"), &nobody).len());
+        assert_eq!(
+            vec!["two", "```", "  ┌ make", "  │ cc"],
+            shown("textDelta", delta("o\n```\nafter\n"), &turn)
+        );
+        assert_eq!(0, shown("shellOutput", prints(3, "ld\n"), &nobody).len());
+        let ends = json!({
+            "call": "own", "command": "make", "ending": "exited", "exitCode": 0, "output": "cc\nld\n",
+            "bytes": 6, "ms": 6, "intoContext": false
+        });
+        assert_eq!(
+            vec!["  │ ld", "  └ exit 0 · 6 ms"],
+            shown("shellFinished", ends, &nobody),
+            "its end is told at once"
+        );
+        assert_eq!(0, shown("shellStarted", begins, &nobody).len());
+        let flood = "x\n".repeat(MOST_BESIDE);
+        assert_eq!(
+            1 + MOST_BESIDE,
+            shown("shellOutput", prints(0, &flood), &nobody).len(),
+            "so much waits for nothing"
+        );
+    }
+
     #[test]
     fn a_server_that_cannot_be_reached_says_so_once() {
         let server = |state: &str, why: Option<&str>| {

@@ -38,6 +38,68 @@ fn wait_queued(screen: &Screen, count: usize) {
     });
 }
 
+/// A row that is nothing but this.
+#[track_caller]
+fn wait_row(screen: &Screen, row: &str) {
+    screen.wait_rows(row, |rows| rows.iter().any(|it| it == row));
+}
+
+/// One person's command runs while another one's answer is written: on both screens the code is code, and what the command
+/// prints stands behind it.
+#[test]
+fn a_command_and_an_answer_at_the_same_time_do_not_cut_into_each_other() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let _daemon = world.daemon().spawn();
+    drop(world.ctl(&["conv", "new", "proj"]).run().ok());
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let (mut asks, mut runs) = (open(&world, 80, 30), open(&world, 60, 30));
+    let (begun, go) = (world.path("begun"), world.path("go"));
+    asks.key("write it\r");
+    gate.wait_request();
+    gate.text("```\nfirst\nsec");
+    for screen in [&asks, &runs] {
+        wait_row(screen, "first");
+    }
+    let command = format!(
+        "!echo printed; touch {}; while [ ! -e {} ]; do sleep 0.02; done",
+        begun.display(),
+        go.display()
+    );
+    runs.key(&format!("{command}\r"));
+    until("the command to have printed", PATIENCE, || {
+        begun.exists().then_some(())
+    });
+    gate.text("ond\nthird\n");
+    for screen in [&asks, &runs] {
+        wait_row(screen, "third");
+    }
+    gate.text("```\n\nAnd that is it.\n\n");
+    for screen in [&asks, &runs] {
+        screen.wait_for("  │ printed");
+    }
+    gate.text("The end.\n");
+    gate.finish();
+    for screen in [&asks, &runs] {
+        wait_row(screen, "The end.");
+    }
+    std::fs::write(&go, "").unwrap();
+    for screen in [&asks, &runs] {
+        screen.wait_for("  └ exit 0");
+    }
+    let rows = asks.rows();
+    let code = rows.iter().position(|it| it == "```").unwrap();
+    assert_eq!(
+        ["```", "first", "second", "third", "```", "  ┌ echo"],
+        [&rows[code..code + 5], &[rows[code + 5][..10].to_owned()]].concat()[..],
+    );
+    // Here the line stands in the code that was sent with it; nothing else does.
+    let rows = runs.rows();
+    let code = rows.iter().position(|it| it == "second").unwrap();
+    assert_eq!(["second", "third", "```"], rows[code..code + 3], "{rows:?}");
+}
+
 #[test]
 fn a_proposed_command_is_asked_about_and_stands_in_a_frame() {
     let (upstream, world, _daemon) = world("I look.\n\nCMD: printf 'a\\033[2Jb\\n'; echo c");

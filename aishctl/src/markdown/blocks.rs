@@ -91,6 +91,11 @@ impl Blocks {
         std::mem::take(&mut self.rows)
     }
 
+    /// Whether a block has begun, and may go on.
+    pub(super) fn is_within_one(&self) -> bool {
+        !matches!(self.leaf, Leaf::Nothing) || self.columns > 0
+    }
+
     /// The text is over.
     pub(super) fn finish(&mut self) -> Vec<Row> {
         if self.columns > 0 {
