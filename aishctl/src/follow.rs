@@ -25,7 +25,7 @@ use crate::signals::{Signal, Signals};
 use crate::spinner::Spinner;
 use crate::stream::{Answer, Step};
 use crate::waiting::Waiting;
-use crate::{confirm, consent, editor};
+use crate::{confirm, consent, editor, own_terminal, wrap};
 
 /// How long a cancelled turn may take to end; what has been written is printed by then.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
@@ -339,7 +339,8 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
 
     fn question(&mut self, text: &str) {
         let colour = self.prompter.stands().map_or("", |(_, colour)| colour);
-        self.notices.coloured(text, colour);
+        let text = wrap::exactly(text, own_terminal::columns());
+        self.notices.coloured(&text, colour);
     }
 
     async fn typed(&mut self, line: &str) -> Result<(), Failure> {

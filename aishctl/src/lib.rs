@@ -84,6 +84,7 @@ pub mod unasked;
 pub mod upgrade;
 pub mod usage;
 mod waiting;
+mod wrap;
 
 pub use alone::main as alone;
 pub use run::main;

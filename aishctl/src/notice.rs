@@ -7,9 +7,7 @@ use crate::consent;
 use crate::safe;
 use crate::spinner::ERASE;
 use crate::surroundings::Surroundings;
-
-/// Rows of fewer columns are left to the terminal.
-const NARROWEST: usize = 24;
+use crate::wrap::NARROWEST;
 
 /// Where notices go, and which.
 pub struct Notices {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::LazyLock;
 
 use rustix::process::getpgrp;
-use rustix::termios::{isatty, tcgetpgrp};
+use rustix::termios::{isatty, tcgetpgrp, tcgetwinsize};
 
 /// It is opened once: what is typed is read and dropped through one description.
 static TERMINAL: LazyLock<Option<File>> = LazyLock::new(|| {
@@ -23,6 +23,13 @@ fn is_ours(terminal: &File) -> bool {
 #[must_use]
 pub fn open() -> Option<&'static File> {
     TERMINAL.as_ref()
+}
+
+/// How wide it is now.
+#[must_use]
+pub fn columns() -> Option<usize> {
+    let size = tcgetwinsize(open()?).ok()?;
+    Some(usize::from(size.ws_col)).filter(|it| *it > 0)
 }
 
 /// Where a person types: stdin, if that is a terminal.

@@ -21,7 +21,7 @@ use crate::editor::{self, Draft};
 use crate::failure::Failure;
 use crate::prompt::{self, Question, Reaction};
 use crate::rows::Row;
-use crate::{form, safe};
+use crate::{form, safe, wrap};
 
 /// Under a question that keys answer.
 const KEYS: &str = "\n  Alt-y or Alt-n any time";
@@ -145,6 +145,7 @@ impl<U: Ui> Open<U> {
         if !self.window.look.is_colored() {
             return self.say(text).await;
         }
+        let text = wrap::exactly(text, self.display.ui.columns());
         let lines = text
             .lines()
             .map(|it| format!("{colour}{}\u{1b}[0m", it.trim_end()));
@@ -152,6 +153,7 @@ impl<U: Ui> Open<U> {
     }
 
     async fn say(&mut self, text: &str) -> Result<(), Failure> {
+        let text = wrap::exactly(text, self.display.ui.columns());
         let rows = text.lines().map(|it| Row::Text(it.trim_end().to_owned()));
         self.display.show(rows.collect()).await
     }
