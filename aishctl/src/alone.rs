@@ -65,6 +65,6 @@ fn become_all(around: &Surroundings, args: &[OsString]) -> Failure {
     };
     let message = format!("cannot start {}: {problem}", all.display());
     Failure::new(Exit::FAILED, message).hint(
-        "aishctl, aish and aishd belong into one directory; cargo build --release makes all three",
+        "aishctl, aish and aishd belong into one directory; .ci/dist of a checkout makes all three",
     )
 }

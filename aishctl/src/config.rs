@@ -184,7 +184,7 @@ impl Desk<'_> {
     ) -> Result<Program, Failure> {
         let daemon = spawn::daemon_beside(self.around).ok_or_else(|| {
             let message = "there is no aishd beside aishctl, which knows the configuration";
-            Failure::new(Exit::NO_DAEMON, message).hint("cargo build --release builds both")
+            Failure::new(Exit::NO_DAEMON, message).hint(".ci/dist of a checkout builds both")
         })?;
         let mut command = Process::new(daemon);
         if let Some(running) = running {

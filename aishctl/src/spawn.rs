@@ -164,7 +164,7 @@ async fn run_beside_us(around: &Surroundings) -> Result<(), NotStarted> {
             Exit::NO_DAEMON,
             "aishd does not run, and there is none beside aishctl to start",
         )
-        .hint("cargo build --release builds both; or start aishd yourself")
+        .hint(".ci/dist of a checkout builds both; or start aishd yourself")
     })?;
     let (log_path, log) = open_log(around)?;
     let before = log.metadata().map_or(0, |it| it.len());

@@ -89,7 +89,7 @@ fn daemon(around: &Surroundings) -> Result<PathBuf, Failure> {
         .map(|it| it.join("aishd"));
     beside.filter(|it| it.is_file()).ok_or_else(|| {
         Failure::new(Exit::FAILED, "there is no aishd beside this aishctl")
-            .hint("cargo build --release builds both; install both into one directory")
+            .hint(".ci/dist of a checkout builds both; install both into one directory")
     })
 }
 
