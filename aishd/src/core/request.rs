@@ -3,22 +3,22 @@
 
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 
+use self::message::{Out, Text, add};
 use super::budget::Mode;
 use super::catalog::Offer;
 use super::exchange::json_bytes;
 use super::optional::{self, Limit, Options};
 use super::pinned::Held;
 use super::preset::Preset;
-use super::reply::ToolCall;
 use super::shell::offered::Offered;
 use super::tool::Tool;
-use super::tool_name::on_the_wire;
 use super::transcript::{Message, Transcript};
 
 pub mod completion;
+mod escape;
 pub mod fit;
+mod message;
 
 /// What the system message always begins with.
 const BASE_PROMPT: &str = "You are aish, an assistant in a terminal. Answer exactly and briefly, in Markdown. \
@@ -53,12 +53,7 @@ pub fn body(
         without_tool_role(&system, transcript)
     };
     pin(&mut messages, pinned);
-    let body = Body {
-        preset,
-        messages: &messages,
-        offer: offers.then_some(offer),
-    };
-    serde_json::to_string(&body).unwrap_or_default()
+    written(preset, &messages, offers.then_some(offer))
 }
 
 /// The one system message. Its bytes change only with the tools, with whether commands can run, with what people keep for all
@@ -149,15 +144,43 @@ fn in_front(pinned: &[Held]) -> String {
     pinned.iter().map(|it| it.block() + "\n\n").collect()
 }
 
-struct Body<'a> {
-    preset: &'a Preset,
-    messages: &'a [Out<'a>],
-    offer: Option<&'a Offer>,
+fn written(preset: &Preset, messages: &[Out<'_>], offer: Option<&Offer>) -> String {
+    let mut to = String::with_capacity(room(messages, offer));
+    add(&mut to, &Head(preset));
+    // The head goes on.
+    to.pop();
+    to.push_str(",\"messages\":[");
+    for (at, message) in messages.iter().enumerate() {
+        if at > 0 {
+            to.push(',');
+        }
+        message.add_to(&mut to);
+    }
+    to.push(']');
+    // Some servers refuse an empty list.
+    if let Some(offer) = offer {
+        to.push_str(",\"tools\":");
+        add(&mut to, &Tools(offer));
+    }
+    to.push('}');
+    to
 }
 
-impl Serialize for Body<'_> {
+/// About what it takes, so that a long one is not moved while it grows.
+fn room(messages: &[Out<'_>], offer: Option<&Offer>) -> usize {
+    const AROUND: usize = 1024;
+    const OF_A_TOOL: usize = 1024;
+    let texts: usize = messages.iter().map(Out::room).sum();
+    let tools = offer.map_or(0, |it| it.iter().len() * OF_A_TOOL);
+    AROUND + texts + tools
+}
+
+/// What stands in front of the messages.
+struct Head<'a>(&'a Preset);
+
+impl Serialize for Head<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let preset = self.preset;
+        let Self(preset) = self;
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("model", &preset.model)?;
         map.serialize_entry("stream", &true)?;
@@ -168,11 +191,6 @@ impl Serialize for Body<'_> {
         };
         for (name, value) in optional::fields(preset, options) {
             map.serialize_entry(name, &value)?;
-        }
-        map.serialize_entry("messages", self.messages)?;
-        // Some servers refuse an empty list (BRK-4).
-        if let Some(offer) = self.offer {
-            map.serialize_entry("tools", &Tools(offer))?;
         }
         map.end()
     }
@@ -208,32 +226,12 @@ impl Serialize for OneTool<'_> {
     }
 }
 
-/// One message on its way out; `text` is joined from several where roles would stand side by side.
-#[derive(Debug)]
-enum Out<'a> {
-    System(&'a str),
-    User(Text<'a>),
-    Assistant {
-        text: Text<'a>,
-        calls: &'a [ToolCall],
-        /// Present when the model that wrote it is the one asked.
-        extra: Option<&'a serde_json::Map<String, Value>>,
-    },
-    Tool {
-        call: &'a str,
-        content: &'a str,
-    },
-}
-
-/// A text that is only copied when something is joined to it.
-type Text<'a> = std::borrow::Cow<'a, str>;
-
 fn with_tool_role<'a>(
     system: &'a str,
     transcript: &'a Transcript,
     preset: &Preset,
 ) -> Vec<Out<'a>> {
-    let mut out = vec![Out::System(system)];
+    let mut out = begun(system, transcript);
     let mut owed: Vec<&str> = vec![];
     for message in transcript.messages() {
         if !matches!(message, Message::Tool { .. }) {
@@ -269,6 +267,13 @@ fn with_tool_role<'a>(
     out
 }
 
+/// The list, with room for a conversation without tools.
+fn begun<'a>(system: &'a str, transcript: &Transcript) -> Vec<Out<'a>> {
+    let mut out = Vec::with_capacity(2 * transcript.exchanges().len() + 1);
+    out.push(Out::System(system));
+    out
+}
+
 fn settle<'a>(out: &mut Vec<Out<'a>>, owed: &mut Vec<&'a str>) {
     let content = NO_RESULT;
     out.extend(owed.drain(..).map(|call| Out::Tool { call, content }));
@@ -276,7 +281,7 @@ fn settle<'a>(out: &mut Vec<Out<'a>>, owed: &mut Vec<&'a str>) {
 
 /// Only user and assistant, strictly taking turns; results go in front of the next user text.
 fn without_tool_role<'a>(system: &'a str, transcript: &'a Transcript) -> Vec<Out<'a>> {
-    let mut out = vec![Out::System(system)];
+    let mut out = begun(system, transcript);
     for message in transcript.messages() {
         match message {
             Message::User { text } => push_user(&mut out, text.into()),
@@ -315,73 +320,6 @@ fn join(before: &mut Text<'_>, text: &str) {
     let joined = before.to_mut();
     joined.push_str("\n\n");
     joined.push_str(text);
-}
-
-impl Serialize for Out<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
-        match self {
-            Self::System(text) => {
-                map.serialize_entry("role", "system")?;
-                map.serialize_entry("content", text)?;
-            }
-            Self::User(text) => {
-                map.serialize_entry("role", "user")?;
-                map.serialize_entry("content", text)?;
-            }
-            Self::Assistant { text, calls, extra } => {
-                map.serialize_entry("role", "assistant")?;
-                map.serialize_entry("content", text)?;
-                if !calls.is_empty() {
-                    map.serialize_entry("tool_calls", &Calls(calls, extra.is_some()))?;
-                }
-                for (name, value) in extra.iter().copied().flatten() {
-                    map.serialize_entry(name, value)?;
-                }
-            }
-            Self::Tool { call, content } => {
-                map.serialize_entry("role", "tool")?;
-                map.serialize_entry("tool_call_id", call)?;
-                map.serialize_entry("content", content)?;
-            }
-        }
-        map.end()
-    }
-}
-
-/// The calls of one message, and whether their own unknown fields go along.
-struct Calls<'a>(&'a [ToolCall], bool);
-
-impl Serialize for Calls<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut seq = to.serialize_seq(Some(self.0.len()))?;
-        for call in self.0 {
-            seq.serialize_element(&OneCall(call, self.1))?;
-        }
-        seq.end()
-    }
-}
-
-struct OneCall<'a>(&'a ToolCall, bool);
-
-impl Serialize for OneCall<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self(call, with_extra) = self;
-        let mut map = to.serialize_map(None)?;
-        map.serialize_entry("id", &call.id)?;
-        map.serialize_entry("type", "function")?;
-        let function = serde_json::json!({
-            "name": on_the_wire(&call.name),
-            "arguments": call.arguments,
-        });
-        map.serialize_entry("function", &function)?;
-        if *with_extra {
-            for (name, value) in &call.extra {
-                map.serialize_entry(name, value)?;
-            }
-        }
-        map.end()
-    }
 }
 
 #[cfg(test)]

@@ -364,6 +364,9 @@ impl Transcript {
     #[must_use]
     pub fn eviction(&self, count: usize, state: &State) -> Option<Eviction> {
         let count = count.min(self.exchanges.len().saturating_sub(1));
+        if count == 0 {
+            return None;
+        }
         let is_back = |it: &Exchange| it.is_back(state.evicted_through);
         let stay = self.exchanges.iter().skip(count);
         // What is back is read from its own place.
@@ -382,7 +385,7 @@ impl Transcript {
             let left = exchange.left().filter(|_| !is_back(exchange));
             eviction.exchanges.extend(left);
         }
-        (count > 0).then_some(eviction)
+        Some(eviction)
     }
 
     /// What a model's server is told a call is called: people name the calls of each list alike, and no two of a

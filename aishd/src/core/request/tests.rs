@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
 use proptest::prelude::*;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::fit::{Wanted, fit};
 use super::*;
@@ -12,6 +12,7 @@ use crate::core::exchange::{Exchange, Left};
 use crate::core::optional::Learned;
 use crate::core::pinned::Pinned;
 use crate::core::preset::{Backend, Endpoint, KeySource, Timeouts};
+use crate::core::reply::ToolCall;
 use crate::core::shell::Given;
 use crate::core::shell::ending::Ending;
 use crate::core::state::State;
