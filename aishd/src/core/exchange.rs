@@ -48,6 +48,8 @@ pub struct Exchange {
     entries: Vec<Entry>,
     /// About what its messages take in a request.
     bytes: u64,
+    /// There is more to read of one of its results or outputs.
+    keeps_more: bool,
     /// It had left.
     was_put_back: bool,
 }
@@ -155,7 +157,7 @@ impl Exchange {
     /// Whether there is more to read of one of its results.
     #[must_use]
     pub fn keeps_results(&self) -> bool {
-        self.entries.iter().any(|it| it.keeps_more)
+        self.keeps_more
     }
 
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
@@ -172,6 +174,7 @@ impl Exchange {
 
     pub(super) fn insert(&mut self, place: usize, entry: Entry) {
         self.bytes += weight(&entry.message);
+        self.keeps_more |= entry.keeps_more;
         self.entries.insert(place, entry);
     }
 
@@ -190,12 +193,14 @@ impl Exchange {
         outputs.extend(more.output.clone().map(|it| moved(it, text.len())));
         text.push_str(&more.text);
         *keeps |= keeps_more;
+        self.keeps_more |= keeps_more;
         self.bytes = self.messages().map(weight).sum();
         true
     }
 
     pub(super) fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
         self.entries.retain(|it| keep(it));
+        self.keeps_more = self.entries.iter().any(|it| it.keeps_more);
         self.bytes = self.messages().map(weight).sum();
     }
 
