@@ -36,6 +36,7 @@ pub mod listing;
 pub mod log;
 pub mod markdown;
 pub mod mcp;
+mod mcp_status;
 pub mod memory;
 pub mod mention;
 pub mod model;

@@ -1,7 +1,7 @@
 //! From events to rows of a screen or transcript: who asked, what was answered, what aish has to say.
 //! A fold without IO; a row is a whole line, so that rows never mix.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use aish_proto::event::{
     ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, Envelope, EventData as _,
@@ -11,13 +11,13 @@ use aish_proto::event::{
     TurnStarted, UserMessage,
 };
 use aish_proto::id::{ClientId, ConfirmId, TurnId};
-use aish_proto::mcp::{ServerState, ServerStatus};
 use aish_proto::shell::ShellEnding;
 use aish_proto::turn::{FailureClass, StopReason};
 
 use crate::consent::{self, Extent};
 use crate::frame::Frames;
 use crate::markdown::{Colours, Glyphs, Style, Writer};
+use crate::mcp_status::Servers;
 use crate::stream::{Answer, Step};
 use crate::waiting::Waiting;
 use crate::{failure, norris, progress, resource, safe, unasked, usage};
@@ -50,9 +50,6 @@ pub enum Reader {
     Person,
 }
 
-/// Of a server that gives another reason each time, so many are said.
-const MOST_REASONS: usize = 8;
-
 /// More rows of a command do not wait for the end of a block.
 const MOST_BESIDE: usize = 20;
 
@@ -84,9 +81,7 @@ pub struct Rows {
     numbers: BTreeMap<ConfirmId, u32>,
     /// A window's confirms: those that waited when it was opened, until all that was before has been shown.
     past: Option<Vec<ConfirmId>>,
-    /// Servers that were said to be away, and the reasons that were said. Each is tried again and again, and one that is
-    /// down may give one reason now and another then.
-    away: BTreeMap<String, BTreeSet<Option<String>>>,
+    servers: Servers,
 }
 
 /// That somebody was asked, and about what.
@@ -296,36 +291,10 @@ impl Rows {
         }
     }
 
-    /// A server that came or went, once until there is something else to say; that it is being connected to is for the
-    /// curious.
-    fn server(&mut self, server: &ServerStatus) -> Option<String> {
-        let alias = &server.alias;
-        match server.state {
-            ServerState::Ready => drop(self.away.remove(alias)),
-            ServerState::Failed | ServerState::Off => {
-                let said = self.away.entry(alias.clone()).or_default();
-                if said.len() >= MOST_REASONS || !said.insert(server.why.clone()) {
-                    return None;
-                }
-            }
-            ServerState::Connecting => {}
-        }
-        match (server.state, &server.why) {
-            (ServerState::Ready, _) => Some(format!("mcp {alias}: {} tools", server.tools)),
-            (ServerState::Failed | ServerState::Off, Some(why)) => {
-                Some(format!("mcp {alias}: {why}"))
-            }
-            (ServerState::Failed | ServerState::Off, None) => Some(format!("mcp {alias}: gone")),
-            (ServerState::Connecting, _) => {
-                self.verbose.then(|| format!("mcp {alias}: connecting"))
-            }
-        }
-    }
-
     /// Facts that are one line for people.
     fn told(&mut self, event: &Envelope) -> Option<String> {
         if let Some(McpStatus { server }) = event.read() {
-            return self.server(&server);
+            return self.servers.told(&server, self.verbose);
         }
         if let Some(Status { level, text }) = event.read() {
             return (level != StatusLevel::Debug || self.verbose).then_some(text);

@@ -372,7 +372,7 @@ fn build(
 ) -> Arc<Server> {
     Arc::new(Server::new(Parts {
         directory: Directory::new(surroundings, settings.max_conversations_in_memory),
-        children,
+        provider_among: Box::new(move |line| children.provider_among(line)?.parse().ok()),
         hub,
         shelf,
         about,

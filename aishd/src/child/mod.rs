@@ -26,8 +26,6 @@ use running::{Child, Control};
 use spec::{Failed, Job, Spec, Stage, Stream};
 use table::Table;
 
-use crate::core::tool_name::Alias;
-
 /// This very program, also when its file was replaced since we started.
 const OURSELVES: &str = "/proc/self/exe";
 /// What a job may come to; the kernel would not take more as arguments and environment either.
@@ -148,11 +146,11 @@ impl Children {
 
     /// Whose program a process is, by the processes that it descends from.
     #[must_use]
-    pub fn provider_among(&self, ancestors: &[u32]) -> Option<Alias> {
+    pub fn provider_among(&self, ancestors: &[u32]) -> Option<Arc<str>> {
         self.table.provider_among(ancestors)
     }
 
-    async fn start(&self, provider: Option<Alias>) -> io::Result<Control> {
+    async fn start(&self, provider: Option<Arc<str>>) -> io::Result<Control> {
         let (ours, theirs) = UnixStream::pair()?;
         let table = self.table.clone();
         tokio::task::spawn_blocking(move || table.start(theirs, provider)).await??;

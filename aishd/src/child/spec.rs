@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::wall::Wall;
-use crate::core::tool_name::Alias;
 
 /// A program to be started.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct Spec {
     pub wall: Option<Box<Wall>>,
     /// The MCP server or the tool that it is, for what the configuration lets that do as a client of the daemon. `None`:
     /// nothing is let.
-    pub provider: Option<Alias>,
+    pub provider: Option<Arc<str>>,
     pub stdin: Stream,
     pub stdout: Stream,
     pub stderr: Stream,

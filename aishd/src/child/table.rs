@@ -6,14 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, getpid, waitid, waitpid};
 use tokio::sync::watch;
 
 use super::trampoline;
 use super::tree::{self, Seen};
-use crate::core::tool_name::Alias;
 
 #[derive(Debug)]
 pub(super) struct Table {
@@ -28,7 +27,7 @@ pub(super) struct Table {
 struct Running {
     trampoline: Child,
     /// What it was started for.
-    provider: Option<Alias>,
+    provider: Option<Arc<str>>,
 }
 
 /// What the keeper has to do next.
@@ -49,7 +48,7 @@ impl Table {
     }
 
     /// Starts a trampoline on this socket. Blocks until its program is loaded.
-    pub(super) fn start(&self, control: UnixStream, provider: Option<Alias>) -> io::Result<()> {
+    pub(super) fn start(&self, control: UnixStream, provider: Option<Arc<str>>) -> io::Result<()> {
         let mut command = Command::new(&self.trampoline);
         command
             // Also what `pkill aishd` looks for: a daemon that is killed must not take its trampolines along.
@@ -70,7 +69,7 @@ impl Table {
     }
 
     /// What the trampoline among these processes was started for.
-    pub(super) fn provider_among(&self, pids: &[u32]) -> Option<Alias> {
+    pub(super) fn provider_among(&self, pids: &[u32]) -> Option<Arc<str>> {
         let running = self.running();
         let mut running = running.iter();
         running

@@ -53,7 +53,7 @@ pub(super) async fn start(
     let mut spec = Spec::new(&server.command, cwd);
     spec.args.clone_from(&server.args);
     spec.env.clone_from(&server.env);
-    spec.provider = Some(alias.clone());
+    spec.provider = Some(alias.as_str().into());
     spec.stdin = Stream::Piped;
     spec.stderr = Stream::Piped;
     let mut child = children.spawn(&spec).await.map_err(|it| unstarted(&it))?;

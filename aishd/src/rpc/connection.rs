@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use aish_proto::daemon;
 use aish_proto::daemon::ClientInfo;
 use aish_proto::error::ErrorKind;
 use aish_proto::event::PresentClient;
@@ -17,7 +18,6 @@ use aish_proto::limits::{
     CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES, SUBSCRIPTIONS,
 };
 use aish_proto::method::{Method as _, Role};
-use aish_proto::{conversation, daemon, turn};
 use futures_util::FutureExt as _;
 use interprocess::local_socket::tokio::Stream;
 use jsonrpsee::types::error::{
@@ -34,13 +34,13 @@ use tracing::Instrument as _;
 
 use super::envelope::{Entry, Line, read};
 use super::outbox::{Cut, Outbox};
+use super::peer::Peer;
 use super::refusal::{AS_DRIVER, Refusal};
 use super::{Server, notices};
 use crate::conversation::import::Importing;
 use crate::core::confirm::Person;
-use crate::core::policy::{ClientGrant, Policy};
+use crate::core::policy::Policy;
 use crate::core::shell::setting::Environment;
-use crate::core::tool_name::Alias;
 
 /// How much is read from the socket at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -77,38 +77,6 @@ impl AfterReply {
         lock(&self.0).push(Box::pin(task));
     }
 }
-
-/// Who sits at the other end, as the kernel says (SO_PEERCRED).
-#[derive(Clone, Debug)]
-pub(super) struct Peer {
-    pub(super) pid: Option<u32>,
-    pub(super) uid: Option<u32>,
-    pub(super) origin: Origin,
-}
-
-/// Who started the peer.
-#[derive(Clone, Debug)]
-pub(super) enum Origin {
-    Elsewhere,
-    /// The daemon did, by whatever stands between: it is a tool, and no person sits at it. With the MCP server or the tool
-    /// that it is of, where that is known.
-    Ours(Option<Alias>),
-}
-
-impl Peer {
-    pub(super) fn is_of_ours(&self) -> bool {
-        matches!(self.origin, Origin::Ours(_))
-    }
-}
-
-/// What a program with the grant to ask may call besides what an observer may: nothing that answers a question, or that
-/// changes what runs unasked.
-const ASKING: [&str; 4] = [
-    conversation::Create::NAME,
-    turn::Send::NAME,
-    turn::Cancel::NAME,
-    daemon::BlobPut::NAME,
-];
 
 #[derive(Clone, Debug)]
 struct Greeting {
@@ -157,17 +125,7 @@ impl Connection {
         if method == daemon::Ping::NAME {
             return Ok(());
         }
-        if let Origin::Ours(provider) = &self.peer.origin {
-            let granted = provider.as_ref().and_then(|it| policy.clients.get(it));
-            let may = match granted {
-                Some(ClientGrant::Read) => needed == Role::Observer,
-                Some(ClientGrant::Ask) => needed == Role::Observer || ASKING.contains(&method),
-                None => false,
-            };
-            if !may {
-                return Err(not_granted(method, needed, provider.as_ref()));
-            }
-        }
+        self.peer.may_call(method, needed, policy)?;
         if method == daemon::Hello::NAME {
             return Ok(());
         }
@@ -245,23 +203,6 @@ impl Connection {
             auto_approves: None,
         }
     }
-}
-
-/// Says what could be granted, where something could.
-fn not_granted(method: &str, needed: Role, provider: Option<&Alias>) -> Refusal {
-    let message = format!("{method} is not for processes that the daemon started");
-    let hint = match provider {
-        Some(provider) if needed == Role::Observer => {
-            format!("permissions.clients = {{ {provider} = \"read\" }} grants it")
-        }
-        Some(provider) if ASKING.contains(&method) => {
-            format!("permissions.clients = {{ {provider} = \"ask\" }} grants it")
-        }
-        Some(_) | None => {
-            "say it in a terminal of your own, which no conversation has started".to_owned()
-        }
-    };
-    Refusal::new(ErrorKind::ForbiddenRole, message).hint(hint)
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

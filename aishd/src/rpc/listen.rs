@@ -16,10 +16,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::Server;
-use super::connection::{Origin, Peer, serve};
-use super::descent;
+use super::connection::serve;
+use super::peer::{Origin, Peer, ProviderAmong};
 use super::refusal::Refusal;
-use crate::child::Children;
 
 /// Pauses after an accept error: they are weather, most often too many open files.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
@@ -56,7 +55,7 @@ pub async fn listen(server: Arc<Server>, listener: Listener) {
         };
         pause = PAUSE_FIRST;
         server.counters.connections.fetch_add(1, Ordering::Relaxed);
-        let Some(peer) = admit(&stream, &server.children) else {
+        let Some(peer) = admit(&stream, &server.provider_among) else {
             let why = Refusal::new(ErrorKind::Denied, "this daemon serves another user")
                 .hint("without --socket and AISH_SOCKET, aishctl ask starts one of your own");
             connections.spawn(turn_away(stream, why));
@@ -99,7 +98,7 @@ fn full(most: usize, is_of_ours: bool) -> Refusal {
 }
 
 /// The peer, if it is of our own user; nobody else is served, whatever the socket's mode.
-fn admit(stream: &Stream, children: &Children) -> Option<Peer> {
+fn admit(stream: &Stream, provider_among: &ProviderAmong) -> Option<Peer> {
     let credentials = match stream.peer_creds() {
         Ok(credentials) => credentials,
         Err(error) => {
@@ -120,15 +119,8 @@ fn admit(stream: &Stream, children: &Children) -> Option<Peer> {
         pid,
         uid: credentials.euid(),
         // Now, while whoever connected is most likely still there: later its number may be somebody else's.
-        origin: pid.map_or(Origin::Ours(None), |pid| origin(pid, children)),
+        origin: Origin::of(pid, provider_among),
     })
-}
-
-fn origin(pid: u32, children: &Children) -> Origin {
-    match descent::from_us(pid) {
-        Some(line) => Origin::Ours(children.provider_among(&line)),
-        None => Origin::Elsewhere,
-    }
 }
 
 /// Says why in one line, waits until that was read, and closes: who still writes would find nobody, and might not read it.

@@ -30,6 +30,7 @@ mod negotiate;
 mod norris;
 mod notices;
 mod outbox;
+pub mod peer;
 mod permission;
 mod pin;
 mod prompt;
@@ -62,9 +63,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::connection::{AfterReply, Connection};
+use self::peer::ProviderAmong;
 use self::refusal::Refusal;
 use self::room::Rooms;
-use crate::child::Children;
 use crate::config::live::Live;
 use crate::config::shelf::Shelf;
 use crate::conversation::directory::Directory;
@@ -76,7 +77,7 @@ use crate::mcp::hub::Hub;
 pub struct Server {
     pub directory: Directory,
     /// Who a client is that this daemon started.
-    pub children: Children,
+    pub provider_among: ProviderAmong,
     pub hub: Hub,
     /// Manifests of tools.
     pub shelf: Arc<Shelf>,
@@ -129,7 +130,7 @@ struct Counters {
 /// The parts that a server is made of.
 pub struct Parts {
     pub directory: Directory,
-    pub children: Children,
+    pub provider_among: ProviderAmong,
     pub hub: Hub,
     pub shelf: Arc<Shelf>,
     pub about: About,
@@ -194,7 +195,7 @@ impl Server {
     pub fn new(parts: Parts) -> Self {
         Self {
             directory: parts.directory,
-            children: parts.children,
+            provider_among: parts.provider_among,
             hub: parts.hub,
             shelf: parts.shelf,
             about: parts.about,

@@ -208,11 +208,7 @@ fn spec(command: &str, setting: &Setting, inside: Option<&Inside<'_>>) -> Spec {
         stderr: Stream::Joined,
         wall: inside.map(Inside::wall),
         // A run is granted what its launch says, and nothing beside it.
-        provider: if inside.is_none() {
-            PROVIDER.parse().ok()
-        } else {
-            None
-        },
+        provider: inside.is_none().then(|| PROVIDER.into()),
         ..Spec::new(setting.shell.clone(), setting.cwd.clone())
     }
 }

@@ -158,7 +158,7 @@ impl Runner {
         spec.env = self.env(manifest)?;
         let capability = job.capability.name.clone();
         spec.env.insert(CAPABILITY.to_owned(), capability);
-        spec.provider = Some(manifest.name.clone());
+        spec.provider = Some(manifest.name.as_str().into());
         spec.limits = spec::Limits {
             processes: manifest.limits.processes,
             memory_bytes: manifest.limits.memory_bytes,

@@ -1,0 +1,39 @@
+//! What people are told of MCP servers that come and go.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aish_proto::mcp::{ServerState, ServerStatus};
+
+/// Of a server that gives another reason each time, so many are said.
+const MOST_REASONS: usize = 8;
+
+/// Servers that were said to be away, and the reasons that were said. Each is tried again and again, and one that is
+/// down may give one reason now and another then.
+#[derive(Debug, Default)]
+pub(crate) struct Servers(BTreeMap<String, BTreeSet<Option<String>>>);
+
+impl Servers {
+    /// A server that came or went, once until there is something else to say; that it is being connected to is for the
+    /// curious.
+    pub(crate) fn told(&mut self, server: &ServerStatus, is_curious: bool) -> Option<String> {
+        let alias = &server.alias;
+        match server.state {
+            ServerState::Ready => drop(self.0.remove(alias)),
+            ServerState::Failed | ServerState::Off => {
+                let said = self.0.entry(alias.clone()).or_default();
+                if said.len() >= MOST_REASONS || !said.insert(server.why.clone()) {
+                    return None;
+                }
+            }
+            ServerState::Connecting => {}
+        }
+        match (server.state, &server.why) {
+            (ServerState::Ready, _) => Some(format!("mcp {alias}: {} tools", server.tools)),
+            (ServerState::Failed | ServerState::Off, Some(why)) => {
+                Some(format!("mcp {alias}: {why}"))
+            }
+            (ServerState::Failed | ServerState::Off, None) => Some(format!("mcp {alias}: gone")),
+            (ServerState::Connecting, _) => is_curious.then(|| format!("mcp {alias}: connecting")),
+        }
+    }
+}
