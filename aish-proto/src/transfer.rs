@@ -66,12 +66,10 @@ pub struct ExportedMessage {
 /// A message as OpenAI's chat completions have it; the names of its fields are theirs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChatMessage {
-    #[serde(rename = "role")]
     pub role: ChatRole,
     /// Null: an answer that only calls tools.
-    #[serde(rename = "content")]
     pub content: Option<String>,
-    #[serde(rename = "tool_calls", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatCall>,
     /// Of a result: the call that it answers.
     #[serde(
@@ -92,11 +90,9 @@ pub enum ChatRole {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChatCall {
-    #[serde(rename = "id")]
     pub id: String,
     #[serde(rename = "type")]
     pub kind: ChatCallKind,
-    #[serde(rename = "function")]
     pub function: ChatFunction,
 }
 
@@ -109,10 +105,8 @@ pub enum ChatCallKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChatFunction {
     /// At most 64 letters, digits, `_` and `-`, as requests to models have it.
-    #[serde(rename = "name")]
     pub name: String,
     /// One JSON object as text.
-    #[serde(rename = "arguments")]
     pub arguments: String,
 }
 

@@ -39,13 +39,9 @@ struct Inner {
 /// As it is stored, with what a person needs to see what has changed.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    #[serde(rename = "digest")]
     digest: Sha,
-    #[serde(rename = "by")]
     by: By,
-    #[serde(rename = "definition")]
     definition: Value,
-    #[serde(rename = "place")]
     place: String,
 }
 

@@ -31,7 +31,6 @@ use super::tool_name::{Alias, ToolName};
 /// One thing that is told, before it has its place in the trail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Draft {
-    #[serde(rename = "at")]
     pub at: At,
     #[serde(
         rename = "conversation",
@@ -40,17 +39,16 @@ pub struct Draft {
     )]
     pub conversation: Option<ConversationId>,
     /// Where the fact stands in the conversation's log.
-    #[serde(rename = "seq", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
-    #[serde(rename = "turn", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
     /// Whoever caused it, where that was somebody.
-    #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Person>,
     /// Of the bytes that stand there.
-    #[serde(rename = "fact", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fact: Option<Sha>,
-    #[serde(rename = "told")]
     pub told: Told,
 }
 
@@ -69,70 +67,49 @@ pub enum Told {
     },
     /// The model that gets the conversation to read.
     #[serde(rename = "model_chosen")]
-    ModelChosen {
-        #[serde(rename = "model")]
-        model: String,
-        #[serde(rename = "source")]
-        source: Source,
-    },
+    ModelChosen { model: String, source: Source },
     /// A question's look was asked which preset answers it.
     #[serde(rename = "question_routed")]
     QuestionRouted(routing::Routed),
     /// Another model gets the conversation to read, because the first one's server looks down.
     #[serde(rename = "fell_back")]
     FellBack {
-        #[serde(rename = "from")]
         from: String,
-        #[serde(rename = "to")]
         to: String,
-        #[serde(rename = "reason")]
         reason: String,
-        #[serde(rename = "status", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
     },
     /// Somebody switched routing or fallback; `None`: as it is configured.
     #[serde(rename = "routing_switched")]
     RoutingSwitched {
-        #[serde(rename = "which")]
         which: Which,
-        #[serde(rename = "on", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         on: Option<bool>,
     },
     /// What people keep for all conversations; what it says is not told.
     #[serde(rename = "memory_changed")]
-    MemoryChanged {
-        #[serde(rename = "what")]
-        what: String,
-    },
+    MemoryChanged { what: String },
     #[serde(rename = "confirm_requested")]
     ConfirmRequested {
-        #[serde(rename = "confirm")]
         confirm: ConfirmId,
-        #[serde(rename = "subject")]
         subject: Subject,
-        #[serde(rename = "needs")]
         needs: Access,
-        #[serde(rename = "raise_to", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         raise_to: Option<Access>,
-        #[serde(rename = "why")]
         why: String,
     },
     /// Somebody let a model work by itself.
     #[serde(rename = "norris_launched")]
     NorrisLaunched {
-        #[serde(rename = "levels")]
         levels: Levels,
-        #[serde(rename = "limits")]
         limits: Limits,
-        #[serde(rename = "second_opinion")]
         second_opinion: bool,
     },
     /// A level was asked for.
     #[serde(rename = "raise_requested")]
     RaiseRequested {
-        #[serde(rename = "confirm")]
         confirm: ConfirmId,
-        #[serde(rename = "upgrade")]
         upgrade: Upgrade,
         #[serde(
             rename = "wanted_for",
@@ -144,98 +121,81 @@ pub enum Told {
     /// A fact was proposed; what it says is not told.
     #[serde(rename = "memory_proposed")]
     MemoryProposed {
-        #[serde(rename = "confirm")]
         confirm: ConfirmId,
         /// Of the fact, as an answer is bound to it.
-        #[serde(rename = "digest")]
         digest: Sha,
         /// Whose idea it is.
-        #[serde(rename = "preset")]
         preset: String,
     },
     #[serde(rename = "confirm_resolved")]
     ConfirmResolved {
-        #[serde(rename = "confirm")]
         confirm: ConfirmId,
-        #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         subject: Option<Subject>,
         /// What it was about, where that was a level.
-        #[serde(rename = "upgrade", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         upgrade: Option<Upgrade>,
-        #[serde(rename = "fate")]
         fate: Fate,
-        #[serde(rename = "decision", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         decision: Option<Decision>,
-        #[serde(rename = "waited_ms", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         waited_ms: Option<u64>,
         /// Definitions that run unasked from now on.
-        #[serde(rename = "approved", default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         approved: Vec<(ToolName, Sha)>,
     },
     /// From here on it may have had its effect.
     #[serde(rename = "call_started")]
     CallStarted {
-        #[serde(rename = "call")]
         call: CallMark,
-        #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         subject: Option<Subject>,
         /// What let it through.
-        #[serde(rename = "rule")]
         rule: String,
-        #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
     },
     #[serde(rename = "call_ended")]
     CallEnded {
-        #[serde(rename = "call")]
         call: CallMark,
-        #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         subject: Option<Subject>,
-        #[serde(rename = "outcome")]
         outcome: Outcome,
     },
     /// It never began.
     #[serde(rename = "call_refused")]
     CallRefused {
-        #[serde(rename = "call")]
         call: CallMark,
-        #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         subject: Option<Subject>,
-        #[serde(rename = "denial", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         denial: Option<Denial>,
-        #[serde(rename = "because")]
         because: String,
     },
     #[serde(rename = "permission_changed")]
     PermissionChanged {
         /// Absent: the one level of an older layout, which was handed out.
-        #[serde(rename = "provider", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<Alias>,
-        #[serde(rename = "from")]
         from: Access,
-        #[serde(rename = "to")]
         to: Access,
-        #[serde(rename = "revoked", default)]
+        #[serde(default)]
         revoked: bool,
-        #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
     },
     /// A client lets these run unasked while it is attached; nothing: it took that back.
     #[serde(rename = "auto_approve_set")]
     AutoApproveSet {
-        #[serde(rename = "patterns", default)]
+        #[serde(default)]
         patterns: Patterns,
-        #[serde(rename = "scope")]
         scope: Scope,
-        #[serde(rename = "count", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         count: Option<NonZeroU32>,
     },
     /// Somebody made a conversation of what was said elsewhere.
     #[serde(rename = "conversation_imported")]
-    ConversationImported {
-        #[serde(rename = "messages")]
-        messages: u64,
-    },
+    ConversationImported { messages: u64 },
     /// Other rules of the configuration are in force.
     #[serde(rename = "policy_changed")]
     PolicyChanged(RuleChange),
@@ -244,78 +204,55 @@ pub enum Told {
     ConstraintsChanged(RuleChange),
     /// What a server has under this name is in every request from now on; the digest is of the name.
     #[serde(rename = "resource_pinned")]
-    ResourcePinned {
-        #[serde(rename = "provider")]
-        provider: Alias,
-        #[serde(rename = "resource")]
-        resource: Sha,
-    },
+    ResourcePinned { provider: Alias, resource: Sha },
     #[serde(rename = "resource_unpinned")]
-    ResourceUnpinned {
-        #[serde(rename = "provider")]
-        provider: Alias,
-        #[serde(rename = "resource")]
-        resource: Sha,
-    },
+    ResourceUnpinned { provider: Alias, resource: Sha },
     /// The shared context changed. The digest is of the resource's name, which can be a model's text.
     #[serde(rename = "resource_changed")]
     ResourceChanged {
         /// `None`: a person did it.
-        #[serde(rename = "provider", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<Alias>,
-        #[serde(rename = "resource")]
         resource: Sha,
-        #[serde(rename = "change")]
         change: Change,
-        #[serde(rename = "revision")]
         revision: u64,
-        #[serde(rename = "bytes")]
         bytes: u64,
     },
     /// A server was asked for a prompt; its answer became a question, or was shown.
     #[serde(rename = "prompt_asked")]
     PromptAsked {
-        #[serde(rename = "provider")]
         provider: Alias,
         /// Not named where the server did not know it. The digest is of the name and the arguments.
-        #[serde(rename = "prompt", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<ToolName>,
-        #[serde(rename = "digest")]
         digest: Sha,
-        #[serde(rename = "outcome")]
         outcome: Outcome,
     },
     /// Somebody read a resource of a server.
     #[serde(rename = "resource_read")]
     ResourceRead {
-        #[serde(rename = "provider")]
         provider: Alias,
         /// Of its URI.
-        #[serde(rename = "resource")]
         resource: Sha,
     },
     /// Somebody had a server connected to, left or begun anew.
     #[serde(rename = "server_changed")]
     ServerChanged {
-        #[serde(rename = "provider")]
         provider: Alias,
-        #[serde(rename = "change")]
         change: ServerChange,
         /// Of the command or the URL as it is shown.
-        #[serde(rename = "place", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<Sha>,
     },
     /// A program of the configuration was started, for somebody to come to a question.
     #[serde(rename = "notice_given")]
     NoticeGiven {
-        #[serde(rename = "confirm")]
         confirm: ConfirmId,
-        #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         subject: Option<Subject>,
         /// What it is about, where that is a level.
-        #[serde(rename = "upgrade", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         upgrade: Option<Upgrade>,
-        #[serde(rename = "outcome")]
         outcome: Notice,
     },
     /// What an action was taken to mean (NEG-1).
@@ -330,15 +267,12 @@ pub enum Told {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routed {
     /// The digest of its words.
-    #[serde(rename = "action")]
     pub action: Sha,
-    #[serde(rename = "outcome")]
     pub outcome: RoutedAs,
     /// The likeliest, where one was.
-    #[serde(rename = "tool", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolName>,
     /// How sure, in thousandths.
-    #[serde(rename = "confidence")]
     pub confidence: u16,
     /// The rule that the action is against.
     #[serde(
@@ -375,19 +309,9 @@ pub enum ServerChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     #[serde(rename = "ok")]
-    Ok {
-        #[serde(rename = "bytes")]
-        bytes: u64,
-        #[serde(rename = "ms")]
-        ms: u64,
-    },
+    Ok { bytes: u64, ms: u64 },
     #[serde(rename = "failed")]
-    Failed {
-        #[serde(rename = "bytes")]
-        bytes: u64,
-        #[serde(rename = "ms")]
-        ms: u64,
-    },
+    Failed { bytes: u64, ms: u64 },
     /// It was left while it ran.
     #[serde(rename = "unknown")]
     Unknown,

@@ -13,18 +13,13 @@ pub const MAX_BLOCKS: usize = 64;
 /// A block that can be read by its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptBlock {
-    #[serde(rename = "result")]
     pub result: ResultId,
-    #[serde(rename = "kind")]
     pub kind: BlockKind,
-    #[serde(rename = "mime")]
     pub mime: String,
     /// Of the block itself, whatever it is written as.
-    #[serde(rename = "bytes")]
     pub bytes: u64,
-    #[serde(rename = "form")]
     pub form: Form,
-    #[serde(rename = "uri", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
 }
 

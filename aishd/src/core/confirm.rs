@@ -17,34 +17,22 @@ use super::tool_name::ToolName;
 /// What is asked. It runs what `digest` is of, or nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Confirm {
-    #[serde(rename = "id")]
     pub id: ConfirmId,
     /// Counts the confirms of a conversation from 1; people say `c7`.
-    #[serde(rename = "number")]
     pub number: u32,
-    #[serde(rename = "kind")]
     pub kind: ConfirmKind,
-    #[serde(rename = "title")]
     pub title: String,
     /// The call of the model's message that waits for it; one that began already, for what a server asks.
-    #[serde(rename = "call")]
     pub call: String,
-    #[serde(rename = "tool")]
     pub tool: ToolName,
     /// One JSON object in its canonical spelling: the bytes that run.
-    #[serde(rename = "arguments")]
     pub arguments: String,
-    #[serde(rename = "cwd")]
     pub cwd: String,
     /// Where it runs.
-    #[serde(rename = "server")]
     pub server: String,
-    #[serde(rename = "digest")]
     pub digest: Sha,
     /// The tool as it was when this was asked.
-    #[serde(rename = "definition")]
     pub definition: Value,
-    #[serde(rename = "definition_digest")]
     pub definition_digest: Sha,
     /// All tools of its provider as they were when this was asked.
     #[serde(
@@ -54,17 +42,15 @@ pub struct Confirm {
     )]
     pub provider_digest: Option<Sha>,
     /// The tool as it was when it was approved, where it changed since.
-    #[serde(rename = "approved_definition", default)]
+    #[serde(default)]
     pub approved_definition: Option<Value>,
-    #[serde(rename = "needs")]
     pub needs: Access,
     /// The level that the provider would get.
-    #[serde(rename = "raise_to", default)]
+    #[serde(default)]
     pub raise_to: Option<Access>,
-    #[serde(rename = "why")]
     pub why: String,
     /// The same for the audit trail, where `why` has a word of the model.
-    #[serde(rename = "why_told", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_told: Option<String>,
     /// What a server asks, as it was sent; for an elicitation.
     #[serde(
@@ -74,15 +60,14 @@ pub struct Confirm {
     )]
     pub elicitation: Option<Value>,
     /// What a server wants a model to be asked; for sampling.
-    #[serde(rename = "sampling", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<ForModel>,
     /// What is asked about a command.
-    #[serde(rename = "shell", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<Box<shell::Asked>>,
-    #[serde(rename = "options")]
     pub options: Vec<Decision>,
     /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
-    #[serde(rename = "expires_at", default)]
+    #[serde(default)]
     pub expires_at: Option<At>,
 }
 
@@ -157,24 +142,22 @@ pub enum Fate {
 /// The end of a confirm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resolution {
-    #[serde(rename = "confirm")]
     pub confirm: ConfirmId,
-    #[serde(rename = "fate")]
     pub fate: Fate,
-    #[serde(rename = "decision", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Person>,
-    #[serde(rename = "reason", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The arguments that run instead, canonical.
-    #[serde(rename = "edited", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<String>,
     /// How long it was open; not said where its turn ended under it.
-    #[serde(rename = "waited_ms", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
     /// Definitions that run unasked in this conversation from now on.
-    #[serde(rename = "approved", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved: Vec<(ToolName, Sha)>,
 }
 
@@ -198,28 +181,26 @@ impl Resolution {
 /// Who answered: the socket says which process and user, the client which terminal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Person {
-    #[serde(rename = "client")]
     pub client: ClientId,
-    #[serde(rename = "name")]
     pub name: String,
-    #[serde(rename = "tty", default)]
+    #[serde(default)]
     pub tty: Option<String>,
-    #[serde(rename = "pid", default)]
+    #[serde(default)]
     pub pid: Option<u32>,
-    #[serde(rename = "uid", default)]
+    #[serde(default)]
     pub uid: Option<u32>,
 }
 
 /// What the asker of a turn wants done where a person would have to be asked (AUT-7).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnConfirm {
-    #[serde(rename = "then", default)]
+    #[serde(default)]
     pub then: Then,
     /// Runs unasked, in this turn only.
-    #[serde(rename = "allow", default)]
+    #[serde(default)]
     pub allow: Patterns,
     /// How long a confirm of this turn waits, whoever is attached.
-    #[serde(rename = "timeout_ms", default)]
+    #[serde(default)]
     pub timeout_ms: Option<u64>,
 }
 

@@ -43,13 +43,13 @@ const PATH_WORDS: [&str; 20] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Constraints {
     /// Nothing that needs more than level 1.
-    #[serde(rename = "read_only", default)]
+    #[serde(default)]
     pub read_only: bool,
     /// Nothing that may reach beyond this machine.
-    #[serde(rename = "no_network", default)]
+    #[serde(default)]
     pub no_network: bool,
     /// Only paths in these directories; none: any path.
-    #[serde(rename = "roots", default)]
+    #[serde(default)]
     pub roots: Vec<Root>,
 }
 

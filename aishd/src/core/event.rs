@@ -44,16 +44,13 @@ pub struct At(pub i64);
 /// One event in its place in the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    #[serde(rename = "seq")]
     pub seq: Seq,
-    #[serde(rename = "at")]
     pub at: At,
-    #[serde(rename = "turn", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
     /// The client that caused it.
-    #[serde(rename = "client", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientId>,
-    #[serde(rename = "event")]
     pub event: Event,
 }
 
@@ -63,11 +60,10 @@ pub enum Event {
     /// Always the first.
     #[serde(rename = "created")]
     Created {
-        #[serde(rename = "title", default)]
+        #[serde(default)]
         title: Option<String>,
-        #[serde(rename = "model", default)]
+        #[serde(default)]
         model: Option<String>,
-        #[serde(rename = "cwd")]
         cwd: String,
         #[serde(
             rename = "forked_from",
@@ -88,23 +84,22 @@ pub enum Event {
             skip_serializing_if = "std::ops::Not::not"
         )]
         importing: bool,
-        #[serde(rename = "budget", default, skip_serializing_if = "Budget::is_none")]
+        #[serde(default, skip_serializing_if = "Budget::is_none")]
         budget: Budget,
     },
     /// A question was accepted. It joins the transcript when its turn starts or is merged.
     #[serde(rename = "user_message")]
     UserMessage {
-        #[serde(rename = "text")]
         text: String,
-        #[serde(rename = "attachments", default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
         /// The client's idempotency key, and the digest of what it asked with it (G4).
-        #[serde(rename = "key", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<Key>,
         /// A preset named by hand for this turn.
-        #[serde(rename = "model", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        #[serde(rename = "origin", default)]
+        #[serde(default)]
         origin: Origin,
         /// What is done where a person would have to be asked.
         #[serde(
@@ -121,7 +116,7 @@ pub enum Event {
         )]
         max_tool_depth: Option<NonZeroU32>,
         /// The turn runs these calls and asks no model.
-        #[serde(rename = "calls", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         calls: Option<CallList>,
         /// What the asker's client gave for commands. `None`: what the question before it came with.
         #[serde(
@@ -134,19 +129,15 @@ pub enum Event {
     /// The turn waits at this position, 1 being next; said again when it is moved.
     #[serde(rename = "turn_queued")]
     TurnQueued {
-        #[serde(rename = "position")]
         position: u32,
         /// It joins the running turn if that makes another model request.
-        #[serde(rename = "steer", default)]
+        #[serde(default)]
         steer: bool,
     },
     #[serde(rename = "turn_started")]
     TurnStarted {
-        #[serde(rename = "model")]
         model: String,
-        #[serde(rename = "model_id")]
         model_id: String,
-        #[serde(rename = "source")]
         source: Source,
     },
     /// The look of a question was asked which preset answers it (RTE-3); stands behind the start of its turn.
@@ -156,29 +147,22 @@ pub enum Event {
     /// preset stays what it was.
     #[serde(rename = "fell_back")]
     FellBack {
-        #[serde(rename = "from")]
         from: String,
-        #[serde(rename = "to")]
         to: String,
         /// What the server of `to` is asked for.
-        #[serde(rename = "model_id")]
         model_id: String,
         /// Why `from` looks as if it was down, in words of ours.
-        #[serde(rename = "reason")]
         reason: String,
         /// The failure, as it would have ended the turn.
-        #[serde(rename = "cause")]
         cause: String,
         /// Where there was an answer over HTTP.
-        #[serde(rename = "status", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
     },
     #[serde(rename = "assistant_message")]
     AssistantMessage {
         /// Position of the answer in its turn, from 0.
-        #[serde(rename = "item")]
         item: u32,
-        #[serde(rename = "text")]
         text: Arc<str>,
         #[serde(
             rename = "reasoning",
@@ -186,10 +170,10 @@ pub enum Event {
             skip_serializing_if = "String::is_empty"
         )]
         reasoning: String,
-        #[serde(rename = "calls", default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
         /// Lines of it that propose commands, taken out of it where it ended properly (SHL-1).
-        #[serde(rename = "commands", default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         commands: Vec<Proposed>,
         /// Fields of the message that we do not know and the same model wants back (BRK-9).
         #[serde(
@@ -198,14 +182,13 @@ pub enum Event {
             skip_serializing_if = "serde_json::Map::is_empty"
         )]
         extra: serde_json::Map<String, serde_json::Value>,
-        #[serde(rename = "complete")]
         complete: bool,
-        #[serde(rename = "served_by", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         served_by: Option<String>,
-        #[serde(rename = "usage", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
         /// Who was asked for it; absent: nobody who could take money for it.
-        #[serde(rename = "payee", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         payee: Option<Box<Payee>>,
     },
     /// A model was asked, and no message came of it: a summary, a server's request, an answer that was stopped before its
@@ -233,51 +216,37 @@ pub enum Event {
     /// The mark that a call was started: from here on it is never started again by itself (G7).
     #[serde(rename = "tool_started")]
     ToolStarted {
-        #[serde(rename = "call")]
         call: String,
-        #[serde(rename = "name")]
         name: String,
         /// Canonical: what runs.
-        #[serde(rename = "arguments")]
         arguments: String,
-        #[serde(rename = "digest")]
         digest: Sha,
         /// What let it through.
-        #[serde(rename = "rule")]
         rule: String,
-        #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
     },
     /// A part of a result that is too long for the model's context, or of a block of it that is no text; in order,
     /// before the result itself.
     #[serde(rename = "result_kept")]
-    ResultKept {
-        #[serde(rename = "result")]
-        result: ResultId,
-        #[serde(rename = "text")]
-        text: String,
-    },
+    ResultKept { result: ResultId, text: String },
     /// The one reply of a call.
     #[serde(rename = "tool_result")]
     ToolResult {
-        #[serde(rename = "call")]
         call: String,
-        #[serde(rename = "name")]
         name: String,
-        #[serde(rename = "ok")]
         ok: bool,
-        #[serde(rename = "content")]
         content: String,
-        #[serde(rename = "denial", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         denial: Option<Denial>,
         /// How long it ran.
-        #[serde(rename = "ms", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         ms: Option<u64>,
         /// The whole of it, where `content` is less.
-        #[serde(rename = "kept", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<KeptResult>,
         /// Blocks of it that are no text; their parts stand before it.
-        #[serde(rename = "blocks", default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         blocks: Vec<KeptBlock>,
         /// Its value, where it has one that fits its output schema.
         #[serde(
@@ -287,85 +256,68 @@ pub enum Event {
         )]
         structured: Option<Structured>,
         /// Why it never began. `None`: it did.
-        #[serde(rename = "refused", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         refused: Option<Box<Refused>>,
     },
     /// The mark that a command was started: from here on it is never started again by itself. Without a turn it is a
     /// person's own.
     #[serde(rename = "shell_started")]
     ShellStarted {
-        #[serde(rename = "call")]
         call: String,
-        #[serde(rename = "command")]
         command: String,
-        #[serde(rename = "cwd")]
         cwd: String,
-        #[serde(rename = "shell")]
         shell: String,
-        #[serde(rename = "digest")]
         digest: Sha,
         /// What let it through.
-        #[serde(rename = "rule")]
         rule: String,
-        #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
-        #[serde(rename = "given", default)]
+        #[serde(default)]
         given: Given,
     },
     /// The one end of a command, whether it began or not.
     #[serde(rename = "shell_finished")]
     ShellFinished {
-        #[serde(rename = "call")]
         call: String,
-        #[serde(rename = "command")]
         command: String,
         /// Where it ran.
-        #[serde(rename = "cwd", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         cwd: Option<String>,
-        #[serde(rename = "ending")]
         ending: Ending,
         /// What is shown of what it printed; where nothing could be, why.
-        #[serde(rename = "output")]
         output: String,
-        #[serde(rename = "bytes", default)]
+        #[serde(default)]
         bytes: u64,
-        #[serde(rename = "ms", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         ms: Option<u64>,
-        #[serde(rename = "kept", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<KeptResult>,
-        #[serde(rename = "denial", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         denial: Option<Denial>,
         /// Why it never began. `None`: it did.
-        #[serde(rename = "refused", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         refused: Option<Box<Refused>>,
-        #[serde(rename = "given", default)]
+        #[serde(default)]
         given: Given,
     },
     /// Commands run there from now on (SHL-4).
     #[serde(rename = "cwd_changed")]
-    CwdChanged {
-        #[serde(rename = "cwd")]
-        cwd: String,
-        #[serde(rename = "from")]
-        from: String,
-    },
+    CwdChanged { cwd: String, from: String },
     /// A provider has another level in this conversation (PRM-4).
     #[serde(rename = "permission_changed")]
     PermissionChanged {
         /// Absent: all of them, in the layout in which a conversation had one level (PRM-5). Nobody's calls go by that;
         /// the daemon hands it out at its start.
-        #[serde(rename = "provider", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<Alias>,
-        #[serde(rename = "from")]
         from: Access,
-        #[serde(rename = "to")]
         to: Access,
         /// What was always allowed of it was taken back too.
-        #[serde(rename = "revoked", default)]
+        #[serde(default)]
         revoked: bool,
-        #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Person>,
-        #[serde(rename = "confirm", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
     },
     /// It is in the context from now on, as it is at each request.
@@ -379,9 +331,8 @@ pub enum Event {
     /// The conversation keeps itself from other things than before (AUT-1).
     #[serde(rename = "constraints_changed")]
     ConstraintsChanged {
-        #[serde(rename = "constraints")]
         constraints: Constraints,
-        #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Person>,
     },
     /// Whole exchanges left the context; they stay in the log (CTX-3).
@@ -398,39 +349,27 @@ pub enum Event {
     Norris(NorrisEvent),
     #[serde(rename = "model_changed")]
     ModelChanged {
-        #[serde(rename = "model", default)]
+        #[serde(default)]
         model: Option<String>,
     },
     #[serde(rename = "renamed")]
-    Renamed {
-        #[serde(rename = "title")]
-        title: String,
-    },
+    Renamed { title: String },
     #[serde(rename = "archived_changed")]
-    ArchivedChanged {
-        #[serde(rename = "archived")]
-        archived: bool,
-    },
+    ArchivedChanged { archived: bool },
     /// All that was imported stands before it. None of it was asked, called or allowed here.
     #[serde(rename = "imported")]
     Imported(Imported),
     #[serde(rename = "status")]
-    Status {
-        #[serde(rename = "level")]
-        level: Level,
-        #[serde(rename = "text")]
-        text: String,
-    },
+    Status { level: Level, text: String },
     #[serde(rename = "turn_finished")]
     TurnFinished {
-        #[serde(rename = "stop")]
         stop: Stop,
         /// The last answer's text.
-        #[serde(rename = "text", default)]
+        #[serde(default)]
         text: Arc<str>,
-        #[serde(rename = "usage", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
-        #[serde(rename = "error", default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<TurnError>,
         /// The running turn that took the question in.
         #[serde(
@@ -462,18 +401,15 @@ impl Event {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imported {
     /// Of the text, so that an import whose reply was lost is known again.
-    #[serde(rename = "bytes")]
     pub bytes: u64,
     /// Questions, each with what followed on it.
-    #[serde(rename = "exchanges")]
     pub exchanges: u64,
-    #[serde(rename = "messages")]
     pub messages: u64,
     /// System messages, which were left out.
-    #[serde(rename = "left_out", default)]
+    #[serde(default)]
     pub left_out: u64,
     /// Calls without a result.
-    #[serde(rename = "unanswered", default)]
+    #[serde(default)]
     pub unanswered: u64,
 }
 
@@ -481,10 +417,9 @@ pub struct Imported {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// Not known where it was no call of a known tool, or was not looked at.
-    #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
     /// The rule, or why; never with a word of the model or of a person.
-    #[serde(rename = "because")]
     pub because: String,
     /// It was asked for elsewhere, and came with an import.
     #[serde(
@@ -498,9 +433,7 @@ pub struct Refused {
 /// A result that is kept whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptResult {
-    #[serde(rename = "result")]
     pub result: ResultId,
-    #[serde(rename = "bytes")]
     pub bytes: u64,
 }
 

@@ -58,18 +58,14 @@ pub struct Exchange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
     /// The turn of its question.
-    #[serde(rename = "turn")]
     pub turn: TurnId,
     /// Reading it begins with this record: its question, or what started its turn.
-    #[serde(rename = "begin")]
     pub begin: Seq,
     /// The records of its first and last message.
-    #[serde(rename = "first")]
     pub first: Seq,
-    #[serde(rename = "last")]
     pub last: Seq,
     /// About what it took in a request.
-    #[serde(rename = "bytes", default)]
+    #[serde(default)]
     pub bytes: u64,
 }
 
@@ -85,22 +81,21 @@ impl Left {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eviction {
     /// The last message that left.
-    #[serde(rename = "through")]
     pub through: Seq,
     /// The first message that stays: whatever a reader finds before it is none. `None`: it is behind `through`.
-    #[serde(rename = "before", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Seq>,
     /// Reading what stays begins with this record. `None`: behind `through`.
-    #[serde(rename = "begin", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<Seq>,
     /// Exchanges that left with it.
-    #[serde(rename = "count", default)]
+    #[serde(default)]
     pub count: u64,
     /// Those of them that had not left before, the oldest first.
-    #[serde(rename = "exchanges", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<Left>,
     /// The eviction before it that has such a list; 0: there is none. So the archive is found without the log.
-    #[serde(rename = "previous", default)]
+    #[serde(default)]
     pub previous: Seq,
 }
 

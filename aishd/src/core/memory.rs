@@ -82,28 +82,22 @@ impl FromStr for Kind {
 /// One fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    #[serde(rename = "id")]
     pub id: MemoryId,
-    #[serde(rename = "kind")]
     pub kind: Kind,
     /// One line of visible characters.
-    #[serde(rename = "text")]
     pub text: String,
-    #[serde(rename = "pinned", default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
-    #[serde(rename = "at")]
     pub at: At,
     /// Whose idea it was, where it was no person's.
-    #[serde(rename = "from", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Proposer>,
 }
 
 /// Who thought of it, where no person did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proposer {
-    #[serde(rename = "conversation")]
     pub conversation: ConversationId,
-    #[serde(rename = "preset")]
     pub preset: String,
 }
 
@@ -144,9 +138,8 @@ pub enum Refused {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memories {
     /// The number of the newest there ever was.
-    #[serde(rename = "last")]
     last: u64,
-    #[serde(rename = "all", deserialize_with = "kept")]
+    #[serde(deserialize_with = "kept")]
     all: Vec<Memory>,
 }
 

@@ -61,12 +61,12 @@ pub enum LimitName {
 /// What a server was found to want otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learned {
-    #[serde(rename = "without", default)]
+    #[serde(default)]
     pub without: BTreeSet<Field>,
-    #[serde(rename = "limit", default)]
+    #[serde(default)]
     pub limit: Option<LimitName>,
     /// How many tools a request may have.
-    #[serde(rename = "max_tools", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tools: Option<usize>,
 }
 

@@ -15,9 +15,7 @@ const MAX_BYTES: usize = 64 << 10;
 /// One of them; the server is looked for by its name each time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pinned {
-    #[serde(rename = "alias")]
     pub alias: Alias,
-    #[serde(rename = "uri")]
     pub uri: String,
 }
 

@@ -84,10 +84,10 @@ pub struct ProviderRule {
 /// What people have granted in one conversation. Kept in its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
-    #[serde(rename = "levels", default)]
+    #[serde(default)]
     pub levels: BTreeMap<Alias, Access>,
     /// "Always", for exactly this definition (AUT-3).
-    #[serde(rename = "approved", default)]
+    #[serde(default)]
     pub approved: BTreeMap<ToolName, Sha>,
     /// "Always", for exactly this command where and as it was asked about (R1).
     #[serde(

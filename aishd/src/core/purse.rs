@@ -13,9 +13,9 @@ use super::spending::Nano;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Of its requests and their answers together.
-    #[serde(rename = "tokens", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    #[serde(rename = "usd", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<Nano>,
 }
 
@@ -29,23 +29,20 @@ impl Budget {
 /// A conversation may take another amount than before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BudgetChanged {
-    #[serde(rename = "budget", default)]
+    #[serde(default)]
     pub budget: Budget,
-    #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Person>,
 }
 
 /// Whose budget is used up, and by how much. Where money is meant, amounts are nanos.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
-    #[serde(rename = "which")]
     pub which: Which,
-    #[serde(rename = "limit")]
     pub limit: u64,
-    #[serde(rename = "spent")]
     pub spent: u64,
     /// What requests that are under way are expected to take.
-    #[serde(rename = "under_way", default)]
+    #[serde(default)]
     pub under_way: u64,
 }
 

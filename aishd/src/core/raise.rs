@@ -25,12 +25,9 @@ pub const OPTIONS: [Decision; 2] = [Decision::RaiseOnly, Decision::Deny];
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Raise {
-    #[serde(rename = "id")]
     pub id: ConfirmId,
     /// One row of numbers with the conversation's other confirms.
-    #[serde(rename = "number")]
     pub number: u32,
-    #[serde(rename = "upgrade")]
     pub upgrade: Upgrade,
     /// The tool that somebody wanted to call. `None`: the level itself was asked for.
     #[serde(
@@ -40,21 +37,17 @@ pub struct Raise {
     )]
     pub wanted_for: Option<ToolName>,
     /// Who asked.
-    #[serde(rename = "by")]
     pub by: Person,
     /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
-    #[serde(rename = "expires_at", default)]
+    #[serde(default)]
     pub expires_at: Option<At>,
 }
 
 /// The level that a provider had when it was asked for, and the one that it would get.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upgrade {
-    #[serde(rename = "provider")]
     pub provider: Alias,
-    #[serde(rename = "from")]
     pub from: Access,
-    #[serde(rename = "to")]
     pub to: Access,
 }
 
@@ -207,15 +200,11 @@ pub fn missing(question: Question<'_>, policy: &Policy) -> Option<Access> {
 /// One that waits; the whole of it is in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenRaise {
-    #[serde(rename = "id")]
     pub id: ConfirmId,
-    #[serde(rename = "seq")]
     pub seq: Seq,
-    #[serde(rename = "requested_at")]
     pub requested_at: At,
-    #[serde(rename = "expires_at", default)]
+    #[serde(default)]
     pub expires_at: Option<At>,
-    #[serde(rename = "upgrade")]
     pub upgrade: Upgrade,
 }
 

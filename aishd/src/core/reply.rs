@@ -65,18 +65,15 @@ impl Reply {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The server's id, or one made up when it gave none.
-    #[serde(rename = "id")]
     pub id: String,
-    #[serde(rename = "name")]
     pub name: String,
     /// One JSON object as text; `{}` when what came was none.
-    #[serde(rename = "arguments")]
     pub arguments: String,
     /// Why the call must not run: what came as arguments was not one JSON object.
-    #[serde(rename = "broken", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
     /// Fields of the call that we do not know and the same model wants back.
-    #[serde(rename = "extra", default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
@@ -84,13 +81,13 @@ pub struct ToolCall {
 /// sums of these say what many requests took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    #[serde(rename = "input", default)]
+    #[serde(default)]
     pub input: Option<u64>,
-    #[serde(rename = "output", default)]
+    #[serde(default)]
     pub output: Option<u64>,
-    #[serde(rename = "cached_input", default)]
+    #[serde(default)]
     pub cached_input: Option<u64>,
-    #[serde(rename = "reasoning", default)]
+    #[serde(default)]
     pub reasoning: Option<u64>,
     /// Some of it was not counted by a server, and is believed from bytes.
     #[serde(
@@ -100,13 +97,13 @@ pub struct Usage {
     )]
     pub estimated: bool,
     /// Of the requests whose price was known; `None`: of none was it.
-    #[serde(rename = "cost", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Nano>,
     /// Requests that were charged for.
-    #[serde(rename = "requests", default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub requests: u64,
     /// Those of them that nobody knows the cost of.
-    #[serde(rename = "unpriced", default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub unpriced: u64,
 }
 
@@ -275,15 +272,13 @@ pub enum FailureClass {
 /// Why a turn failed, as it stands at its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnError {
-    #[serde(rename = "class")]
     pub class: FailureClass,
-    #[serde(rename = "message")]
     pub message: String,
     /// The failure that this request was the second try after.
-    #[serde(rename = "cause", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// What helps, where something is known that does.
-    #[serde(rename = "hint", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 

@@ -62,20 +62,16 @@ pub enum Change {
 /// One change of one resource, as the log has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceChanged {
-    #[serde(rename = "name")]
     pub name: ResourceName,
-    #[serde(rename = "change")]
     pub change: Change,
     /// The first is 1. It goes on after a deletion, so that nobody takes a new resource for the old one.
-    #[serde(rename = "revision")]
     pub revision: u64,
-    #[serde(rename = "by")]
     pub by: Author,
     /// `None`: it is gone.
-    #[serde(rename = "data", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Data>,
     /// When and by whom it was created, if that was not now.
-    #[serde(rename = "created", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<(At, Author)>,
 }
 
@@ -83,20 +79,13 @@ pub struct ResourceChanged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// Where its last change stands in the log.
-    #[serde(rename = "seq")]
     pub seq: Seq,
-    #[serde(rename = "revision")]
     pub revision: u64,
     /// Of its data.
-    #[serde(rename = "bytes")]
     pub bytes: u64,
-    #[serde(rename = "created_at")]
     pub created_at: At,
-    #[serde(rename = "created_by")]
     pub created_by: Author,
-    #[serde(rename = "updated_at")]
     pub updated_at: At,
-    #[serde(rename = "updated_by")]
     pub updated_by: Author,
 }
 

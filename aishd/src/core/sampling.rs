@@ -12,14 +12,10 @@ use super::server_request::{Judged, ServerRequest, Wanted};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForModel {
     /// As the server sent it.
-    #[serde(rename = "params")]
     pub params: Value,
-    #[serde(rename = "preset")]
     pub preset: String,
-    #[serde(rename = "model")]
     pub model: String,
     /// The longest answer.
-    #[serde(rename = "max_tokens")]
     pub max_tokens: u64,
 }
 

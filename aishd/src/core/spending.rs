@@ -58,9 +58,7 @@ impl fmt::Display for Nano {
 /// What a preset's server takes for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
-    #[serde(rename = "input")]
     pub input: Nano,
-    #[serde(rename = "output")]
     pub output: Nano,
     /// `None`: as other input.
     #[serde(
@@ -116,14 +114,12 @@ pub enum Purpose {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payee {
     /// The preset by name.
-    #[serde(rename = "preset")]
     pub preset: String,
     /// What its server was asked for.
-    #[serde(rename = "model_id")]
     pub model_id: String,
-    #[serde(rename = "price", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    #[serde(rename = "purpose", default)]
+    #[serde(default)]
     pub purpose: Purpose,
 }
 
@@ -171,9 +167,7 @@ pub struct Believed {
 /// One request: what it took, and of whom.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paid {
-    #[serde(rename = "payee")]
     pub payee: Payee,
-    #[serde(rename = "usage")]
     pub usage: Usage,
 }
 
@@ -240,7 +234,6 @@ impl Day {
 /// What was taken on a day, for a conversation, of a preset and its model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
-    #[serde(rename = "day")]
     pub day: Day,
     /// `None`: of conversations that were deleted.
     #[serde(
@@ -249,11 +242,8 @@ pub struct Spent {
         skip_serializing_if = "Option::is_none"
     )]
     pub conversation: Option<ConversationId>,
-    #[serde(rename = "preset")]
     pub preset: String,
-    #[serde(rename = "model_id")]
     pub model_id: String,
-    #[serde(rename = "usage")]
     pub usage: Usage,
 }
 

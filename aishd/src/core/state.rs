@@ -38,41 +38,40 @@ const TITLE_FROM_TEXT_CHARS: usize = 60;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    #[serde(rename = "last_seq")]
     pub last_seq: Seq,
-    #[serde(rename = "title", default)]
+    #[serde(default)]
     pub title: Option<String>,
     /// A preset by name; `None`: the default.
-    #[serde(rename = "model", default)]
+    #[serde(default)]
     pub model: Option<String>,
-    #[serde(rename = "cwd", default)]
+    #[serde(default)]
     pub cwd: String,
-    #[serde(rename = "archived", default)]
+    #[serde(default)]
     pub archived: bool,
-    #[serde(rename = "created_at", default)]
+    #[serde(default)]
     pub created_at: At,
-    #[serde(rename = "updated_at", default)]
+    #[serde(default)]
     pub updated_at: At,
     /// Turns that were asked for.
-    #[serde(rename = "turns", default)]
+    #[serde(default)]
     pub turns: u64,
-    #[serde(rename = "usage", default)]
+    #[serde(default)]
     pub usage: Usage,
     /// What it may take.
-    #[serde(rename = "budget", default, skip_serializing_if = "Budget::is_none")]
+    #[serde(default, skip_serializing_if = "Budget::is_none")]
     pub budget: Budget,
-    #[serde(rename = "running", default)]
+    #[serde(default)]
     pub running: Option<Running>,
-    #[serde(rename = "queue", default)]
+    #[serde(default)]
     pub queue: Vec<Queued>,
     /// The last turn was interrupted, and nothing has been started since: the queue waits.
-    #[serde(rename = "held", default)]
+    #[serde(default)]
     pub held: bool,
     /// The last turn that ended after it had started.
-    #[serde(rename = "last_turn", default)]
+    #[serde(default)]
     pub last_turn: Option<TurnId>,
     /// Events up to here left the context, those of `restored` excepted.
-    #[serde(rename = "evicted_through", default)]
+    #[serde(default)]
     pub evicted_through: Seq,
     /// Reading what the context holds begins with this record. `None`: behind `evicted_through`.
     #[serde(
@@ -82,43 +81,43 @@ pub struct State {
     )]
     pub context_from: Option<Seq>,
     /// The last eviction that lists what left; 0: there was none.
-    #[serde(rename = "last_eviction", default, skip_serializing_if = "is_first")]
+    #[serde(default, skip_serializing_if = "is_first")]
     pub last_eviction: Seq,
     /// Exchanges that left and are not back.
-    #[serde(rename = "left", default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub left: u64,
     /// Exchanges that left and are back.
-    #[serde(rename = "restored", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restored: Vec<Left>,
     /// Where the summary of what left stands; 0: there is none.
-    #[serde(rename = "summary_seq", default, skip_serializing_if = "is_first")]
+    #[serde(default, skip_serializing_if = "is_first")]
     pub summary_seq: Seq,
     /// What people granted here.
-    #[serde(rename = "grants", default)]
+    #[serde(default)]
     pub grants: Grants,
     /// The level of all providers together, in the older layout, until it is handed out (PRM-5). No call goes by it.
-    #[serde(rename = "one_level", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_level: Option<Access>,
     /// Providers whose calls began here, for the choice among equal names (NEG-1).
-    #[serde(rename = "used", default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub used: BTreeSet<Alias>,
     /// What it keeps itself from.
-    #[serde(rename = "constraints", default)]
+    #[serde(default)]
     pub constraints: Constraints,
     /// Questions that the running turn waits for, oldest first.
-    #[serde(rename = "confirms", default)]
+    #[serde(default)]
     pub confirms: Vec<OpenConfirm>,
     /// Levels that somebody wants raised, oldest first. No turn waits for them.
-    #[serde(rename = "raises", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub raises: Vec<OpenRaise>,
     /// Facts that a model proposes, oldest first. No turn waits for them.
-    #[serde(rename = "proposals", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proposals: Vec<OpenProposal>,
     /// Confirms so far.
-    #[serde(rename = "confirm_count", default)]
+    #[serde(default)]
     pub confirm_count: u32,
     /// Resources that are in each request, oldest first.
-    #[serde(rename = "pinned", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<Pinned>,
     /// A result had blocks that are no text, and people were told what becomes of those.
     #[serde(
@@ -128,16 +127,16 @@ pub struct State {
     )]
     pub keeps_blocks: bool,
     /// How the last turn that asked a model came to it.
-    #[serde(rename = "began", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Began>,
     /// Resources of the shared context; what they are is looked up in the store.
-    #[serde(rename = "resources", default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub resources: u32,
     /// The run that works by itself.
-    #[serde(rename = "norris", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub norris: Option<Box<Standing>>,
     /// What there is of commands.
-    #[serde(rename = "shell", default, skip_serializing_if = "Shell::is_empty")]
+    #[serde(default, skip_serializing_if = "Shell::is_empty")]
     pub shell: Shell,
     /// It is half an import: nobody sees it, and the next daemon takes it out.
     #[serde(
@@ -147,7 +146,7 @@ pub struct State {
     )]
     pub importing: bool,
     /// Where its import ended; 0: it was not imported.
-    #[serde(rename = "imported", default, skip_serializing_if = "is_first")]
+    #[serde(default, skip_serializing_if = "is_first")]
     pub imported: Seq,
 }
 
@@ -166,33 +165,28 @@ fn is_first(seq: &Seq) -> bool {
 /// Which model a turn asks, and why that one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Began {
-    #[serde(rename = "turn")]
     pub turn: TurnId,
     /// The preset by name.
-    #[serde(rename = "model")]
     pub model: String,
-    #[serde(rename = "routed", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routed: Option<Routed>,
     /// The preset that a request of it fell back to.
-    #[serde(rename = "fell_back", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fell_back: Option<String>,
 }
 
 /// A confirm that waits; the whole of it is in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenConfirm {
-    #[serde(rename = "id")]
     pub id: ConfirmId,
-    #[serde(rename = "seq")]
     pub seq: Seq,
-    #[serde(rename = "requested_at")]
     pub requested_at: At,
-    #[serde(rename = "expires_at", default)]
+    #[serde(default)]
     pub expires_at: Option<At>,
-    #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
     /// The call that runs and waits for it; `None`: the call has not begun.
-    #[serde(rename = "call", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
 }
 

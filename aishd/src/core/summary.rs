@@ -37,16 +37,15 @@ A line that begins with > goes on with what the line before it says. Reply with 
 /// says that what was before is forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    #[serde(rename = "text")]
     pub text: String,
     /// The last record that it is about.
-    #[serde(rename = "through", default)]
+    #[serde(default)]
     pub through: Seq,
     /// The preset whose model wrote it.
-    #[serde(rename = "by", default)]
+    #[serde(default)]
     pub by: String,
     /// It was too long, and its end is gone.
-    #[serde(rename = "cut", default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
 

@@ -73,9 +73,7 @@ pub struct Sha(pub [u8; 32]);
 /// What a decision is about: a call of this tool, with what its digest is of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
-    #[serde(rename = "tool")]
     pub tool: ToolName,
-    #[serde(rename = "digest")]
     pub digest: Sha,
 }
 

@@ -17,13 +17,9 @@ const WITHIN: Duration = Duration::from_secs(2);
 /// One line of a report, as `daemon/doctor` has them.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Check {
-    #[serde(rename = "check")]
     check: &'static str,
-    #[serde(rename = "outcome")]
     outcome: &'static str,
-    #[serde(rename = "detail")]
     detail: String,
-    #[serde(rename = "fix")]
     fix: Option<&'static str>,
 }
 

@@ -50,13 +50,9 @@ struct Pieces {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredPiece {
-    #[serde(rename = "turn")]
     pub(super) turn: TurnId,
-    #[serde(rename = "item")]
     pub(super) item: u32,
-    #[serde(rename = "offset")]
     pub(super) offset: u64,
-    #[serde(rename = "text")]
     pub(super) text: String,
 }
 

@@ -200,13 +200,9 @@ pub(super) fn forgotten(db: &Db) -> Result<Option<u64>, Fault> {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredKeyUse {
-    #[serde(rename = "turn")]
     pub(super) turn: TurnId,
-    #[serde(rename = "message_seq")]
     pub(super) message_seq: Seq,
-    #[serde(rename = "body")]
     pub(super) body: String,
-    #[serde(rename = "at")]
     pub(super) at: At,
 }
 

@@ -26,17 +26,12 @@ pub(super) const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
 /// Where a line ends, so that replay can go on behind it; kept in sled as what it has applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Location {
-    #[serde(rename = "pos")]
     pub(super) pos: Pos,
     /// The last position that a commit or a deletion has, up to here: the rest are pieces of text.
-    #[serde(rename = "committed")]
     pub(super) committed: Pos,
-    #[serde(rename = "segment")]
     pub(super) segment: Pos,
     /// Where the line begins and where the next one does.
-    #[serde(rename = "line")]
     pub(super) line: u64,
-    #[serde(rename = "end")]
     pub(super) end: u64,
 }
 

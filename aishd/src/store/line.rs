@@ -45,36 +45,28 @@ pub(super) enum Rec<'a> {
 /// The first line of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
-    #[serde(rename = "format")]
     pub(super) format: u32,
-    #[serde(rename = "epoch")]
     pub(super) epoch: Epoch,
-    #[serde(rename = "first")]
     pub(super) first: Pos,
     /// Up to here everything was durable when this segment was begun; what earlier segments hold beyond it
     /// was never acknowledged and does not count.
-    #[serde(rename = "after")]
     pub(super) after: Pos,
     /// The segment before, so that a missing one is noticed.
-    #[serde(rename = "previous", default)]
+    #[serde(default)]
     pub(super) previous: Option<Pos>,
     /// Records of deleted conversations were taken out: positions have gaps.
-    #[serde(rename = "compacted", default)]
+    #[serde(default)]
     pub(super) compacted: bool,
-    #[serde(rename = "created")]
     pub(super) created: At,
 }
 
 /// Where a record stands among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
-    #[serde(rename = "pos")]
     pub(super) pos: Pos,
     /// Known to be synced when this was written.
-    #[serde(rename = "durable")]
     pub(super) durable: Pos,
     /// This line completes its commit.
-    #[serde(rename = "last")]
     pub(super) last: bool,
 }
 
@@ -82,9 +74,8 @@ pub(super) struct Place {
 pub(super) struct EventRec<'a> {
     #[serde(rename = "at")]
     pub(super) place: Place,
-    #[serde(rename = "conversation")]
     pub(super) conversation: ConversationId,
-    #[serde(rename = "record", borrow)]
+    #[serde(borrow)]
     pub(super) record: &'a RawValue,
 }
 
@@ -92,15 +83,10 @@ pub(super) struct EventRec<'a> {
 pub(super) struct PartialRec {
     #[serde(rename = "at")]
     pub(super) place: Place,
-    #[serde(rename = "conversation")]
     pub(super) conversation: ConversationId,
-    #[serde(rename = "turn")]
     pub(super) turn: TurnId,
-    #[serde(rename = "item")]
     pub(super) item: u32,
-    #[serde(rename = "offset")]
     pub(super) offset: u64,
-    #[serde(rename = "text")]
     pub(super) text: String,
 }
 
@@ -108,10 +94,9 @@ pub(super) struct PartialRec {
 pub(super) struct DeleteRec {
     #[serde(rename = "at")]
     pub(super) place: Place,
-    #[serde(rename = "conversation")]
     pub(super) conversation: ConversationId,
     /// What it had taken of models, for when its records are gone: its money was spent all the same.
-    #[serde(rename = "spent", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) spent: Vec<Spent>,
 }
 
@@ -120,9 +105,7 @@ pub(super) struct DeleteRec {
 pub(super) struct NoteRec {
     #[serde(rename = "at")]
     pub(super) place: Place,
-    #[serde(rename = "key")]
     pub(super) key: String,
-    #[serde(rename = "text")]
     pub(super) text: String,
     /// What it replaces is to leave the journal.
     #[serde(
@@ -138,12 +121,10 @@ pub(super) struct NoteRec {
 pub(super) struct AuditRec<'a> {
     #[serde(rename = "at")]
     pub(super) place: Place,
-    #[serde(rename = "n")]
     pub(super) n: u64,
     /// Over the bytes of `entry`.
-    #[serde(rename = "hash")]
     pub(super) hash: Sha,
-    #[serde(rename = "entry", borrow)]
+    #[serde(borrow)]
     pub(super) entry: &'a RawValue,
 }
 

@@ -11,10 +11,8 @@ use crate::core::tool::Sha;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// As many records there are.
-    #[serde(rename = "n")]
     pub n: u64,
     /// The digest of the last of them.
-    #[serde(rename = "hash")]
     pub hash: Sha,
 }
 
@@ -39,10 +37,8 @@ pub struct Sealed {
 /// What a record's text says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    #[serde(rename = "n")]
     pub n: u64,
     /// The digest of the record before it; zeros before the first.
-    #[serde(rename = "previous")]
     pub previous: Sha,
     #[serde(rename = "record")]
     pub draft: Draft,

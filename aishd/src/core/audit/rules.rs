@@ -12,14 +12,13 @@ const MOST_RULES: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleChange {
     /// Of all rules that are in force now, a line each, in order.
-    #[serde(rename = "digest")]
     pub digest: Sha,
-    #[serde(rename = "added", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
-    #[serde(rename = "removed", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
     /// So many more than are named.
-    #[serde(rename = "unnamed", default)]
+    #[serde(default)]
     pub unnamed: u64,
 }
 

@@ -29,23 +29,19 @@ const NAMED: usize = 8;
 /// A list that can run: its ids are there, once each, and nothing waits for itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallList {
-    #[serde(rename = "calls")]
     calls: Vec<ListedCall>,
 }
 
 /// One call of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListedCall {
-    #[serde(rename = "id")]
     pub id: String,
     /// `alias__tool`.
-    #[serde(rename = "name")]
     pub name: String,
     /// As written: results stand in it as references.
-    #[serde(rename = "arguments")]
     pub arguments: Map<String, Value>,
     /// Calls that come first though their results are not used.
-    #[serde(rename = "after", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
     /// Nothing in the arguments is a reference, whatever it looks like.
     #[serde(

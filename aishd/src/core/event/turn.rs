@@ -5,18 +5,14 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
-    #[serde(rename = "name")]
     pub name: String,
-    #[serde(rename = "text")]
     pub text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
-    #[serde(rename = "key")]
     pub key: String,
     /// SHA-256 over text, attachments and model, in hexadecimal.
-    #[serde(rename = "body")]
     pub body: String,
 }
 

@@ -162,25 +162,24 @@ fn fault(text: &str, error: &serde_json::Error) -> AtByte {
 
 #[derive(Deserialize)]
 struct Line<'a> {
-    #[serde(rename = "messages", borrow, default)]
+    #[serde(borrow, default)]
     messages: Option<Vec<&'a RawValue>>,
-    #[serde(rename = "role", default)]
+    #[serde(default)]
     role: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
 struct Raw {
-    #[serde(rename = "role")]
     role: Role,
-    #[serde(rename = "content", default)]
+    #[serde(default)]
     content: Option<Content>,
-    #[serde(rename = "refusal", default)]
+    #[serde(default)]
     refusal: Option<String>,
-    #[serde(rename = "tool_calls", default)]
+    #[serde(default)]
     tool_calls: Option<Vec<RawCall>>,
-    #[serde(rename = "tool_call_id", default)]
+    #[serde(default)]
     tool_call_id: Option<String>,
-    #[serde(rename = "function_call", default)]
+    #[serde(default)]
     function_call: Option<IgnoredAny>,
 }
 
@@ -200,17 +199,13 @@ enum Role {
 
 #[derive(Deserialize)]
 struct RawCall {
-    #[serde(rename = "id")]
     id: String,
-    #[serde(rename = "function")]
     function: RawFunction,
 }
 
 #[derive(Deserialize)]
 struct RawFunction {
-    #[serde(rename = "name")]
     name: String,
-    #[serde(rename = "arguments")]
     arguments: String,
 }
 
@@ -221,7 +216,7 @@ struct Content(String);
 struct Part {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(rename = "text", default)]
+    #[serde(default)]
     text: Option<String>,
 }
 

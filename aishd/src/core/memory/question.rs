@@ -21,18 +21,13 @@ pub const OPTIONS: [Decision; 2] = [Decision::AllowOnce, Decision::Deny];
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proposal {
-    #[serde(rename = "id")]
     pub id: ConfirmId,
     /// One row of numbers with the conversation's other confirms.
-    #[serde(rename = "number")]
     pub number: u32,
-    #[serde(rename = "kind")]
     pub kind: Kind,
     /// One line of visible characters.
-    #[serde(rename = "text")]
     pub text: String,
     /// Whose idea it is.
-    #[serde(rename = "preset")]
     pub preset: String,
 }
 
@@ -73,11 +68,8 @@ impl Proposal {
 /// One that waits; the whole of it is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenProposal {
-    #[serde(rename = "id")]
     pub id: ConfirmId,
-    #[serde(rename = "seq")]
     pub seq: Seq,
-    #[serde(rename = "requested_at")]
     pub requested_at: At,
 }
 

@@ -13,14 +13,11 @@ pub const MAX_GOAL_BYTES: usize = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
-    #[serde(rename = "goal")]
     pub goal: String,
-    #[serde(rename = "levels", default)]
+    #[serde(default)]
     pub levels: Levels,
-    #[serde(rename = "limits")]
     pub limits: Limits,
     /// Another preset is asked about each action (NOR-3).
-    #[serde(rename = "second_opinion")]
     pub second_opinion: bool,
 }
 
@@ -28,7 +25,7 @@ pub struct Launch {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Levels {
     /// Of every provider that is not named.
-    #[serde(rename = "all", default)]
+    #[serde(default)]
     pub all: Access,
     #[serde(
         rename = "providers",
@@ -61,15 +58,14 @@ impl Levels {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Requests to the model.
-    #[serde(rename = "steps")]
     pub steps: u32,
     /// Milliseconds of work.
-    #[serde(rename = "ms", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
-    #[serde(rename = "tokens", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// What its requests may cost, as far as their prices are known.
-    #[serde(rename = "cost", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Nano>,
 }
 

@@ -24,38 +24,24 @@ pub enum NorrisEvent {
     #[serde(rename = "step_begun")]
     StepBegun {
         /// From 1.
-        #[serde(rename = "step")]
         step: u32,
-        #[serde(rename = "spent")]
         spent: Spent,
     },
     /// The model neither acted nor said that it was done, and is told so.
     #[serde(rename = "nudged")]
-    Nudged {
-        #[serde(rename = "text")]
-        text: String,
-    },
+    Nudged { text: String },
     /// Nothing new begins until a person resumes it.
     #[serde(rename = "paused")]
-    Paused {
-        #[serde(rename = "pause")]
-        pause: Pause,
-        #[serde(rename = "spent")]
-        spent: Spent,
-    },
+    Paused { pause: Pause, spent: Spent },
     #[serde(rename = "resumed")]
     Resumed,
     /// Stands before the end of its turn.
     #[serde(rename = "ended")]
     Ended {
-        #[serde(rename = "outcome")]
         outcome: Outcome,
         /// What the model said, or which limit it was.
-        #[serde(rename = "reason")]
         reason: String,
-        #[serde(rename = "step")]
         step: u32,
-        #[serde(rename = "spent")]
         spent: Spent,
     },
 }
@@ -64,13 +50,11 @@ pub enum NorrisEvent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Milliseconds in which it worked; waiting for a person is none.
-    #[serde(rename = "ms")]
     pub ms: u64,
     /// In and out, those of second opinions among them.
-    #[serde(rename = "tokens")]
     pub tokens: u64,
     /// Of requests whose price is known.
-    #[serde(rename = "cost", default, skip_serializing_if = "is_nothing")]
+    #[serde(default, skip_serializing_if = "is_nothing")]
     pub cost: Nano,
 }
 

@@ -10,17 +10,14 @@ use super::{NorrisEvent, Pause, Spent};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     /// The turn that it is.
-    #[serde(rename = "turn")]
     pub turn: TurnId,
-    #[serde(rename = "launch")]
     pub launch: Launch,
     /// The step that is under way, from 1.
-    #[serde(rename = "step")]
     pub step: u32,
     /// Used up before this step.
-    #[serde(rename = "spent", default)]
+    #[serde(default)]
     pub spent: Spent,
-    #[serde(rename = "paused", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause>,
 }
 

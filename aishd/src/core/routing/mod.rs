@@ -122,9 +122,7 @@ impl fmt::Display for Rule {
 /// The class of a text, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Classified {
-    #[serde(rename = "class")]
     pub class: Class,
-    #[serde(rename = "rule")]
     pub rule: Rule,
 }
 
@@ -165,15 +163,12 @@ impl Routing {
 /// How a turn came to its preset, where it was routed: what is kept of it beside the turn (RTE-3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routed {
-    #[serde(rename = "class")]
     pub class: Class,
-    #[serde(rename = "rule")]
     pub rule: Rule,
     /// The preset that answers.
-    #[serde(rename = "preset")]
     pub preset: String,
     /// Whether another one would have answered without it.
-    #[serde(rename = "replaced", default)]
+    #[serde(default)]
     pub replaced: bool,
 }
 

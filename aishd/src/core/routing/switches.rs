@@ -30,20 +30,17 @@ impl Which {
 /// What somebody said last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switch {
-    #[serde(rename = "on")]
     pub on: bool,
-    #[serde(rename = "by")]
     pub by: Person,
-    #[serde(rename = "at")]
     pub at: At,
 }
 
 /// Both; `None`: what is configured counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switches {
-    #[serde(rename = "route", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Switch>,
-    #[serde(rename = "fallback", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Switch>,
 }
 

@@ -8,27 +8,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
     #[serde(rename = "exited")]
-    Exited {
-        #[serde(rename = "code")]
-        code: i32,
-    },
+    Exited { code: i32 },
     #[serde(rename = "signalled")]
-    Signalled {
-        #[serde(rename = "signal")]
-        signal: i32,
-    },
+    Signalled { signal: i32 },
     /// It was ended, because its time was over.
     #[serde(rename = "timed_out")]
-    TimedOut {
-        #[serde(rename = "after_ms")]
-        after_ms: u64,
-    },
+    TimedOut { after_ms: u64 },
     /// It was ended, because it printed more than it may.
     #[serde(rename = "cut")]
-    Cut {
-        #[serde(rename = "bytes")]
-        bytes: u64,
-    },
+    Cut { bytes: u64 },
     /// Somebody ended it.
     #[serde(rename = "cancelled")]
     Cancelled,

@@ -47,40 +47,35 @@ pub fn why_it_cannot_run(command: &str) -> Option<&'static str> {
 /// A line of a model's answer that proposes a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proposed {
-    #[serde(rename = "call")]
     pub call: String,
-    #[serde(rename = "command")]
     pub command: String,
 }
 
 /// What a confirm asks about a command, besides what every confirm has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    #[serde(rename = "command")]
     pub command: String,
-    #[serde(rename = "shell")]
     pub shell: String,
     /// What the asker's client gave; with the values, because they are part of what is approved.
-    #[serde(rename = "environment", default)]
+    #[serde(default)]
     pub environment: Environment,
-    #[serde(rename = "segments", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<Segment>,
     /// Why it could not be read to its end.
-    #[serde(rename = "unread", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
     /// Why it may be destructive.
-    #[serde(rename = "dangers", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dangers: Vec<String>,
 }
 
 /// One simple command of it, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    #[serde(rename = "runs")]
     pub runs: String,
-    #[serde(rename = "redirects", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redirects: Vec<String>,
-    #[serde(rename = "substitutes", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub substitutes: Vec<String>,
 }
 

@@ -35,10 +35,10 @@ pub struct Environment {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub variables: BTreeMap<String, String>,
-    #[serde(rename = "umask", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<u32>,
     /// The terminal that the client sits on.
-    #[serde(rename = "tty", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tty: Option<String>,
 }
 

@@ -13,7 +13,7 @@ const MOST_SHOWN_BYTES: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shell {
     /// Commands of people that run.
-    #[serde(rename = "own", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<OwnCommand>,
     /// The first output that waits for the next question (SHL-5).
     #[serde(
@@ -41,24 +41,19 @@ pub struct Shell {
 /// One that runs by itself, without a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnCommand {
-    #[serde(rename = "call")]
     pub call: String,
     /// Where its start stands.
-    #[serde(rename = "seq")]
     pub seq: Seq,
-    #[serde(rename = "digest")]
     pub digest: Sha,
     /// Its beginning, for people.
-    #[serde(rename = "shown", default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shown: String,
 }
 
 /// Where an environment stands, and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    #[serde(rename = "seq")]
     pub seq: Seq,
-    #[serde(rename = "digest")]
     pub digest: Sha,
 }
 

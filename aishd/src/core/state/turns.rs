@@ -8,26 +8,23 @@ use crate::core::tool::Subject;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    #[serde(rename = "turn")]
     pub turn: TurnId,
     /// Where its question stands.
-    #[serde(rename = "message_seq")]
     pub message_seq: Seq,
-    #[serde(rename = "started_seq")]
     pub started_seq: Seq,
     /// Answers of the model that are finished.
-    #[serde(rename = "items", default)]
+    #[serde(default)]
     pub items: u32,
     /// Calls of the last answer that have no result yet.
-    #[serde(rename = "open_calls", default)]
+    #[serde(default)]
     pub open_calls: Vec<OpenCall>,
     /// Where the last answer stands.
-    #[serde(rename = "answer_seq", default)]
+    #[serde(default)]
     pub answer_seq: Seq,
     /// Answers that called tools.
-    #[serde(rename = "rounds", default)]
+    #[serde(default)]
     pub rounds: u32,
-    #[serde(rename = "usage", default)]
+    #[serde(default)]
     pub usage: Usage,
     /// Where the environment stands that its commands run with.
     #[serde(
@@ -41,35 +38,31 @@ pub struct Running {
 /// A call whose reply is still owed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenCall {
-    #[serde(rename = "id")]
     pub id: String,
-    #[serde(rename = "name")]
     pub name: String,
     /// Whether it began to run: then its effect is unknown until it has said so.
-    #[serde(rename = "started", default)]
+    #[serde(default)]
     pub started: bool,
     /// What began.
-    #[serde(rename = "subject", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
     /// What is proposed, where it is a command and no call of a tool.
-    #[serde(rename = "command", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queued {
-    #[serde(rename = "turn")]
     pub turn: TurnId,
     /// Where its question stands.
-    #[serde(rename = "message_seq")]
     pub message_seq: Seq,
-    #[serde(rename = "steer", default)]
+    #[serde(default)]
     pub steer: bool,
     /// The turn whose answer leaves the context with its start.
-    #[serde(rename = "retry", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<TurnId>,
     /// Outputs that wait go with it.
-    #[serde(rename = "is_new", default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_new: bool,
     #[serde(
         rename = "environment_seq",
