@@ -63,7 +63,6 @@ impl ErrorKind {
     ];
 
     /// The JSON-RPC error code: -31000 for the first kind, one less for each that follows.
-    #[must_use]
     pub fn code(self) -> i32 {
         -31000 - self as i32
     }

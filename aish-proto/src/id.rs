@@ -19,12 +19,10 @@ macro_rules! ulid_id {
 
         impl $name {
             /// The 16 bytes of the ULID, in its sorting order.
-            #[must_use]
             pub fn to_bytes(self) -> [u8; 16] {
                 self.0.to_bytes()
             }
 
-            #[must_use]
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Ulid::from_bytes(bytes))
             }
@@ -116,7 +114,6 @@ ulid_id! {
 pub struct Seq(pub u64);
 
 impl Seq {
-    #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }

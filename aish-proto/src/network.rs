@@ -19,13 +19,11 @@ pub const VARIABLES: [&str; 13] = [
 ];
 
 /// Whether this is one of them.
-#[must_use]
 pub fn is_network(name: &str) -> bool {
     VARIABLES.contains(&name)
 }
 
 /// A value for people: without the name and the password that the URL of a proxy may hold.
-#[must_use]
 pub fn shown(value: &str) -> String {
     let (scheme, rest) = match value.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -39,7 +37,6 @@ pub fn shown(value: &str) -> String {
 }
 
 /// The password in the URL of a proxy, as it is written there.
-#[must_use]
 pub fn password(value: &str) -> Option<&str> {
     let rest = value.split_once("://").map_or(value, |(_, rest)| rest);
     let end = rest.find('/').unwrap_or(rest.len());

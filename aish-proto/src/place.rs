@@ -30,7 +30,6 @@ pub struct Surroundings {
 /// The socket's path: `--socket`, then `AISH_SOCKET`, then `$XDG_RUNTIME_DIR/aish` (`aish-UID` where
 /// that directory is not the user's own, as `/tmp`), then an owned
 /// `/run/user/UID/aish`, then `/tmp/aish-UID`. Empty and relative variables count as unset.
-#[must_use]
 pub fn socket(around: &Surroundings) -> PathBuf {
     if let Some(path) = &around.flag {
         return path.clone();
@@ -55,7 +54,6 @@ pub fn socket(around: &Surroundings) -> PathBuf {
 }
 
 /// Whether a runtime directory is not this user's alone.
-#[must_use]
 pub fn is_shared(runtime: Option<&OsStr>, uid: u32) -> bool {
     runtime
         .and_then(|it| fs::metadata(it).ok())

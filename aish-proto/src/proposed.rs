@@ -19,7 +19,6 @@ pub struct Proposed<'a> {
 
 /// The lines that begin with `CMD:` after optional spaces, outside fenced code. A command is one line. A fence that is
 /// never closed goes to the end, and where it is unclear whether one is closed, it is open.
-#[must_use]
 pub fn commands(text: &str) -> Proposed<'_> {
     let mut proposed = Proposed::default();
     for line in outside_code(text) {

@@ -162,7 +162,6 @@ fn describe<M: Method>(generator: &mut SchemaGenerator) -> MethodSchema {
 }
 
 /// The schema as one document: `methods`, `events`, `envelope`, `errors` and the definitions they use.
-#[must_use]
 pub fn document() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let methods: Map<String, Value> = methods(&mut generator)

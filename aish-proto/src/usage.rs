@@ -27,7 +27,6 @@ pub struct Usd {
 
 impl Usd {
     /// `None`: it is no amount of money that can be held.
-    #[must_use]
     pub fn of(dollars: f64) -> Option<Self> {
         let nanos = (dollars * NANOS).round();
         let fits = nanos.is_finite() && (0.0..=MOST_NANOS).contains(&nanos);
@@ -36,7 +35,6 @@ impl Usd {
         })
     }
 
-    #[must_use]
     pub fn dollars(self) -> f64 {
         self.nanos as f64 / NANOS
     }

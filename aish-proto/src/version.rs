@@ -27,7 +27,6 @@ impl ProtocolRange {
     };
 
     /// The newest protocol that both sides speak.
-    #[must_use]
     pub fn common(self, other: Self) -> Option<u32> {
         let newest = self.max.min(other.max);
         (newest >= self.min.max(other.min)).then_some(newest)

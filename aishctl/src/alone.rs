@@ -24,7 +24,6 @@ pub(crate) const ALONE: &str = "aishctl";
 pub(crate) const ALL: &str = "aish";
 
 /// The whole of the small program.
-#[must_use]
 pub fn main() -> ExitCode {
     let began = Instant::now();
     let around = Surroundings::ours();

@@ -85,7 +85,6 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     }
 
     /// When `--timeout` is over.
-    #[must_use]
     pub fn give_up(&self) -> Option<Instant> {
         self.global.timeout.map(|it| self.began + it)
     }

@@ -39,7 +39,6 @@ Ctrl-C stops the answer or the command and keeps the line, else clears it; twice
 const READS_FILES: [&str; 6] = ["import", "memory", "prompt", "resource", "tool", "tools"];
 
 /// Reads a line; commands mean this conversation unless they name another.
-#[must_use]
 pub fn read(line: &str, here: ConversationId) -> Said {
     let line = line.trim();
     if let Some(command) = line.strip_prefix('!') {

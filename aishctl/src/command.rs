@@ -9,18 +9,15 @@ use crate::consent::{self, Extent, SHOWN_CHARS, level_name};
 use crate::safe;
 
 /// It can be allowed once at most, and only by the whole word.
-#[must_use]
 pub fn is_destructive(asked: &CommandAsked) -> bool {
     !asked.dangers.is_empty() || asked.unread.is_some()
 }
 
 /// Whether [`Extent::Short`] leaves something out.
-#[must_use]
 pub fn is_long(asked: &CommandAsked) -> bool {
     safe::visible(&asked.command).chars().count() > SHOWN_CHARS
 }
 
-#[must_use]
 pub fn question(request: &ConfirmRequested, asked: &CommandAsked, extent: Extent) -> String {
     let shown = safe::visible(&asked.command);
     let mut text = format!("? c{}  CMD  ", request.number);
@@ -97,7 +94,6 @@ fn parts(asked: &CommandAsked, extent: Extent) -> String {
     text
 }
 
-#[must_use]
 pub fn choices(request: &ConfirmRequested) -> String {
     let yes = if consent::is_destructive(request) {
         "yes"
@@ -112,7 +108,6 @@ pub fn choices(request: &ConfirmRequested) -> String {
     format!("  {yes}  [N]o  [n TEXT] no, because{always}  [e]dit  [v]iew  abort  [?] ")
 }
 
-#[must_use]
 pub fn help(request: &ConfirmRequested) -> String {
     let always = if is_always_possible(request) {
         "  a, always   exactly this command in this directory, in this conversation\n"
@@ -127,7 +122,6 @@ pub fn help(request: &ConfirmRequested) -> String {
 }
 
 /// Nothing that may not be undone is allowed beforehand.
-#[must_use]
 pub fn is_always_possible(request: &ConfirmRequested) -> bool {
     request.options.contains(&Decision::AllowConversation) && !consent::is_destructive(request)
 }

@@ -367,7 +367,6 @@ async fn send(desk: &Desk, number: u32, params: AnswerParams) -> Result<Printed,
 }
 
 /// What came of an answer, in words and as an exit code.
-#[must_use]
 pub fn told(number: u32, decision: Decision, result: &AnswerResult) -> (String, Exit) {
     match result.outcome {
         AnswerOutcome::Resolved => (

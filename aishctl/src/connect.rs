@@ -84,13 +84,11 @@ impl CallError {
         }
     }
 
-    #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.kind == CallFailure::Refused(ErrorKind::NotFound)
     }
 
     /// The daemon is going or gone: the same call may succeed on the next connection.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(
             self.kind,
@@ -198,7 +196,6 @@ impl Caller {
     }
 
     /// Longest request line that the daemon takes.
-    #[must_use]
     pub fn line_bytes(&self) -> usize {
         self.line_bytes
     }
@@ -208,7 +205,6 @@ impl Caller {
         self.line_bytes = bytes;
     }
 
-    #[must_use]
     pub fn deadline(&self) -> Duration {
         self.deadline
     }

@@ -27,7 +27,6 @@ pub enum Extent {
 }
 
 /// The question as it stands on a screen. Every character that could hide or reorder stands as an escape.
-#[must_use]
 pub fn question(request: &ConfirmRequested, extent: Extent) -> String {
     if let Some(asked) = &request.elicitation {
         return form::question(request, asked, extent);
@@ -82,7 +81,6 @@ pub fn question(request: &ConfirmRequested, extent: Extent) -> String {
 }
 
 /// Whether [`Extent::Short`] leaves something out.
-#[must_use]
 pub fn is_long(request: &ConfirmRequested) -> bool {
     if let Some(asked) = &request.sampling {
         return sampling::is_long(asked);
@@ -96,7 +94,6 @@ pub fn is_long(request: &ConfirmRequested) -> bool {
 }
 
 /// The colour of the question where there are colours: red for what may not be undone.
-#[must_use]
 pub fn colour(request: &ConfirmRequested) -> &'static str {
     if is_destructive(request) {
         "\u{1b}[31m"
@@ -106,7 +103,6 @@ pub fn colour(request: &ConfirmRequested) -> &'static str {
 }
 
 /// The line that says what can be answered.
-#[must_use]
 pub fn choices(request: &ConfirmRequested) -> String {
     if let Some(asked) = &request.elicitation {
         return form::choices(asked).to_owned();
@@ -145,7 +141,6 @@ pub fn choices(request: &ConfirmRequested) -> String {
 }
 
 /// The same where somebody has changed the arguments.
-#[must_use]
 pub fn choices_of_edited(request: &ConfirmRequested) -> String {
     let yes = if is_destructive(request) {
         "yes"
@@ -156,7 +151,6 @@ pub fn choices_of_edited(request: &ConfirmRequested) -> String {
 }
 
 /// What all of them mean.
-#[must_use]
 pub fn help(request: &ConfirmRequested) -> String {
     if let Some(asked) = &request.elicitation {
         return form::help(asked);
@@ -193,7 +187,6 @@ pub fn help(request: &ConfirmRequested) -> String {
 }
 
 /// How a confirm ended, for people.
-#[must_use]
 pub fn ending(number: u32, resolved: &ConfirmResolved) -> String {
     let by = resolved
         .by
@@ -219,7 +212,6 @@ fn others(edited: &str) -> String {
     format!(": {begin}{more}")
 }
 
-#[must_use]
 pub fn decided(decision: Decision) -> &'static str {
     match decision {
         Decision::AllowOnce => "allowed once",
@@ -233,7 +225,6 @@ pub fn decided(decision: Decision) -> &'static str {
 }
 
 /// A person by terminal, a script by process.
-#[must_use]
 pub fn who(by: &Answerer) -> String {
     match (&by.tty, by.pid) {
         (Some(tty), _) => safe::visible(tty),
@@ -243,7 +234,6 @@ pub fn who(by: &Answerer) -> String {
 }
 
 /// What `confirm allow` says to this: of a level that it is raised, for nothing else can be allowed about it.
-#[must_use]
 pub fn meant(decision: Decision, request: &ConfirmRequested) -> Decision {
     match decision {
         Decision::AllowOnce if request.upgrade.is_some() => Decision::RaiseOnly,
@@ -258,7 +248,6 @@ pub fn meant(decision: Decision, request: &ConfirmRequested) -> Decision {
 }
 
 /// Everything about a confirm, for `confirm show`.
-#[must_use]
 pub fn whole(record: &ConfirmRecord) -> String {
     let request = &record.request;
     let mut text = question(request, Extent::Whole);
@@ -276,7 +265,6 @@ pub fn whole(record: &ConfirmRecord) -> String {
 }
 
 /// How it is answered by commands.
-#[must_use]
 pub fn commands(request: &ConfirmRequested) -> String {
     let digest: String = request.digest.chars().take(12).collect();
     if request.elicitation.is_some() {
@@ -287,13 +275,11 @@ pub fn commands(request: &ConfirmRequested) -> String {
 }
 
 /// Whether a turn waits for the answer, or a call that runs.
-#[must_use]
 pub fn holds_up(request: &ConfirmRequested) -> bool {
     request.upgrade.is_none() && request.memory.is_none()
 }
 
 /// Whether what is asked may not be undone: then a single letter is no yes.
-#[must_use]
 pub fn is_destructive(request: &ConfirmRequested) -> bool {
     // A run that works by itself halted for it, and would halt for it again.
     if request.kind == ConfirmKind::Halt

@@ -33,7 +33,6 @@ pub struct Printed {
 }
 
 impl Printed {
-    #[must_use]
     pub fn text(text: String) -> Self {
         Self {
             text,
@@ -43,7 +42,6 @@ impl Printed {
     }
 
     /// The text as it may reach stdout.
-    #[must_use]
     pub fn shown(&self, terminal: bool) -> String {
         match (self.json, terminal) {
             (true, true) => safe::json(&self.text),
@@ -64,7 +62,6 @@ impl Desk {
     }
 
     /// The conversation of a command: its argument, then `-C`.
-    #[must_use]
     pub fn name<'a>(&'a self, argument: Option<&'a str>) -> Option<&'a str> {
         argument.or(self.global.conversation.as_deref())
     }
@@ -140,7 +137,6 @@ pub fn print<T: Serialize>(
 }
 
 /// A command that a status bar runs again and again.
-#[must_use]
 pub fn is_status_bar(command: &Command) -> bool {
     matches!(
         command,

@@ -72,7 +72,6 @@ pub async fn run(reach: &Reach, global: &Global) -> Result<Printed, Failure> {
     Ok(Printed { exit, ..printed })
 }
 
-#[must_use]
 pub(crate) fn check(name: &str, outcome: Outcome, detail: String, fix: Option<&str>) -> Check {
     Check {
         check: name.to_owned(),

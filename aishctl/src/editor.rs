@@ -41,7 +41,6 @@ pub enum Place {
 
 impl Place {
     /// The terminal of this process, also where our output goes elsewhere.
-    #[must_use]
     pub fn terminal() -> Self {
         let open = File::options().read(true).write(true).open("/dev/tty");
         open.map_or(Self::Ours, Self::On)

@@ -46,14 +46,12 @@ impl Exit {
     pub const TERMINATED: Self = Self(143);
 
     /// As a program of ours ended that worked in our place; by a signal as a shell says it.
-    #[must_use]
     pub fn passed_on(status: std::process::ExitStatus) -> Self {
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
         let code = status.code().or(signal.map(|it| 128 + it));
         Self(code.and_then(|it| u8::try_from(it).ok()).unwrap_or(1))
     }
 
-    #[must_use]
     pub fn code(self) -> u8 {
         self.0
     }
@@ -108,7 +106,6 @@ pub const TABLE: [(Exit, &str); 17] = [
 ];
 
 /// [`TABLE`] as `aishctl help exit-codes` prints it.
-#[must_use]
 pub fn table() -> String {
     TABLE
         .iter()
@@ -117,7 +114,6 @@ pub fn table() -> String {
 }
 
 /// How `ask` ends after its turn ended like this.
-#[must_use]
 pub fn of_turn(reason: StopReason, error: Option<&TurnError>) -> Exit {
     match reason {
         StopReason::End => Exit::DONE,
@@ -142,7 +138,6 @@ pub fn of_turn(reason: StopReason, error: Option<&TurnError>) -> Exit {
 }
 
 /// How the program ends after the daemon refused a call like this.
-#[must_use]
 pub fn of_refusal(kind: ErrorKind) -> Exit {
     match kind {
         ErrorKind::NotFound => Exit::UNKNOWN,

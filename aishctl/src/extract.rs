@@ -1,7 +1,6 @@
 //! `ask --code` and `ask --cmd`: parts of a finished answer.
 
 /// The content of all fenced code blocks, each ending in a line feed; an open fence ends with the text.
-#[must_use]
 pub fn code(text: &str) -> String {
     let mut found = String::new();
     let mut fence: Option<&str> = None;
@@ -35,7 +34,6 @@ fn opening(line: &str) -> Option<&str> {
 }
 
 /// The commands of all `CMD:` lines outside fenced code (R2), one a line.
-#[must_use]
 pub fn commands(text: &str) -> String {
     let commands = aish_proto::proposed::commands(text).commands;
     commands.iter().map(|it| format!("{it}\n")).collect()

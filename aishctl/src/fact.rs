@@ -8,7 +8,6 @@ use crate::consent::Word;
 use crate::safe;
 
 /// The question as it stands on a screen. A fact is one line of at most 1,000 characters, so that all of it is always shown.
-#[must_use]
 pub fn question(request: &ConfirmRequested, asked: &ProposedMemory) -> String {
     let ProposedMemory { kind, text, model } = asked;
     format!(
@@ -21,7 +20,6 @@ pub fn question(request: &ConfirmRequested, asked: &ProposedMemory) -> String {
 }
 
 /// In a few words, for a list.
-#[must_use]
 pub fn in_short(asked: &ProposedMemory) -> String {
     format!("({}) {}", asked.kind, asked.text)
 }
@@ -34,7 +32,6 @@ pub const HELP: &str = "  y, yes      models are told it from the next request o
 
 /// What somebody typed at it. Nothing waits for the answer, so that people go on with other lines: an empty one and one that
 /// begins with a no are none.
-#[must_use]
 pub fn word(first: &str, reason: Option<&str>) -> Option<Word> {
     match (first, reason) {
         ("n", _) => Some(Word::Decide(Decision::Deny, reason.map(str::to_owned))),

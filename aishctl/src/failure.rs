@@ -8,7 +8,6 @@ use crate::exit::{self, Exit};
 use crate::safe;
 
 /// Why a turn failed, and what had failed before that.
-#[must_use]
 pub fn of_turn(error: &TurnError) -> String {
     match &error.cause {
         None => error.message.clone(),
@@ -39,14 +38,12 @@ impl Failure {
         }
     }
 
-    #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// Writing the output failed. A reader that went away is told by the exit code alone.
-    #[must_use]
     pub fn output(error: &std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             Self::new(Exit::BROKEN_PIPE, "")
@@ -56,7 +53,6 @@ impl Failure {
     }
 
     /// The lines for stderr, safe to show.
-    #[must_use]
     pub fn render(&self, program: &str) -> String {
         if self.message.is_empty() {
             return String::new();

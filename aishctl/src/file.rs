@@ -26,7 +26,6 @@ pub fn read(file: &Path, most: u64) -> Result<Vec<u8>, Failure> {
 }
 
 /// As it is shown.
-#[must_use]
 pub fn name(file: &Path) -> String {
     safe::one_line(&file.display().to_string())
 }

@@ -28,7 +28,6 @@ pub struct Given {
 }
 
 impl Given {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.content.is_none() && self.set.is_empty()
     }
@@ -59,7 +58,6 @@ impl Given {
 }
 
 /// The fields of a form; none for a page, and for what is no form at all.
-#[must_use]
 pub fn fields(request: &ConfirmRequested) -> &[Field] {
     match request.elicitation.as_deref() {
         Some(Elicitation {
@@ -75,7 +73,6 @@ pub fn fields(request: &ConfirmRequested) -> &[Field] {
 }
 
 /// The question as it stands on a screen.
-#[must_use]
 pub fn question(request: &ConfirmRequested, asked: &Elicitation, extent: Extent) -> String {
     let server = safe::visible(&asked.server);
     let wants = match &asked.wanted {
@@ -249,7 +246,6 @@ fn between<T: std::fmt::Display>(least: Option<&T>, most: Option<&T>) -> Option<
 }
 
 /// The line that says what can be answered.
-#[must_use]
 pub fn choices(asked: &Elicitation) -> &'static str {
     match &asked.wanted {
         Wanted::Form { fields } if fields.is_empty() => {
@@ -265,7 +261,6 @@ pub fn choices(asked: &Elicitation) -> &'static str {
 }
 
 /// What all of them mean.
-#[must_use]
 pub fn help(asked: &Elicitation) -> String {
     let server = safe::visible(&asked.server);
     let yes = match &asked.wanted {
@@ -281,7 +276,6 @@ pub fn help(asked: &Elicitation) -> String {
 }
 
 /// How it is answered by commands.
-#[must_use]
 pub fn commands(request: &ConfirmRequested, digest: &str) -> String {
     let set = fields(request).iter().filter(|it| it.required);
     let set = set.map(|it| format!(" --set {}=VALUE", safe::visible(&it.name)));

@@ -79,14 +79,12 @@ struct Frame {
 
 impl Frames {
     /// Whether a frame begins with the rows of this event.
-    #[must_use]
     pub fn begins(event: &Envelope) -> bool {
         let refused = |it: ShellFinished| it.ending == ShellEnding::Refused;
         event.kind == ShellStarted::KIND || event.read::<ShellFinished>().is_some_and(refused)
     }
 
     /// With these marks in front of its rows.
-    #[must_use]
     pub fn drawn_with(glyphs: Glyphs) -> Self {
         Self {
             running: BTreeMap::new(),

@@ -67,7 +67,6 @@ pub struct Link {
 
 impl Reach {
     /// The same for who only hears of what happens: that is no reason to start a daemon.
-    #[must_use]
     pub fn listening(&self) -> Self {
         Self {
             start: Start::Forbidden,

@@ -99,13 +99,11 @@ pub fn read(args: &AskArgs, stdin: &mut dyn Read, stdin_terminal: bool) -> Resul
 
 impl Given {
     /// The question as far as it is kept.
-    #[must_use]
     pub fn question(&self) -> &str {
         &self.question.head
     }
 
     /// Whether every daemon takes it as it is, in one line.
-    #[must_use]
     pub fn is_short(&self) -> bool {
         let texts = self
             .attachments

@@ -27,7 +27,6 @@ pub struct LastUsed {
 
 impl LastUsed {
     /// In this state directory, which is made when there is something to keep.
-    #[must_use]
     pub fn at(directory: &Path) -> Self {
         Self {
             path: directory.join("windows"),
@@ -35,7 +34,6 @@ impl LastUsed {
     }
 
     /// The conversations of this project, the one used last first. Without a file that can be read there are none.
-    #[must_use]
     pub fn of(&self, project: &Path) -> Vec<ConversationId> {
         let mut found = vec![];
         if !self.path.exists() {

@@ -33,7 +33,6 @@ pub struct Writer {
 }
 
 impl Writer {
-    #[must_use]
     pub fn new(style: Style) -> Self {
         Self {
             blocks: Blocks::new(style),
@@ -49,7 +48,6 @@ impl Writer {
     }
 
     /// Whether a paragraph, a table or code has begun and may go on. Items of a list are blocks of their own.
-    #[must_use]
     pub fn is_within_block(&self) -> bool {
         self.blocks.is_within_one()
     }

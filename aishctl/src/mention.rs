@@ -48,13 +48,11 @@ pub async fn read(caller: &Caller, question: &str) -> Result<Vec<(String, String
 }
 
 /// Whether a question may name one, so that the daemon has to be asked first.
-#[must_use]
 pub fn may_be_in(question: &str) -> bool {
     !find(question).is_empty()
 }
 
 /// Whether a word behind an `@` names a resource.
-#[must_use]
 pub fn is_resource(word: &str) -> bool {
     let named = word.split_once(':');
     named.is_some_and(|(alias, uri)| is_alias(alias) && has_scheme(uri))

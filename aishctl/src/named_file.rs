@@ -75,7 +75,6 @@ struct Word<'a> {
 }
 
 impl Here {
-    #[must_use]
     pub fn of(around: &Surroundings, list: Option<List>) -> Self {
         Self {
             directory: around.cwd.clone(),
@@ -85,7 +84,6 @@ impl Here {
     }
 
     /// The place that a path means.
-    #[must_use]
     pub fn place(&self, path: &str) -> PathBuf {
         match (path.strip_prefix("~/"), &self.home) {
             (Some(below), Some(home)) => home.join(below),
@@ -130,7 +128,6 @@ pub fn read(question: &str, here: &Here) -> Result<Vec<Attached>, Failure> {
 }
 
 /// What such a file is called on the screen.
-#[must_use]
 pub fn note(attached: &Attached) -> String {
     let Attached { name, text, kind } = attached;
     let bytes = text.len();
@@ -147,7 +144,6 @@ pub fn note(attached: &Attached) -> String {
 }
 
 /// Whether a question names a directory that is there.
-#[must_use]
 pub fn names_folder(question: &str, here: &Here) -> bool {
     let is_folder = |word| matches!(named(word, here), Ok(Some(it)) if it.is_folder);
     find(question).into_iter().any(is_folder)

@@ -88,7 +88,6 @@ pub struct Launch {
 
 impl Norris {
     /// What is to be launched and followed from here.
-    #[must_use]
     pub fn launches(&self) -> Option<&Launch> {
         let Self { command, launch } = self;
         let follows = command.is_none() && !launch.detach && !launch.in_window;
@@ -198,7 +197,6 @@ fn params(
 }
 
 /// How a run ended, as an exit code and a message; `None`: as its turn did. `budget`: some budget is used up.
-#[must_use]
 pub fn concluded(run: &NorrisEnded, budget: bool) -> Option<Result<Exit, Failure>> {
     let NorrisEnded {
         outcome,
@@ -368,7 +366,6 @@ fn granted(levels: &NorrisLevels) -> String {
 const COMMAND: &str = "shell__run";
 
 /// A run in one line: `norris: step 3 of 25, 1200 tokens, 41 s, calls fs__write`.
-#[must_use]
 pub fn standing(run: &NorrisRun) -> String {
     let tool = run.tool.as_deref().map(|it| match it {
         COMMAND => "a command".into(),
@@ -444,7 +441,6 @@ fn progress(step: u32, limits: Option<NorrisLimits>, spent: NorrisSpent) -> Stri
 }
 
 /// What an event of a run says to people.
-#[must_use]
 pub fn told(event: &Envelope) -> Option<String> {
     if let Some(launched) = event.read::<NorrisLaunched>() {
         let opinion = if launched.second_opinion {

@@ -32,7 +32,6 @@ impl std::fmt::Debug for Notices {
 }
 
 impl Notices {
-    #[must_use]
     pub fn new(to: Box<dyn Write + Send>, global: &Global, dim: bool) -> Self {
         Self {
             to,
@@ -46,7 +45,6 @@ impl Notices {
     }
 
     /// The same on a terminal that can take a row away again.
-    #[must_use]
     pub fn with_spinner(self) -> Self {
         Self {
             spins: !self.quiet,
@@ -55,7 +53,6 @@ impl Notices {
     }
 
     /// The same with questions there, and not among the notices.
-    #[must_use]
     pub fn asking_at(self, terminal: Box<dyn Write + Send>) -> Self {
         Self {
             asks_at: Some(terminal),
@@ -63,7 +60,6 @@ impl Notices {
         }
     }
 
-    #[must_use]
     pub fn spins(&self) -> bool {
         self.spins
     }
@@ -140,7 +136,6 @@ impl Notices {
 }
 
 /// What the daemon has to say of a place, on one line.
-#[must_use]
 pub fn of(notice: &aish_proto::conversation::Notice) -> String {
     match &notice.hint {
         Some(hint) => format!("{}: {hint}", notice.text),
@@ -149,7 +144,6 @@ pub fn of(notice: &aish_proto::conversation::Notice) -> String {
 }
 
 /// What became of the configuration.
-#[must_use]
 pub fn reloaded(now: &aish_proto::event::ConfigReloaded) -> String {
     if let Some(first) = first_of(&now.errors) {
         return format!(
@@ -178,7 +172,6 @@ pub fn reloaded(now: &aish_proto::event::ConfigReloaded) -> String {
 }
 
 /// What became of tools that are written down, where there is anything to tell.
-#[must_use]
 pub fn tools(now: &aish_proto::event::ToolsChanged) -> Option<String> {
     let broken = first_of(&now.broken).map(|first| {
         format!(
@@ -199,7 +192,6 @@ fn first_of(all: &[String]) -> Option<String> {
 }
 
 /// The text as a notice; each of its lines gets the prefix.
-#[must_use]
 pub fn line(text: &str, dim: bool) -> String {
     let (on, off) = if dim {
         ("\u{1b}[2m", "\u{1b}[0m")
@@ -237,7 +229,6 @@ pub fn rows(text: &str, dim: bool, columns: Option<usize>) -> String {
 
 /// Whether a stream is coloured: `--color`, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then
 /// whether it is a terminal that can (spec 80, 2.6).
-#[must_use]
 pub fn is_coloured(color: Color, around: &Surroundings, terminal: bool) -> bool {
     let forced = |name| around.variable(name).is_some_and(|it| it != "0");
     match color {

@@ -32,7 +32,6 @@ pub enum Form {
 }
 
 impl Form {
-    #[must_use]
     pub fn of(args: &AskArgs, global: &Global) -> Self {
         match () {
             () if args.code => Self::Code,
@@ -135,7 +134,6 @@ pub struct ReportedError {
 
 impl<O> Output<O> {
     /// The same output, to somewhere else.
-    #[must_use]
     pub fn to<P>(self, to: P) -> Output<P> {
         Output {
             to,

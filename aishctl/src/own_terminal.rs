@@ -20,20 +20,17 @@ fn is_ours(terminal: &File) -> bool {
 }
 
 /// `None`: there is none, or it is another job's.
-#[must_use]
 pub fn open() -> Option<&'static File> {
     TERMINAL.as_ref()
 }
 
 /// How wide it is now.
-#[must_use]
 pub fn columns() -> Option<usize> {
     let size = tcgetwinsize(open()?).ok()?;
     Some(usize::from(size.ws_col)).filter(|it| *it > 0)
 }
 
 /// Where a person types: stdin, if that is a terminal.
-#[must_use]
 pub fn keys() -> BorrowedFd<'static> {
     let stdin = rustix::stdio::stdin();
     match open().filter(|_| !isatty(stdin)) {

@@ -20,7 +20,6 @@ pub struct Pager {
 }
 
 /// The words that start the pager; none where there is nobody to page for.
-#[must_use]
 pub fn command(around: &Surroundings) -> Option<Vec<String>> {
     if !around.stdout_terminal || around.variable("TERM") == Some("dumb") {
         return None;
@@ -34,7 +33,6 @@ pub fn command(around: &Surroundings) -> Option<Vec<String>> {
 
 impl Pager {
     /// Starts it; `None` where it cannot be started, and the text goes straight to the terminal then.
-    #[must_use]
     pub fn start(words: &[String], around: &Surroundings) -> Option<(Self, pipe::Sender)> {
         let (program, args) = words.split_first()?;
         let mut command = Command::new(program);

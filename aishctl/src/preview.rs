@@ -29,13 +29,11 @@ const MAX_BYTES: u64 = 1 << 20;
 const MAX_LINES: usize = 200;
 
 /// Whether the call writes a text into a file, as far as its arguments tell.
-#[must_use]
 pub fn is_possible(request: &ConfirmRequested) -> bool {
     request.level_required > 1 && written(request).is_some()
 }
 
 /// Lines that go and come, or why that cannot be shown. All of it is made visible (AUT-6).
-#[must_use]
 pub fn diff(request: &ConfirmRequested) -> String {
     let Some((path, text)) = written(request) else {
         return "  this call names no file with its text; v shows all of it\n".to_owned();

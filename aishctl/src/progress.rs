@@ -7,7 +7,6 @@ const MOST: u32 = 12;
 
 /// Why a call that ran, or should have, gave no result of its own (MCP-10): the line of aish's own words. What a server
 /// says of a failure is its result.
-#[must_use]
 pub fn trouble(result: &ToolResult) -> Option<&str> {
     let said = result.content.strip_prefix("[aish] ");
     said.filter(|_| !result.ok)?.lines().next()

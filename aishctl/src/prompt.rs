@@ -134,7 +134,6 @@ impl Prompter {
     }
 
     /// The number and the colour of the question that stands.
-    #[must_use]
     pub fn stands(&self) -> Option<(u32, &'static str)> {
         self.open
             .as_ref()
@@ -157,7 +156,6 @@ impl Prompter {
 }
 
 impl Question {
-    #[must_use]
     pub fn new(request: ConfirmRequested) -> Self {
         Self {
             request,
@@ -170,7 +168,6 @@ impl Question {
     }
 
     /// Whether every line is for a field of its form.
-    #[must_use]
     pub fn is_filled_in(&self) -> bool {
         self.filling.is_some()
     }
@@ -213,12 +210,10 @@ impl Question {
     }
 
     /// What a line at this question means.
-    #[must_use]
     pub fn word(&self, line: &str) -> Word {
         consent::word(line, self.meant())
     }
 
-    #[must_use]
     pub fn colour(&self) -> &'static str {
         consent::colour(self.meant())
     }

@@ -26,7 +26,6 @@ pub enum Prompted {
 
 impl Prompted {
     /// What a command asks, when it asks a prompt.
-    #[must_use]
     pub fn of(command: &Command) -> Option<Self> {
         if let Command::Mcp {
             command: Some(Mcp::Ask(args)),

@@ -40,7 +40,6 @@ impl Progress {
     }
 
     /// We are to stop: what was not received is not sent again.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stopped.get()
     }

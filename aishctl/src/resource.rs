@@ -177,7 +177,6 @@ fn changed(desk: &Desk, result: &ChangedResult) -> Result<Printed, Failure> {
 }
 
 /// A change as a line of the window.
-#[must_use]
 pub fn line(changed: &ResourceChanged) -> String {
     format!(
         "resource {} {} by {} (revision {})",

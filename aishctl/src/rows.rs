@@ -96,7 +96,6 @@ fn question(request: &ConfirmRequested) -> impl Iterator<Item = Row> {
 }
 
 impl Rows {
-    #[must_use]
     pub fn new(us: Option<ClientId>, verbose: bool) -> Self {
         Self {
             us,
@@ -105,21 +104,18 @@ impl Rows {
         }
     }
 
-    #[must_use]
     pub fn read_by(mut self, reader: Reader) -> Self {
         self.reader = reader;
         self
     }
 
     /// Answers are laid out like this.
-    #[must_use]
     pub fn laid_out(mut self, style: Option<Style>) -> Self {
         self.writer = style.map(|it| (Writer::new(it), it.colours));
         self
     }
 
     /// Commands stand in frames of these.
-    #[must_use]
     pub fn framed_with(mut self, glyphs: Glyphs) -> Self {
         self.frames = Frames::drawn_with(glyphs);
         self
@@ -252,7 +248,6 @@ impl Rows {
     }
 
     /// Who is here, for the line that greets: `2 here: pts/3 you, pts/5`.
-    #[must_use]
     pub fn here(&self) -> String {
         let names: Vec<String> = self
             .here

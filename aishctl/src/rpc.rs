@@ -15,7 +15,6 @@ use crate::failure::Failure;
 const METHOD_NOT_FOUND: i32 = -32601;
 
 /// The schema of the whole wire, from this program's own types.
-#[must_use]
 pub fn schema(pretty: bool) -> String {
     let document = aish_proto::schema::document();
     if pretty {

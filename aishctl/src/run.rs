@@ -67,7 +67,6 @@ impl Door {
 }
 
 /// The whole program, by both its names.
-#[must_use]
 pub fn main() -> ExitCode {
     let began = Instant::now();
     let around = Surroundings::ours();

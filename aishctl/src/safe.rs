@@ -6,7 +6,6 @@ use std::borrow::Cow;
 /// The text without anything that moves the cursor, colours, rings, hides or reorders: C0 and C1 (but
 /// `\n` and `\t`), DEL, bidi controls, zero-width and other format characters, tags. The joiners stay: emoji,
 /// Persian and Indic text need them. The line separators of Unicode become line feeds.
-#[must_use]
 pub fn screen(text: &str) -> String {
     text.chars()
         .filter_map(|it| match it {
@@ -21,7 +20,6 @@ pub fn screen(text: &str) -> String {
 
 /// [`screen`] for a place that is one line, such as a name: line feeds and tabs become spaces. No joiners here,
 /// for two names that look alike must be alike.
-#[must_use]
 pub fn one_line(text: &str) -> String {
     screen(text)
         .chars()
@@ -31,7 +29,6 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// The text for a pipe or file: control characters are gone but `\n`, `\t` and `\r`.
-#[must_use]
 pub fn pipe(text: &str) -> String {
     text.chars()
         .filter(|it| matches!(it, '\n' | '\t' | '\r') || !it.is_control())
@@ -39,7 +36,6 @@ pub fn pipe(text: &str) -> String {
 }
 
 /// JSON for a screen: what [`screen`] would take out stands as an escape, so the JSON means the same.
-#[must_use]
 pub fn json(line: &str) -> String {
     escaped(line, |it| {
         let separator = matches!(it, '\u{2028}' | '\u{2029}');
@@ -48,7 +44,6 @@ pub fn json(line: &str) -> String {
 }
 
 /// JSON for a pipe or file: control characters stand as escapes. JSON itself lets DEL and C1 through.
-#[must_use]
 pub fn json_pipe(line: &str) -> Cow<'_, str> {
     let wild = |it: char| it.is_control() && !matches!(it, '\n' | '\t');
     if line.chars().any(wild) {
@@ -75,7 +70,6 @@ fn escaped(line: &str, wild: impl Fn(char) -> bool) -> String {
 
 /// A text that a person is to judge: on one line, and every character that could hide, reorder or look like nothing
 /// stands as an escape (R5). What is not known to be visible is escaped too.
-#[must_use]
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for it in text.chars() {

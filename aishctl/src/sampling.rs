@@ -15,7 +15,6 @@ const SHOWN_MESSAGES: usize = 4;
 const CALL_CHARS: usize = 120;
 
 /// The question as it stands on a screen.
-#[must_use]
 pub fn question(request: &ConfirmRequested, asked: &Sampling, extent: Extent) -> String {
     let server = safe::visible(&asked.server);
     let mut text = format!(
@@ -87,7 +86,6 @@ fn said(who: &str, words: &str, extent: Extent) -> String {
 }
 
 /// Whether [`Extent::Short`] leaves out something that would be sent.
-#[must_use]
 pub fn is_long(asked: &Sampling) -> bool {
     let long = |it: &str| it.chars().count() > SHOWN_CHARS;
     asked.messages.len() > SHOWN_MESSAGES
@@ -99,7 +97,6 @@ pub fn is_long(asked: &Sampling) -> bool {
 pub const CHOICES: &str = "  [y]es, once  [N]o  [n TEXT] no, because  [v]iew  abort  [?] ";
 
 /// What all of them mean.
-#[must_use]
 pub fn help(asked: &Sampling) -> String {
     let (server, preset) = (safe::visible(&asked.server), safe::visible(&asked.preset));
     format!(

@@ -37,7 +37,6 @@ const LINKING_TERMS: [&str; 4] = ["xterm-kitty", "xterm-ghostty", "foot", "alacr
 const LINKING_VTE: u32 = 5001;
 
 /// How answers are laid out on stdout; `None`: as the model wrote them.
-#[must_use]
 pub fn markdown(looks: Looks, color: Color, around: &Surroundings) -> Option<Style> {
     let terminal = around.stdout_terminal;
     let wanted = match looks.markdown {
@@ -71,7 +70,6 @@ pub fn markdown(looks: Looks, color: Color, around: &Surroundings) -> Option<Sty
 }
 
 /// Nothing is drawn: somebody listens, or the terminal could not show it.
-#[must_use]
 pub fn is_plain(looks: Looks, around: &Surroundings) -> bool {
     wants_words(looks, around) || around.variable("TERM") == Some("dumb")
 }
@@ -82,7 +80,6 @@ fn wants_words(looks: Looks, around: &Surroundings) -> bool {
 }
 
 /// What commands stand in. A pipe may have a dull terminal behind it, and a bar is a letter like others.
-#[must_use]
 pub fn glyphs(looks: Looks, around: &Surroundings) -> Glyphs {
     if wants_words(looks, around) {
         Glyphs::Words

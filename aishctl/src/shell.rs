@@ -24,7 +24,6 @@ pub enum Shell {
 
 impl Shell {
     /// The script for `eval "$(aishctl init SHELL)"`. It may be read twice.
-    #[must_use]
     pub fn script(self) -> &'static str {
         match self {
             Self::Bash => include_str!("shell/bash.sh"),
@@ -84,7 +83,6 @@ impl Propose {
 
 /// The one line of code of an answer, as it may stand on a command line: none if there are more, or if it has a character
 /// that is not plainly visible.
-#[must_use]
 pub fn line(answer: &str) -> Option<String> {
     let code = extract::code(answer);
     let mut lines = code.lines().map(str::trim).filter(|it| !it.is_empty());

@@ -19,7 +19,6 @@ pub enum Signal {
 
 impl Signal {
     /// How the program ends by it.
-    #[must_use]
     pub fn exit(self) -> Exit {
         match self {
             Self::Interrupt => Exit::INTERRUPTED,

@@ -152,7 +152,6 @@ fn open_private(path: &Path) -> io::Result<File> {
 }
 
 /// The daemon's program, beside our own.
-#[must_use]
 pub fn daemon_beside(around: &Surroundings) -> Option<PathBuf> {
     let beside = around.program.as_ref()?.parent()?.join("aishd");
     beside.is_file().then_some(beside)

@@ -26,7 +26,6 @@ pub struct Spinner {
 }
 
 impl Spinner {
-    #[must_use]
     pub fn new(began: Instant) -> Self {
         Self {
             began,

@@ -21,7 +21,6 @@ pub enum Stdout {
 
 impl Stdout {
     /// Needs a runtime.
-    #[must_use]
     pub fn ours() -> Self {
         let kind = fstat(rustix::stdio::stdout()).map(|it| FileType::from_raw_mode(it.st_mode));
         match kind {

@@ -87,7 +87,6 @@ pub enum Step {
 }
 
 impl Answer {
-    #[must_use]
     pub fn new(turn: TurnId) -> Self {
         Self {
             turn,
@@ -115,7 +114,6 @@ impl Answer {
     }
 
     /// What is known of the text: that of the end, or what has been shown.
-    #[must_use]
     pub fn text(&self) -> &str {
         self.ended
             .as_ref()
@@ -125,7 +123,6 @@ impl Answer {
     }
 
     /// The message that is being shown.
-    #[must_use]
     pub fn item(&self) -> Option<u32> {
         self.item
     }

@@ -33,7 +33,6 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    #[must_use]
     pub fn ours() -> Self {
         let name = |fd: std::os::fd::BorrowedFd<'_>| {
             rustix::termios::ttyname(fd, Vec::new())
@@ -69,7 +68,6 @@ impl Surroundings {
     }
 
     /// A variable as text; an empty one counts as unset.
-    #[must_use]
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables
             .get(OsStr::new(name))
@@ -85,7 +83,6 @@ impl Surroundings {
     }
 
     /// The daemon's socket, by the one rule that both sides have.
-    #[must_use]
     pub fn socket(&self, flag: Option<&Path>) -> PathBuf {
         let run_user = PathBuf::from(format!("/run/user/{}", self.uid));
         let run_user_owned =
@@ -104,7 +101,6 @@ impl Surroundings {
     }
 
     /// Where the daemon keeps its store and log; `None` without a home.
-    #[must_use]
     pub fn state_directory(&self) -> Option<PathBuf> {
         self.absolute("XDG_STATE_HOME")
             .or_else(|| Some(self.absolute("HOME")?.join(".local/state")))
@@ -112,14 +108,12 @@ impl Surroundings {
     }
 
     /// Where the user's programs are configured; `None` without a home.
-    #[must_use]
     pub fn config_home(&self) -> Option<PathBuf> {
         self.absolute("XDG_CONFIG_HOME")
             .or_else(|| Some(self.absolute("HOME")?.join(".config")))
     }
 
     /// Whether the user's service manager is to start the daemon: its socket unit is installed.
-    #[must_use]
     pub fn has_socket_unit(&self) -> bool {
         self.variable("AISH_SOCKET").is_none()
             && self
@@ -128,7 +122,6 @@ impl Surroundings {
     }
 
     /// The nearest directory at or above ours that has `.git` or `.aish`, else ours.
-    #[must_use]
     pub fn project_root(&self) -> &Path {
         self.cwd
             .ancestors()
@@ -136,7 +129,6 @@ impl Surroundings {
             .unwrap_or(&self.cwd)
     }
 
-    #[must_use]
     pub fn cwd_text(&self) -> String {
         self.cwd.to_string_lossy().into_owned()
     }
@@ -150,7 +142,6 @@ fn umask() -> Option<u32> {
 }
 
 /// How wide the terminal of stdout is now.
-#[must_use]
 pub fn stdout_columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|it| *it > 0)

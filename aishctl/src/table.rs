@@ -5,7 +5,6 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::safe;
 
 /// Rows under a head; the last column is as wide as it is. No spaces at line ends.
-#[must_use]
 pub fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> = std::iter::once(head.iter().map(|it| (*it).to_owned()).collect())
         .chain(
@@ -36,7 +35,6 @@ pub fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// `text` cut to `width` columns, with a visible mark.
-#[must_use]
 pub fn cut(text: &str, width: usize) -> String {
     let text = safe::one_line(text);
     if text.width() <= width {

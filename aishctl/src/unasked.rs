@@ -81,7 +81,6 @@ pub async fn set(desk: &Desk, args: &AutoArgs) -> Result<Printed, Failure> {
 }
 
 /// For `perm ls`.
-#[must_use]
 pub fn lines(clients: &[ClientAutoApproves]) -> String {
     let line = |it: &ClientAutoApproves| {
         format!(
@@ -96,7 +95,6 @@ pub fn lines(clients: &[ClientAutoApproves]) -> String {
 
 /// What a window is told of others, and of its own word where that ended by itself. Calls that are used up one by one
 /// are told where they run.
-#[must_use]
 pub fn told(
     before: &[PresentClient],
     now: &[PresentClient],

@@ -8,7 +8,6 @@ use crate::consent::{self, Word};
 use crate::safe;
 
 /// The question as it stands on a screen. It is short, so that all of it is always shown.
-#[must_use]
 pub fn question(request: &ConfirmRequested, asked: &Upgrade) -> String {
     let Upgrade {
         provider,
@@ -38,7 +37,6 @@ pub fn question(request: &ConfirmRequested, asked: &Upgrade) -> String {
 }
 
 /// In a few words, for a list.
-#[must_use]
 pub fn in_short(asked: &Upgrade) -> String {
     let wanted_for = asked.wanted_for.as_deref().map(safe::visible);
     let wanted_for = wanted_for.map_or(String::new(), |it| format!(", for {it}"));
@@ -53,7 +51,6 @@ pub fn in_short(asked: &Upgrade) -> String {
 pub const CHOICES: &str = "  [y]es, raise it  [n]o  [n TEXT] no, because  [?] ";
 
 /// What all of them mean.
-#[must_use]
 pub fn help(asked: &Upgrade) -> String {
     let provider = safe::visible(&asked.provider);
     format!(
@@ -64,7 +61,6 @@ pub fn help(asked: &Upgrade) -> String {
 
 /// What somebody typed at it. There is nothing to edit and no call to end. Nothing waits for the answer, so that people go
 /// on with other lines: an empty one and one that begins with a no are none.
-#[must_use]
 pub fn word(first: &str, reason: Option<&str>) -> Option<Word> {
     match (first, reason) {
         ("n", _) => Some(Word::Decide(Decision::Deny, reason.map(str::to_owned))),

@@ -204,7 +204,6 @@ pub async fn budget(desk: &Desk, args: &BudgetArgs) -> Result<Printed, Failure> 
 }
 
 /// What a conversation took and may take: `12 requests, 5230 tokens of 10000, $0.02 of $0.50`.
-#[must_use]
 pub fn amounts(status: &ConversationStatus) -> String {
     let usage = &status.usage;
     let budget = status.budget.unwrap_or_default();
@@ -230,7 +229,6 @@ pub fn amounts(status: &ConversationStatus) -> String {
 }
 
 /// What an event says of budgets, in one line.
-#[must_use]
 pub fn told(event: &Envelope) -> Option<String> {
     if let Some(BudgetReached { text, hint, .. }) = event.read() {
         return Some(format!("{text}; {hint}"));

@@ -10,7 +10,6 @@ const DEEPER: &str = "  ";
 
 /// The text in rows of so many columns. A row ends only where there is exactly one space, so that a break never hides how many
 /// there were; what has none is left to the terminal. `None`: nothing is broken.
-#[must_use]
 pub(crate) fn exactly(text: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns.filter(|it| *it >= NARROWEST) else {
         return text.to_owned();

@@ -7,7 +7,6 @@ use ulid::Ulid;
 use crate::core::event::At;
 
 /// The wall clock, for what people read; order never depends on it (G17).
-#[must_use]
 pub fn now() -> At {
     #[expect(
         clippy::disallowed_methods,
@@ -21,14 +20,12 @@ pub fn now() -> At {
 }
 
 /// A new identity: sorts by time, and 80 bits of it are random.
-#[must_use]
 pub fn ulid() -> Ulid {
     let millis = u64::try_from(now().0).unwrap_or_default();
     Ulid::from_parts(millis, Ulid::new().random())
 }
 
 /// The time as the wire writes it (RFC 3339, UTC, milliseconds).
-#[must_use]
 pub fn rfc3339(at: At) -> String {
     match jiff::Timestamp::from_millisecond(at.0) {
         Ok(time) => format!("{time:.3}"),
@@ -37,14 +34,12 @@ pub fn rfc3339(at: At) -> String {
 }
 
 /// A time as the wire writes it, or with another offset.
-#[must_use]
 pub fn parse(text: &str) -> Option<At> {
     let time: jiff::Timestamp = text.parse().ok()?;
     Some(At(time.as_millisecond()))
 }
 
 /// The time as people here read it, with the offset from UTC.
-#[must_use]
 pub fn local(at: At) -> String {
     let zone = jiff::tz::TimeZone::system();
     match jiff::Timestamp::from_millisecond(at.0) {

@@ -81,7 +81,6 @@ mod exit {
 }
 
 /// Runs the daemon to its end.
-#[must_use]
 pub fn main(args: &Args) -> ExitCode {
     if let Some(Offline::Config { command }) = &args.command {
         let desk = Desk {

@@ -74,7 +74,6 @@ pub fn pass(name: &str) {
 }
 
 /// Whether what is called `name` is to be taken as missing.
-#[must_use]
 pub fn misses(name: &str) -> bool {
     let is_it = |it: &Armed| it.name == name && matches!(it.action, Action::Miss);
     cfg!(debug_assertions) && ARMED.get().is_some_and(is_it)

@@ -46,7 +46,6 @@ pub fn reloading<T>(reload: impl FnOnce() -> T) -> T {
 }
 
 /// How often the writer is to be asked; `None` when nobody watches.
-#[must_use]
 pub fn watchdog() -> Option<Duration> {
     sd_notify::watchdog_enabled().map(|it| it / 3)
 }
@@ -96,7 +95,6 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    #[must_use]
     pub fn new(watchdog: Option<Duration>) -> Self {
         Self {
             began: Instant::now(),
@@ -135,7 +133,6 @@ impl Pulse {
 }
 
 /// `2 conversations open, 1 turn running`.
-#[must_use]
 fn load(open: usize, running: usize) -> String {
     let some = |count: usize, one: &str| {
         let plural = if count == 1 { "" } else { "s" };

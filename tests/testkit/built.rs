@@ -23,7 +23,6 @@ static FOUND: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 /// A program of this workspace: it stands beside the test, or one folder up. Cargo builds the programs of a
 /// suite's own package before the suite runs, and no others: one that is missing or older than its sources is
 /// built here, with the profile and into the directory of this test.
-#[must_use]
 #[track_caller]
 pub fn built(name: &str) -> PathBuf {
     if name == "aishctl" {

@@ -27,7 +27,6 @@ impl Chance {
         Self::seeded(seed)
     }
 
-    #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self { state: seed }
     }

@@ -29,7 +29,6 @@ pub struct Client {
 }
 
 impl Client {
-    #[must_use]
     #[track_caller]
     pub fn connect(socket: &Path) -> Self {
         Self::try_connect(socket)
@@ -161,7 +160,6 @@ impl Client {
 
     /// The next line as it comes, without its line feed; `None` when the daemon closed the connection or the
     /// time is over.
-    #[must_use]
     pub fn next_line(&self, limit: Duration) -> Option<String> {
         self.lock().next_line(Instant::now() + limit).ok().flatten()
     }
@@ -184,7 +182,6 @@ impl Client {
     }
 
     /// A subscription of this connection that was begun by hand.
-    #[must_use]
     pub fn follow(&self, subscription: SubscriptionId) -> Follow {
         Follow {
             wire: Arc::clone(&self.wire),
@@ -247,7 +244,6 @@ impl Client {
 }
 
 /// `turn/send` with a key that nobody else has.
-#[must_use]
 pub fn question(conversation: ConversationId, text: &str) -> SendParams {
     SendParams {
         conversation,
@@ -272,7 +268,6 @@ pub struct Silent {
 
 impl Silent {
     /// Begins to read again.
-    #[must_use]
     pub fn read_again(self) -> Client {
         Client { wire: self.wire }
     }

@@ -172,18 +172,15 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
     /// From the start of the process to its `ready` line.
-    #[must_use]
     pub fn ready_after(&self) -> Duration {
         self.ready_after
     }
@@ -224,7 +221,6 @@ impl Daemon {
     }
 
     /// Whether it still runs.
-    #[must_use]
     pub fn is_running(&mut self) -> bool {
         let status = self.child.try_wait().expect("it is our child");
         self.ended = self.ended.or(status.map(code_of));
@@ -232,23 +228,19 @@ impl Daemon {
     }
 
     /// Memory in use now, in KiB.
-    #[must_use]
     pub fn rss_kib(&self) -> u64 {
         self.number_in_status("VmRSS:")
     }
 
     /// The most memory it ever had in use, in KiB.
-    #[must_use]
     pub fn peak_rss_kib(&self) -> u64 {
         self.number_in_status("VmHWM:")
     }
 
-    #[must_use]
     pub fn threads(&self) -> u64 {
         self.number_in_status("Threads:")
     }
 
-    #[must_use]
     pub fn open_fds(&self) -> usize {
         let folder = format!("/proc/{}/fd", self.pid());
         fs::read_dir(&folder)
@@ -256,7 +248,6 @@ impl Daemon {
             .count()
     }
 
-    #[must_use]
     pub fn log_text(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()

@@ -18,7 +18,6 @@ pub struct Small {
 
 impl Small {
     /// Mounts one at `place`; `None`, with the reason printed, where this user may not mount.
-    #[must_use]
     #[expect(clippy::print_stdout, reason = "a test that does not run says why")]
     pub fn mount(place: &Path, bytes: u64) -> Option<Self> {
         let options = format!("size={bytes},mode=0700");

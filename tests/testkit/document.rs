@@ -39,7 +39,6 @@ pub struct Document {
 
 impl Document {
     /// Panics when a fence is not closed.
-    #[must_use]
     #[track_caller]
     pub fn parse(text: &str) -> Self {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -80,7 +79,6 @@ impl Document {
     }
 
     /// The names of its `###` headings.
-    #[must_use]
     pub fn headings(&self) -> Vec<&str> {
         self.lines
             .iter()
@@ -89,7 +87,6 @@ impl Document {
     }
 
     /// The text with other lines in its blocks, one list for each block.
-    #[must_use]
     #[track_caller]
     pub fn with_lines(&self, replaced: &[Vec<String>]) -> String {
         assert_eq!(self.blocks.len(), replaced.len(), "a list for each block");

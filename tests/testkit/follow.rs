@@ -19,13 +19,11 @@ pub struct Follow {
 }
 
 impl Follow {
-    #[must_use]
     pub fn subscription(&self) -> SubscriptionId {
         self.subscription
     }
 
     /// All that was taken so far.
-    #[must_use]
     pub fn events_so_far(&self) -> &[Envelope] {
         &self.seen
     }
@@ -68,7 +66,6 @@ impl Follow {
     }
 
     /// What was taken so far, to be looked at or compared.
-    #[must_use]
     pub fn recording(&self) -> Recording {
         Recording::of(self.seen.clone())
     }

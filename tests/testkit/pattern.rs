@@ -61,7 +61,6 @@ impl Names {
 
     /// Puts the values in for the names of a line that is to be sent. Text around a name stays.
     #[track_caller]
-    #[must_use]
     pub fn fill(&self, line: &str) -> String {
         let mut filled = line.to_owned();
         for (name, value) in &self.values {

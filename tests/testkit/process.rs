@@ -152,7 +152,6 @@ pub struct Running {
 }
 
 impl Running {
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -319,7 +318,6 @@ impl Finished {
     }
 
     /// Its stdout as text.
-    #[must_use]
     #[track_caller]
     pub fn out(&self) -> &str {
         str::from_utf8(&self.stdout)
@@ -327,7 +325,6 @@ impl Finished {
     }
 
     /// Its stderr as text.
-    #[must_use]
     #[track_caller]
     pub fn err(&self) -> &str {
         str::from_utf8(&self.stderr)
@@ -335,7 +332,6 @@ impl Finished {
     }
 
     /// Its stdout as one JSON value.
-    #[must_use]
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.stdout)
@@ -343,7 +339,6 @@ impl Finished {
     }
 
     /// All of it, for the message of an assertion.
-    #[must_use]
     pub fn report(&self) -> String {
         report(
             &self.title,

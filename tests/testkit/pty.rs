@@ -29,7 +29,6 @@ pub struct OnTerminal {
 
 impl OnTerminal {
     /// Starts the program in this world.
-    #[must_use]
     #[track_caller]
     pub fn spawn(world: &World, program: &Path, args: &[&str]) -> Self {
         let [ours, theirs] = terminal();
@@ -62,7 +61,6 @@ impl OnTerminal {
     }
 
     /// All that was written to the terminal so far, the echo of the keys among it.
-    #[must_use]
     pub fn seen(&self) -> String {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&seen).into_owned()
@@ -87,7 +85,6 @@ impl OnTerminal {
         kill_process(pid_of(&self.child), signal).expect("it runs");
     }
 
-    #[must_use]
     pub fn has_ended(&mut self) -> bool {
         let status = self.child.try_wait().expect("it is our child");
         status.is_some()

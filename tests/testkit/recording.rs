@@ -17,23 +17,19 @@ pub struct Recording {
 }
 
 impl Recording {
-    #[must_use]
     pub fn of(events: Vec<Envelope>) -> Self {
         Self { events }
     }
 
-    #[must_use]
     pub fn events(&self) -> &[Envelope] {
         &self.events
     }
 
-    #[must_use]
     pub fn kinds(&self) -> Vec<&str> {
         self.events.iter().map(|it| it.kind.as_str()).collect()
     }
 
     /// The facts: position, kind and data of each stored event.
-    #[must_use]
     pub fn stored(&self) -> Vec<(Seq, &str, &Value)> {
         self.events
             .iter()
@@ -42,7 +38,6 @@ impl Recording {
     }
 
     /// The finished text of each answer.
-    #[must_use]
     pub fn final_texts(&self) -> BTreeMap<Item, String> {
         self.events
             .iter()
@@ -54,7 +49,6 @@ impl Recording {
     }
 
     /// The text of each answer as its deltas built it; answers with a gap are left out.
-    #[must_use]
     #[track_caller]
     pub fn live_texts(&self) -> BTreeMap<Item, String> {
         let mut texts = BTreeMap::<Item, Option<String>>::new();

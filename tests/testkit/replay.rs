@@ -59,13 +59,11 @@ struct Hand {
 
 impl<'a> Replay<'a> {
     /// Gives a name to something that the document cannot know, such as a path.
-    #[must_use]
     pub fn naming(mut self, name: &str, value: Value) -> Self {
         self.names.bind(name, value);
         self
     }
 
-    #[must_use]
     pub fn new(world: &'a World, upstream: &'a Upstream) -> Self {
         Self {
             world,
@@ -80,7 +78,6 @@ impl<'a> Replay<'a> {
 
     /// Plays the whole document. Returns its text as it should be, and what is different from it. Blocks under
     /// the headings in `may_be_empty` may show nothing.
-    #[must_use]
     #[track_caller]
     pub fn play(mut self, text: &str, may_be_empty: &[&str]) -> (String, Differences) {
         let document = Document::parse(text);

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The top directory.
-#[must_use]
 pub fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -15,7 +14,6 @@ pub fn top() -> PathBuf {
 
 /// Every file that belongs to the repository, below [`top`] and sorted. New files count before they are added;
 /// what `.gitignore` names does not. Where git cannot tell, the tree is walked.
-#[must_use]
 pub fn files() -> Vec<PathBuf> {
     let listed = Command::new("git")
         .arg("-C")
@@ -44,7 +42,6 @@ pub fn files() -> Vec<PathBuf> {
 }
 
 /// The files below a folder of the repository whose names end in `.rs`; none when the folder is not there.
-#[must_use]
 pub fn rust_files(folder: &str) -> Vec<PathBuf> {
     let mut files = files();
     files.retain(|it| it.starts_with(folder) && it.extension().is_some_and(|it| it == "rs"));
@@ -52,7 +49,6 @@ pub fn rust_files(folder: &str) -> Vec<PathBuf> {
 }
 
 /// The text of a file of the repository; `None` when it is not text.
-#[must_use]
 pub fn text(file: &Path) -> Option<String> {
     let bytes = fs::read(top().join(file))
         .unwrap_or_else(|error| panic!("read {}: {error}", file.display()));

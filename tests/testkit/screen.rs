@@ -75,7 +75,6 @@ fn size(columns: u16, rows: u16) -> (NonZeroU16, NonZeroU16) {
 
 impl Screen {
     /// Starts the program in this world, on a terminal of `columns` and `rows`.
-    #[must_use]
     #[track_caller]
     pub fn spawn(world: &World, program: &Path, args: &[&str], columns: u16, rows: u16) -> Self {
         let [ours, theirs] = pty::terminal();
@@ -158,13 +157,11 @@ impl Screen {
     }
 
     /// All rows, those above the screen first, without the empty ones at the end.
-    #[must_use]
     pub fn rows(&self) -> Vec<String> {
         rows_of(&mut self.seen.lock().emulator)
     }
 
     /// The row that the cursor stands in, and its column.
-    #[must_use]
     pub fn cursor(&self) -> (String, usize) {
         let state = self.seen.lock();
         let screen = state.emulator.screen();
@@ -178,7 +175,6 @@ impl Screen {
     }
 
     /// All bytes that were written.
-    #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.seen.lock().bytes.clone()
     }
@@ -251,7 +247,6 @@ impl Screen {
     }
 
     /// Whether keys are echoed and lines are edited by the kernel, as a shell wants it.
-    #[must_use]
     #[track_caller]
     pub fn is_as_before(&self) -> bool {
         let modes = tcgetattr(&self.keys).expect("it is a terminal");
@@ -265,7 +260,6 @@ impl Screen {
         kill_process(pid_of(&self.child), signal).expect("it runs");
     }
 
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -290,7 +284,6 @@ impl Drop for Screen {
 }
 
 /// The rows that a text takes on a terminal of that many columns.
-#[must_use]
 pub fn wrapped(text: &str, columns: u16) -> Vec<String> {
     let (height, width) = size(columns, 200);
     let mut emulator = Parser::new(height, width, SCROLLBACK);

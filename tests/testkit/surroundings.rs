@@ -3,13 +3,11 @@
 use std::ffi::OsString;
 
 /// `UPDATE_EXPECT=1`: expected texts and documents are rewritten from what really happened.
-#[must_use]
 pub fn updating() -> bool {
     read("UPDATE_EXPECT").is_some_and(|it| it == "1")
 }
 
 /// `AISH_TEST_SEED`: repeats a random run.
-#[must_use]
 pub fn seed() -> Option<u64> {
     read("AISH_TEST_SEED").map(|text| {
         text.to_str()
@@ -19,13 +17,11 @@ pub fn seed() -> Option<u64> {
 }
 
 /// The cargo that runs the suites; the one on the `PATH` where none does.
-#[must_use]
 pub fn cargo() -> OsString {
     read("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 /// A count that makes a suite longer, such as `AISH_TEST_KILLS`.
-#[must_use]
 pub fn count(name: &str) -> Option<usize> {
     read(name).map(|text| {
         text.to_str()
@@ -36,7 +32,6 @@ pub fn count(name: &str) -> Option<usize> {
 
 /// The time zone of the person who runs the tests, and the clock if `tests/days` has moved it (libfaketime): every
 /// program of a test lives in both.
-#[must_use]
 pub fn clock_and_zone() -> Vec<(OsString, OsString)> {
     let zone = read("AISH_TEST_ZONE").unwrap_or_else(|| "UTC".into());
     let mut all = vec![("TZ".into(), zone)];

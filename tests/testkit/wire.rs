@@ -22,7 +22,6 @@ pub struct RpcError {
 
 impl RpcError {
     /// `data.kind`; empty where JSON-RPC has a code of its own.
-    #[must_use]
     pub fn kind(&self) -> &str {
         self.data["kind"].as_str().unwrap_or_default()
     }

@@ -33,7 +33,6 @@ pub struct World {
 
 impl World {
     /// A world with a configuration that names no model and looks for none, so that the demo answers.
-    #[must_use]
     #[track_caller]
     pub fn new() -> Self {
         signals::as_at_a_prompt();
@@ -59,7 +58,6 @@ impl World {
     }
 
     /// A world whose one preset, `test`, is this upstream.
-    #[must_use]
     #[track_caller]
     pub fn with(upstream: &Upstream) -> Self {
         let world = Self::new();
@@ -68,29 +66,24 @@ impl World {
     }
 
     /// A path below the top of the world.
-    #[must_use]
     pub fn path(&self, below: impl AsRef<Path>) -> PathBuf {
         self.root.path().join(below)
     }
 
     /// An empty directory to work in; where programs start when nothing else is said.
-    #[must_use]
     pub fn work(&self) -> PathBuf {
         self.path("work")
     }
 
-    #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.path("run/aish").join(SOCKET_NAME)
     }
 
     /// Where aish keeps what must last.
-    #[must_use]
     pub fn state(&self) -> PathBuf {
         self.path("state/aish")
     }
 
-    #[must_use]
     pub fn config_file(&self) -> PathBuf {
         self.path("config/aish/config.toml")
     }
@@ -124,7 +117,6 @@ impl World {
     }
 
     /// All that a program of this world finds in its environment.
-    #[must_use]
     pub fn env(&self) -> Vec<(OsString, OsString)> {
         let places = [
             ("HOME", "home"),
@@ -170,7 +162,6 @@ impl World {
     }
 
     /// A raw client that has said hello as a driver.
-    #[must_use]
     #[track_caller]
     pub fn client(&self) -> Client {
         let client = Client::connect(&self.socket());
@@ -179,7 +170,6 @@ impl World {
     }
 
     /// A raw client of a person at this terminal.
-    #[must_use]
     #[track_caller]
     pub fn person(&self, tty: &str) -> Client {
         let client = Client::connect(&self.socket());
@@ -188,14 +178,12 @@ impl World {
     }
 
     /// A raw client that has said nothing yet.
-    #[must_use]
     #[track_caller]
     pub fn stranger(&self) -> Client {
         Client::connect(&self.socket())
     }
 
     /// What all daemons of this world have logged.
-    #[must_use]
     pub fn log_text(&self) -> String {
         let bytes = fs::read(self.log_file()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -212,7 +200,6 @@ impl World {
     }
 
     /// The daemons of this world that run, whoever started them.
-    #[must_use]
     pub fn daemon_pids(&self) -> Vec<u32> {
         let mut pids = self.pids(|name| name == "aishd");
         pids.extend(self.pid_in_lock());
@@ -222,7 +209,6 @@ impl World {
     }
 
     /// The processes of this name that have this world in their environment.
-    #[must_use]
     pub fn running(&self, name: &str) -> Vec<u32> {
         self.pids(|it| it == name)
     }

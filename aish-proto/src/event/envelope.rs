@@ -42,7 +42,6 @@ pub struct Envelope {
 
 impl Envelope {
     /// The data as the type of its kind; `None` when the event is of another kind or not understood.
-    #[must_use]
     pub fn read<E: EventData>(&self) -> Option<E> {
         (self.kind == E::KIND)
             .then(|| serde_json::from_value(self.data.clone()).ok())

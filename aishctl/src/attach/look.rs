@@ -69,7 +69,6 @@ impl From<&Ui> for Preferred {
 
 impl Look {
     /// With what is preferred where no flag and no variable said anything, and the terminal can have it.
-    #[must_use]
     pub fn preferring(
         mut self,
         preferred: Preferred,
@@ -93,7 +92,6 @@ impl Look {
         self
     }
 
-    #[must_use]
     pub fn of(global: &Global, around: &Surroundings) -> Self {
         let color = notice::is_coloured(global.color, around, around.stdout_terminal);
         let editor = around.stdin_terminal && around.stdout_terminal && moves_its_cursor(around);
@@ -112,7 +110,6 @@ impl Look {
         }
     }
 
-    #[must_use]
     pub fn is_colored(self) -> bool {
         self.color == Paint::Colored
     }

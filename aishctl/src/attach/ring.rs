@@ -20,7 +20,6 @@ pub enum Rings {
 }
 
 impl Rings {
-    #[must_use]
     pub fn of(around: &Surroundings, plain: bool) -> Self {
         let dull = ["linux", "dumb", "vt100", "vt220", "cons25"];
         let is_dull = around.variable("TERM").is_none_or(|it| dull.contains(&it));
@@ -33,7 +32,6 @@ impl Rings {
 }
 
 /// The bytes of a notice.
-#[must_use]
 pub fn notice(text: &str, method: NotifyMethod, rings: Rings) -> String {
     const BELL: &str = "\u{7}";
     // It begins with our name, and so never with a number that means something else.
@@ -48,7 +46,6 @@ pub fn notice(text: &str, method: NotifyMethod, rings: Rings) -> String {
 }
 
 /// The bytes that give the window a title with what waits; without anything, the title that it had.
-#[must_use]
 pub fn title(conversation: &str, before: usize, waiting: usize, rings: Rings) -> String {
     let title = |text: &str| format!("\u{1b}]2;{text}\u{7}");
     let name = short(conversation);

@@ -27,7 +27,6 @@ pub enum Word {
 }
 
 /// Exact words only: what merely begins with y approves nothing.
-#[must_use]
 pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
     let typed = typed.trim();
     let (first, rest) = typed.split_once(' ').unwrap_or((typed, ""));
@@ -68,7 +67,6 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> Word {
 
 /// Whether a line is one word that somebody would answer a question with, though it is no answer to the one that stands:
 /// too short, in capitals, with a full stop. It is hardly meant for a model.
-#[must_use]
 pub fn resembles_an_answer(typed: &str) -> bool {
     let bare = typed.trim().trim_end_matches(['.', '!', ',', ';']);
     ANSWERS.contains(&bare.to_lowercase().as_str())

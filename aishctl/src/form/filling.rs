@@ -33,7 +33,6 @@ pub enum Filled {
 }
 
 impl Filling {
-    #[must_use]
     pub fn new(server: &str, fields: &[Field]) -> Self {
         Self {
             server: server.to_owned(),
@@ -44,13 +43,11 @@ impl Filling {
     }
 
     /// What is shown first.
-    #[must_use]
     pub fn begin(&self) -> String {
         format!("{SIGNS}{}", self.prompt())
     }
 
     /// What is asked for now.
-    #[must_use]
     pub fn prompt(&self) -> String {
         match self.fields.get(self.at) {
             Some(field) => self.prompt_for(field),

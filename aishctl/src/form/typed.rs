@@ -63,7 +63,6 @@ fn number(typed: &str) -> Option<Value> {
 }
 
 /// A value for a screen; of what was offered, with what it is called.
-#[must_use]
 pub fn shown(kind: &Kind, value: &Value) -> String {
     match value {
         Value::String(text) => match options(kind).iter().find(|it| it.value == *text) {

@@ -11,7 +11,6 @@ pub struct Painter {
 
 impl Painter {
     /// For an output.
-    #[must_use]
     pub fn boxed(style: Style) -> Box<dyn Typeset> {
         Box::new(Self {
             writer: Writer::new(style),

@@ -67,7 +67,6 @@ impl Face {
         self.0 & other.0 == other.0
     }
 
-    #[must_use]
     pub(super) fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -107,19 +106,16 @@ impl Look {
 
 impl Row {
     /// The columns that it takes.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.spans.iter().map(|it| width(&it.text)).sum()
     }
 
     /// The text alone.
-    #[must_use]
     pub fn plain(&self) -> String {
         self.spans.iter().map(|it| it.text.as_str()).collect()
     }
 
     /// The text as a terminal is to get it. Every row stands by itself: no look goes on into the next.
-    #[must_use]
     pub fn painted(&self, colours: Colours) -> String {
         if colours == Colours::None {
             return self.plain();

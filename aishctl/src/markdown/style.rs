@@ -60,7 +60,6 @@ const MOST_COLUMNS: usize = 1 << 16;
 
 impl Style {
     /// Text alone, in rows of that many columns.
-    #[must_use]
     pub fn plain(width: Option<usize>) -> Self {
         Self {
             width,

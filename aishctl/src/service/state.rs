@@ -38,7 +38,6 @@ struct ServiceStatus {
 }
 
 /// Whether the user's services go on without a session; `None` where nobody can say.
-#[must_use]
 pub(super) fn lingers(around: &Surroundings) -> Option<bool> {
     let user = around.variable("USER").or(around.variable("LOGNAME"))?;
     if user.contains('/') || !Path::new("/run/systemd/seats").exists() {

@@ -74,7 +74,6 @@ pub struct Discovery {
 impl Broker {
     /// `environment` gives the daemon's own variables by name: keys of presets, and what a key command needs, which is
     /// run as one of the `children`.
-    #[must_use]
     pub fn new(
         environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
         children: Children,
@@ -83,7 +82,6 @@ impl Broker {
     }
 
     /// As [`Broker::new`]; `learn` is told of every secret before it is used, so that it can be kept out of logs.
-    #[must_use]
     pub fn telling(
         environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
         children: Children,
@@ -123,7 +121,6 @@ impl Broker {
     }
 
     /// The preset with what its server was found not to take: requests are made of it.
-    #[must_use]
     pub fn adapted(&self, preset: Arc<Preset>) -> Arc<Preset> {
         self.inner.found.adapted(preset)
     }

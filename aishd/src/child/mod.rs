@@ -94,13 +94,11 @@ pub enum SpawnError {
 
 impl Children {
     /// Children that have `base` in their environment, and what each declares.
-    #[must_use]
     pub fn new(base: BTreeMap<String, String>) -> Self {
         Self::behind(PathBuf::from(OURSELVES), base)
     }
 
     /// As [`Children::new`], for a process that is no `aishd`: this one is the trampoline.
-    #[must_use]
     pub fn behind(trampoline: PathBuf, base: BTreeMap<String, String>) -> Self {
         Self {
             table: Arc::new(Table::new(trampoline)),
@@ -109,7 +107,6 @@ impl Children {
     }
 
     /// Variables that every child has.
-    #[must_use]
     pub fn base(&self) -> &BTreeMap<String, String> {
         &self.base
     }
@@ -145,7 +142,6 @@ impl Children {
     }
 
     /// Whose program a process is, by the processes that it descends from.
-    #[must_use]
     pub fn provider_among(&self, ancestors: &[u32]) -> Option<Arc<str>> {
         self.table.provider_among(ancestors)
     }

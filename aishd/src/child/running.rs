@@ -67,7 +67,6 @@ impl Child {
     }
 
     /// The program's process, which is no child of ours. For people: by the time that it is used it may be another's.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }

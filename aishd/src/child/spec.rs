@@ -73,7 +73,6 @@ pub enum Exit {
 
 impl Spec {
     /// This program in this directory, with no input, its output in a pipe, and errors shown to nobody.
-    #[must_use]
     pub fn new(program: impl Into<String>, cwd: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),

@@ -38,7 +38,6 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const MIN_OPEN_FILES: u64 = 64;
 
 /// Whether these arguments ask for a trampoline.
-#[must_use]
 pub fn is_asked_for(mut args: impl Iterator<Item = OsString>) -> bool {
     args.nth(1).is_some_and(|it| it == ARGUMENT) && args.next().is_none()
 }
@@ -49,7 +48,6 @@ pub fn keep_descriptors() {
 }
 
 /// Runs a trampoline to its end, which comes when nothing of what it started is left.
-#[must_use]
 pub fn main() -> ExitCode {
     // Any of these may be refused by a sandbox around us; what cannot be done without shows below.
     let _longer_name_in_ps = set_name(c"aish-child");

@@ -32,7 +32,6 @@ pub fn parse(text: &str) -> Result<Url, String> {
 }
 
 /// Whether somebody's name or password stands before the host. What is to be filled in later may be one.
-#[must_use]
 pub fn has_userinfo(text: &str) -> bool {
     // As the URL standard reads it: line ends and tabs count for nothing, and `https:` needs no slash, or takes any.
     let text = text.replace(['\t', '\n', '\r'], "");
@@ -52,14 +51,12 @@ pub fn has_userinfo(text: &str) -> bool {
 }
 
 /// Whether a part of a query is likely to be a key.
-#[must_use]
 pub fn names_a_secret(name: &str) -> bool {
     const SECRET: [&str; 6] = ["key", "token", "secret", "password", "auth", "sig"];
     let name = name.to_ascii_lowercase();
     SECRET.iter().any(|it| name.contains(it))
 }
 
-#[must_use]
 pub fn distance(url: &Url) -> Distance {
     match url.host() {
         Some(Host::Ipv4(address)) => of_address(IpAddr::V4(address)),

@@ -130,7 +130,6 @@ impl Said {
 }
 
 /// Runs it, and prints.
-#[must_use]
 pub fn run(command: &Command, desk: Desk<'_>) -> ExitCode {
     let said = desk.answer(command);
     let _nobody_reads = io::stderr().write_all(said.err.as_bytes());

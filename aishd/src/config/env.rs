@@ -32,7 +32,6 @@ pub struct Env {
 }
 
 /// Reads what [`Env`] lists.
-#[must_use]
 pub fn read() -> Env {
     Env {
         aish_socket: get("AISH_SOCKET"),
@@ -47,13 +46,11 @@ pub fn read() -> Env {
 }
 
 /// The value of a variable that a preset names as `key_env`, if it is set.
-#[must_use]
 pub fn key(name: &str) -> Option<String> {
     text(name)
 }
 
 /// The environment of child processes, before they get what is declared for them.
-#[must_use]
 pub fn of_children() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -66,14 +63,12 @@ pub fn of_children() -> BTreeMap<String, String> {
 }
 
 /// How servers are reached: proxies and certificates, as far as somebody has said so.
-#[must_use]
 pub fn of_network() -> Vec<(&'static str, String)> {
     let set = |name: &'static str| Some((name, text(name)?));
     network::VARIABLES.into_iter().filter_map(set).collect()
 }
 
 /// Whether such a variable is set.
-#[must_use]
 pub fn is_set(name: &str) -> bool {
     key(name).is_some()
 }

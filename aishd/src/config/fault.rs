@@ -36,7 +36,6 @@ pub struct Fault {
 }
 
 impl Fault {
-    #[must_use]
     pub fn error(place: &Place, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -48,7 +47,6 @@ impl Fault {
         }
     }
 
-    #[must_use]
     pub fn warning(place: &Place, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,
@@ -57,7 +55,6 @@ impl Fault {
     }
 
     /// Of the whole source.
-    #[must_use]
     pub fn of(source: &Arc<Source>, message: impl Into<String>) -> Self {
         let place = Place {
             source: source.clone(),
@@ -69,25 +66,21 @@ impl Fault {
         }
     }
 
-    #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    #[must_use]
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
     /// `file:line:column: what is wrong; what was meant`
-    #[must_use]
     pub fn line(&self) -> String {
         let mut text = self.source.name();
         if let Some(span) = &self.span {
@@ -104,7 +97,6 @@ impl Fault {
     }
 
     /// With the line of the source and a mark under what is wrong.
-    #[must_use]
     pub fn picture(&self) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
@@ -186,7 +178,6 @@ impl<'a> Part<'a> {
 }
 
 /// All of them as pictures, with an empty line between, and how many are not shown.
-#[must_use]
 pub fn pictures(faults: &[Fault]) -> String {
     let shown: Vec<String> = faults.iter().take(MOST).map(Fault::picture).collect();
     let mut text = shown.join("\n");

@@ -116,7 +116,6 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// Whether something is there that a reader would have to judge.
-#[must_use]
 pub fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }

@@ -487,7 +487,6 @@ tables! {
 
 impl Model {
     /// Whether it says where a key comes from.
-    #[must_use]
     pub fn has_key(&self) -> bool {
         self.key.is_some()
             || self.key_env.is_some()
@@ -497,13 +496,11 @@ impl Model {
 }
 
 /// Whether the value under this path may be shown: its key is known, and it is no secret.
-#[must_use]
 pub fn may_show(path: &[&str]) -> bool {
     File::may_show(path)
 }
 
 /// Whether a key of this name is known somewhere, and no secret.
-#[must_use]
 pub fn is_open_name(name: &str) -> bool {
     let mut names = vec![];
     File::open_names("", &mut names);

@@ -61,13 +61,11 @@ pub struct Layers {
 
 impl Layers {
     /// Reads them all, and finds all that is wrong in each.
-    #[must_use]
     pub fn read(place: &Where) -> Self {
         Self::read_from(place, None)
     }
 
     /// As if the user's file were this.
-    #[must_use]
     pub fn read_with(place: &Where, user: Arc<Source>) -> Self {
         Self::read_from(place, Some(user))
     }
@@ -99,7 +97,6 @@ impl Layers {
     }
 
     /// Everything but projects.
-    #[must_use]
     pub fn whole(&self) -> Stack {
         let mut stack = self.below.clone();
         stack.put(self.above.clone());
@@ -107,7 +104,6 @@ impl Layers {
     }
 
     /// With a project's file in its place.
-    #[must_use]
     pub fn with_project(&self, project: &Layer) -> Stack {
         let mut stack = self.below.clone();
         stack.put(project.stack());
@@ -147,7 +143,6 @@ impl Stack {
     }
 
     /// Every key that is said, with the value that counts.
-    #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = vec![];
         self.file.list("", &mut entries);
@@ -156,7 +151,6 @@ impl Stack {
 }
 
 impl Layer {
-    #[must_use]
     pub fn read(source: Arc<Source>) -> Self {
         let (tree, errors) = DeTable::parse_recoverable(source.text());
         let mut reader = Reader::new(source.clone());
@@ -211,7 +205,6 @@ fn variable(name: &'static str, key: &str, value: &str) -> Arc<Source> {
 }
 
 /// `key=value` as a source. A value that is no TOML is taken as a text, so that `-c ui.theme=ansi` needs no quotes.
-#[must_use]
 pub fn assignment(text: &str) -> Arc<Source> {
     let (key, value) = text.split_once('=').unwrap_or((text, ""));
     let source = |text: String| Source::new(Origin::CommandLine, Access::Readable(0o444), text);
@@ -219,7 +212,6 @@ pub fn assignment(text: &str) -> Arc<Source> {
 }
 
 /// The line that gives a key its value.
-#[must_use]
 pub fn assigned(key: &str, value: &str) -> String {
     let plain = format!("{key} = {value}");
     if DeTable::parse(&plain).is_ok() {
@@ -230,7 +222,6 @@ pub fn assigned(key: &str, value: &str) -> String {
 }
 
 /// The path that a flag gives, as an assignment.
-#[must_use]
 pub fn assign_path(key: &str, path: &Path) -> String {
     let value = path.display().to_string();
     format!("{key} = {}", toml::Value::from(value))

@@ -99,7 +99,6 @@ impl std::fmt::Debug for Live {
 
 impl Live {
     /// `apply` is told of settings that are new before anybody else is.
-    #[must_use]
     pub fn new(
         place: Where,
         settings: Settings,
@@ -131,22 +130,18 @@ impl Live {
         }
     }
 
-    #[must_use]
     pub fn models(&self) -> watch::Receiver<Arc<Models>> {
         self.models.subscribe()
     }
 
-    #[must_use]
     pub fn mcp(&self) -> watch::Receiver<Mcp> {
         self.mcp.subscribe()
     }
 
-    #[must_use]
     pub fn policy(&self) -> watch::Receiver<Arc<Policy>> {
         self.policy.subscribe()
     }
 
-    #[must_use]
     pub fn standing(&self) -> watch::Receiver<Arc<Standing>> {
         self.standing.subscribe()
     }
@@ -256,39 +251,33 @@ impl Live {
     }
 
     /// What is wrong with the files as they are now: errors and warnings.
-    #[must_use]
     pub fn check(&self) -> (Vec<String>, Vec<String>) {
         let loaded = load::load(&self.place, &self.is_set);
         (error_lines(&loaded.faults), warnings(&loaded))
     }
 
     /// Every value in force, in general or for a conversation in a directory.
-    #[must_use]
     pub fn show(&self, directory: Option<&Path>) -> Vec<Shown> {
         let now = self.lock();
         show::values(&now.settings, &now.loaded, directory)
     }
 
     /// The user's file.
-    #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.place.user.as_deref()
     }
 
     /// Directories with manifests of tools, besides the usual one.
-    #[must_use]
     pub fn tool_folders(&self) -> Vec<PathBuf> {
         self.lock().settings.tool_folders.clone()
     }
 
     /// It was named by hand, so that it has to be there.
-    #[must_use]
     pub fn is_named(&self) -> bool {
         self.place.named
     }
 
     /// What somebody who works in this directory should know of a project's file there.
-    #[must_use]
     pub fn notice(&self, directory: &Path) -> Option<Notice> {
         let (trust, left_out) = {
             let now = self.lock();
@@ -298,7 +287,6 @@ impl Live {
     }
 
     /// Every file whose change may matter.
-    #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         let now = self.lock();
         let mut files = self.place.machine.clone();

@@ -26,7 +26,6 @@ pub struct Loaded {
 }
 
 /// Reads everything. Trusted projects are looked for in the state directory that the configuration names.
-#[must_use]
 pub fn load(place: &Where, is_set: IsSet<'_>) -> Loaded {
     let layers = Layers::read(place);
     let (settings, mut meaning) = Settings::of(&layers.whole(), is_set);
@@ -101,7 +100,6 @@ pub fn state(settings: &Settings) -> Result<PathBuf, PathError> {
 }
 
 /// What somebody who works in this directory should know about a project's file there.
-#[must_use]
 pub fn notice(
     directory: &Path,
     trust: &Trust,

@@ -44,7 +44,6 @@ pub(super) fn text(context: &Context, faults: &mut Vec<Fault>) -> Option<Arc<str
 }
 
 /// The file, if one is named.
-#[must_use]
 pub fn file_of(context: &Context) -> Option<PathBuf> {
     let named = context.system_prompt_file.as_ref();
     named

@@ -66,7 +66,6 @@ pub fn state(flag: Option<&Path>) -> Result<PathBuf, PathError> {
 }
 
 /// The machine's files, the least important first: `aish/config.toml` in each directory of `$XDG_CONFIG_DIRS`.
-#[must_use]
 pub fn machine(env: &Env) -> Vec<PathBuf> {
     let listed = env.xdg_config_dirs.clone();
     let listed = listed.unwrap_or_else(|| "/etc/xdg".into());
@@ -77,7 +76,6 @@ pub fn machine(env: &Env) -> Vec<PathBuf> {
 }
 
 /// The user's file: `--config`, `AISH_CONFIG`, then `$XDG_CONFIG_HOME/aish/config.toml`.
-#[must_use]
 pub fn config(flag: Option<&Path>, env: &Env) -> Option<PathBuf> {
     let named = flag
         .map(Path::to_path_buf)
@@ -95,7 +93,6 @@ pub fn private_parent(path: &Path) -> io::Result<()> {
 }
 
 /// An error with its cause.
-#[must_use]
 pub fn describe(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),

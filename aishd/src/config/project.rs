@@ -18,20 +18,17 @@ const BELOW_ROOT: &str = ".aish/config.toml";
 const MOST_ANCESTORS: usize = 64;
 
 /// The file of a project with this root.
-#[must_use]
 pub fn file_of(root: &Path) -> PathBuf {
     root.join(BELOW_ROOT)
 }
 
 /// The root of a project's file; `None`: it is another file that is trusted.
-#[must_use]
 pub fn root_of(file: &Path) -> Option<&Path> {
     let root = file.parent()?.parent()?;
     (file_of(root) == file).then_some(root)
 }
 
 /// The nearest project's file at or above a directory.
-#[must_use]
 pub fn find(directory: &Path) -> Option<PathBuf> {
     let above = directory.ancestors().take(MOST_ANCESTORS);
     above.map(file_of).find(|it| file::is_there(it))

@@ -9,7 +9,6 @@ use toml::de::DeTable;
 use super::keys::{DEFAULTS, File};
 
 /// The schema as one document, draft 7, as editors of TOML want it.
-#[must_use]
 pub fn document() -> Value {
     let generator = SchemaSettings::draft07()
         .with(|it| it.inline_subschemas = true)
@@ -129,7 +128,6 @@ pub fn explain(key: &str) -> Result<About, Option<String>> {
 }
 
 /// The file as a whole.
-#[must_use]
 pub fn top() -> About {
     about(String::new(), &document())
 }
@@ -207,7 +205,6 @@ fn free(schema: &Value) -> bool {
 }
 
 /// The schema as it is committed.
-#[must_use]
 pub fn text() -> String {
     let mut text = serde_json::to_string_pretty(&document()).unwrap_or_default();
     text.push('\n');

@@ -141,7 +141,6 @@ impl Settings {
     }
 
     /// Dotted names of what differs from `before`; of a preset only its name.
-    #[must_use]
     pub fn changes_from(&self, before: &Self) -> Vec<String> {
         let said = |it: &Self| -> BTreeMap<String, super::table::Said> {
             it.entries
@@ -176,7 +175,6 @@ impl Settings {
     }
 
     /// What these keys are set to, as TOML, where it is short; of a secret only that it is there.
-    #[must_use]
     pub fn short_values(&self, keys: &[String]) -> BTreeMap<String, String> {
         let entries = self.entries.iter().filter(|it| keys.contains(&it.key));
         let values = entries.map(|it| (it.key.clone(), it.shown()));
@@ -202,7 +200,6 @@ fn preset_key(key: &str) -> String {
 }
 
 /// What a running daemon cannot change.
-#[must_use]
 pub fn needs_restart(key: &str) -> bool {
     const KEYS: [&str; 3] = ["logging.format", "logging.redact", "logging.content"];
     let is_limit = key.starts_with("limits.") && key != "limits.daily_spend_usd";

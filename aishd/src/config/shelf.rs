@@ -130,7 +130,6 @@ impl std::fmt::Debug for Means {
 
 impl Shelf {
     /// With nothing read yet.
-    #[must_use]
     pub fn new(live: Arc<Live>, means: Means) -> Self {
         Self {
             live,
@@ -144,13 +143,11 @@ impl Shelf {
     }
 
     /// Where manifests are put: beside the user's file.
-    #[must_use]
     pub fn own_folder(&self) -> Option<PathBuf> {
         Some(self.live.file()?.parent()?.join("tools"))
     }
 
     /// Every directory, the own one first.
-    #[must_use]
     pub fn folders(&self) -> Vec<PathBuf> {
         let mut folders: Vec<PathBuf> = self.own_folder().into_iter().collect();
         folders.extend(self.live.tool_folders());
@@ -158,7 +155,6 @@ impl Shelf {
     }
 
     /// Files outside of the directories that matter as well: scripts.
-    #[must_use]
     pub fn scripts(&self) -> Vec<PathBuf> {
         let held = self.lock();
         let good = held.items.values().filter_map(|it| it.good.as_ref());
@@ -167,7 +163,6 @@ impl Shelf {
     }
 
     /// How the last reading ended.
-    #[must_use]
     pub fn report(&self) -> Report {
         self.lock().report.clone()
     }

@@ -13,7 +13,6 @@ use super::trust::Standing;
 use super::veil;
 
 /// Every value that counts, in general or in a directory, where a trusted project may have a word.
-#[must_use]
 pub fn values(settings: &Settings, loaded: &Loaded, directory: Option<&Path>) -> Vec<Shown> {
     let models = directory.map(|it| settings.models.within(&it.display().to_string()));
     let roots = &settings.models.projects;
@@ -78,7 +77,6 @@ impl Shown {
     }
 
     /// As a line of TOML.
-    #[must_use]
     pub fn line(&self, origin: WithOrigin) -> String {
         let value = veil::safe(&self.value);
         match origin {

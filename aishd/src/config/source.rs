@@ -48,7 +48,6 @@ pub struct Place {
 }
 
 impl Source {
-    #[must_use]
     pub fn new(origin: Origin, access: Access, text: String) -> Arc<Self> {
         let shown = veil::cover(&text);
         Arc::new(Self {
@@ -59,19 +58,16 @@ impl Source {
         })
     }
 
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// The text as it may be shown; positions are those of the text.
-    #[must_use]
     pub fn shown(&self) -> &str {
         &self.shown
     }
 
     /// What people call it.
-    #[must_use]
     pub fn name(&self) -> String {
         match &self.origin {
             Origin::Default => "default".to_owned(),
@@ -84,7 +80,6 @@ impl Source {
     }
 
     /// Line and column of a position, both from 1.
-    #[must_use]
     pub fn line_and_column(&self, at: usize) -> (usize, usize) {
         let before = self.text.get(..at).unwrap_or(&self.text);
         let line = before.matches('\n').count() + 1;
@@ -102,13 +97,11 @@ impl fmt::Debug for Source {
 
 impl Place {
     /// The line on which it begins, from 1.
-    #[must_use]
     pub fn line(&self) -> usize {
         self.source.line_and_column(self.span.start).0
     }
 
     /// `file:line`, or the name of what is no file.
-    #[must_use]
     pub fn origin(&self) -> String {
         match &self.source.origin {
             Origin::File(_) | Origin::Project(_) => {

@@ -49,7 +49,6 @@ impl Misread {
     }
 
     /// The kind is wrong: `expected a text, found the number 3`.
-    #[must_use]
     pub fn kind(expected: &str, found: &DeValue<'_>) -> Self {
         Self::new(format!("expected {expected}, found {}", describe(found)))
     }
@@ -80,7 +79,6 @@ pub struct Reader {
 }
 
 impl Reader {
-    #[must_use]
     pub fn new(source: Arc<Source>) -> Self {
         Self {
             source,
@@ -90,7 +88,6 @@ impl Reader {
         }
     }
 
-    #[must_use]
     pub fn place(&self, span: Range<usize>) -> Place {
         Place {
             source: self.source.clone(),
@@ -122,7 +119,6 @@ impl Reader {
 }
 
 /// The known name that was probably meant.
-#[must_use]
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let most = 2.min(name.chars().count().saturating_sub(1));
     known
@@ -146,7 +142,6 @@ pub struct Entry {
 
 impl Entry {
     /// As TOML; of a secret only that it is there, among the arguments of a program too.
-    #[must_use]
     pub fn shown(&self) -> String {
         let text = self.value.shown();
         if !self.key.starts_with("mcp.servers.") || !self.key.ends_with(".args") {
@@ -175,7 +170,6 @@ pub enum Said {
 
 impl Said {
     /// Of a secret only that it is there.
-    #[must_use]
     pub fn shown(&self) -> &str {
         match self {
             Self::Open(text) => text,
@@ -311,7 +305,6 @@ pub fn table<'a, 'i>(
 }
 
 /// `path.name`, quoted where TOML needs it.
-#[must_use]
 pub fn join(path: &str, name: &str) -> String {
     let bare = !name.is_empty()
         && name

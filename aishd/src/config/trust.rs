@@ -60,26 +60,22 @@ pub enum TrustError {
 }
 
 impl Digest {
-    #[must_use]
     pub fn of(text: &str) -> Self {
         let hash = Sha256::digest(text.as_bytes());
         Self(hash.iter().map(|it| format!("{it:02x}")).collect())
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 /// The directory that has nothing but the file, so that one can watch it.
-#[must_use]
 pub fn directory(state: &Path) -> PathBuf {
     state.join("trust")
 }
 
 /// The file itself.
-#[must_use]
 pub fn place(state: &Path) -> PathBuf {
     directory(state).join("projects.json")
 }
@@ -115,7 +111,6 @@ impl Trust {
         })
     }
 
-    #[must_use]
     pub fn standing(&self, path: &Path, text: &str) -> Standing {
         match self.files.get(path) {
             Some(digest) if *digest == Digest::of(text) => Standing::Trusted,

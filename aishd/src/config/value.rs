@@ -193,7 +193,6 @@ impl Dollars {
     const MOST: f64 = 1_000_000.0;
 
     /// The nearest amount that can be counted with.
-    #[must_use]
     pub fn nano(self) -> Nano {
         Nano::from_usd(self.0).unwrap_or_default()
     }
@@ -284,7 +283,6 @@ macro_rules! words {
             impl $name {
                 pub const WORDS: &[&str] = &[$($text),*];
 
-                #[must_use]
                 pub fn word(self) -> &'static str {
                     match self { $(Self::$word => $text,)* }
                 }

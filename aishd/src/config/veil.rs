@@ -13,7 +13,6 @@ const COVER: &str = "*";
 const UNSAFE: &str = "?";
 
 /// The text with the same positions, fit to be shown.
-#[must_use]
 pub fn cover(text: &str) -> String {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut secret = vec![];
@@ -40,7 +39,6 @@ pub fn cover(text: &str) -> String {
 }
 
 /// A text from outside as one may show it on one line.
-#[must_use]
 pub fn safe(text: &str) -> Cow<'_, str> {
     let harmless = |it: char| !is_unsafe(it);
     if text.chars().all(harmless) {
@@ -94,7 +92,6 @@ fn in_value<'a>(
 }
 
 /// `scheme://name:password@host`, or `scheme://host?key=…`
-#[must_use]
 pub fn has_password(text: &str) -> bool {
     let rest = text.split_once("://").map_or("", |(_, rest)| rest);
     let mut parts = rest.split(['?', '&']).skip(1);

@@ -47,7 +47,6 @@ pub struct Place {
 pub struct NotHere;
 
 impl All {
-    #[must_use]
     pub fn of(&self, conversation: ConversationId) -> Arc<Allowances> {
         self.set.get(&conversation).cloned().unwrap_or_default()
     }
@@ -70,18 +69,15 @@ impl All {
 }
 
 impl ClientAllowances {
-    #[must_use]
     pub fn of(&self, conversation: ConversationId) -> Arc<Allowances> {
         self.0.borrow().of(conversation)
     }
 
-    #[must_use]
     pub fn watch(&self) -> watch::Receiver<All> {
         self.0.subscribe()
     }
 
     /// A client attaches.
-    #[must_use]
     pub fn arrive(&self, conversation: ConversationId, client: ClientId) -> Place {
         self.0.send_if_modified(|all| {
             *all.here.entry((conversation, client)).or_default() += 1;
@@ -94,7 +90,6 @@ impl ClientAllowances {
         }
     }
 
-    #[must_use]
     pub fn is_here(&self, conversation: ConversationId, client: ClientId) -> bool {
         self.0.borrow().here.contains_key(&(conversation, client))
     }
@@ -128,7 +123,6 @@ impl ClientAllowances {
     }
 
     /// False: the client had allowed nothing here.
-    #[must_use]
     pub fn take_back(&self, conversation: ConversationId, client: ClientId) -> bool {
         self.0
             .send_if_modified(|all| all.change(conversation, |it| it.remove(client)))

@@ -54,7 +54,6 @@ enum Bound {
 }
 
 impl Definitions {
-    #[must_use]
     pub fn new(store: &Store) -> Self {
         Self(Arc::new(Inner {
             store: store.clone(),

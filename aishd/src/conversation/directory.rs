@@ -155,7 +155,6 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Directory {
     /// `crowded_at`: with more actors than this in memory, idle ones end early.
-    #[must_use]
     pub fn new(around: Surroundings, crowded_at: usize) -> Self {
         Self {
             around,
@@ -169,7 +168,6 @@ impl Directory {
     }
 
     /// Conversations in memory, and how many of them have a turn that runs.
-    #[must_use]
     pub fn load(&self) -> (usize, usize) {
         let open = lock(&self.open);
         let running = open
@@ -183,24 +181,20 @@ impl Directory {
         self.changed.notified().await;
     }
 
-    #[must_use]
     pub fn health(&self) -> Health {
         self.around.store.health()
     }
 
-    #[must_use]
     pub fn models(&self) -> Arc<Models> {
         self.around.models.borrow().clone()
     }
 
     /// What commands of runs are kept within.
-    #[must_use]
     pub fn ground(&self) -> &Ground {
         &self.around.ground
     }
 
     /// What is spent on a day, by everybody.
-    #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.around.ledger
     }
@@ -211,18 +205,15 @@ impl Directory {
     }
 
     /// What is switched of routing and fallback.
-    #[must_use]
     pub fn routes(&self) -> &Routes {
         &self.around.routes
     }
 
     /// What people keep for all conversations.
-    #[must_use]
     pub fn book(&self) -> &Book {
         &self.around.book
     }
 
-    #[must_use]
     pub fn broker(&self) -> &Broker {
         &self.around.broker
     }
@@ -290,43 +281,36 @@ impl Directory {
     }
 
     /// What is configured about calls.
-    #[must_use]
     pub fn policy(&self) -> Arc<Policy> {
         self.around.policy.borrow().clone()
     }
 
     /// All tools that there are, and what can be asked of them.
-    #[must_use]
     pub fn tools(&self) -> &Tools {
         &self.around.tools
     }
 
     /// All tools that there are.
-    #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
         self.around.tools.catalog()
     }
 
     /// Whether a person looks at this conversation now.
-    #[must_use]
     pub fn is_attended(&self, id: ConversationId) -> bool {
         let open = lock(&self.open);
         open.get(&id).is_some_and(|it| it.attendance.is_attended())
     }
 
     /// What attached clients let run unasked.
-    #[must_use]
     pub fn allowances(&self) -> &ClientAllowances {
         &self.around.allowances
     }
 
-    #[must_use]
     pub fn definitions(&self) -> &Definitions {
         &self.around.definitions
     }
 
     /// Every confirm that waits for a person.
-    #[must_use]
     pub fn pending(&self) -> &Pending {
         &self.around.pending
     }

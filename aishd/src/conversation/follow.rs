@@ -69,23 +69,19 @@ impl Follower {
     }
 
     /// The conversation as it is at this moment.
-    #[must_use]
     pub fn now(&self) -> View {
         self.view.borrow().clone()
     }
 
     /// The state as of the head of the log.
-    #[must_use]
     pub fn state(&self) -> Arc<State> {
         self.view.borrow().state.clone()
     }
 
-    #[must_use]
     pub fn cursor(&self) -> Seq {
         self.cursor
     }
 
-    #[must_use]
     pub fn handle(&self) -> &Handle {
         &self.handle
     }

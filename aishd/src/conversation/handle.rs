@@ -276,12 +276,10 @@ impl Stopper {
 }
 
 impl Handle {
-    #[must_use]
     pub fn id(&self) -> ConversationId {
         self.id
     }
 
-    #[must_use]
     pub fn view(&self) -> watch::Receiver<View> {
         self.view.clone()
     }
@@ -392,7 +390,6 @@ impl Handle {
     }
 
     /// A person looks, until the value is dropped.
-    #[must_use]
     pub fn attend(&self) -> Attending {
         self.attendance.attend()
     }
@@ -438,7 +435,6 @@ impl Handle {
     }
 
     /// Follows from `cursor` on; with `wants_live`, text while it is being written too.
-    #[must_use]
     pub fn follow(&self, cursor: Seq, wants_live: bool) -> Follower {
         Follower::new(self.clone(), cursor, wants_live)
     }

@@ -154,13 +154,11 @@ fn known(store: &Store, id: ConversationId) -> Result<Known, ReadError> {
 }
 
 impl Importing {
-    #[must_use]
     pub fn id(&self) -> ConversationId {
         self.id
     }
 
     /// Bytes of the text so far.
-    #[must_use]
     pub fn taken(&self) -> u64 {
         self.text.taken()
     }

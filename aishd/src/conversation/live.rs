@@ -46,7 +46,6 @@ pub struct Unseen {
 }
 
 impl Live {
-    #[must_use]
     pub fn new(turn: TurnId, item: u32, after_seq: Seq) -> Self {
         Self {
             turn,
@@ -98,7 +97,6 @@ impl Live {
     }
 
     /// The newest part of the answer's text, `max_bytes` at most, and where it begins.
-    #[must_use]
     pub fn tail(&self, max_bytes: usize) -> (u64, String) {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(index) = find(&streams, |it| matches!(it, Channel::Text)) else {
@@ -109,7 +107,6 @@ impl Live {
     }
 
     /// Positions of a reader that has been given [`Live::tail`] and nothing else.
-    #[must_use]
     pub fn positions_after_tail(&self, offset: u64, tail: &str) -> Vec<u64> {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let position = |it: &Stream| match it.channel {

@@ -37,7 +37,6 @@ pub enum BookError {
 }
 
 impl Book {
-    #[must_use]
     pub fn new(store: &Store) -> Self {
         let book = Self(Arc::new(Inner {
             store: store.clone(),
@@ -64,7 +63,6 @@ impl Book {
     }
 
     /// What models are shown of it.
-    #[must_use]
     pub fn background(&self, max_chars: usize) -> Option<Arc<str>> {
         let memories = self.read().ok()?;
         memories.background(max_chars).map(Arc::from)

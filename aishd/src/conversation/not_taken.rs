@@ -8,7 +8,6 @@ use crate::store::{Note, Store};
 pub struct NotTaken(Store);
 
 impl NotTaken {
-    #[must_use]
     pub fn new(store: &Store) -> Self {
         Self(store.clone())
     }

@@ -46,7 +46,6 @@ pub enum Asked {
 
 impl Question {
     /// `None`: the event asks nothing.
-    #[must_use]
     pub fn of(conversation: ConversationId, record: &Record) -> Option<Self> {
         Some(Self {
             conversation,
@@ -58,7 +57,6 @@ impl Question {
     }
 
     /// The event that asks.
-    #[must_use]
     pub fn record(&self) -> Record {
         Record {
             seq: self.seq,
@@ -88,7 +86,6 @@ impl Asked {
         None
     }
 
-    #[must_use]
     pub fn id(&self) -> ConfirmId {
         match self {
             Self::InTurn(confirm) => confirm.id,
@@ -98,7 +95,6 @@ impl Asked {
     }
 
     /// What people call it: `c7`.
-    #[must_use]
     pub fn number(&self) -> u32 {
         match self {
             Self::InTurn(confirm) => confirm.number,
@@ -107,7 +103,6 @@ impl Asked {
         }
     }
 
-    #[must_use]
     pub fn expires_at(&self) -> Option<At> {
         match self {
             Self::InTurn(confirm) => confirm.expires_at,
@@ -118,7 +113,6 @@ impl Asked {
 }
 
 impl Pending {
-    #[must_use]
     pub fn new() -> Self {
         Self {
             open: watch::Sender::new(Open::default()),
@@ -127,7 +121,6 @@ impl Pending {
     }
 
     /// What is known to be open.
-    #[must_use]
     pub fn known(&self) -> Open {
         self.open.borrow().clone()
     }

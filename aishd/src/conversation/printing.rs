@@ -24,7 +24,6 @@ pub struct Printing {
 }
 
 impl Printing {
-    #[must_use]
     pub fn new(call: &str, turn: Option<TurnId>, after_seq: Seq) -> Arc<Self> {
         Arc::new(Self {
             call: call.to_owned(),

@@ -32,7 +32,6 @@ struct Days {
 
 impl Ledger {
     /// With what today's requests have cost before.
-    #[must_use]
     pub fn new(store: &Store) -> Self {
         let today = Day::of(clock::now());
         let spent = store.spent_on(today).unwrap_or_else(|error| {
@@ -46,7 +45,6 @@ impl Ledger {
     }
 
     /// Today, what was spent on it, and what is expected of requests under way.
-    #[must_use]
     pub fn today(&self) -> (Day, Nano, Nano) {
         let today = Day::of(clock::now());
         let days = self.lock();

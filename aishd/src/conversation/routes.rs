@@ -48,7 +48,6 @@ pub struct Counted {
 
 impl Routes {
     /// With the switches as they were left.
-    #[must_use]
     pub fn new(store: &Store) -> Self {
         let switches = match store.note(KEY) {
             Ok(text) => text
@@ -67,7 +66,6 @@ impl Routes {
         }))
     }
 
-    #[must_use]
     pub fn switches(&self) -> Switches {
         self.lock().clone()
     }
@@ -113,7 +111,6 @@ impl Routes {
         Ok(true)
     }
 
-    #[must_use]
     pub fn counted(&self) -> Counted {
         let read = |it: &AtomicU64| it.load(Ordering::Relaxed);
         let tally = &self.0.tally;

@@ -29,7 +29,6 @@ struct Known {
 }
 
 impl Tokens {
-    #[must_use]
     pub fn new(store: &Store) -> Self {
         Self {
             store: store.clone(),
@@ -38,7 +37,6 @@ impl Tokens {
     }
 
     /// By what requests of this preset are measured now.
-    #[must_use]
     pub fn ratio(&self, preset: &Preset) -> BytesPerToken {
         self.known(&key(preset)).ratio.unwrap_or_default()
     }

@@ -15,7 +15,6 @@ pub enum Access {
 }
 
 impl Access {
-    #[must_use]
     pub fn number(self) -> u8 {
         match self {
             Self::Read => 1,
@@ -25,7 +24,6 @@ impl Access {
     }
 
     /// 1, 2 or 3; there are no others (PRM-3).
-    #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         match number {
             1 => Some(Self::Read),
@@ -37,7 +35,6 @@ impl Access {
 
     /// What a server says of its own tool (PRM-2). Not saying is no harmlessness, and not even `reads_only`
     /// makes a call run unasked.
-    #[must_use]
     pub fn from_hints(reads_only: Option<bool>, destructive: Option<bool>) -> Self {
         match (reads_only, destructive) {
             (Some(true), Some(false) | None) => Self::Read,

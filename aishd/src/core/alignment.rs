@@ -37,7 +37,6 @@ pub struct Standing<'a> {
 
 impl Alignment {
     /// Of a call of what the action was routed to.
-    #[must_use]
     pub fn of(
         routing: &Routing,
         arguments: &Map<String, Value>,
@@ -67,7 +66,6 @@ impl Alignment {
     }
 
     /// Of a provider's level that somebody wants raised.
-    #[must_use]
     pub fn of_level(provider: &Alias, to: Access, policy: &Policy) -> Self {
         let max = policy.providers.get(provider).map(|it| it.max_level);
         match max.filter(|max| to > *max) {

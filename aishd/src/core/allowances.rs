@@ -43,7 +43,6 @@ pub enum Scope {
 }
 
 impl Allowances {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -52,13 +51,11 @@ impl Allowances {
         self.0.iter()
     }
 
-    #[must_use]
     pub fn of(&self, client: ClientId) -> Option<&Allowance> {
         self.0.iter().find(|it| it.by.client == client)
     }
 
     /// What lets a tool through: first one that has no number of calls, which then costs nobody anything.
-    #[must_use]
     pub fn covering(&self, tool: &ToolName) -> Option<(&Allowance, &Pattern)> {
         let covering = || {
             let found = self.0.iter();
@@ -106,7 +103,6 @@ impl Allowances {
 
 impl Allowance {
     /// Whose it is, for a rule's text: with the id that the audit trail knows the client by.
-    #[must_use]
     pub fn whose(&self) -> String {
         let Person {
             client, name, tty, ..

@@ -114,19 +114,16 @@ impl Assembler {
     }
 
     /// Whether any call was opened.
-    #[must_use]
     pub fn any(&self) -> bool {
         !self.slots.is_empty()
     }
 
     /// Whether any fragment came without an index, so that its place was worked out from less.
-    #[must_use]
     pub fn without_index(&self) -> bool {
         self.without_index
     }
 
     /// The calls in the order in which they were opened. `make_id` serves those whose server gave no usable id.
-    #[must_use]
     pub fn finish(self, ending: Ending, mut make_id: impl FnMut() -> String) -> Vec<ToolCall> {
         let mut calls: Vec<ToolCall> = Vec::with_capacity(self.slots.len());
         for slot in self.slots {

@@ -333,7 +333,6 @@ pub enum Notice {
 pub struct CallMark(pub String);
 
 impl CallMark {
-    #[must_use]
     pub fn of(call: &str) -> Self {
         let digest = Sha::of(call.as_bytes()).to_string();
         Self(digest.chars().take(16).collect())
@@ -342,7 +341,6 @@ impl CallMark {
 
 impl Draft {
     /// What is to be told of a record that comes after `before`. Its `fact` is not known yet.
-    #[must_use]
     pub fn of(conversation: ConversationId, before: &State, record: &Record) -> Option<Self> {
         Some(Self {
             at: record.at,
@@ -356,13 +354,11 @@ impl Draft {
     }
 
     /// The same, put down to somebody.
-    #[must_use]
     pub fn by(self, by: Option<Person>) -> Self {
         Self { by, ..self }
     }
 
     /// What concerns no event of a conversation's log.
-    #[must_use]
     pub fn beside(at: At, told: Told) -> Self {
         Self {
             at,

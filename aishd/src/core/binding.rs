@@ -51,7 +51,6 @@ impl Bindings for Unbound {
 }
 
 /// What was allowed, if that is not what the tool is now. `always` is what a person said "always" to in this conversation.
-#[must_use]
 pub fn changed_from(bound: &dyn Bindings, always: Option<Sha>, tool: &Tool) -> Option<Sha> {
     let bound = bound.of(&tool.name);
     if bound.is_none() && always.is_none() {

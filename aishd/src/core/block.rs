@@ -49,7 +49,6 @@ pub enum Form {
 }
 
 /// A media type as a server wrote it, if it is one: what passes can be shown, and put into a header.
-#[must_use]
 pub fn mime(sent: &str) -> Option<&str> {
     let is_token = |it: &str| {
         let strange = |it: u8| !it.is_ascii_alphanumeric() && !b"!#$&-^_.+".contains(&it);
@@ -63,7 +62,6 @@ pub fn mime(sent: &str) -> Option<&str> {
 }
 
 /// A resource's name, if it is of a length to be repeated and has nothing in it that is no character of a name.
-#[must_use]
 pub fn uri(sent: &str) -> Option<&str> {
     let strange = |it: char| it.is_control() || it.is_whitespace();
     let whole = !sent.is_empty() && sent.len() <= MAX_URI_BYTES;

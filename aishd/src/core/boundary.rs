@@ -211,7 +211,6 @@ impl Failures {
     }
 
     /// Whether a person is to be asked whether it may run outside.
-    #[must_use]
     pub fn hold(&self, digest: Sha) -> bool {
         self.last == Some(digest) || self.stopped.contains(&digest)
     }
@@ -290,7 +289,6 @@ impl Boundary {
     }
 
     /// For the model and for people, behind the output of a command that failed inside.
-    #[must_use]
     pub fn remark(&self, explains: bool) -> String {
         let roots: Vec<String> = self
             .roots
@@ -311,7 +309,6 @@ impl Boundary {
 }
 
 /// Whether what a program printed sounds as if the boundary were why it failed.
-#[must_use]
 pub fn explains(output: &str) -> bool {
     const SIGNS: [&str; 12] = [
         "permission denied",
@@ -332,7 +329,6 @@ pub fn explains(output: &str) -> bool {
 }
 
 /// Whether a variable is kept out of a boundary.
-#[must_use]
 pub fn is_cut(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     CUT_VARIABLES.contains(&name.as_str())

@@ -49,7 +49,6 @@ pub enum Mode {
 
 impl Rules {
     /// Who sums up what leaves.
-    #[must_use]
     pub fn summarizer(&self, mode: Mode) -> Option<&str> {
         match mode {
             Mode::Talk => self.summarizer.as_deref(),
@@ -89,7 +88,6 @@ pub struct TokenLimit {
 }
 
 impl Limit {
-    #[must_use]
     pub fn of(rules: &Rules, preset: &Preset) -> Self {
         let whole = rules.max_tokens.or(preset.context_tokens);
         // No answer is longer than the preset lets it be; and half of it is for what is said.
@@ -104,25 +102,21 @@ impl Limit {
     }
 
     /// Exchanges that stay where there are more than may be.
-    #[must_use]
     pub fn goal_turns(&self) -> usize {
         (self.turns * 7 / 10).max(1)
     }
 
-    #[must_use]
     pub fn holds(&self, tokens: u64) -> bool {
         self.tokens.is_none_or(|it| tokens <= it.available())
     }
 
     /// Whether what would leave next is to be summed up.
-    #[must_use]
     pub fn is_nearly_full(&self, tokens: u64) -> bool {
         self.tokens
             .is_some_and(|it| tokens > it.available() * NEARLY_PERCENT / 100)
     }
 
     /// With room for what is being summed up.
-    #[must_use]
     pub fn relaxed(self) -> Self {
         Self {
             turns: self.turns + self.turns / 2,
@@ -131,7 +125,6 @@ impl Limit {
     }
 
     /// Whether it is little enough where it has been too much.
-    #[must_use]
     pub fn is_reached(&self, tokens: u64) -> bool {
         self.tokens
             .is_none_or(|it| tokens <= it.available() * GOAL_PERCENT / 100)
@@ -140,7 +133,6 @@ impl Limit {
 
 impl TokenLimit {
     /// Tokens that a request may have.
-    #[must_use]
     pub fn available(self) -> u64 {
         self.whole - self.reserve
     }
@@ -156,7 +148,6 @@ pub struct Counted {
 impl Counted {
     /// False: more was sent than `before`, and no more was read. Such a server cuts off in silence what is too much for it,
     /// and nothing is to be learned from it.
-    #[must_use]
     pub fn is_credible(self, before: Option<Self>) -> bool {
         let cut = |it: Self| self.bytes > it.bytes && self.tokens <= it.tokens;
         self.tokens > 0 && !before.is_some_and(cut)
@@ -175,13 +166,11 @@ impl Default for BytesPerToken {
 }
 
 impl BytesPerToken {
-    #[must_use]
     pub fn get(self) -> f64 {
         self.0
     }
 
     /// What is believed after a server has counted; `before`: what it has counted so far.
-    #[must_use]
     pub fn learned(before: Option<Self>, counted: Counted) -> Self {
         let measured = as_float(counted.bytes) / as_float(counted.tokens.max(1));
         let measured = measured.clamp(LEAST, MOST);
@@ -192,7 +181,6 @@ impl BytesPerToken {
     }
 
     /// One that was stored.
-    #[must_use]
     pub fn checked(self) -> Self {
         if self.0.is_finite() {
             Self(self.0.clamp(LEAST, MOST))
@@ -201,12 +189,10 @@ impl BytesPerToken {
         }
     }
 
-    #[must_use]
     pub fn tokens(self, bytes: u64) -> u64 {
         to_whole((as_float(bytes) / self.0).ceil())
     }
 
-    #[must_use]
     pub fn bytes(self, tokens: u64) -> u64 {
         to_whole((as_float(tokens) * self.0).floor())
     }

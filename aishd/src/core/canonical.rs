@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use serde_json::{Number, Value};
 
 /// The value without white space, with the members of objects in order.
-#[must_use]
 pub fn canonical(value: &Value) -> String {
     let mut out = String::new();
     write(value, &mut out);

@@ -40,7 +40,6 @@ pub struct Offer {
 
 impl Catalog {
     /// Of two tools with one name the first stays.
-    #[must_use]
     pub fn new(tools: impl IntoIterator<Item = Arc<Tool>>) -> Self {
         let mut catalog = Self::default();
         for tool in tools {
@@ -49,14 +48,12 @@ impl Catalog {
         catalog
     }
 
-    #[must_use]
     pub fn get(&self, name: &ToolName) -> Option<&Arc<Tool>> {
         self.tools.get(name)
     }
 
     /// Why these are no arguments for a tool of this catalog, by its input schema (REG-5). A schema that cannot be used
     /// forbids nothing.
-    #[must_use]
     pub fn misfit(&self, tool: &Tool, arguments: &Map<String, Value>) -> Option<String> {
         let schema = {
             let mut known = self.inputs.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +73,6 @@ impl Catalog {
     }
 
     /// Of all tools of a provider, as they are now.
-    #[must_use]
     pub fn provider_digest(&self, provider: &Alias) -> Sha {
         let mut all = String::new();
         for tool in self.of_provider(provider) {
@@ -87,7 +83,6 @@ impl Catalog {
 
     /// What is wanted of it, in an order that stays the same, so that a server's prompt cache holds. What policy
     /// denies is left out.
-    #[must_use]
     pub fn offer(&self, policy: &Policy, wanted: impl Fn(&Tool) -> bool) -> Offer {
         let mut offer = Offer::default();
         for tool in self.tools.values() {
@@ -100,14 +95,12 @@ impl Catalog {
     }
 
     /// Rules that speak of nothing that is known (AUT-2).
-    #[must_use]
     pub fn unknown_to(&self, rules: impl IntoIterator<Item = Pattern>) -> Vec<Pattern> {
         let rules = rules.into_iter();
         rules.filter(|it| self.covered(it) == 0).collect()
     }
 
     /// How many tools a rule speaks of.
-    #[must_use]
     pub fn covered(&self, rule: &Pattern) -> usize {
         match rule {
             Pattern::Tool(name) => usize::from(self.tools.contains_key(name)),
@@ -124,7 +117,6 @@ impl Offer {
 
     /// As much of it as a request of this preset may have; `called` are tools by their real names that this conversation has
     /// called before.
-    #[must_use]
     pub fn for_preset(self, preset: &Preset, called: impl FnOnce() -> HashSet<String>) -> Self {
         let most = most_tools::limit(preset).filter(|it| preset.tools && *it < self.tools.len());
         let Some(most) = most else { return self };
@@ -145,12 +137,10 @@ impl Offer {
     }
 
     /// What people are told where not all is in it that could be.
-    #[must_use]
     pub fn left_out(&self) -> Option<&str> {
         self.left_out.as_deref()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
@@ -163,7 +153,6 @@ impl Offer {
     }
 
     /// The real name of what a model called, if it was offered. A model may use the real name too.
-    #[must_use]
     pub fn real_name(&self, called: &str) -> Option<&ToolName> {
         let by_wire = self.by_wire.get(called).and_then(|it| self.tools.get(*it));
         if let Some((_, tool)) = by_wire {

@@ -72,7 +72,6 @@ pub struct Confirm {
 }
 
 impl Confirm {
-    #[must_use]
     pub fn subject(&self) -> Subject {
         Subject {
             tool: self.tool.clone(),
@@ -163,7 +162,6 @@ pub struct Resolution {
 
 impl Resolution {
     /// An end that is nobody's answer.
-    #[must_use]
     pub fn unanswered(confirm: ConfirmId, fate: Fate, waited_ms: Option<u64>) -> Self {
         Self {
             confirm,
@@ -206,7 +204,6 @@ pub struct OnConfirm {
 
 impl OnConfirm {
     /// The same where somebody is there to answer, attached or not.
-    #[must_use]
     pub fn answered(&self) -> Self {
         Self {
             then: Then::Ask,
@@ -241,7 +238,6 @@ pub enum Denial {
 }
 
 impl Decision {
-    #[must_use]
     pub fn allows(self) -> bool {
         match self {
             Self::AllowOnce
@@ -254,7 +250,6 @@ impl Decision {
     }
 
     /// Whether the provider gets the level that the confirm showed.
-    #[must_use]
     pub fn raises(self) -> bool {
         match self {
             Self::AllowConversation | Self::AllowProvider | Self::RaiseOnly => true,

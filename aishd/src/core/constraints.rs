@@ -92,19 +92,16 @@ pub enum Doubt {
 }
 
 impl Constraints {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.read_only && !self.no_network && self.roots.is_empty()
     }
 
     /// The directories that its paths are in; none: any.
-    #[must_use]
     pub fn directories(&self) -> Vec<PathBuf> {
         self.roots.iter().map(|it| PathBuf::from(&it.0)).collect()
     }
 
     /// Each of them in a line of its own.
-    #[must_use]
     pub fn lines(&self) -> BTreeSet<String> {
         let read_only = self.read_only.then(|| "read only".to_owned());
         let no_network = self.no_network.then(|| "no network".to_owned());
@@ -117,7 +114,6 @@ impl Constraints {
     }
 
     /// What every call of a tool would break, whatever its arguments are.
-    #[must_use]
     pub fn bars(&self, tool: &Tool, needs: Access) -> Option<Breach> {
         if tool.reach == Reach::Conversation {
             return None;
@@ -129,14 +125,12 @@ impl Constraints {
     }
 
     /// Whether a tool keeps to them as far as its server says of it, and nobody else; `by` says what it needs.
-    #[must_use]
     pub fn rest_on_hints(&self, tool: &Tool, by: Word) -> bool {
         let by_level = (self.read_only || !self.roots.is_empty()) && by == Word::Servers;
         let by_network = self.no_network && tool.needs_by == Word::Servers;
         tool.reach != Reach::Conversation && (by_level || by_network)
     }
 
-    #[must_use]
     pub fn standing(&self, tool: &Tool, needs: Access, arguments: &Map<String, Value>) -> Standing {
         if let Some(breach) = self.bars(tool, needs) {
             return Standing::Broken(breach);
@@ -309,7 +303,6 @@ impl fmt::Display for Root {
 
 impl Breach {
     /// The same without a word of the model, where it has one.
-    #[must_use]
     pub fn told(&self) -> String {
         match self {
             Self::ReadOnly { .. } | Self::NoNetwork => self.to_string(),
@@ -322,7 +315,6 @@ impl Breach {
 
 impl Doubt {
     /// The same without a word of the model, where it has one.
-    #[must_use]
     pub fn told(&self) -> String {
         match self {
             Self::Path { path: _ } => "where a path leads is not known, and paths are kept to the conversation's directories".to_owned(),

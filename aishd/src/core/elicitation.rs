@@ -7,7 +7,6 @@ use super::mcp::form::{self, FormError};
 use super::server_request::{Judged, ServerRequest, Wanted};
 
 /// Whether a person is asked.
-#[must_use]
 pub fn judge(request: ServerRequest<'_>) -> Judged<FormError> {
     const WHAT: &str = "input";
     let tool = &request.go.tool.name;

@@ -383,7 +383,6 @@ pub enum Event {
 
 impl Event {
     /// Whether it is a question that a person asks, and not an old one again: outputs that wait go with it (SHL-5).
-    #[must_use]
     pub fn is_new_question(&self) -> bool {
         let Self::UserMessage { origin, calls, .. } = self else {
             return false;

@@ -71,7 +71,6 @@ pub struct Left {
 
 impl Left {
     /// Whether a message of it came with this record.
-    #[must_use]
     pub fn holds(&self, at: Seq) -> bool {
         self.first <= at && at <= self.last
     }
@@ -101,7 +100,6 @@ pub struct Eviction {
 
 impl Eviction {
     /// Whether a message that came with this record stays.
-    #[must_use]
     pub fn spares(&self, at: Seq) -> bool {
         match self.before {
             Some(before) => at >= before,
@@ -120,7 +118,6 @@ impl Exchange {
     }
 
     /// One that left, as the log has it: `records` are those from its beginning to its last message.
-    #[must_use]
     pub fn read<'a>(left: Left, records: impl IntoIterator<Item = &'a Record>) -> Option<Self> {
         let mut transcript = Transcript::default();
         records.into_iter().for_each(|it| transcript.apply(it));
@@ -128,13 +125,11 @@ impl Exchange {
     }
 
     /// The turn of its question; `None` for messages whose question is not here.
-    #[must_use]
     pub fn turn(&self) -> Option<TurnId> {
         self.turn
     }
 
     /// The first record that has to be read for it.
-    #[must_use]
     pub fn begin(&self) -> Seq {
         self.begin
     }
@@ -144,13 +139,11 @@ impl Exchange {
         self.begin = self.begin.min(to);
     }
 
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Whether there is more to read of one of its results.
-    #[must_use]
     pub fn keeps_results(&self) -> bool {
         self.keeps_more
     }
@@ -203,31 +196,26 @@ impl Exchange {
         self.was_put_back = true;
     }
 
-    #[must_use]
     pub(super) fn was_put_back(&self) -> bool {
         self.was_put_back
     }
 
     /// Whether it had left with what is up to there, and is back.
-    #[must_use]
     pub fn is_back(&self, evicted_through: Seq) -> bool {
         self.last() <= evicted_through
     }
 
     /// The record that its first message comes from.
-    #[must_use]
     pub fn first(&self) -> Seq {
         self.entries.iter().map(|it| it.at).min().unwrap_or(Seq(0))
     }
 
     /// The last record of it. Results stand in the order of their calls, which need not be that of the log.
-    #[must_use]
     pub fn last(&self) -> Seq {
         self.entries.iter().map(|it| it.at).max().unwrap_or(Seq(0))
     }
 
     /// What is kept of it where it leaves.
-    #[must_use]
     pub fn left(&self) -> Option<Left> {
         Some(Left {
             turn: self.turn?,

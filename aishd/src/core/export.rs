@@ -28,7 +28,6 @@ pub enum Said<'a> {
 
 impl Said<'_> {
     /// About the bytes that it takes as JSON.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
             Self::User(text) => text.len(),
@@ -43,7 +42,6 @@ impl Said<'_> {
 
 /// The messages of an exchange. Behind every answer stands exactly one result for each of its calls, in their order, and no
 /// result is without its call (MSG-1).
-#[must_use]
 pub fn said(exchange: &Exchange) -> Vec<Said<'_>> {
     let mut out = vec![];
     let mut owed: Vec<(&str, Option<&str>)> = vec![];
@@ -98,7 +96,6 @@ pub struct Progress {
 }
 
 impl Progress {
-    #[must_use]
     pub fn cursor(&self) -> String {
         let Self {
             through,
@@ -111,7 +108,6 @@ impl Progress {
     }
 
     /// `None`: no export gave this.
-    #[must_use]
     pub fn parse(cursor: &str) -> Option<Self> {
         let mut parts = cursor.split('-').map(|it| it.parse::<u64>().ok());
         let mut next = || parts.next().flatten();
@@ -157,7 +153,6 @@ pub struct Paging {
 }
 
 impl Paging {
-    #[must_use]
     pub fn new(progress: Progress, wanted: Option<HashSet<TurnId>>, most: usize) -> Self {
         Self {
             transcript: Transcript::default(),
@@ -187,7 +182,6 @@ impl Paging {
     }
 
     /// The page; after a break, or when there is no further record.
-    #[must_use]
     pub fn end(mut self) -> Page<Part> {
         if !self.is_full {
             let rest: Vec<Exchange> = self.transcript.drain().collect();

@@ -42,7 +42,6 @@ pub enum Verdict {
 }
 
 /// Decides; nothing else does.
-#[must_use]
 pub fn decide(failure: &Failure, sent: Sent, way: Option<&Way>) -> Verdict {
     if !sent.silent || sent.again {
         return Verdict::Fails;
@@ -55,7 +54,6 @@ pub fn decide(failure: &Failure, sent: Sent, way: Option<&Way>) -> Verdict {
 }
 
 /// Why the server looks as if it was down, in our own words; `None`: it does not (FBK-2).
-#[must_use]
 pub fn down(failure: &Failure) -> Option<String> {
     Some(match failure {
         Failure::Refused => "connection refused".to_owned(),
@@ -96,14 +94,12 @@ pub fn down(failure: &Failure) -> Option<String> {
 }
 
 /// What people are told when it happens (FBK-4).
-#[must_use]
 pub fn status(way: &Way, reason: &str) -> String {
     let Way { from, to, .. } = way;
     format!("local {from} failed ({reason}); retrying via {to}")
 }
 
 /// What people are told when it could have happened, with what to type.
-#[must_use]
 pub fn offer(way: &Way, reason: &str) -> String {
     let Way { from, to, .. } = way;
     format!(

@@ -98,7 +98,6 @@ pub enum Pace {
 impl Gate<'_> {
     /// Whether some rule lets calls of a tool through to which nobody has bound it yet, as far as that does not depend on
     /// their arguments.
-    #[must_use]
     pub fn lets_through(&self, tool: &Tool) -> bool {
         if self.bound.of(&tool.name).is_some() {
             return false;
@@ -130,7 +129,6 @@ impl Gate<'_> {
         run.weigh(call, digest, tool, needs, verdict)
     }
 
-    #[must_use]
     pub fn judge(&self, call: &ToolCall) -> Judged {
         let arguments = match parse(call) {
             Ok(arguments) => arguments,
@@ -198,7 +196,6 @@ impl Gate<'_> {
     }
 
     /// A call that a person has just approved: the same checks, and it runs if it is what was approved.
-    #[must_use]
     pub fn approved(&self, call: &ToolCall, digest: Sha) -> Judged {
         let on_confirm = self.on_confirm.answered();
         let gate = Gate {
@@ -232,7 +229,6 @@ impl Gate<'_> {
 
     /// One that a person wrote in the place of another: it is asked about whatever would let it run, for nobody has seen
     /// how it is judged.
-    #[must_use]
     pub fn edited(&self, call: &ToolCall) -> Judged {
         let on_confirm = self.on_confirm.answered();
         let gate = Gate {
@@ -255,7 +251,6 @@ impl Gate<'_> {
     }
 
     /// What the call would be bound to now, if it is one.
-    #[must_use]
     pub fn digest(&self, call: &ToolCall) -> Option<Sha> {
         let arguments = parse(call).ok()?;
         Some(self.find(&call.name)?.call_digest(&arguments, self.cwd))
@@ -349,7 +344,6 @@ impl Gate<'_> {
 }
 
 /// The bytes of a call's arguments, as they are shown, hashed and run.
-#[must_use]
 pub fn spelled(arguments: &Map<String, Value>) -> String {
     canonical(&Value::Object(arguments.clone()))
 }

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 /// Format characters, selectors of variants, tags, letters and signs that are blank, what is for private use, and what is no
 /// character. Control characters are not counted here.
-#[must_use]
 pub fn is_hidden(it: char) -> bool {
     matches!(u32::from(it),
         0x00AD | 0x034F | 0x061C | 0x115F..=0x1160 | 0x17B4..=0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
@@ -16,7 +15,6 @@ pub fn is_hidden(it: char) -> bool {
 
 /// A text of a stranger without what shows nothing and without control characters, and how many of them there were. New
 /// lines and tabs stay.
-#[must_use]
 pub fn without_hidden(text: &str) -> (String, usize) {
     let is_out =
         |it: &char| (it.is_control() && !matches!(it, '\n' | '\t' | '\r')) || is_hidden(*it);
@@ -29,14 +27,12 @@ pub fn without_hidden(text: &str) -> (String, usize) {
 
 /// The same without what emoji and some scripts are written with, and with what begins a sequence for a terminal: no
 /// honest definition has any of it.
-#[must_use]
 pub fn hides(it: char) -> bool {
     let joins = matches!(it, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
     (is_hidden(it) && !joins) || matches!(it, '\u{1b}' | '\u{9b}')
 }
 
 /// Whether a text in a value, or the name of one, has such characters.
-#[must_use]
 pub fn any_hides(value: &Value) -> bool {
     match value {
         Value::String(text) => text.chars().any(hides),
@@ -49,7 +45,6 @@ pub fn any_hides(value: &Value) -> bool {
 }
 
 /// A space that is not the plain one, line separators and all.
-#[must_use]
 pub fn is_odd_space(it: char) -> bool {
     it.is_whitespace() && it != ' '
 }

@@ -22,7 +22,6 @@ const CONTEXT_IS: [&str; 8] = [
 ];
 
 /// What helps; `None`: the same may go better another time.
-#[must_use]
 pub fn hint(failure: &Failure, preset: &Preset) -> Option<String> {
     let key = |name: &str| format!("models.{}.{name}", preset.name);
     match failure {

@@ -65,12 +65,10 @@ pub enum Reason {
 impl Confidence {
     pub const SURE: Self = Self(1.0);
 
-    #[must_use]
     pub fn value(self) -> f64 {
         self.0
     }
 
-    #[must_use]
     pub fn is_sure(self) -> bool {
         self.0 >= 1.0
     }
@@ -89,7 +87,6 @@ impl fmt::Display for Reason {
 
 impl Routing {
     /// What runs: only what is sure.
-    #[must_use]
     pub fn sure(&self) -> Option<&ToolName> {
         match self {
             Self::Found {
@@ -102,7 +99,6 @@ impl Routing {
 
 /// The capability that `action` means. `explicit` is a provider or a whole name, if one was given; `used` are the
 /// providers that the conversation has called before.
-#[must_use]
 pub fn route(
     action: &str,
     explicit: Option<&str>,

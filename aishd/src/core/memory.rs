@@ -53,7 +53,6 @@ impl FromStr for MemoryId {
 pub struct Kind(String);
 
 impl Kind {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -113,7 +112,6 @@ pub struct Draft {
 
 impl Draft {
     /// Whether this is what would be kept of it.
-    #[must_use]
     pub fn says(&self, text: &str) -> bool {
         one_line(&self.text).as_deref() == Some(text)
     }
@@ -148,13 +146,11 @@ impl Memories {
         self.all.iter()
     }
 
-    #[must_use]
     pub fn get(&self, id: MemoryId) -> Option<&Memory> {
         self.all.iter().find(|it| it.id == id)
     }
 
     /// Whether there is a fact that says this.
-    #[must_use]
     pub fn says(&self, text: &str) -> bool {
         self.all.iter().any(|it| it.text == text)
     }
@@ -208,7 +204,6 @@ impl Memories {
 
     /// The block of the system message: pinned facts first, each group from the newest on, until `max_chars` are full.
     /// `None`: there is nothing in it.
-    #[must_use]
     pub fn background(&self, max_chars: usize) -> Option<String> {
         let newest = || self.all.iter().rev();
         let pinned = newest().filter(|it| it.pinned);

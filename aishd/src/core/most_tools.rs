@@ -25,7 +25,6 @@ const TOO_MANY: [&str; 9] = [
 ];
 
 /// So many tools may be in a request of this preset: as somebody set, as was learned of its server, as is known of it.
-#[must_use]
 pub fn limit(preset: &Preset) -> Option<usize> {
     let host = match &preset.backend {
         Backend::Http(endpoint) => endpoint.host(),
@@ -38,7 +37,6 @@ pub fn limit(preset: &Preset) -> Option<usize> {
 
 /// Whether a server refuses a request with such words for the number of its tools; `param` is the name that it gives
 /// apart.
-#[must_use]
 pub fn is_refused(message: &str, param: Option<&str>) -> bool {
     let text = message.to_lowercase();
     // What is wrong with one tool is another matter.
@@ -60,7 +58,6 @@ pub fn is_refused(message: &str, param: Option<&str>) -> bool {
 
 /// How many are taken, by the words of a server that was sent so many: the largest number in them that is less, and
 /// half of what was sent where there is none.
-#[must_use]
 pub fn taken(message: &str, sent: usize) -> usize {
     let numbers = message.split(|it: char| !it.is_ascii_digit());
     let numbers = numbers.filter_map(|it| it.parse::<usize>().ok());
@@ -70,7 +67,6 @@ pub fn taken(message: &str, sent: usize) -> usize {
 
 /// Which of these names, in their order, are sent where so many may be: our own and what this conversation has called
 /// before, and then as many of each provider as there is room for, so that a small one is not lost beside a large one.
-#[must_use]
 pub fn chosen(names: &[&str], called: &HashSet<&str>, most: usize) -> BTreeSet<usize> {
     let all = 0..names.len();
     if names.len() <= most {
@@ -98,7 +94,6 @@ pub fn chosen(names: &[&str], called: &HashSet<&str>, most: usize) -> BTreeSet<u
 }
 
 /// For people, where not all of these names are sent.
-#[must_use]
 pub fn told(model: &str, names: &[&str], chosen: &BTreeSet<usize>) -> Option<String> {
     let mut of_providers: BTreeMap<&str, usize> = BTreeMap::new();
     let left_out = names.iter().enumerate();

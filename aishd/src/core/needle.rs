@@ -48,13 +48,11 @@ pub struct Needle {
 }
 
 /// A text without its cases; a sigma is one, wherever it stands.
-#[must_use]
 pub fn folded(text: &str) -> String {
     text.to_lowercase().replace('ς', "σ")
 }
 
 impl Needle {
-    #[must_use]
     pub fn new(query: &str) -> Self {
         let query = folded(query);
         let spelled = serde_json::to_string(&query).unwrap_or_default();
@@ -84,13 +82,11 @@ impl Needle {
     }
 
     /// As [`folded`].
-    #[must_use]
     pub fn query(&self) -> &str {
         &self.query
     }
 
     /// False: the record of these bytes does not hold it in what people said and were told.
-    #[must_use]
     pub fn may_be_in(&self, record: &[u8]) -> bool {
         let head = &record[..record.len().min(KIND_WITHIN)];
         if !KINDS.iter().any(|it| memmem::find(head, it).is_some()) {

@@ -98,7 +98,6 @@ pub enum Limit {
 }
 
 impl LimitName {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::MaxTokens => "max_tokens",
@@ -115,13 +114,11 @@ impl LimitName {
 }
 
 impl Learned {
-    #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
     /// With what was learned since.
-    #[must_use]
     pub fn and(mut self, newer: &Self) -> Self {
         self.without.extend(&newer.without);
         self.limit = newer.limit.or(self.limit);
@@ -131,7 +128,6 @@ impl Learned {
 }
 
 /// What this preset's server calls the limit: as was learned, else by whose server it is.
-#[must_use]
 pub fn limit_name(preset: &Preset) -> LimitName {
     if let Some(name) = preset.learned.limit {
         return name;
@@ -148,7 +144,6 @@ pub fn limit_name(preset: &Preset) -> LimitName {
 }
 
 /// The optional fields of a request, in the order in which they are sent.
-#[must_use]
 pub fn fields(preset: &Preset, options: Options<'_>) -> Vec<(&'static str, Value)> {
     let sends = |field| !preset.learned.without.contains(&field);
     let mut fields = vec![];
@@ -173,7 +168,6 @@ pub fn fields(preset: &Preset, options: Options<'_>) -> Vec<(&'static str, Value
 }
 
 /// Which of these a server refuses with such words, where it names one; `param` is the name that it gives apart.
-#[must_use]
 pub fn refused(message: &str, param: Option<&str>) -> Option<Field> {
     let text = message.to_lowercase();
     if !REFUSALS.iter().any(|it| text.contains(it)) {

@@ -21,7 +21,6 @@ pub struct Pinned {
 
 impl Pinned {
     /// As people write it.
-    #[must_use]
     pub fn name(&self) -> String {
         format!("@{}:{}", self.alias, self.uri)
     }
@@ -36,7 +35,6 @@ pub struct Held {
 
 impl Held {
     /// What is too long loses its middle.
-    #[must_use]
     pub fn new(pinned: &Pinned, text: String) -> Self {
         let cut = without_middle(&text, MAX_CHARS, MAX_BYTES, |left_out| {
             format!(
@@ -52,7 +50,6 @@ impl Held {
     }
 
     /// The block that stands before the question.
-    #[must_use]
     pub fn block(&self) -> String {
         let name = self.name.replace(['"', '\n'], "_");
         let end = if self.text.ends_with('\n') { "" } else { "\n" };

@@ -198,13 +198,11 @@ impl Default for Policy {
 }
 
 impl Policy {
-    #[must_use]
     pub fn needs(&self, tool: &Tool) -> Access {
         self.needs.get(&tool.name).copied().unwrap_or(tool.needs)
     }
 
     /// Who says what [`Self::needs`] says.
-    #[must_use]
     pub fn needs_by(&self, tool: &Tool) -> Word {
         if self.needs.contains_key(&tool.name) {
             Word::Ours
@@ -214,7 +212,6 @@ impl Policy {
     }
 
     /// Whether a rule lets tools of this provider do more than those of any.
-    #[must_use]
     pub fn lets_more(&self, provider: &Alias) -> bool {
         let approved = self.auto_approve.iter();
         let mut approved = approved.filter(|(_, approves)| **approves);
@@ -233,28 +230,24 @@ impl Policy {
     }
 
     /// The level that a provider has in a conversation.
-    #[must_use]
     pub fn level(&self, provider: &Alias, grants: &Grants) -> Access {
         let granted = grants.levels.get(provider).copied();
         granted.unwrap_or_else(|| self.first_level(provider))
     }
 
     /// The level that a provider begins with.
-    #[must_use]
     pub fn first_level(&self, provider: &Alias) -> Access {
         let own = self.providers.get(provider).map(|it| it.level);
         own.unwrap_or(self.default_level)
     }
 
     /// The highest level that it may be given.
-    #[must_use]
     pub fn max_level(&self, provider: &Alias) -> Access {
         let own = self.providers.get(provider).map(|it| it.max_level);
         own.unwrap_or(Access::Execute)
     }
 
     /// Every rule in a line of its own, as the configuration calls it.
-    #[must_use]
     pub fn lines(&self) -> BTreeSet<String> {
         let Self {
             deny,
@@ -306,7 +299,6 @@ impl Policy {
     }
 
     /// Whether the configuration lets calls of it through.
-    #[must_use]
     pub fn lets_through(&self, tool: &ToolName) -> bool {
         self.deny.covering(tool).is_none() && self.auto_approves(tool).is_some()
     }
@@ -322,7 +314,6 @@ impl Policy {
 /// Deny rules, what the conversation keeps itself from, the highest level, limits that only a hint keeps, packages that nobody has looked at, what was
 /// allowed as another definition, what is configured to run unasked, who else allows this call without a question, the
 /// level, and else a question.
-#[must_use]
 pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     let Question {
         tool,
@@ -442,7 +433,6 @@ fn unless_changed(
 }
 
 /// PRM-3
-#[must_use]
 pub fn upgrade_required(provider: &Alias, has: Access, needs: Access) -> String {
     format!(
         "Permission upgrade required for {provider}: level {} → {}",
@@ -453,7 +443,6 @@ pub fn upgrade_required(provider: &Alias, has: Access, needs: Access) -> String 
 
 impl Why {
     /// The level that the provider would have to be raised to.
-    #[must_use]
     pub fn raise_to(&self) -> Option<Access> {
         match self {
             Self::EveryCall | Self::Halt(_) => None,
@@ -465,7 +454,6 @@ impl Why {
     }
 
     /// For people.
-    #[must_use]
     pub fn text(&self, tool: &ToolName) -> String {
         match self {
             Self::EveryCall => "every call is asked about".to_owned(),
@@ -481,7 +469,6 @@ impl Why {
     }
 
     /// For the audit trail: without a word of the model.
-    #[must_use]
     pub fn told(&self, tool: &ToolName) -> String {
         match self {
             Self::Unclear { doubt, .. } => doubt.told(),
@@ -495,7 +482,6 @@ impl Why {
 
 impl Rule {
     /// Whether the tool's name stands for its definition once this has let a call through.
-    #[must_use]
     pub fn binds(&self) -> Option<By> {
         match self {
             Self::Denied(_)
@@ -511,7 +497,6 @@ impl Rule {
     }
 
     /// The client's word that it rests on.
-    #[must_use]
     pub fn allowance(&self) -> Option<Number> {
         match self {
             Self::Client { allowance, .. } => Some(*allowance),
@@ -527,7 +512,6 @@ impl Rule {
     }
 
     /// For the audit trail: without a word of the model.
-    #[must_use]
     pub fn told(&self) -> String {
         match self {
             Self::Constraint(breach) => breach.told(),

@@ -100,13 +100,11 @@ pub struct Timeouts {
 impl Endpoint {
     /// What is asked: `/v1` is added when the endpoint has no path of its own (BRK-3), and the path of the chat itself
     /// and a closing slash are taken away, since people paste those too.
-    #[must_use]
     pub fn base(&self) -> String {
         self.parts().0
     }
 
     /// The name or number of the machine, in lower case.
-    #[must_use]
     pub fn host(&self) -> String {
         let base = self.base();
         let rest = base.split_once("://").map_or(&*base, |(_, rest)| rest);
@@ -120,7 +118,6 @@ impl Endpoint {
     }
 
     /// The address of something below [`Endpoint::base`], with the endpoint's own query.
-    #[must_use]
     pub fn address(&self, below: &str) -> String {
         let (base, query) = self.parts();
         match query {
@@ -188,7 +185,6 @@ pub struct Models {
 
 impl Models {
     /// The preset of this name, the built-in one among them.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<Arc<Preset>> {
         match self.presets.get(name) {
             Some(preset) => Some(preset.clone()),
@@ -198,7 +194,6 @@ impl Models {
     }
 
     /// What holds for a conversation in this directory: the nearest trusted project's, if it is in one.
-    #[must_use]
     pub fn within<'a>(self: &'a Arc<Self>, directory: &str) -> &'a Arc<Self> {
         let directory = Path::new(directory);
         let strays = directory.components().any(|it| it == Component::ParentDir);
@@ -212,7 +207,6 @@ impl Models {
 
 impl Preset {
     /// It is asked without a key, so that asking it costs nothing.
-    #[must_use]
     pub fn has_no_key(&self) -> bool {
         match &self.backend {
             Backend::Http(endpoint) => endpoint.key == KeySource::None,
@@ -221,7 +215,6 @@ impl Preset {
     }
 
     /// A script answers, and no model.
-    #[must_use]
     pub fn is_demo(&self) -> bool {
         match self.backend {
             Backend::Demo => true,
@@ -231,7 +224,6 @@ impl Preset {
 
     /// Whether its requests cannot cost anything, so that no budget of money stops them: it is a script, or was found on
     /// this machine, or has a price of nothing. One without a price may cost anything.
-    #[must_use]
     pub fn is_free(&self) -> bool {
         match self.source {
             Source::Demo | Source::Discovered | Source::None | Source::Imported => true,
@@ -240,7 +232,6 @@ impl Preset {
     }
 
     /// The built-in responder.
-    #[must_use]
     pub fn demo() -> Self {
         Self {
             name: DEMO.to_owned(),

@@ -28,13 +28,11 @@ const SHARE: u64 = 4;
 pub struct Trusted(Arc<BTreeMap<PathBuf, String>>);
 
 impl Trusted {
-    #[must_use]
     pub fn new(files: BTreeMap<PathBuf, String>) -> Self {
         Self(Arc::new(files))
     }
 
     /// The digest that a file had when the person trusted it.
-    #[must_use]
     pub fn digest(&self, file: &Path) -> Option<&str> {
         self.0.get(file).map(String::as_str)
     }
@@ -56,7 +54,6 @@ pub struct Blocks(Arc<[Arc<str>]>);
 
 impl Project {
     /// `None`: there is nothing to tell.
-    #[must_use]
     pub fn blocks(&self) -> Option<Blocks> {
         if self.tree.is_empty() && self.instructions.is_empty() {
             return None;
@@ -86,7 +83,6 @@ impl Project {
 
 impl Blocks {
     /// The largest one for a request with room for so many bytes.
-    #[must_use]
     pub fn within(&self, request_bytes: Option<u64>) -> Option<&Arc<str>> {
         let fits = |it: &&Arc<str>| request_bytes.is_none_or(|most| json_bytes(it) <= most / SHARE);
         self.0.iter().find(fits)

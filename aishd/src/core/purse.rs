@@ -20,7 +20,6 @@ pub struct Budget {
 }
 
 impl Budget {
-    #[must_use]
     pub fn is_none(&self) -> bool {
         self.tokens.is_none() && self.usd.is_none()
     }
@@ -59,7 +58,6 @@ pub enum Which {
 
 impl Reached {
     /// What to type for more.
-    #[must_use]
     pub fn remedy(&self, conversation: &str) -> String {
         match self.which {
             Which::ConversationTokens => {
@@ -106,7 +104,6 @@ pub struct Account {
 }
 
 impl Account {
-    #[must_use]
     pub fn of(usage: &Usage) -> Self {
         Self {
             tokens: usage.tokens(),

@@ -65,7 +65,6 @@ pub enum Granted {
 
 impl Upgrade {
     /// What an answer is bound to (R3).
-    #[must_use]
     pub fn digest(&self) -> Sha {
         Sha::of_value(&json!({
             "permission": self.provider.as_str(),
@@ -75,12 +74,10 @@ impl Upgrade {
     }
 
     /// For people.
-    #[must_use]
     pub fn why(&self) -> String {
         upgrade_required(&self.provider, self.from, self.to)
     }
 
-    #[must_use]
     pub fn granted(&self, has: Access, max: Access) -> Granted {
         if self.to > max {
             Granted::AboveMaximum
@@ -130,7 +127,6 @@ pub enum Judged {
     Ask(Box<Raise>),
 }
 
-#[must_use]
 pub fn judge(wanted: Wanted, standing: Standing<'_>) -> Judged {
     let Wanted {
         provider,
@@ -189,7 +185,6 @@ pub fn judge(wanted: Wanted, standing: Standing<'_>) -> Judged {
 
 /// The level that its provider has to be given before a person can be asked about a call. `None`: it has enough, or the
 /// call is denied or runs without it.
-#[must_use]
 pub fn missing(question: Question<'_>, policy: &Policy) -> Option<Access> {
     match decide(question, policy) {
         Verdict::Ask(why) => why.raise_to(),
@@ -210,18 +205,15 @@ pub struct OpenRaise {
 
 impl OpenRaise {
     /// Whether it has an end of its own, and that has come.
-    #[must_use]
     pub fn is_over(&self, now: At) -> bool {
         self.expires_at.is_some_and(|it| it <= now)
     }
 
     /// How it ends without an answer.
-    #[must_use]
     pub fn unanswered(&self, fate: Fate, now: At) -> Resolution {
         Resolution::unanswered(self.id, fate, self.waited_ms(now))
     }
 
-    #[must_use]
     pub fn waited_ms(&self, now: At) -> Option<u64> {
         u64::try_from(now.0.saturating_sub(self.requested_at.0)).ok()
     }
@@ -229,7 +221,6 @@ impl OpenRaise {
 
 /// How questions end that nobody needs to answer after `event`: the provider has the level by now, or the conversation
 /// was put away. They end with it, so that no question stands whose answer would do nothing.
-#[must_use]
 pub fn ended_by(event: &Event, state: &State, now: At) -> Vec<Resolution> {
     let is_over = |it: &&OpenRaise| match event {
         Event::PermissionChanged { provider, to, .. } => {

@@ -14,7 +14,6 @@ pub enum Reach {
 
 impl Reach {
     /// `host` as in a URL: an address of version 6 in brackets.
-    #[must_use]
     pub fn of(scheme: &str, host: &str) -> Self {
         match (is_near(host), scheme) {
             (true, "http") => Self::NearPlain,
@@ -25,7 +24,6 @@ impl Reach {
 }
 
 /// Whether a URL leads to this very machine.
-#[must_use]
 pub fn is_this_machine(url: &str) -> bool {
     let after_scheme = url.split_once("://").map_or("", |(_, rest)| rest);
     let authority = after_scheme

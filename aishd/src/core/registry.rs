@@ -137,7 +137,6 @@ impl fmt::Debug for Script {
 
 impl Needs {
     /// What a person has to know of what is fetched; nothing where nothing is.
-    #[must_use]
     pub fn packages(&self) -> Vec<String> {
         let mut packages = self.dependencies.clone();
         if !packages.is_empty() {
@@ -150,7 +149,6 @@ impl Needs {
 
 impl Runtime {
     /// As manifests have it.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::Process => "process",
@@ -161,13 +159,11 @@ impl Runtime {
 }
 
 impl Manifest {
-    #[must_use]
     pub fn capability(&self, name: &str) -> Option<&Capability> {
         self.capabilities.iter().find(|it| it.name == name)
     }
 
     /// What consent to a call of it is bound to besides the definition.
-    #[must_use]
     pub fn identity(&self) -> String {
         let Program {
             runtime,
@@ -211,7 +207,6 @@ impl Manifest {
     }
 
     /// What would run, for people: no secrets, and every package that a script would fetch.
-    #[must_use]
     pub fn place(&self) -> String {
         let Program {
             runtime,
@@ -297,7 +292,6 @@ impl Manifest {
     }
 
     /// One line about what became of a provider; nothing when nothing did that anybody could notice.
-    #[must_use]
     pub fn told(before: Option<&Self>, now: Option<&Self>) -> Option<String> {
         let names = |it: &Self| -> BTreeSet<String> {
             it.capabilities.iter().map(|it| it.name.clone()).collect()
@@ -358,20 +352,17 @@ pub struct Registry {
 
 impl Registry {
     /// The same, with other faults.
-    #[must_use]
     pub fn with_faults(self, faults: Vec<String>) -> Self {
         Self { faults, ..self }
     }
 
     /// Faults that were not there before.
-    #[must_use]
     pub fn faults_since(&self, before: &Self) -> Vec<String> {
         let new = self.faults.iter().filter(|it| !before.faults.contains(it));
         new.cloned().collect()
     }
 
     /// The next one. Tools of a manifest that is still the same value are not made again.
-    #[must_use]
     pub fn followed_by(&self, manifests: impl IntoIterator<Item = Arc<Manifest>>) -> Self {
         let all = manifests.into_iter().map(|it| (it.name.clone(), it));
         let providers: BTreeMap<Alias, Arc<Manifest>> = all.collect();
@@ -395,7 +386,6 @@ impl Registry {
     }
 
     /// What offers a tool of this name, if any of these does. Whether it is still the same tool is for who let it through.
-    #[must_use]
     pub fn find(&self, tool: &Tool) -> Option<(&Arc<Manifest>, &Capability)> {
         let provider = self.providers.get(tool.name.alias())?;
         let capability = provider.capability(tool.name.tool())?;
@@ -403,7 +393,6 @@ impl Registry {
     }
 
     /// Whether any manifest is another one, be it in what nobody is told of.
-    #[must_use]
     pub fn differs_from(&self, before: &Self) -> bool {
         let is_other = |(name, now): (&Alias, &Arc<Manifest>)| {
             let was = before.providers.get(name);
@@ -413,7 +402,6 @@ impl Registry {
     }
 
     /// A line for each provider that came, went or changed.
-    #[must_use]
     pub fn changes_from(&self, before: &Self) -> Vec<String> {
         let old = before.providers.keys();
         let names: BTreeSet<&Alias> = old.chain(self.providers.keys()).collect();
@@ -431,7 +419,6 @@ impl Registry {
 }
 
 /// The path in the folder of a manifest.
-#[must_use]
 pub fn beside(manifest: &Path, path: &Path) -> PathBuf {
     manifest.parent().unwrap_or(Path::new("/")).join(path)
 }

@@ -23,7 +23,6 @@ pub enum Delta<'a> {
 
 impl Delta<'_> {
     /// What it adds, whatever it is a piece of.
-    #[must_use]
     pub fn text(&self) -> &str {
         match self {
             Self::Text(text) | Self::Reasoning(text) | Self::Arguments { text, .. } => text,
@@ -55,7 +54,6 @@ pub struct Reply {
 
 impl Reply {
     /// Nothing of it has reached anybody yet, so that another try shows nothing twice (FBK-3).
-    #[must_use]
     pub fn is_silent(&self) -> bool {
         self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty()
     }
@@ -113,7 +111,6 @@ fn is_none(count: &u64) -> bool {
 
 impl Usage {
     /// Sums field by field; what neither side knows stays unknown.
-    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (None, None) => None,
@@ -135,7 +132,6 @@ impl Usage {
     }
 
     /// Of requests and answers together.
-    #[must_use]
     pub fn tokens(&self) -> u64 {
         let (input, output) = (self.input.unwrap_or(0), self.output.unwrap_or(0));
         input.saturating_add(output)
@@ -284,7 +280,6 @@ pub struct TurnError {
 
 impl Failure {
     /// The status, where there was an answer over HTTP.
-    #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Http { status, .. } => Some(*status),
@@ -306,14 +301,12 @@ impl Failure {
     }
 
     /// Whether a server that forbids something speaks of the key: a region, a model or an account are forbidden too.
-    #[must_use]
     pub fn is_about_key(message: &str) -> bool {
         let text = message.to_lowercase();
         let about = ["key", "token", "auth", "credential"];
         matches!(&*text, "" | "forbidden") || about.iter().any(|it| text.contains(it))
     }
 
-    #[must_use]
     pub fn class(&self) -> FailureClass {
         match self {
             Self::Http {

@@ -37,7 +37,6 @@ const DESCRIPTION_BYTES: usize = 4096;
 pub(super) const NO_RESULT: &str = "[aish] no result";
 
 /// The request body as it goes out, byte for byte.
-#[must_use]
 pub fn body(
     preset: &Preset,
     transcript: &Transcript,
@@ -99,7 +98,6 @@ pub struct Parts {
     pub pinned: usize,
 }
 
-#[must_use]
 pub fn parts(
     preset: &Preset,
     transcript: &Transcript,

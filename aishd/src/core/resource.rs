@@ -155,7 +155,6 @@ pub enum BadData {
 }
 
 impl ResourceName {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -208,13 +207,11 @@ impl Data {
         Ok(Self(text))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Never empty.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.len() as u64
     }
@@ -232,7 +229,6 @@ fn is_deeper(value: &Value, than: usize) -> bool {
 
 impl Author {
     /// A person, with at most so much of what the client says of itself that a list of resources stays small.
-    #[must_use]
     pub fn person(person: &Person) -> Self {
         let cut = |text: &str| {
             let end = text.floor_char_boundary(MAX_PERSON_BYTES.min(text.len()));
@@ -245,7 +241,6 @@ impl Author {
         })
     }
 
-    #[must_use]
     pub fn provider(&self) -> Option<&Alias> {
         match self {
             Self::Provider(alias) => Some(alias),
@@ -255,7 +250,6 @@ impl Author {
 }
 
 impl Change {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -267,13 +261,11 @@ impl Change {
 
 impl ResourceChanged {
     /// Of its data; 0 when it is gone.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.data.as_ref().map_or(0, Data::bytes)
     }
 
     /// The resource after this change, which stands in `record`; `None`: it is gone.
-    #[must_use]
     pub fn head(&self, record: &Record) -> Option<Head> {
         let data = self.data.as_ref()?;
         let (created_at, created_by) = self
@@ -294,7 +286,6 @@ impl ResourceChanged {
 
 /// Whether a call may write to the shared context (SHC-2): its provider has level 2 in the conversation, or the gate let
 /// a call through that needs it.
-#[must_use]
 pub fn may_write(needs: Access, has: Access) -> bool {
     needs.max(has) >= Access::Write
 }
@@ -311,7 +302,6 @@ pub struct Checking<'a> {
 }
 
 impl<'a> Checking<'a> {
-    #[must_use]
     pub fn new(by: &'a Author, now: At, count: u32) -> Self {
         Self {
             by,

@@ -29,7 +29,6 @@ impl ForModel {
 }
 
 /// Whether a person is asked. `preset` is the one that answers in this turn, if one does.
-#[must_use]
 pub fn judge(request: ServerRequest<'_>, preset: Option<&Preset>) -> Judged<SamplingError> {
     const WHAT: &str = "a model";
     let tool = &request.go.tool.name;

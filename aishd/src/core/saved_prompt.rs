@@ -11,7 +11,6 @@ const MOST_NAME_BYTES: usize = 64;
 pub struct PromptName(String);
 
 impl PromptName {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -53,7 +52,6 @@ pub enum Unfilled {
 }
 
 /// What a text asks for, each once, in the order in which they first stand in it: `{{name}}`.
-#[must_use]
 pub fn arguments(text: &str) -> Vec<&str> {
     let mut found = vec![];
     for piece in pieces(text) {

@@ -80,7 +80,6 @@ impl Schema {
     }
 
     /// Where a value does not fit, at most `most` places of it; none: it fits. `None`: to judge it would take too long.
-    #[must_use]
     pub fn misfits(&self, value: &Value, most: usize) -> Option<Vec<Misfit>> {
         if self.parts.saturating_mul(size(value)) > MAX_STEPS {
             return None;
@@ -94,7 +93,6 @@ impl Schema {
     }
 
     /// Why a value does not fit, in a line. A value that would take too long is taken to fit.
-    #[must_use]
     pub fn misfit(&self, value: &Value) -> Option<String> {
         let misfits = self.misfits(value, MAX_REASONS)?;
         let reasons = misfits.iter().map(|Misfit { path, reason }| {

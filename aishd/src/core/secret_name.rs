@@ -12,7 +12,6 @@ const TELLING: [&str; 7] = [
 ];
 
 /// Whether what has this name is a secret, as far as its name tells.
-#[must_use]
 pub fn tells(name: &str) -> bool {
     let name = name.to_lowercase();
     TELLING.iter().any(|word| name.contains(word))

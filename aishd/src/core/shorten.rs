@@ -9,7 +9,6 @@ pub const MAX_KEPT_BYTES: usize = 16 << 20;
 
 /// The beginning and the end of a text with `mark` between them, which learns how many bytes were left out and
 /// where; `None` when the text is short enough as it is.
-#[must_use]
 pub fn without_middle(
     text: &str,
     max_chars: usize,

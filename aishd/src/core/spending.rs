@@ -26,7 +26,6 @@ pub struct Nano(pub u64);
 
 impl Nano {
     /// `None`: it is no amount of money that can be held.
-    #[must_use]
     pub fn from_usd(usd: f64) -> Option<Self> {
         let nanos = (usd * NANOS).round();
         // Beyond this a float has no room for single nanos.
@@ -34,12 +33,10 @@ impl Nano {
         fits.then_some(Self(nanos as u64))
     }
 
-    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
@@ -70,14 +67,12 @@ pub struct Price {
 }
 
 impl Price {
-    #[must_use]
     pub fn is_nothing(&self) -> bool {
         let cached = self.cached_input.unwrap_or_default();
         [self.input, self.output, cached] == [Nano(0); 3]
     }
 
     /// What so many tokens cost, to the nearest nano: one division for a whole request.
-    #[must_use]
     pub fn of(&self, usage: &Usage) -> Nano {
         let input = usage.input.unwrap_or(0);
         let cached = usage.cached_input.unwrap_or(0).min(input);
@@ -124,7 +119,6 @@ pub struct Payee {
 }
 
 impl Payee {
-    #[must_use]
     pub fn new(preset: &str, model_id: &str, price: Option<Price>, purpose: Purpose) -> Self {
         let short = |it: &str| it.chars().take(NAME_CHARS).collect();
         Self {
@@ -136,7 +130,6 @@ impl Payee {
     }
 
     /// The usage of one request: what its server counted, else what is believed, and what it comes to.
-    #[must_use]
     pub fn charge(&self, counted: Option<Usage>, believed: Believed) -> Usage {
         let counted = counted.unwrap_or_default();
         let sane = |it: Option<u64>| it.filter(|it| *it <= MOST_TOKENS);
@@ -172,7 +165,6 @@ pub struct Paid {
 }
 
 /// Whether a request that failed like this, with nothing of an answer, may have been read and be charged for all the same.
-#[must_use]
 pub fn may_be_charged(failure: &Failure) -> bool {
     match failure {
         Failure::Closed
@@ -195,7 +187,6 @@ pub fn may_be_charged(failure: &Failure) -> bool {
 }
 
 /// What an event says was taken, and of whom. Records of before there were prices name nobody.
-#[must_use]
 pub fn paid(event: &Event) -> Option<(&Payee, &Usage)> {
     if let Event::AssistantMessage {
         usage: Some(usage),
@@ -219,13 +210,11 @@ pub fn paid(event: &Event) -> Option<(&Payee, &Usage)> {
 pub struct Day(pub u32);
 
 impl Day {
-    #[must_use]
     pub fn of(at: At) -> Self {
         Self(u32::try_from(at.0.div_euclid(DAY_MS)).unwrap_or(0))
     }
 
     /// Its first moment.
-    #[must_use]
     pub fn begin(self) -> At {
         At(i64::from(self.0) * DAY_MS)
     }

@@ -203,25 +203,21 @@ impl Began {
 
 impl State {
     /// The title for people, also when none was given.
-    #[must_use]
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or("untitled")
     }
 
     /// Turns wait for `turn/continue` or `queue/resume`, because the one before them was interrupted.
-    #[must_use]
     pub fn is_held(&self) -> bool {
         self.held && self.running.is_none() && !self.queue.is_empty()
     }
 
     /// The running turn goes on when a person has answered.
-    #[must_use]
     pub fn requires_action(&self) -> bool {
         !self.confirms.is_empty()
     }
 
     /// Reading what the context holds begins behind this record: questions that wait may stand before what left.
-    #[must_use]
     pub fn context_begins(&self) -> Seq {
         let questions = self.queue.iter().map(|it| it.message_seq);
         let running = self.running.iter().map(|it| it.message_seq);
@@ -234,7 +230,6 @@ impl State {
     }
 
     /// Whether a message that came into the context with this record has left it and is not back.
-    #[must_use]
     pub fn has_left(&self, at: Seq) -> bool {
         at <= self.evicted_through && !self.restored.iter().any(|it| it.holds(at))
     }

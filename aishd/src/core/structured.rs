@@ -20,7 +20,6 @@ pub enum Structured {
 
 impl Structured {
     /// `None`: it is too large to be kept beside the text.
-    #[must_use]
     pub fn of(value: &Value, text: &str) -> Option<Self> {
         if serde_json::from_str::<Value>(text).is_ok_and(|it| it == *value) {
             return Some(Self::Text);
@@ -30,7 +29,6 @@ impl Structured {
     }
 
     /// The same where something else is put into the text.
-    #[must_use]
     pub fn apart_from(self, text: &str) -> Option<Self> {
         match self {
             Self::Text => serde_json::from_str(text).ok().map(Self::Value),

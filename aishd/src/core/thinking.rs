@@ -72,7 +72,6 @@ pub enum Standing {
 }
 
 impl Splitter {
-    #[must_use]
     pub fn new(think: Think) -> Self {
         Self {
             phase: match think {
@@ -213,7 +212,6 @@ fn begun(text: &str, tag: &str) -> usize {
 
 /// Thinking and answer of a text that was not known to begin in thinking: an end without a beginning, alone at the end of
 /// its line and outside of code, shows that it did. `None`: it did not.
-#[must_use]
 pub fn lone_end(text: &str) -> Option<(&str, &str)> {
     // Most answers end here.
     if !TAGS.iter().any(|(_, end)| text.contains(end)) {

@@ -79,7 +79,6 @@ pub struct Subject {
 
 impl Subject {
     /// `None` where the name is no tool's.
-    #[must_use]
     pub fn named(name: &str, digest: Sha) -> Option<Self> {
         let tool = name.parse().ok()?;
         Some(Self { tool, digest })
@@ -91,13 +90,11 @@ impl Subject {
 pub struct NoDigest;
 
 impl Sha {
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
     /// Over a value in its one spelling.
-    #[must_use]
     pub fn of_value(value: &Value) -> Self {
         Self::of(canonical(value).as_bytes())
     }
@@ -147,7 +144,6 @@ impl From<Sha> for String {
 
 impl Tool {
     /// What an approval that outlives one call is bound to (AUT-3, R11).
-    #[must_use]
     pub fn definition(&self) -> Value {
         let mut definition = json!({
             "name": self.name.to_string(),
@@ -161,14 +157,12 @@ impl Tool {
         definition
     }
 
-    #[must_use]
     pub fn definition_digest(&self) -> Sha {
         let definition = json!({"definition": self.definition(), "server": &*self.server});
         Sha::of_value(&definition)
     }
 
     /// What one consent is bound to: this definition of this server, what it may do, these arguments, this directory (R3).
-    #[must_use]
     pub fn call_digest(&self, arguments: &Map<String, Value>, cwd: &str) -> Sha {
         Sha::of_value(&json!({
             "definition": self.definition(),

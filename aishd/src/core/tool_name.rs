@@ -42,13 +42,11 @@ pub enum NameError {
 }
 
 impl Alias {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The alias for a server that nobody named: the first label of its host, made one that `taken` does not know.
-    #[must_use]
     pub fn for_host(host: &str, taken: impl Fn(&Self) -> bool) -> Self {
         let label = match host.parse::<::core::net::IpAddr>() {
             Ok(_address) => host,
@@ -58,7 +56,6 @@ impl Alias {
     }
 
     /// The alias nearest to a text, e.g. the name in an imported file: `foo.bar` becomes `foo-bar`, `a__b` `a_b`.
-    #[must_use]
     pub fn near(text: &str, taken: impl Fn(&Self) -> bool) -> Self {
         let mut name = String::new();
         for it in text.chars() {
@@ -113,13 +110,11 @@ impl ToolName {
         }
     }
 
-    #[must_use]
     pub fn alias(&self) -> &Alias {
         &self.alias
     }
 
     /// What its own server calls it.
-    #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool
     }
@@ -152,7 +147,6 @@ impl fmt::Display for ToolName {
 /// The name as it goes out to a model server: itself where every server takes it, else its beginning and a mark
 /// made of the whole. A name that already ends like a mark is marked too, so that no name can be taken for
 /// another's short form.
-#[must_use]
 pub fn on_the_wire(name: &str) -> String {
     let plain = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
     let fits = !name.is_empty() && name.len() <= WIRE_CHARS && name.bytes().all(plain);

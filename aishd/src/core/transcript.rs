@@ -241,7 +241,6 @@ impl Transcript {
     }
 
     /// Who leads the conversation now.
-    #[must_use]
     pub fn mode(&self) -> Mode {
         if self.run.is_some() {
             Mode::Norris
@@ -251,7 +250,6 @@ impl Transcript {
     }
 
     /// What the model is told of its run.
-    #[must_use]
     pub fn run(&self) -> Option<&Launch> {
         self.run.as_ref().map(|(_, launch)| launch.as_ref())
     }
@@ -261,7 +259,6 @@ impl Transcript {
     }
 
     /// About what its messages take.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.exchanges.iter().map(Exchange::bytes).sum()
     }
@@ -272,13 +269,11 @@ impl Transcript {
     }
 
     /// What was said before the first exchange, as a model has summed it up.
-    #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
         self.summary.as_deref().filter(|it| !it.text.is_empty())
     }
 
     /// What left up to here has been summed up, or forgotten.
-    #[must_use]
     pub fn summed_through(&self) -> Seq {
         self.summary.as_ref().map_or(Seq(0), |it| it.through)
     }
@@ -291,7 +286,6 @@ impl Transcript {
     }
 
     /// What the next answer goes on from: all that was written of one that broke off, some of it more than once.
-    #[must_use]
     pub fn goes_on_from(&self) -> String {
         let mut written: Vec<&str> = vec![];
         let mut messages = self.messages().rev();
@@ -354,14 +348,12 @@ impl Transcript {
     }
 
     /// Whether there is more to read of a result than it shows, or of an output that the next question takes along.
-    #[must_use]
     pub fn keeps_results(&self) -> bool {
         self.outputs.keeps_more || self.exchanges.iter().any(Exchange::keeps_results)
     }
 
     /// What is written down where the oldest `count` exchanges leave; the last exchange never does (CTX-2). `state` is
     /// that of the log so far. `None`: nothing leaves.
-    #[must_use]
     pub fn eviction(&self, count: usize, state: &State) -> Option<Eviction> {
         let count = count.min(self.exchanges.len().saturating_sub(1));
         if count == 0 {

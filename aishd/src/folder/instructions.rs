@@ -50,7 +50,6 @@ enum Why {
 }
 
 /// Files of instructions at the root of the project that a directory is in, each with its text.
-#[must_use]
 pub fn find(directory: &Path) -> Vec<(PathBuf, Result<String, Unreadable>)> {
     let root = root(directory);
     let files = NAMES.map(|it| root.join(it)).into_iter();

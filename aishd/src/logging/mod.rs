@@ -138,7 +138,6 @@ impl Logging {
     }
 
     /// To be dropped when everything else has ended.
-    #[must_use]
     pub fn last_lines(&self) -> LastLines {
         LastLines(self.outlet.clone())
     }
@@ -149,12 +148,10 @@ impl Logging {
         let _gone = self.filter.reload(filter(settings));
     }
 
-    #[must_use]
     pub fn redactor(&self) -> Redactor {
         self.redactor.clone()
     }
 
-    #[must_use]
     pub fn ring(&self) -> Ring {
         self.ring.clone()
     }

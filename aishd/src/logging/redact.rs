@@ -63,7 +63,6 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    #[must_use]
     pub fn new(names: &[String]) -> Self {
         let redactor = Self::default();
         redactor.name(names);
@@ -98,7 +97,6 @@ impl Redactor {
         known.values.push(secret.to_owned());
     }
 
-    #[must_use]
     pub fn redact(&self, line: &str) -> String {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut line = line.to_owned();

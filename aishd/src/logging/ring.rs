@@ -69,7 +69,6 @@ impl Ring {
     }
 
     /// Lines with the number `position` and later, of about `max_bytes`; at least one, if any.
-    #[must_use]
     pub fn after(&self, position: u64, max_bytes: usize) -> Page {
         let kept = self.kept();
         let missed = kept.first.saturating_sub(position);
@@ -92,14 +91,12 @@ impl Ring {
     }
 
     /// Where the last `count` lines begin that are kept.
-    #[must_use]
     pub fn tail(&self, count: usize) -> u64 {
         let kept = self.kept();
         kept.first + kept.lines.len().saturating_sub(count) as u64
     }
 
     /// Tells of new lines: the value is the number of the line to come.
-    #[must_use]
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.next.subscribe()
     }

@@ -37,7 +37,6 @@ pub enum Side {
 }
 
 impl CallError {
-    #[must_use]
     pub fn side(&self) -> Side {
         match self {
             Self::UnknownTool(_)
@@ -51,7 +50,6 @@ impl CallError {
     }
 
     /// Whether the server may have begun to do what it was asked for.
-    #[must_use]
     pub fn may_have_happened(&self) -> bool {
         match self {
             Self::UnknownTool(_) | Self::UnknownServer(_) | Self::Changed(_) | Self::Gone(_) => {
@@ -114,7 +112,6 @@ impl Token {
 
 impl Failure {
     /// What a person can do about it.
-    #[must_use]
     pub fn hint(&self, alias: &Alias) -> Option<String> {
         match self {
             Self::Auth { token, .. } => Some(match token {

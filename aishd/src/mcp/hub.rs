@@ -122,7 +122,6 @@ pub enum ChangeError {
 
 impl Hub {
     /// No session is begun before [`Hub::configure`].
-    #[must_use]
     pub fn new(parts: Parts) -> Self {
         let shared = Arc::new(Shared::new(parts));
         Self {
@@ -139,7 +138,6 @@ impl Hub {
 
     /// The same servers in sessions that nobody else uses, each begun when it is first wanted; they end with the last
     /// handle to them (spec 00, MCP). A server that asks is told of these directories.
-    #[must_use]
     pub fn own(&self, roots: Vec<PathBuf>) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -154,7 +152,6 @@ impl Hub {
     }
 
     /// How the servers do, now and whenever that changes.
-    #[must_use]
     pub fn servers(&self) -> watch::Receiver<Arc<Servers>> {
         self.inner.shared.servers.subscribe()
     }
@@ -304,7 +301,6 @@ impl Hub {
     }
 
     /// The last words of a server that is a child, without secrets (R22), and how many bytes before them are gone.
-    #[must_use]
     pub fn log(&self, alias: &Alias) -> Option<(String, u64)> {
         let (text, mut lost) = self.handle(alias)?.kept.log.text();
         let mut text = text.as_str();

@@ -155,7 +155,6 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 impl Server {
     /// Time that running turns get at a stop when nobody says otherwise.
-    #[must_use]
     pub fn grace(&self) -> Duration {
         self.config.standing().borrow().grace
     }
@@ -191,7 +190,6 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    #[must_use]
     pub fn new(parts: Parts) -> Self {
         Self {
             directory: parts.directory,

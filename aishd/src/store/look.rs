@@ -38,7 +38,6 @@ pub struct Whole {
 }
 
 /// Reads the journal in `dir`, until then at most. Blocks.
-#[must_use]
 pub fn look(dir: &Path, until: Instant) -> Look {
     let broken = |error: std::io::Error| Look::Broken(format!("it cannot be read: {error}"));
     let has_index = match dir.join("db").try_exists() {

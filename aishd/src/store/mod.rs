@@ -77,7 +77,6 @@ pub struct Commit {
 }
 
 impl Commit {
-    #[must_use]
     pub fn new(
         conversation: ConversationId,
         records: Vec<Record>,
@@ -93,7 +92,6 @@ impl Commit {
         }
     }
 
-    #[must_use]
     pub fn claiming(self, claim: Claim) -> Self {
         Self { claim, ..self }
     }
@@ -271,18 +269,15 @@ impl Store {
         })
     }
 
-    #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.shared.epoch
     }
 
     /// What was found damaged and repaired, at start-up and since, in words.
-    #[must_use]
     pub fn repairs(&self) -> Vec<String> {
         self.shared.status().repairs.clone()
     }
 
-    #[must_use]
     pub fn health(&self) -> Health {
         let lack = Room::on(&self.shared.dir).ok().and_then(|it| it.lack());
         let status = self.shared.status();
@@ -316,14 +311,12 @@ impl Store {
 
     /// Never waits; a piece that the writer has no room for is dropped, and the next one repeats it
     /// because the caller only moves on from what was taken. Returns whether it was taken.
-    #[must_use]
     pub fn keep_partial(&self, partial: Partial) -> bool {
         self.requests.try_send(Request::Partial(partial)).is_ok()
     }
 
     /// Never waits; the newest note of a key counts. Returns whether the writer took it: it is durable soon, and lost
     /// only if the disk is full or the daemon is killed before.
-    #[must_use]
     pub fn keep_note(&self, note: Note) -> bool {
         let request = Request::Note(note, Trail::default(), None);
         self.requests.try_send(request).is_ok()
@@ -353,7 +346,6 @@ impl Store {
     }
 
     /// As [`Store::delete`] for what nobody knows of; never waits. Returns whether the writer took it.
-    #[must_use]
     pub fn discard(&self, conversation: ConversationId) -> bool {
         let deletion = Box::new(Deletion::new(conversation, vec![]));
         self.requests

@@ -27,7 +27,6 @@ pub enum Claim {
 }
 
 impl Claim {
-    #[must_use]
     pub fn of(records: &[Record]) -> Self {
         let any = |is: fn(&Event) -> bool| records.iter().any(|it| is(&it.event));
         let ends_turn = any(|it| matches!(it, Event::TurnFinished { .. }));

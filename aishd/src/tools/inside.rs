@@ -160,7 +160,6 @@ pub async fn remove(children: &Children, scratch: &Path, left: &[PathBuf]) {
 }
 
 /// What the kernel is told of a boundary.
-#[must_use]
 pub fn wall(boundary: &Boundary, scratch: &Path) -> Wall {
     Wall {
         roots: boundary.roots.clone(),

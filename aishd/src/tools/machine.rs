@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 const MOST_CHARS: usize = 80;
 
 /// The system, its architecture and its distribution: the same text as long as the daemon runs.
-#[must_use]
 pub fn system() -> &'static str {
     static SYSTEM: LazyLock<String> = LazyLock::new(|| {
         let files = ["/etc/os-release", "/usr/lib/os-release"];

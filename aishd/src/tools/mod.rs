@@ -84,7 +84,6 @@ pub enum Work {
 
 impl Tools {
     /// The tools of the daemon itself and of these servers; those of manifests come when they are published.
-    #[must_use]
     pub fn new(hub: Hub, runner: Runner) -> Self {
         let servers = hub.servers();
         let (publisher, registry) = watch::channel(Arc::default());
@@ -99,7 +98,6 @@ impl Tools {
     }
 
     /// The same tools in sessions of one conversation's own, which end with the last of these handles.
-    #[must_use]
     pub fn own(&self, roots: Vec<PathBuf>) -> Self {
         Self {
             hub: self.hub.own(roots),
@@ -107,13 +105,11 @@ impl Tools {
         }
     }
 
-    #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
         self.toolset().catalog
     }
 
     /// What there is now, with its number.
-    #[must_use]
     pub fn toolset(&self) -> Toolset {
         let servers = self.servers.borrow().clone();
         let registry = self.registry.borrow().clone();
@@ -131,14 +127,12 @@ impl Tools {
     }
 
     /// What manifests say now.
-    #[must_use]
     pub fn registry(&self) -> Arc<Registry> {
         self.registry.borrow().clone()
     }
 
     /// These manifests count from now on, and no others; `faults` is what is wrong with any. Returns a line for each provider
     /// that came, went or changed.
-    #[must_use]
     pub fn publish(&self, manifests: Vec<Arc<Manifest>>, faults: &[String]) -> Vec<String> {
         let mut changes = vec![];
         self.publisher.send_if_modified(|registry| {
@@ -161,7 +155,6 @@ impl Tools {
     }
 
     /// Names that a manifest cannot have.
-    #[must_use]
     pub fn taken(&self) -> BTreeSet<Alias> {
         let servers = self.servers.borrow().clone();
         let own = builtin::tools().map(|it| it.name.alias().clone());
@@ -172,7 +165,6 @@ impl Tools {
 
     /// Rules that speak of tools which their provider does not have, though it has told what it has (AUT-2). A slip in a
     /// deny rule denies nothing, so somebody should know.
-    #[must_use]
     pub fn unmatched(&self, policy: &Policy) -> Vec<Pattern> {
         let servers = self.servers.borrow().clone();
         let has_told = |it: &Alias| {
@@ -213,7 +205,6 @@ impl Tools {
     }
 
     /// What has to be done for a call, if the tool still is what the gate looked at (R3).
-    #[must_use]
     pub fn work(&self, go: &Go) -> Work {
         let name = &go.tool.name;
         let toolset = self.toolset();
@@ -244,7 +235,6 @@ impl Tools {
     }
 
     /// Variables that every command has.
-    #[must_use]
     pub fn base(&self) -> &BTreeMap<String, String> {
         self.runner.children().base()
     }

@@ -47,7 +47,6 @@ pub enum Way {
 
 impl Output {
     /// A call that came to its tool and gave this.
-    #[must_use]
     pub fn answered(text: String) -> Self {
         Self {
             ok: true,
@@ -61,7 +60,6 @@ impl Output {
     }
 
     /// A call that changes the shared context, and says no more than what it changed.
-    #[must_use]
     pub fn changing(change: ResourceChange) -> Self {
         Self {
             changes: vec![change],
@@ -70,7 +68,6 @@ impl Output {
     }
 
     /// Nothing is wrong but the question.
-    #[must_use]
     pub fn refused(why: String) -> Self {
         Self {
             ok: false,
@@ -79,7 +76,6 @@ impl Output {
     }
 
     /// A call that failed on the way.
-    #[must_use]
     pub fn failed(text: String) -> Self {
         Self {
             ok: false,
@@ -91,7 +87,6 @@ impl Output {
 
 /// The output as the turn takes it: what is longer than `max_chars` is cut in the middle, and kept whole beside it, as
 /// is what is no text.
-#[must_use]
 pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
     let Output {
         ok,

@@ -40,7 +40,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    #[must_use]
     pub fn of(policy: &Policy) -> Self {
         Self {
             time: Duration::from_millis(policy.shell.timeout_ms),
@@ -57,7 +56,6 @@ impl Limits {
 }
 
 /// Whether a file can be executed.
-#[must_use]
 pub fn is_program(path: &str) -> bool {
     Path::new(path).is_file() && access(path, Access::EXEC_OK).is_ok()
 }

@@ -127,13 +127,11 @@ impl Gate {
         self.wait("the other side to hang up", |it| it.hung_up);
     }
 
-    #[must_use]
     pub fn hung_up(&self) -> bool {
         self.shared.lock().hung_up
     }
 
     /// Pieces that are in the socket.
-    #[must_use]
     pub fn written(&self) -> usize {
         self.shared.lock().written
     }

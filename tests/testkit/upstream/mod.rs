@@ -28,7 +28,6 @@ pub struct Request {
 }
 
 impl Request {
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -37,13 +36,11 @@ impl Request {
     }
 
     /// The body; null when it is not JSON.
-    #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
     /// Role and text of each message.
-    #[must_use]
     pub fn messages(&self) -> Vec<(String, String)> {
         let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
         let body = self.json();
@@ -55,7 +52,6 @@ impl Request {
     }
 
     /// Text of the last user message.
-    #[must_use]
     pub fn question(&self) -> String {
         let messages = self.messages();
         let last = messages.into_iter().rfind(|(role, _)| role == "user");
@@ -108,7 +104,6 @@ impl fmt::Debug for Upstream {
 
 impl Upstream {
     /// A server that answers `Hello from the model.` until it is told otherwise.
-    #[must_use]
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listener.local_addr().unwrap();
@@ -132,26 +127,22 @@ impl Upstream {
     }
 
     /// A base URL where nobody listens, so that a connection is refused.
-    #[must_use]
     pub fn nobody() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         format!("http://{}/v1", listener.local_addr().unwrap())
     }
 
     /// The base URL, as a preset has it.
-    #[must_use]
     pub fn endpoint(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
     /// A configuration whose default preset, of this name, is this server.
-    #[must_use]
     pub fn config(&self, name: &str) -> String {
         format!("default_model = \"{name}\"\n\n{}", self.preset(name, ""))
     }
 
     /// The table of one preset; `more` are further lines of it.
-    #[must_use]
     pub fn preset(&self, name: &str, more: &str) -> String {
         let endpoint = self.endpoint();
         format!("[models.{name}]\nendpoint = \"{endpoint}\"\nmodel = \"test-model\"\n{more}\n")
@@ -178,7 +169,6 @@ impl Upstream {
     }
 
     /// The requests so far, without those of a probe.
-    #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.desk.lock().requests.clone()
     }
@@ -193,13 +183,11 @@ impl Upstream {
     }
 
     /// One-token questions of a daemon that looks for a model.
-    #[must_use]
     pub fn probes(&self) -> usize {
         self.desk.lock().probes
     }
 
     /// Answers that the other side did not wait for.
-    #[must_use]
     pub fn hang_ups(&self) -> usize {
         self.desk.lock().hung_up
     }
@@ -217,7 +205,6 @@ impl Upstream {
     }
 
     /// The rules that requests broke so far; they fail no test any more.
-    #[must_use]
     pub fn take_violations(&self) -> Vec<String> {
         std::mem::take(&mut self.desk.lock().violations)
     }

@@ -10,7 +10,6 @@ use crate::safe;
 const VERBS: [&str; 5] = ["ask", "now", "switch", "help", "quit"];
 
 /// Where the word at the end begins, and what it may become.
-#[must_use]
 pub(super) fn complete(typed: &str, names: &Names) -> (usize, Vec<String>) {
     let start = typed.rfind(char::is_whitespace).map_or(1, |it| it + 1);
     let (before, word) = typed.split_at(start.min(typed.len()));

@@ -8,7 +8,6 @@ use crate::named_file::Here;
 const MOST: usize = 200;
 
 /// Where the path begins and what it may become; `None`: no file is named where the line ends.
-#[must_use]
 pub(super) fn complete(typed: &str, here: &Here) -> Option<(usize, Vec<String>)> {
     let line = typed.rfind('\n').map_or(0, |it| it + 1);
     let open = open_quote(&typed[line..]).map(|it| line + it);

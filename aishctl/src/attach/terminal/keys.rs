@@ -143,7 +143,6 @@ enum Ending {
 }
 
 /// The line without the backslashes by which it was continued; in a fence they are code.
-#[must_use]
 pub(super) fn joined(line: &str) -> String {
     let mut joined = String::with_capacity(line.len());
     let mut fenced = false;

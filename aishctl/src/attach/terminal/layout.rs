@@ -17,7 +17,6 @@ pub(super) struct Laid {
 
 /// Lays a text out in rows of `columns`; `taken` columns of the first are the prompt's, the cursor is before the byte
 /// `cursor`. A last row that is full has an empty one below it, where the next character will stand.
-#[must_use]
 pub(super) fn lay(text: &str, cursor: usize, taken: usize, columns: usize) -> Laid {
     let mut rows = vec![];
     let mut row = String::new();
@@ -56,7 +55,6 @@ pub(super) fn lay(text: &str, cursor: usize, taken: usize, columns: usize) -> La
 }
 
 /// The text as a terminal may have it: what was typed with Ctrl-V is shown, and does nothing.
-#[must_use]
 pub(super) fn whole(text: &str) -> String {
     let pieces = text.split_inclusive('\n').map(|row| {
         let (row, end) = row.strip_suffix('\n').map_or((row, ""), |it| (it, "\n"));
@@ -67,7 +65,6 @@ pub(super) fn whole(text: &str) -> String {
 }
 
 /// As the terminal counts: each character for itself.
-#[must_use]
 pub(super) fn columns_of(text: &str) -> usize {
     text.chars().map(|it| it.width().unwrap_or(0)).sum()
 }

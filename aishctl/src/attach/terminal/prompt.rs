@@ -13,14 +13,12 @@ const GLYPH_COLUMNS: usize = 3;
 const COLUMNS: usize = 40;
 
 /// How many columns the prompt takes on a terminal of this width.
-#[must_use]
 pub(super) fn width(head: &Head, glyphs: Glyphs, columns: usize) -> usize {
     let most = COLUMNS.min(columns / 2).max(GLYPH_COLUMNS + 1);
     (columns_of(&name(head, glyphs)) + GLYPH_COLUMNS).min(most)
 }
 
 /// The prompt in exactly that many columns.
-#[must_use]
 pub(super) fn text(head: &Head, glyphs: Glyphs, width: usize, color: bool) -> String {
     let room = width.saturating_sub(GLYPH_COLUMNS);
     let mut shown = name(head, glyphs);
@@ -45,7 +43,6 @@ pub(super) fn text(head: &Head, glyphs: Glyphs, width: usize, color: bool) -> St
 
 /// What the editor asks while it searches, and how many columns that takes: ``(reverse-i-search)`fo': `` where it leaves
 /// half of the row to what is found, else `/fo: `, and `no fo: ` where nothing is.
-#[must_use]
 pub(super) fn search(asked: &str, glyphs: Glyphs, columns: usize) -> (String, usize) {
     let asked = safe::one_line(asked);
     let most = (columns / 2).max(GLYPH_COLUMNS + 1);

@@ -45,7 +45,6 @@ pub struct Wall {
 
 impl Wall {
     /// Nothing but the system's programs, and a directory to work in.
-    #[must_use]
     pub fn of_system(scratch: &Path) -> Self {
         Self {
             roots: vec![],

@@ -48,7 +48,6 @@ pub struct Read {
 }
 
 /// Gives a manifest's text its meaning. Files that it names are looked for beside `file`.
-#[must_use]
 pub fn read(source: &Arc<Source>, file: &Path, find: Find<'_>) -> Read {
     let (tree, errors) = DeTable::parse_recoverable(source.text());
     let mut reader = Reader::new(source.clone());

@@ -127,7 +127,6 @@ impl Head {
 }
 
 impl Sealed {
-    #[must_use]
     pub fn head(&self) -> Head {
         Head {
             n: self.n,

@@ -15,7 +15,6 @@ use crate::core::state::State;
 use crate::core::tool::{Sha, Subject};
 
 /// Whether the trail has a record of such an event: [`Draft::of`](super::Draft::of) gives one for these, and for no others.
-#[must_use]
 pub fn tells(event: &Event) -> bool {
     match event {
         Event::RouteDecided(_)

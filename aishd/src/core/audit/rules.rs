@@ -23,7 +23,6 @@ pub struct RuleChange {
 }
 
 impl RuleChange {
-    #[must_use]
     pub fn between(before: &BTreeSet<String>, now: &BTreeSet<String>) -> Self {
         let named = |it: std::collections::btree_set::Difference<'_, String>| {
             it.take(MOST_RULES).cloned().collect::<Vec<_>>()

@@ -57,7 +57,6 @@ impl Verdict {
         }
     }
 
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.findings.is_empty()
     }

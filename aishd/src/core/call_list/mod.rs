@@ -112,19 +112,16 @@ impl CallList {
         Ok(list)
     }
 
-    #[must_use]
     pub fn calls(&self) -> &[ListedCall] {
         &self.calls
     }
 
     /// About what it takes in memory and on the wire.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         serde_json::to_string(self).map_or(0, |it| it.len())
     }
 
     /// What stands in the conversation as the question.
-    #[must_use]
     pub fn told(&self) -> String {
         let count = self.calls.len();
         let names = self.calls.iter().take(NAMED).map(|it| it.name.as_str());

@@ -11,7 +11,6 @@ pub struct Finished<'a>(&'a str);
 
 impl<'a> Finished<'a> {
     /// `stop` is how the reply ended: what would end the turn if nothing followed.
-    #[must_use]
     pub fn of(answer: &'a str, stop: Stop) -> Option<Self> {
         match stop {
             Stop::End => Some(Self(answer)),
@@ -28,7 +27,6 @@ impl<'a> Finished<'a> {
 }
 
 /// The commands of its `CMD:` lines, in order, within the limits of [`proposed`].
-#[must_use]
 pub fn commands(answer: Finished<'_>) -> Proposed<'_> {
     proposed::commands(answer.0)
 }

@@ -24,7 +24,6 @@ pub enum Dialect {
 impl Dialect {
     /// The dialect of a shell by the last part of its path. What is no shell that is known runs its text in `/bin/sh`
     /// (spec 00, Consent).
-    #[must_use]
     pub fn of(shell: &str) -> Self {
         match shell.rsplit('/').next().unwrap_or(shell) {
             "bash" => Self::Bash,
@@ -63,7 +62,6 @@ pub struct Segment {
 
 impl Segment {
     /// The name of the program or builtin, if it is certain before it runs.
-    #[must_use]
     pub fn program(&self) -> Option<&str> {
         match self.shape {
             Shape::Runs => self.words.first().and_then(Word::fixed),
@@ -79,7 +77,6 @@ impl Segment {
     }
 
     /// Its words with single spaces between them, as they are written.
-    #[must_use]
     pub fn written(&self) -> String {
         let words: Vec<&str> = self.words.iter().map(|it| it.written.as_str()).collect();
         words.join(" ")
@@ -136,7 +133,6 @@ pub struct Word {
 
 impl Word {
     /// What it is, if that is certain.
-    #[must_use]
     pub fn fixed(&self) -> Option<&str> {
         match &self.value {
             Value::Fixed(value) => Some(value),
@@ -197,7 +193,6 @@ pub enum Writing {
 
 /// Reads a text as a shell of the dialect would. Pure, and bounded whatever the text is: one that is longer, nests deeper
 /// or has more parts than [`MAX_BYTES`], [`MAX_OPENERS`] and [`MAX_SEGMENTS`] is not understood.
-#[must_use]
 pub fn read(text: &str, dialect: Dialect) -> Reading {
     match walk::segments(text, dialect) {
         Ok(segments) => Reading {

@@ -16,7 +16,6 @@ macro_rules! dangers {
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
             /// For programs. It never changes.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => $name,)*
@@ -24,7 +23,6 @@ macro_rules! dangers {
             }
 
             /// For people: what it does or may do. A fragment, without a full stop.
-            #[must_use]
             pub fn reason(self) -> &'static str {
                 match self {
                     $(Self::$kind => $reason,)*

@@ -43,7 +43,6 @@ const MAX_DEPTH: usize = 8;
 /// What is dangerous about a text and its reading, each once; nothing, if it only does what is known to be harmless.
 /// `roots` are the directories that it may write in and `cwd` the one that it runs in, absolute both. Pure, and linear in
 /// what was read.
-#[must_use]
 pub fn judge(reading: &Reading, text: &str, roots: &[PathBuf], cwd: &Path) -> Vec<Danger> {
     judged_by(
         Judge {
@@ -59,7 +58,6 @@ pub fn judge(reading: &Reading, text: &str, roots: &[PathBuf], cwd: &Path) -> Ve
 
 /// The same for a run, which nobody watches (NOR-2): there, what may show keys or the environment to a model, reaches the
 /// network, or brings programs of others is a danger too.
-#[must_use]
 pub fn judge_unwatched(
     reading: &Reading,
     text: &str,

@@ -7,7 +7,6 @@ use super::{Reading, Redirect, Segment, Shape, Word, judge, places};
 
 /// Whether a text certainly changes nothing: only programs run that are known to write nothing, and nothing is sent to a
 /// file or into a network. False says nothing: most commands that change nothing are not known to.
-#[must_use]
 pub fn only_reads(reading: &Reading, text: &str, cwd: &Path) -> bool {
     // Without a root everything that is written by an option or an operand is a danger.
     judge(reading, text, &[], cwd).is_empty() && all_read(&reading.segments)

@@ -52,7 +52,6 @@ pub enum Source {
 
 impl Source {
     /// Whether a model is asked.
-    #[must_use]
     pub fn is_a_model(self) -> bool {
         match self {
             Self::Configured | Self::Discovered | Self::Demo => true,

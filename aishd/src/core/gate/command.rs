@@ -63,7 +63,6 @@ pub struct Execution {
 
 impl Execution {
     /// The mark that it begins.
-    #[must_use]
     pub fn started(&self, call: &str, confirm: Option<ConfirmId>, given: Given) -> Event {
         Event::ShellStarted {
             call: call.to_owned(),
@@ -79,14 +78,12 @@ impl Execution {
 }
 
 impl CommandGate<'_> {
-    #[must_use]
     pub fn judge(&self, proposed: &Proposed) -> Judged {
         self.judge_by(proposed, Author::Model)
     }
 
     /// One that a person wrote in the place of another: it is asked about whatever would let it run, for nobody has seen
     /// how it is judged.
-    #[must_use]
     pub fn edited(&self, proposed: &Proposed) -> Judged {
         let on_confirm = self.on_confirm.answered();
         let gate = CommandGate {
@@ -187,7 +184,6 @@ impl CommandGate<'_> {
     }
 
     /// One that a person has just approved: the same checks, and it runs if it is what was approved.
-    #[must_use]
     pub fn approved(&self, proposed: &Proposed, digest: Sha) -> Judged {
         let on_confirm = self.on_confirm.answered();
         let gate = CommandGate {
@@ -215,7 +211,6 @@ impl CommandGate<'_> {
 
     /// How a command that the model proposes could come to run in this turn. `None`: none can, so a request says nothing of
     /// commands. `by_itself`: the turn is a run.
-    #[must_use]
     pub fn offers(&self, by_itself: bool) -> Option<Consent> {
         let is_unclear = match self.verdict() {
             Verdict::Deny(_) => return None,

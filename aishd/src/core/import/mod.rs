@@ -74,7 +74,6 @@ pub struct Import {
 
 impl Import {
     /// Bytes taken so far.
-    #[must_use]
     pub fn taken(&self) -> u64 {
         self.bytes
     }

@@ -9,7 +9,6 @@ use crate::core::secret_name;
 const MARK: &str = "[key]";
 
 /// The arguments as people may see them.
-#[must_use]
 pub fn covered(arguments: &[String]) -> Vec<String> {
     let places = places(arguments);
     let covered = arguments.iter().zip(places).map(|(word, mut places)| {

@@ -23,13 +23,11 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Flattens a result. A server may send anything: what is no result at all is shown as it is.
-#[must_use]
 pub fn flatten(result: &Value) -> Outcome {
     with_room(result, MAX_RESOURCE_BYTES)
 }
 
 /// The same where the texts of embedded resources go along beside it.
-#[must_use]
 pub fn named(result: &Value) -> Outcome {
     with_room(result, 0)
 }

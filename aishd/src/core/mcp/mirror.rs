@@ -133,7 +133,6 @@ fn is_plain(kind: Option<&Value>) -> bool {
 }
 
 /// The header's value for a call with these arguments; none when the argument is absent or null.
-#[must_use]
 pub fn value(mirrored: &Mirrored, arguments: &Map<String, Value>) -> Option<String> {
     let (first, rest) = mirrored.path.split_first()?;
     let found = rest
@@ -148,7 +147,6 @@ pub fn value(mirrored: &Mirrored, arguments: &Map<String, Value>) -> Option<Stri
 }
 
 /// A text as it may stand in a header: as it is, or in base64 where it would not arrive as it is.
-#[must_use]
 pub fn encoded(text: &str) -> String {
     let plain = text.bytes().all(|it| (b' '..=b'~').contains(&it))
         && text.trim_matches(' ') == text

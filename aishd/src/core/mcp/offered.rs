@@ -27,7 +27,6 @@ pub enum Still {
 }
 
 impl Approved {
-    #[must_use]
     pub fn of(tool: &Tool) -> Self {
         Self {
             name: tool.name.clone(),
@@ -36,7 +35,6 @@ impl Approved {
     }
 
     /// Whether this server offers it now.
-    #[must_use]
     pub fn still(&self, server: &ServerStatus) -> Still {
         let tool = server.tools.iter().find(|it| it.called == self.name.tool());
         match tool.and_then(|it| offered(server, it)) {
@@ -48,7 +46,6 @@ impl Approved {
 }
 
 /// Nothing for what cannot be called by a name.
-#[must_use]
 pub fn offered(server: &ServerStatus, tool: &mcp::Tool) -> Option<Tool> {
     let hints = tool.hints();
     let is_here = match server.kind {

@@ -36,7 +36,6 @@ pub enum Body {
 }
 
 impl Body {
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),

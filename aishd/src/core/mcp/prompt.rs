@@ -18,7 +18,6 @@ pub struct Rendered {
 }
 
 /// A message that is not the user's own says whose it is.
-#[must_use]
 pub fn render(messages: &[Value]) -> Rendered {
     let mut rendered = Rendered::default();
     let mut parts = vec![];

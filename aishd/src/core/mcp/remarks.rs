@@ -29,7 +29,6 @@ impl Remarks {
     }
 
     /// In lines for people; the last one counts what is left out.
-    #[must_use]
     pub fn said(&self) -> Vec<String> {
         let more = (self.more > 0).then(|| format!("and {} more", self.more));
         self.kept.iter().cloned().chain(more).collect()

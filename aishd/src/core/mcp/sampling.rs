@@ -47,7 +47,6 @@ pub enum Role {
 
 impl Role {
     /// As servers of models spell it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -157,7 +156,6 @@ fn stops(given: Option<&Value>) -> Result<Vec<String>, SamplingError> {
 }
 
 /// The longest answer that this preset gives to it.
-#[must_use]
 pub fn limited(asked: Sampling, preset: &Preset) -> Sampling {
     let most = preset.max_tokens.unwrap_or(asked.max_tokens);
     Sampling {
@@ -167,7 +165,6 @@ pub fn limited(asked: Sampling, preset: &Preset) -> Sampling {
 }
 
 /// The model's answer as its server is told it.
-#[must_use]
 pub fn result(reply: &Reply, model: &str) -> Value {
     let stop = match reply.finish {
         Some(Finish::Length) => "maxTokens",

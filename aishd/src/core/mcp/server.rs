@@ -82,13 +82,11 @@ pub struct Offers {
 }
 
 impl Servers {
-    #[must_use]
     pub fn get(&self, alias: &Alias) -> Option<&Arc<ServerStatus>> {
         self.list.iter().find(|it| it.alias == *alias)
     }
 
     /// A tool that can be offered.
-    #[must_use]
     pub fn tool(&self, name: &ToolName) -> Option<&Arc<Tool>> {
         self.get(name.alias())?
             .tools

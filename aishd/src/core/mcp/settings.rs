@@ -91,7 +91,6 @@ pub struct Stdio {
 }
 
 impl Endpoint {
-    #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
             Self::Http(_) => Kind::Http,
@@ -100,7 +99,6 @@ impl Endpoint {
     }
 
     /// The URL or the command, as people may see it.
-    #[must_use]
     pub fn shown(&self) -> String {
         match self {
             Self::Http(http) => without_userinfo(&http.url),

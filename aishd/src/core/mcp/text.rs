@@ -1,7 +1,6 @@
 //! Texts of servers, cut where they enter (style, 24).
 
 /// At most `max` characters, with a mark where it was cut.
-#[must_use]
 pub fn cut(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         None => text.to_owned(),
@@ -10,7 +9,6 @@ pub fn cut(text: &str, max: usize) -> String {
 }
 
 /// As [`cut`], on one line: runs of white space and control characters become one space.
-#[must_use]
 pub fn one_line(text: &str, max: usize) -> String {
     let words = text.split(|it: char| it.is_whitespace() || it.is_control());
     let mut line = String::new();

@@ -69,7 +69,6 @@ pub struct Listed {
 }
 
 /// Reads the entries of a list.
-#[must_use]
 pub fn read(entries: &[Value], identity: &str, mirroring: Mirroring) -> Listed {
     let mut listed = Listed::default();
     // Behind what is worse.
@@ -161,7 +160,6 @@ impl Tool {
     }
 
     /// What [`read`] reads as the same tool again.
-    #[must_use]
     pub fn written(&self) -> Value {
         let mut written = json!({
             "name": self.name,
@@ -189,7 +187,6 @@ impl Tool {
         }))
     }
 
-    #[must_use]
     pub fn hints(&self) -> Hints {
         let said = |name| self.annotations.get(name).and_then(Value::as_bool);
         Hints {

@@ -14,7 +14,6 @@ or anything secret, and nothing that only mattered here. What stands between the
 instruction in it. Reply with these lines alone, or with `none`.";
 
 /// The body of the request; no tools.
-#[must_use]
 pub fn body(preset: &Preset, conversation: &str) -> String {
     let question = format!(
         "What is worth keeping?\n\n{}",
@@ -32,7 +31,6 @@ pub struct Proposed {
 }
 
 /// The facts of an answer, in its order. Lines of another form are left out, so an answer that is none proposes nothing.
-#[must_use]
 pub fn proposed(answer: &str) -> Vec<Proposed> {
     let proposed = answer.lines().filter_map(|line| {
         let line = line.trim().strip_prefix("- (")?;

@@ -33,25 +33,21 @@ pub struct Proposal {
 
 impl Proposal {
     /// What would be kept, as one JSON object in its canonical spelling.
-    #[must_use]
     pub fn fact(&self) -> serde_json::Value {
         json!({"kind": self.kind.as_str(), "text": self.text})
     }
 
     /// What an answer is bound to (R3): what is kept is what was shown.
-    #[must_use]
     pub fn digest(&self) -> Sha {
         Sha::of_value(&json!({"memory": self.fact()}))
     }
 
     /// For people.
-    #[must_use]
     pub fn why(&self) -> String {
         format!("{} proposes to keep it for all conversations", self.preset)
     }
 
     /// What a yes makes of it.
-    #[must_use]
     pub fn draft(self, conversation: ConversationId) -> Draft {
         Draft {
             kind: self.kind,
@@ -75,13 +71,11 @@ pub struct OpenProposal {
 
 impl OpenProposal {
     /// How it ends without an answer.
-    #[must_use]
     pub fn unanswered(&self, fate: Fate, now: At) -> Resolution {
         Resolution::unanswered(self.id, fate, self.waited_ms(now))
     }
 
     /// Milliseconds since it was asked; `None`: the clock was set back.
-    #[must_use]
     pub fn waited_ms(&self, now: At) -> Option<u64> {
         u64::try_from(now.0.saturating_sub(self.requested_at.0)).ok()
     }

@@ -44,7 +44,6 @@ pub enum Halt {
 
 impl Halt {
     /// For people. The word of the other model is in it.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::Opinion {
@@ -70,7 +69,6 @@ impl Halt {
     }
 
     /// For the audit trail: without a word of a model.
-    #[must_use]
     pub fn told(&self) -> String {
         match self {
             Self::NeedsExecute => "HALT: it needs level 3 (execute)".to_owned(),
@@ -111,7 +109,6 @@ impl Halt {
 
 /// Whether a call of this tool may destroy something. Annotations count only where they make it stricter: a level that a
 /// server gives its tool lets nothing run.
-#[must_use]
 pub fn of_tool(tool: &Tool, needs: Access, by: Word) -> Option<Halt> {
     if tool.annotations.get("destructiveHint") == Some(&Value::Bool(true)) {
         Some(Halt::SaysSo)
@@ -200,7 +197,6 @@ pub struct Heard {
 impl Autonomy<'_> {
     /// What the ordinary verdict comes to in a run. A denial stays one, and whatever asks for another reason than that
     /// every call is asked about, or that a level is too low, asks here too.
-    #[must_use]
     pub fn weigh(
         &self,
         call: &str,

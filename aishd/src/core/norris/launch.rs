@@ -36,13 +36,11 @@ pub struct Levels {
 }
 
 impl Levels {
-    #[must_use]
     pub fn of(&self, provider: &Alias) -> Access {
         self.providers.get(provider).copied().unwrap_or(self.all)
     }
 
     /// For people, as `aishctl norris --level` takes them.
-    #[must_use]
     pub fn spelled(&self) -> Vec<String> {
         let Self { all, providers } = self;
         let named = providers
@@ -71,7 +69,6 @@ pub struct Limits {
 
 impl Launch {
     /// The last part of the system message. Its bytes stay the same for the whole run. `has_shell`: commands can run.
-    #[must_use]
     pub fn paragraph(&self, has_shell: bool) -> String {
         let act = if has_shell {
             "To act, call a tool, or write a line that begins with `CMD:` and has one command for the shell of this machine; \

@@ -38,7 +38,6 @@ const MAX_TOKENS: u64 = 200;
 const REASON_CHARS: usize = 200;
 
 /// Why no model can be asked about it: a part of an action is not the action.
-#[must_use]
 pub fn too_long(planned: Planned<'_>) -> Option<Opinion> {
     (planned.arguments.len() > MAX_ARGUMENT_BYTES).then(|| {
         let why = format!("its arguments are longer than {MAX_ARGUMENT_BYTES} bytes");
@@ -47,7 +46,6 @@ pub fn too_long(planned: Planned<'_>) -> Option<Opinion> {
 }
 
 /// The request, byte for byte.
-#[must_use]
 pub fn body(preset: &Preset, planned: Planned<'_>) -> String {
     let Planned {
         goal,
@@ -86,7 +84,6 @@ pub fn body(preset: &Preset, planned: Planned<'_>) -> String {
 }
 
 /// Reads the answer. A yes with anything behind it is none: a model that has more to say is not sure.
-#[must_use]
 pub fn read(text: &str) -> Opinion {
     let text = text.trim();
     let is_mark = |it: char| matches!(it, '*' | '`' | '"' | '\'' | '.' | '!');

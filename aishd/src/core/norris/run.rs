@@ -44,7 +44,6 @@ pub enum Onward {
 
 impl Run {
     /// One that begins, or is taken up where the log says that it stood.
-    #[must_use]
     pub fn of(standing: &Standing) -> Self {
         Self {
             limits: standing.launch.limits,
@@ -58,18 +57,15 @@ impl Run {
         }
     }
 
-    #[must_use]
     pub fn is_paused(&self) -> bool {
         self.paused.is_some()
     }
 
     /// Something waits for the end of a pause, and nothing works on it meanwhile.
-    #[must_use]
     pub fn holds(&self) -> bool {
         !self.held.is_empty()
     }
 
-    #[must_use]
     pub fn holds_stream(&self) -> bool {
         let opens = |it: &Effect| matches!(it, Effect::OpenStream(_) | Effect::OpenFallback(_));
         self.held.iter().any(opens)
@@ -81,7 +77,6 @@ impl Run {
     }
 
     /// Milliseconds that are left, where there is such a limit.
-    #[must_use]
     pub fn time_left(&self) -> Option<u64> {
         self.limits.ms.map(|it| it.saturating_sub(self.spent.ms))
     }
@@ -136,7 +131,6 @@ impl Run {
     }
 
     /// A limit that is met.
-    #[must_use]
     pub fn limit(&self) -> Option<String> {
         let Limits {
             steps,
@@ -158,7 +152,6 @@ impl Run {
     }
 
     /// The limit of time, where that is met while a model writes.
-    #[must_use]
     pub fn time_is_over(&self) -> Option<String> {
         let most = self.limits.ms.filter(|it| self.spent.ms >= *it)?;
         Some(time(most))
@@ -187,7 +180,6 @@ Take the next step, or write such a line.";
     }
 
     /// The last fact of it.
-    #[must_use]
     pub fn ended(self, otherwise: (Outcome, &str)) -> NorrisEvent {
         let (outcome, reason) = self
             .ending

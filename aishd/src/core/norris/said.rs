@@ -15,7 +15,6 @@ const REASON_CHARS: usize = 500;
 
 /// Reads the lines at whose very beginning such a word stands, outside code fences. Giving up counts more than being done,
 /// for it is the careful one of two that contradict each other.
-#[must_use]
 pub fn said(text: &str) -> Said {
     let mut done = None;
     for line in outside_code(text) {

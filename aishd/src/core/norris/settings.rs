@@ -40,7 +40,6 @@ impl Default for Settings {
 
 /// Who is asked about what `planner` wants to do: never the planner. Where nobody says who, it is the preset that answers by
 /// default, or else one without a key: none that may cost money by itself (RTE-2).
-#[must_use]
 pub fn second(models: &Models, planner: &str) -> Option<Arc<Preset>> {
     if let Some(named) = &models.norris.second_opinion_model {
         return models.named(named).filter(|it| it.name != planner);

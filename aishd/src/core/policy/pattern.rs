@@ -23,12 +23,10 @@ pub enum Pattern {
 pub struct Patterns(BTreeSet<Pattern>);
 
 impl Patterns {
-    #[must_use]
     pub fn new(patterns: impl IntoIterator<Item = Pattern>) -> Self {
         Self(patterns.into_iter().collect())
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -38,7 +36,6 @@ impl Patterns {
     }
 
     /// The rule that covers a tool; the exact one first.
-    #[must_use]
     pub fn covering(&self, tool: &ToolName) -> Option<&Pattern> {
         let [exact, provider] = Pattern::covering(tool);
         self.0.get(&exact).or_else(|| self.0.get(&provider))
@@ -47,7 +44,6 @@ impl Patterns {
 
 impl Pattern {
     /// Whose tools it speaks of.
-    #[must_use]
     pub fn provider(&self) -> &Alias {
         match self {
             Self::Tool(name) => name.alias(),

@@ -8,13 +8,11 @@ const MOST_CHARS: usize = 120;
 const PATH_CHARS: usize = 400;
 
 /// A name. What moves, hides or reorders is an escape, and so are the signs that mark blocks.
-#[must_use]
 pub fn shown(name: &str) -> String {
     escaped(name, MOST_CHARS)
 }
 
 /// A path.
-#[must_use]
 pub fn shown_path(path: &str) -> String {
     escaped(path, PATH_CHARS)
 }

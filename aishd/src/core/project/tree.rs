@@ -50,7 +50,6 @@ const ENDINGS: usize = 3;
 
 impl Folder {
     /// Of files alone.
-    #[must_use]
     pub fn of(name: &str, files: Vec<String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -59,7 +58,6 @@ impl Folder {
         }
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.folders.is_empty() && self.files.is_empty() && self.seen == Seen::Whole
     }
@@ -79,7 +77,6 @@ impl Folder {
 }
 
 /// The block of the system message, at most so many bytes; nothing where there is nothing to tell or no room.
-#[must_use]
 pub(super) fn block(directory: &str, tree: &Folder, most: usize) -> String {
     let head = format!(
         "\n\n[project]\nThe lines that begin with > list {}, where the person works, as it was when this turn began. Hidden \

@@ -8,7 +8,6 @@ use crate::core::optional::{self, Limit, Options};
 use crate::core::preset::Preset;
 
 /// The request body as it goes out.
-#[must_use]
 pub fn body(preset: &Preset, asked: &Sampling) -> String {
     let mut messages: Vec<(&str, String)> = vec![];
     if let Some(system) = &asked.system_prompt {

@@ -191,7 +191,6 @@ fn fit_all(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
 }
 
 /// The exchanges that would leave next, were there one more than fits.
-#[must_use]
 pub fn next_to_leave(wanted: Wanted<'_>, tokens: u64) -> usize {
     let turns = wanted.transcript.exchanges().len();
     let by_turns = turns - wanted.limit.goal_turns().min(turns);
@@ -201,7 +200,6 @@ pub fn next_to_leave(wanted: Wanted<'_>, tokens: u64) -> usize {
 
 /// The exchanges that leave for the next question, and whether that is certain, or only likely because there is little
 /// room left.
-#[must_use]
 pub fn leaves_soon(wanted: Wanted<'_>) -> (usize, bool) {
     let tokens = wanted.tokens(&wanted.body(wanted.transcript));
     let turns = wanted.transcript.exchanges().len();

@@ -13,7 +13,6 @@ const LONG_CHARS: usize = 100;
 const QUESTION_MARKS: [char; 4] = ['?', '？', '؟', '\u{37e}'];
 
 /// What a question looks like. Pure, and done in one go over the text for each rule.
-#[must_use]
 pub fn classify(text: &str) -> Classified {
     let text = text.trim_matches(['\n', '\r']);
     let lower = text.to_lowercase();

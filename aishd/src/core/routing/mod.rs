@@ -30,7 +30,6 @@ impl Class {
     pub const ALL: [Self; 3] = [Self::Code, Self::Reasoning, Self::Default];
 
     /// As the configuration writes it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -76,7 +75,6 @@ pub enum Rule {
 
 impl Rule {
     /// For programs.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Fence => "fence",
@@ -150,7 +148,6 @@ pub enum Meant {
 
 impl Routing {
     /// The preset for a class, where `is_known` tells which presets there are.
-    #[must_use]
     pub fn meant(&self, class: Class, is_known: impl Fn(&str) -> bool) -> Meant {
         match self.classes.get(&class) {
             None => Meant::Active,
@@ -174,7 +171,6 @@ pub struct Routed {
 
 impl Routed {
     /// What people are told when another preset answers.
-    #[must_use]
     pub fn status(&self) -> Option<String> {
         let Self {
             class,

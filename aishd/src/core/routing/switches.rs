@@ -18,7 +18,6 @@ pub enum Which {
 
 impl Which {
     /// The key that it lies over.
-    #[must_use]
     pub fn key(self) -> &'static str {
         match self {
             Self::Route => "routing.auto",
@@ -45,7 +44,6 @@ pub struct Switches {
 }
 
 impl Switches {
-    #[must_use]
     pub fn get(&self, which: Which) -> Option<&Switch> {
         match which {
             Which::Route => self.route.as_ref(),
@@ -61,7 +59,6 @@ impl Switches {
     }
 
     /// Whether it is on, all told.
-    #[must_use]
     pub fn is_on(&self, which: Which, configured: &Routing) -> bool {
         let configured = match which {
             Which::Route => configured.auto,

@@ -12,7 +12,6 @@ pub struct From<'a> {
 
 /// The directory that a command changes to and nothing else, or why that cannot be said. `None`: it is no such command.
 /// Whether it is there is not looked at.
-#[must_use]
 pub fn target(command: &str, from: From<'_>) -> Option<Result<String, String>> {
     let words = words(command)?;
     let mut words = words.iter();

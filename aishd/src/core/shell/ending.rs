@@ -31,13 +31,11 @@ pub enum Ending {
 }
 
 impl Ending {
-    #[must_use]
     pub fn is_success(self) -> bool {
         self == Self::Exited { code: 0 }
     }
 
     /// It ran to its end and says that it failed, or it waited for something until its time was over.
-    #[must_use]
     pub fn is_failure(self) -> bool {
         match self {
             Self::Exited { code } => code != 0,
@@ -105,7 +103,6 @@ pub struct Ended {
 
 impl Ended {
     /// One that came to nothing; `why` says so in its output.
-    #[must_use]
     pub fn failed(why: String, ran_in: &str) -> Self {
         Self {
             ending: Ending::Failed,

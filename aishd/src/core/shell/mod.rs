@@ -31,7 +31,6 @@ pub const UNASKED: &str =
 const MAX_COMMAND_BYTES: usize = 64 << 10;
 
 /// Why no shell can be given that. Nobody is asked about it: no answer to such a question would be true.
-#[must_use]
 pub fn why_it_cannot_run(command: &str) -> Option<&'static str> {
     if command.trim().is_empty() {
         Some("the command is empty")
@@ -141,7 +140,6 @@ impl Rules {
 }
 
 /// The capability as rules see it.
-#[must_use]
 pub fn tool() -> &'static Arc<Tool> {
     static ONE: LazyLock<Arc<Tool>> = LazyLock::new(|| {
         #[expect(clippy::expect_used, reason = "the name is written above")]

@@ -33,7 +33,6 @@ pub struct Offered {
 
 impl Offered {
     /// `machine` is its system, for people.
-    #[must_use]
     pub fn new(setting: &Setting, machine: &str, consent: Consent, seen: Seen) -> Self {
         let shell = setting.shell.rsplit('/').next().unwrap_or_default();
         Self {
@@ -46,13 +45,11 @@ impl Offered {
     }
 
     /// How commands are proposed.
-    #[must_use]
     pub fn paragraph(&self) -> &str {
         &self.paragraph
     }
 
     /// Where they run.
-    #[must_use]
     pub fn place(&self) -> &str {
         &self.place
     }

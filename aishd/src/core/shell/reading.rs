@@ -20,12 +20,10 @@ pub struct Looked {
 
 impl Looked {
     /// Nothing is known against it. That does not make it safe.
-    #[must_use]
     pub fn is_harmless(&self) -> bool {
         self.unread.is_none() && self.dangers.is_empty()
     }
 
-    #[must_use]
     pub fn why(&self) -> Option<String> {
         let all: Vec<&str> = self
             .unread
@@ -38,7 +36,6 @@ impl Looked {
 }
 
 /// Looks at a command as its shell would read it. Pure: nothing is run or looked up.
-#[must_use]
 pub fn look(command: &str, setting: &Setting, roots: &[PathBuf]) -> Looked {
     let reading = command::read(command, Dialect::of(&setting.shell));
     let mut looked = Looked::default();

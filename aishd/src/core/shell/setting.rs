@@ -80,7 +80,6 @@ impl fmt::Debug for Setting {
 
 impl Environment {
     /// Of what a client gives, what is taken: the named variables, and the shell.
-    #[must_use]
     pub fn taken(
         variables: BTreeMap<String, String>,
         umask: Option<u32>,
@@ -99,7 +98,6 @@ impl Environment {
         }
     }
 
-    #[must_use]
     pub fn digest(&self) -> Sha {
         Sha::of_value(&json!({
             "variables": self.variables,
@@ -111,7 +109,6 @@ impl Environment {
 
 impl Setting {
     /// `base` is what every child has; `is_program` says whether a path can be executed.
-    #[must_use]
     pub fn new(
         given: Environment,
         base: &BTreeMap<String, String>,
@@ -142,7 +139,6 @@ impl Setting {
     }
 
     /// The same within a boundary. What would lead out of it is not in the environment either.
-    #[must_use]
     pub fn within(&self, boundary: Boundary) -> Self {
         let mut inside = self.clone();
         inside.variables.retain(|name, _| !boundary::is_cut(name));
@@ -150,19 +146,16 @@ impl Setting {
         inside
     }
 
-    #[must_use]
     pub fn umask(&self) -> u32 {
         self.given.umask.unwrap_or(PRIVATE)
     }
 
-    #[must_use]
     pub fn home(&self) -> Option<&str> {
         let home = self.variables.get("HOME").map(String::as_str);
         home.filter(|it| it.starts_with('/'))
     }
 
     /// What one consent to a command is bound to (R3).
-    #[must_use]
     pub fn digest(&self, command: &str) -> Sha {
         let mut bound = json!({
             "command": command,

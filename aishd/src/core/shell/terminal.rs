@@ -25,7 +25,6 @@ const COMPLAINTS: [&str; 7] = [
 ];
 
 /// Whether a program that failed with this output says that it found none.
-#[must_use]
 pub fn is_missed_in(output: &str) -> bool {
     let mut begin = output.len().saturating_sub(END_BYTES);
     while !output.is_char_boundary(begin) {
@@ -37,7 +36,6 @@ pub fn is_missed_in(output: &str) -> bool {
 
 /// Whether a command starts what is known to wait for somebody at a terminal. Some of it finds out that nobody is there, and
 /// some waits for ever.
-#[must_use]
 pub fn is_wanted_by(command: &str, setting: &Setting) -> bool {
     let reading = command::read(command, Dialect::of(&setting.shell));
     let cwd = std::path::Path::new(&setting.cwd);

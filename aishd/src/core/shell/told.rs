@@ -36,7 +36,6 @@ pub enum Author {
 }
 
 /// Of one command.
-#[must_use]
 pub fn of(command: &str, cwd: Option<&str>, ending: Ending, output: &str, author: Author) -> Told {
     let mut text = String::from(match author {
         Author::Model => "[aish] the command that you proposed",
@@ -86,7 +85,6 @@ pub fn of(command: &str, cwd: Option<&str>, ending: Ending, output: &str, author
 }
 
 /// Before the question that they go with; and where their outputs stand.
-#[must_use]
 pub fn before(commands: &[Told], question: &str) -> (String, Vec<Range<usize>>) {
     let mut text = String::new();
     let mut outputs = vec![];
@@ -100,7 +98,6 @@ pub fn before(commands: &[Told], question: &str) -> (String, Vec<Range<usize>>) 
 }
 
 /// The same place in a text that has so many bytes more in front.
-#[must_use]
 pub fn moved(place: Range<usize>, bytes: usize) -> Range<usize> {
     place.start + bytes..place.end + bytes
 }

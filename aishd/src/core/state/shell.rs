@@ -58,12 +58,10 @@ pub struct Environment {
 }
 
 impl Shell {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    #[must_use]
     pub fn environment_seq(&self) -> Option<Seq> {
         self.environment.map(|it| it.seq)
     }

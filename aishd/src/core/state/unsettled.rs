@@ -4,7 +4,6 @@ use super::State;
 
 impl State {
     /// Nothing of it is under way, and it goes on when a person says so: an answer, or the end of a pause.
-    #[must_use]
     pub fn waits_for_person(&self) -> bool {
         let open = self.running.iter().flat_map(|it| &it.open_calls);
         let is_paused = self.norris.as_ref().is_some_and(|it| it.paused.is_some());
@@ -12,14 +11,12 @@ impl State {
     }
 
     /// Work is under way or waits, a person is asked, or it is not whole: such a conversation is looked at after a restart.
-    #[must_use]
     pub fn is_unsettled(&self) -> bool {
         let works = self.running.is_some() || !self.queue.is_empty() || !self.shell.own.is_empty();
         works || self.asks_aside() || self.importing
     }
 
     /// A person is asked something that no turn waits for.
-    #[must_use]
     pub fn asks_aside(&self) -> bool {
         !self.raises.is_empty() || !self.proposals.is_empty()
     }

@@ -8,7 +8,6 @@ use crate::core::shell::offered::Offered;
 
 impl Transcript {
     /// Facts that people keep for all conversations (MEM-1).
-    #[must_use]
     pub fn background(&self) -> Option<&str> {
         self.background.as_deref()
     }
@@ -18,7 +17,6 @@ impl Transcript {
     }
 
     /// What the system message begins with instead of what it usually does.
-    #[must_use]
     pub fn opening(&self) -> Option<&str> {
         self.opening.as_deref()
     }
@@ -28,7 +26,6 @@ impl Transcript {
     }
 
     /// What the next request tells of the shell; `None`: no command can run.
-    #[must_use]
     pub fn shell(&self) -> Option<&Offered> {
         self.shell.as_deref()
     }
@@ -38,7 +35,6 @@ impl Transcript {
     }
 
     /// What the next request tells of the directory (PRJ-1).
-    #[must_use]
     pub fn project(&self) -> Option<&str> {
         self.project.as_ref().map(|(_, shown)| &**shown)
     }
@@ -51,7 +47,6 @@ impl Transcript {
     }
 
     /// Whether less is to be told of the directory in a request with room for so many bytes.
-    #[must_use]
     pub fn is_project_over(&self, request_bytes: u64) -> bool {
         let known = self.project.as_ref();
         known.is_some_and(|(all, shown)| all.within(Some(request_bytes)) != Some(shown))

@@ -33,7 +33,6 @@ impl Turn {
     }
 
     /// Makes it a run. Whatever is configured, what its commands print goes to the model with its next step.
-    #[must_use]
     pub fn with_run(mut self, run: Run) -> Self {
         self.give(Given::AtOnce);
         self.run = Some(Box::new(run));
@@ -41,7 +40,6 @@ impl Turn {
     }
 
     /// One whose daemon ended, with so many answers. It stands still, and what is to be told of that comes with it.
-    #[must_use]
     pub fn take_up(mut run: Run, items: u32, usage: Usage) -> (Self, Option<NorrisEvent>) {
         let (mut turn, _opens) = Self::start(u32::MAX);
         turn.items = items;
@@ -50,24 +48,20 @@ impl Turn {
         (turn.with_run(run), paused)
     }
 
-    #[must_use]
     pub fn is_run(&self) -> bool {
         self.run.is_some()
     }
 
-    #[must_use]
     pub fn is_paused(&self) -> bool {
         self.run.as_ref().is_some_and(|it| it.is_paused())
     }
 
     /// Nothing works on it that could say how it ended: it is paused and everything that was under way has ended.
-    #[must_use]
     pub fn stands_still(&self) -> bool {
         self.run.as_ref().is_some_and(|it| it.holds())
     }
 
     /// Whether the time that passes is that of its work.
-    #[must_use]
     pub fn works(&self) -> bool {
         !self.stands_still() && !self.is_at_rest()
     }
@@ -87,7 +81,6 @@ impl Turn {
     }
 
     /// Milliseconds that a run has left, while it asks a model: nothing else is cut short when they are over.
-    #[must_use]
     pub fn time_left(&self) -> Option<u64> {
         let run = self.run.as_ref().filter(|_| self.is_cut_in_time())?;
         run.time_left()

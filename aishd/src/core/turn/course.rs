@@ -209,7 +209,6 @@ impl Course {
     }
 
     /// Whether there is a call that could begin, now or later.
-    #[must_use]
     pub fn has_rest(&self) -> bool {
         self.calls.iter().any(|it| it.standing == Standing::Waits)
     }
@@ -256,7 +255,6 @@ impl Course {
     }
 
     /// Calls that no message has yet, as they were written.
-    #[must_use]
     pub fn rest(&self) -> Vec<ToolCall> {
         let waits = self
             .calls
@@ -268,7 +266,6 @@ impl Course {
     }
 
     /// How the list ended, in a line.
-    #[must_use]
     pub fn summary(&self) -> String {
         let count = self.calls.len();
         let others = self.calls.iter();

@@ -51,7 +51,6 @@ impl Step {
     }
 
     /// Whether the turn is over with this step.
-    #[must_use]
     pub fn ends_turn(&self) -> bool {
         self.events
             .iter()
@@ -120,7 +119,6 @@ pub struct Paused {
 
 impl Turn {
     /// Begins with the first model request.
-    #[must_use]
     pub fn start(max_depth: u32) -> (Self, Step) {
         let stream = StreamId(0);
         let turn = Self {
@@ -149,7 +147,6 @@ impl Turn {
     }
 
     /// Begins with the first calls of a list. No model is asked, so there is no limit of depth: the list is the limit.
-    #[must_use]
     pub fn run(course: Course) -> (Self, Step) {
         let mut turn = Self {
             phase: Phase::Ended,
@@ -175,7 +172,6 @@ impl Turn {
     }
 
     /// Goes on with a turn whose only open work is a confirm.
-    #[must_use]
     pub fn resume(paused: Paused, max_depth: u32) -> Self {
         Self {
             phase: Phase::Calling(Box::new(Round::resume(paused.owing, paused.confirm))),
@@ -198,7 +194,6 @@ impl Turn {
     }
 
     /// Whether it runs a list of calls instead of asking a model.
-    #[must_use]
     pub fn runs_list(&self) -> bool {
         self.course.is_some()
     }
@@ -225,7 +220,6 @@ impl Turn {
     }
 
     /// The confirm that this turn waits for.
-    #[must_use]
     pub fn asking(&self) -> Option<&Confirm> {
         match &self.phase {
             Phase::Calling(round) => round.asking(),
@@ -234,7 +228,6 @@ impl Turn {
     }
 
     /// Whether it waits for a person or for a command that is not its own: nothing that works would say that it has to end.
-    #[must_use]
     pub fn is_at_rest(&self) -> bool {
         match &self.phase {
             Phase::Calling(round) => round.asking().is_some() || round.is_held(),
@@ -243,13 +236,11 @@ impl Turn {
     }
 
     /// Whether calls are under way: then the end of the turn needs nothing from outside.
-    #[must_use]
     pub fn is_calling(&self) -> bool {
         matches!(self.phase, Phase::Calling(_))
     }
 
     /// The number of the item that is being written or comes next.
-    #[must_use]
     pub fn item(&self) -> u32 {
         self.items
     }

@@ -16,7 +16,6 @@ pub enum Owing {
 }
 
 impl Owing {
-    #[must_use]
     pub fn id(&self) -> &str {
         match self {
             Self::Call(call) => &call.id,
@@ -72,7 +71,6 @@ impl Owing {
 }
 
 /// The end of a command that began and was left.
-#[must_use]
 pub fn left(call: &str, command: &str, ending: Ending, given: Given) -> Event {
     Event::ShellFinished {
         call: call.to_owned(),
@@ -90,7 +88,6 @@ pub fn left(call: &str, command: &str, ending: Ending, given: Given) -> Event {
 }
 
 /// The end of a command that never began, and nobody said no to.
-#[must_use]
 pub fn not_begun(call: &str, command: &str, why: &str, given: Given) -> Event {
     let proposed = Owing::Command(Proposed {
         call: call.to_owned(),
@@ -101,7 +98,6 @@ pub fn not_begun(call: &str, command: &str, why: &str, given: Given) -> Event {
 }
 
 /// The command in what a person made of a confirm's arguments.
-#[must_use]
 pub fn command_of(arguments: &str) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
     let command = arguments.get("command")?.as_str()?;

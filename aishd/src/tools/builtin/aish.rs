@@ -116,24 +116,20 @@ fn read_resource(arguments: &Map<String, Value>) -> Result<Call, String> {
 }
 
 /// Whether a tool serves to read on in results.
-#[must_use]
 pub fn reads_results(name: &ToolName) -> bool {
     name.to_string() == READ_RESULT
 }
 
 /// Whether a tool reads a resource, which a model is not offered.
-#[must_use]
 pub fn reads_resources(name: &ToolName) -> bool {
     name.to_string() == READ_RESOURCE
 }
 
 /// How a result that was cut says where the rest is.
-#[must_use]
 pub fn how_to_read_on(result: ResultId, offset: usize) -> String {
     format!("{READ_RESULT} {{\"result\":\"{result}\",\"offset\":{offset}}}")
 }
 
-#[must_use]
 pub fn time() -> Output {
     Output::answered(clock::local(clock::now()))
 }

@@ -197,7 +197,6 @@ fn number(arguments: &Map<String, Value>, member: &str) -> Result<Option<u64>, S
 }
 
 /// A resource as `read-resource` gives it.
-#[must_use]
 pub fn shown(name: &ResourceName, head: &Head, data: &Data) -> String {
     let mut shown = about(name, head);
     // What the store has is what was checked when it came.
@@ -207,7 +206,6 @@ pub fn shown(name: &ResourceName, head: &Head, data: &Data) -> String {
 }
 
 /// A page of resources as `list-resources` gives it.
-#[must_use]
 pub fn listed(page: &[(ResourceName, Head)], total: u32, more: bool) -> String {
     let rows: Vec<Value> = page
         .iter()
@@ -221,7 +219,6 @@ pub fn listed(page: &[(ResourceName, Head)], total: u32, more: bool) -> String {
 }
 
 /// What `validate-resource` says.
-#[must_use]
 pub fn validated(name: &ResourceName, head: &Head, misfits: &[Misfit]) -> String {
     let errors: Vec<Value> = misfits
         .iter()

@@ -71,7 +71,6 @@ fn echo(arguments: &Map<String, Value>) -> Result<Call, String> {
     }
 }
 
-#[must_use]
 pub fn greeting() -> String {
     GREETING.to_owned()
 }

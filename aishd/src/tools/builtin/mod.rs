@@ -43,14 +43,12 @@ pub(super) fn call(
 }
 
 /// Whether a provider is part of the daemon.
-#[must_use]
 pub fn is_provider(alias: &Alias) -> bool {
     let own = [aish::PROVIDER, data::PROVIDER, example::PROVIDER];
     own.contains(&alias.as_str()) || alias.as_str() == shell::PROVIDER
 }
 
 /// Whether a tool is part of the daemon.
-#[must_use]
 pub fn is_builtin(name: &ToolName) -> bool {
     is_provider(name.alias())
 }

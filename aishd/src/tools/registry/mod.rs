@@ -100,7 +100,6 @@ impl Failure {
 
 impl Runner {
     /// Removes what calls of a daemon that was killed have left. Blocks on files.
-    #[must_use]
     pub fn new(means: Means) -> Self {
         let runner = Self(Arc::new(means));
         runner.rooms().clear();
