@@ -1,4 +1,4 @@
-//! `conversation/attach`: the one subscription. What follows the reply, always in this order (spec 10):
+//! `conversation/attach`: the one subscription. What follows the reply, always in this order:
 //! `snapshot`, stored events past `since`, `replayComplete`, live events.
 
 use schemars::JsonSchema;
@@ -66,7 +66,7 @@ pub struct DetachParams {
     pub subscription: SubscriptionId,
 }
 
-/// `"start"`, `"now"`, `{"tail": n}` or `{"epoch": …, "seq": …}`, as spec 10 writes it.
+/// `"start"`, `"now"`, `{"tail": n}` or `{"epoch": …, "seq": …}`.
 mod since_form {
     use serde::de::Error as _;
     use serde::{Deserialize, Deserializer, Serialize as _, Serializer};

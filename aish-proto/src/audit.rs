@@ -1,4 +1,4 @@
-//! `audit/*`: what was decided about every effect, and what became of it (AUD-1).
+//! `audit/*`: what was decided about every effect, and what became of it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

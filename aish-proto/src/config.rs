@@ -60,7 +60,7 @@ pub struct CheckResult {
     pub warnings: Vec<String>,
 }
 
-/// How clients look, as configured; they read no files (CFG-1).
+/// How clients look, as configured; they read no files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Ui {

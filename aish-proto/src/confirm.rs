@@ -1,4 +1,4 @@
-//! `confirm/*`: questions to a person, and answers to them (AUT-4, AUT-5).
+//! `confirm/*`: questions to a person, and answers to them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub enum ConfirmKind {
     Memory,
 }
 
-/// What a person may answer (AUT-5).
+/// What a person may answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Decision {

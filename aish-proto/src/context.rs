@@ -1,4 +1,4 @@
-//! `context/*`: what the model is shown of a conversation, and what has left that (CTX-1 to CTX-8).
+//! `context/*`: what the model is shown of a conversation, and what has left that.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -18,11 +18,11 @@ methods! {
     Ping: "daemon/ping", Observer, Unordered, Empty => Empty;
     /// One screen about the daemon.
     Status: "daemon/status", Observer, Unordered, Empty => StatusResult;
-    /// Begins the ordered stop (OPS-4); the reply comes before the daemon is gone.
+    /// Begins the ordered stop; the reply comes before the daemon is gone.
     Shutdown: "daemon/shutdown", Driver, Unordered, ShutdownParams => ShutdownResult;
-    /// Reads the configuration again; a bad file keeps the old one (CFG-2).
+    /// Reads the configuration again; a bad file keeps the old one.
     Reload: "daemon/reload", Driver, Unordered, Empty => ReloadResult;
-    /// The JSON schema of every method and event (PRO-4).
+    /// The JSON schema of every method and event.
     Schema: "daemon/schema", Observer, Unordered, Empty => serde_json::Value;
     /// Counters in the Prometheus text format.
     Metrics: "daemon/metrics", Observer, Unordered, Empty => MetricsResult;

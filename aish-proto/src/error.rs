@@ -1,4 +1,4 @@
-//! Errors of the wire (spec 10, Errors). Codes stay clear of the ranges that JSON-RPC, jsonrpsee, LSP
+//! Errors of the wire. Codes stay clear of the ranges that JSON-RPC, jsonrpsee, LSP
 //! and ACP use. `data.kind` is for programs, `message` for people.
 
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Events: one envelope, and a type for the `data` of each kind (spec 10, Events).
+//! Events: one envelope, and a type for the `data` of each kind.
 //!
 //! A stored event has a `seq`; an ephemeral one has none. A client that ignores every delta is still
 //! right, because the finished item repeats the whole text. Unknown kinds are to be skipped.

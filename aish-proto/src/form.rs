@@ -1,4 +1,4 @@
-//! What a server wants a person to tell it, and what fits (MCP-15). Plain values and one judge of them, which both sides
+//! What a server wants a person to tell it, and what fits. Plain values and one judge of them, which both sides
 //! ask: what a window takes, the daemon takes too.
 
 use std::fmt;

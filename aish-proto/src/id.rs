@@ -91,11 +91,11 @@ ulid_id! {
 }
 ulid_id! {
     /// One life of the store: it changes when the store was replaced or lost events, and a cursor
-    /// of another epoch means nothing (spec 00, Store).
+    /// of another epoch means nothing.
     Epoch
 }
 
-/// Position in the log of one conversation: 1, 2, 3, … without gaps (STO-2). 0 is before the first.
+/// Position in the log of one conversation: 1, 2, 3, … without gaps. 0 is before the first.
 #[derive(
     Clone,
     Copy,

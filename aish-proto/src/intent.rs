@@ -1,4 +1,4 @@
-//! `intent/*`: which capability an action means, and doing what it means (NEG-1 to NEG-3).
+//! `intent/*`: which capability an action means, and doing what it means.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -139,7 +139,7 @@ pub struct NegotiateResult {
     pub conversations: Vec<ConversationStatus>,
 }
 
-/// How an action stands to what the conversation keeps itself from (ALN-1).
+/// How an action stands to what the conversation keeps itself from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Alignment {

@@ -1,5 +1,5 @@
 //! The wire between `aishd` and its clients: method names, their params and results, events and
-//! errors (spec 10). Nothing here does IO; both sides link it, so a wrong pair does not compile.
+//! errors. Nothing here does IO; both sides link it, so a wrong pair does not compile.
 
 pub mod attach;
 pub mod audit;

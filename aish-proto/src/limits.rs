@@ -1,4 +1,4 @@
-//! Sizes and counts that both sides hold to (spec 00, Wire; R13, R23).
+//! Sizes and counts that both sides hold to.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! `mcp/*`: the servers whose tools, resources and prompts the daemon holds (spec 30).
+//! `mcp/*`: the servers whose tools, resources and prompts the daemon holds.
 
 use std::collections::BTreeMap;
 

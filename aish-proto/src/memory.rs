@@ -1,4 +1,4 @@
-//! `memory/*`: facts that people keep for all conversations (MEM-1). What a model proposes is a confirm (MEM-2).
+//! `memory/*`: facts that people keep for all conversations. What a model proposes is a confirm.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,10 @@
-//! A method is a type (PRO-4): its name, who may call it, its params and its result in one place.
+//! A method is a type: its name, who may call it, its params and its result in one place.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What a client may do (spec 10, Errors). Each role may do all that the ones before it may.
+/// What a client may do. Each role may do all that the ones before it may.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -20,11 +20,11 @@ pub enum Role {
 
 /// One method of the wire.
 pub trait Method {
-    /// `resource/verb`, the resource in singular (PRO-2).
+    /// `resource/verb`, the resource in singular.
     const NAME: &'static str;
     /// The least role that may call it.
     const ROLE: Role;
-    /// What the call is ordered with (PRO-3).
+    /// What the call is ordered with.
     const ORDER: Order;
     type Params: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
     type Result: Serialize + DeserializeOwned + JsonSchema + Send + 'static;

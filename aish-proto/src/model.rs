@@ -12,7 +12,7 @@ methods! {
     Probe: "model/probe", Observer, Unordered, Empty => ProbeResult;
 }
 
-/// Where a preset comes from (spec 80, 7).
+/// Where a preset comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ModelSource {

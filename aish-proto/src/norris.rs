@@ -1,4 +1,4 @@
-//! `norris/*`: runs that work on their own towards a goal (NOR-1 to NOR-4).
+//! `norris/*`: runs that work on their own towards a goal.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ pub struct StartParams {
     pub cost_usd: Option<Usd>,
 }
 
-/// Up to which level calls and commands run unasked that are not destructive; commands are of the provider `shell`. What needs level 3 always asks, and the highest levels and
-/// deny rules of the configuration hold all the same.
+/// Up to which level calls and commands run unasked that are not destructive; commands are of the provider `shell`. What needs
+/// level 3 always asks, and the highest levels and deny rules of the configuration hold all the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NorrisLevels {

@@ -1,5 +1,4 @@
-//! `permission/*` and `policy/*`: what providers may do in a conversation, and what is decided about a call (PRM-1 to
-//! PRM-4, AUT-1).
+//! `permission/*` and `policy/*`: what providers may do in a conversation, and what is decided about a call.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,4 @@
-//! Where the socket is (SOC-1). Both sides ask this one function, so that they meet.
+//! Where the socket is. Both sides ask this one function, so that they meet.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

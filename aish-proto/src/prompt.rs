@@ -1,4 +1,4 @@
-//! `prompt/*`: prompts that people keep, texts with places for arguments (spec 00, MCP). Those that servers keep are `mcp/prompts`.
+//! `prompt/*`: prompts that people keep, texts with places for arguments. Those that servers keep are `mcp/prompts`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The commands that a text proposes, by lines that begin with `CMD:` (SHL-1, R2). One function for the daemon, which asks
+//! The commands that a text proposes, by lines that begin with `CMD:`. One function for the daemon, which asks
 //! about them, and for clients that print them. Whether the text may propose anything at all is not known here.
 
 /// The longest command that is taken, in bytes.

@@ -1,4 +1,4 @@
-//! `resource/*`: the shared context of a conversation, JSON under names that its tools and its people can read (SHC-1).
+//! `resource/*`: the shared context of a conversation, JSON under names that its tools and its people can read.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What a server wants a model to be asked while its call runs (MCP-15), as a person is shown it. Plain values.
+//! What a server wants a model to be asked while its call runs, as a person is shown it. Plain values.
 
 use std::fmt;
 

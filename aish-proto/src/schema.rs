@@ -1,4 +1,4 @@
-//! The JSON schema of the whole wire, made from the types (PRO-4).
+//! The JSON schema of the whole wire, made from the types.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema as _, Schema, SchemaGenerator, json_schema};
@@ -23,7 +23,7 @@ pub struct MethodSchema {
     pub result: Schema,
 }
 
-/// Every method of this protocol, in the order of spec 10.
+/// Every method of this protocol, in the order in which docs/PROTOCOL.md has them.
 #[expect(
     clippy::too_many_lines,
     reason = "one line for each method, and nothing else"

@@ -1,4 +1,4 @@
-//! `shell/*`: commands of this machine, run in the daemon for a conversation (SHL-1 to SHL-6).
+//! `shell/*`: commands of this machine, run in the daemon for a conversation.
 //!
 //! A model proposes one with a line of its answer, and a person is asked; `shell/run` is a person's own command, which
 //! runs at once. Either way its start and its end are events, and its output is sent while it comes.
@@ -111,7 +111,7 @@ pub enum ShellEnding {
     Refused,
 }
 
-/// What a shell confirm is about, besides the command itself (SHL-2).
+/// What a shell confirm is about, besides the command itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandAsked {

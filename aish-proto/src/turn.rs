@@ -69,7 +69,7 @@ pub struct SendParams {
     /// the client's own, so that the same call again finds what the first one made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<CreateParams>,
-    /// The same key again is the same turn, for 24 hours, also after a restart (G4).
+    /// The same key again is the same turn, for 24 hours, also after a restart.
     pub idempotency_key: String,
     #[serde(default)]
     pub mode: SendMode,
@@ -90,7 +90,7 @@ pub struct SendParams {
     pub max_tool_depth: Option<NonZeroU32>,
 }
 
-/// What is done in one turn where a person would have to be asked (AUT-7).
+/// What is done in one turn where a person would have to be asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OnConfirm {
@@ -207,7 +207,7 @@ pub enum TurnStatus {
     Finished,
 }
 
-/// Why a turn ended (spec 10, Turns).
+/// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum StopReason {
@@ -252,7 +252,7 @@ pub struct Usage {
 #[serde(rename_all = "camelCase")]
 pub struct TurnError {
     pub class: FailureClass,
-    /// Begins with `transport:`, `api:` or `broker:` when a model's server was asked (BRK-11).
+    /// Begins with `transport:`, `api:` or `broker:` when a model's server was asked.
     pub message: String,
     /// Why the turn's own preset failed, where this is the failure of the one that it fell back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]

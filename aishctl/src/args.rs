@@ -1,4 +1,4 @@
-//! The one grammar (spec 80, 2.2): the command line has it, and `:` lines in attach have it too.
+//! The one grammar: the command line has it, and `:` lines in attach have it too.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `ask`: one question, its answer on stdout (spec 80, 2.3-2.5).
+//! `ask`: one question, its answer on stdout.
 
 mod beginning;
 mod sending;

@@ -1,4 +1,4 @@
-//! `audit`: what was decided about every effect, and whether that record of it is whole (AUD-1).
+//! `audit`: what was decided about every effect, and whether that record of it is whole.
 
 use aish_proto::audit::{
     AuditDecision, AuditKind, AuditOrder, AuditOutcome, AuditRecord, Export, ExportParams, Finding,

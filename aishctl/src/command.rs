@@ -1,5 +1,5 @@
 //! What a person is asked about a command that a model proposes: the whole text, what the shell would make of it, and why
-//! it may be destructive (SHL-2, R5). Made of the confirm itself.
+//! it may be destructive. Made of the confirm itself.
 
 use aish_proto::confirm::{ConfirmKind, Decision};
 use aish_proto::event::ConfirmRequested;

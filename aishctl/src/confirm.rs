@@ -1,4 +1,4 @@
-//! `confirm`: what waits for a person, and answering it from anywhere (spec 80, 3.4).
+//! `confirm`: what waits for a person, and answering it from anywhere.
 
 mod ended;
 mod filled;

@@ -109,7 +109,7 @@ pub struct Caller {
 /// Connects without saying hello.
 pub async fn connect(socket: &Path, deadline: Duration) -> io::Result<(Caller, Events)> {
     let stream = Stream::connect(socket.to_fs_name::<GenericFilePath>()?).await?;
-    // Before a word is said: a socket in a directory of everybody's may be anybody's (SOC-1).
+    // Before a word is said: a socket in a directory of everybody's may be anybody's.
     let theirs = stream.peer_creds()?.euid();
     if theirs != Some(rustix::process::geteuid().as_raw()) {
         return Err(io::Error::other("the daemon there is another user's"));

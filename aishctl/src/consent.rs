@@ -1,4 +1,4 @@
-//! What a person is asked, made of the confirm itself and never of what a model wrote about it (R5, AUT-6); and what
+//! What a person is asked, made of the confirm itself and never of what a model wrote about it; and what
 //! the words mean that people answer with.
 
 use aish_proto::confirm::{Answerer, ConfirmKind, ConfirmRecord, ConfirmState, Decision};
@@ -369,7 +369,7 @@ pub(crate) mod tests {
         assert_eq!(expected, decided, "{typed:?}");
     }
 
-    /// Spec 95, traps: "yikes, no" approves nothing.
+    /// Traps: "yikes, no" approves nothing.
     #[test]
     fn only_exact_words_decide() {
         let read = request("fs__read", "{}", 1);
@@ -399,7 +399,7 @@ pub(crate) mod tests {
         assert_eq!(reason, word("no not today", &read));
     }
 
-    /// NOR-2: a run that halts for something would halt for it again.
+    /// A run that halts for something would halt for it again.
     #[test]
     fn a_halt_wants_the_whole_word() {
         let mut halted = request("fs__read", "{}", 1);
@@ -412,7 +412,7 @@ pub(crate) mod tests {
         assert!(!choices(&halted).contains("always"));
     }
 
-    /// Spec 80, 3.4: what cannot be undone wants the whole word, and never "always".
+    /// What cannot be undone wants the whole word, and never "always".
     #[test]
     fn what_cannot_be_undone_wants_the_whole_word() {
         for (tool, arguments, destructive) in [
@@ -440,7 +440,6 @@ pub(crate) mod tests {
         assert!(!is_destructive(&request("fs__delete", "{}", 2)));
     }
 
-    /// AUT-6, R5.
     #[test]
     fn nothing_in_a_question_hides_or_moves() {
         let hostile =
@@ -487,7 +486,7 @@ pub(crate) mod tests {
         assert!(shown.contains("+ \"description\": \"Reads.\""), "{shown}");
     }
 
-    /// AUT-6, R5: whatever a server and a model say, each row of a question is text that a person can see.
+    /// Whatever a server and a model say, each row of a question is text that a person can see.
     #[test]
     fn damaged_questions_hide_nothing() {
         let corpus = [

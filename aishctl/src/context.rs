@@ -1,4 +1,4 @@
-//! `context`: what the model is shown of a conversation, what has left that, and what is to come back (CTX-1 to CTX-8).
+//! `context`: what the model is shown of a conversation, what has left that, and what is to come back.
 
 use aish_proto::context::{
     Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextTurn, Forget, ForgetParams,

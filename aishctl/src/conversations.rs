@@ -105,7 +105,7 @@ fn row(it: &ConversationStatus) -> Vec<String> {
     ]
 }
 
-/// One column that says what a conversation is doing (spec 80, 3.3).
+/// One column that says what a conversation is doing.
 fn glyph(state: Activity) -> &'static str {
     match state {
         Activity::Idle => "○",

@@ -1,4 +1,4 @@
-//! `doctor`: is everything as it should be, and what to do where it is not (spec 80, 8.7). A daemon that hangs must
+//! `doctor`: is everything as it should be, and what to do where it is not. A daemon that hangs must
 //! not hang this: every question has a deadline.
 
 use std::fmt::Write as _;

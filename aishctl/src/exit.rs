@@ -1,4 +1,4 @@
-//! Exit codes: an interface of their own (spec 80, 2.4). `aishctl help exit-codes` prints [`TABLE`].
+//! Exit codes: an interface of their own. `aishctl help exit-codes` prints [`TABLE`].
 
 use std::process::ExitCode;
 

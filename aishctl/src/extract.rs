@@ -33,7 +33,7 @@ fn opening(line: &str) -> Option<&str> {
         .flatten()
 }
 
-/// The commands of all `CMD:` lines outside fenced code (R2), one a line.
+/// The commands of all `CMD:` lines outside fenced code, one a line.
 pub fn commands(text: &str) -> String {
     let commands = aish_proto::proposed::commands(text).commands;
     commands.iter().map(|it| format!("{it}\n")).collect()

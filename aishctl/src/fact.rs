@@ -1,4 +1,4 @@
-//! A fact that a model proposes to be kept, on a screen (MEM-2, R5): what would be kept, whose idea it is, and what a yes does.
+//! A fact that a model proposes to be kept, on a screen: what would be kept, whose idea it is, and what a yes does.
 
 use aish_proto::confirm::Decision;
 use aish_proto::event::ConfirmRequested;
@@ -106,7 +106,6 @@ mod tests {
         }
     }
 
-    /// R5
     #[test]
     fn nothing_in_a_proposed_fact_hides_or_moves() {
         let shown = consent::question(&asked("a\u{1b}[2K\nb\u{202e}"), Extent::Whole);

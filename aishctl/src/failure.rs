@@ -1,4 +1,4 @@
-//! What ends a command early: the exit code, what happened, and what to type next (spec 80, 8.8).
+//! What ends a command early: the exit code, what happened, and what to type next.
 
 use aish_proto::error::ErrorKind;
 use aish_proto::turn::TurnError;

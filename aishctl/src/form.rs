@@ -1,4 +1,4 @@
-//! What a server wants a person to tell it, on a screen (MCP-15, R5): which server asks, its words made safe, each field,
+//! What a server wants a person to tell it, on a screen: which server asks, its words made safe, each field,
 //! and where a page leads. Filling it in is [`filling`].
 
 pub mod filling;
@@ -316,7 +316,7 @@ pub(crate) mod tests {
         ]})
     }
 
-    /// R5: the words of a server hide nothing and draw nothing.
+    /// The words of a server hide nothing and draw nothing.
     #[test]
     fn a_form_is_shown_with_who_asks_and_all_that_it_wants() {
         let request = asked(person());

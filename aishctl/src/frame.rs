@@ -1,4 +1,4 @@
-//! Commands on a screen: where they begin, what they print, how they end (spec 80, 3.3). A fold without IO. What a command
+//! Commands on a screen: where they begin, what they print, how they end. A fold without IO. What a command
 //! prints is a stranger's text: it is shown without what steers a terminal, line by line behind a bar.
 
 use std::collections::BTreeMap;
@@ -298,7 +298,7 @@ mod tests {
         );
     }
 
-    /// Spec 80, 2.6
+    /// 2.6
     #[test]
     fn who_listens_hears_words_and_no_boxes() {
         check_drawn(

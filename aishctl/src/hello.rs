@@ -26,7 +26,7 @@ pub const BACK_WITHIN: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Whether a missing daemon may be started (OPS-2).
+/// Whether a missing daemon may be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     Allowed,

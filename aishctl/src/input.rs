@@ -1,4 +1,4 @@
-//! What `ask` takes in: the words, stdin, files (spec 80, 2.3). Memory stays bounded however much comes.
+//! What `ask` takes in: the words, stdin, files. Memory stays bounded however much comes.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,5 +1,5 @@
 //! `result`: what the log keeps of tools' results besides what a model is shown; on stdout where it is text, else into
-//! a file (MCP-9, MCP-12).
+//! a file.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

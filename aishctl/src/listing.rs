@@ -1,4 +1,4 @@
-//! The names in a directory, as a question takes them along (PRJ-1): level by level as far as there is room, without what
+//! The names in a directory, as a question takes them along: level by level as far as there is room, without what
 //! is hidden and what `.gitignore` names. Nothing is opened but directories and those files, and no link is followed.
 
 use std::io;

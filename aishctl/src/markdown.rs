@@ -1,4 +1,4 @@
-//! Markdown as it streams: text in, finished rows out (spec 80, 3.2). Pure: no IO, no clock, no terminal. What
+//! Markdown as it streams: text in, finished rows out. Pure: no IO, no clock, no terminal. What
 //! comes out depends on the text and the style, never on how the text was cut into pieces. Putting rows on a
 //! screen is the caller's part.
 

@@ -1,5 +1,5 @@
-//! `memory`, `remember`, `forget`: facts that you keep for all conversations (MEM-1). What models propose is answered with
-//! `confirm` (MEM-2).
+//! `memory`, `remember`, `forget`: facts that you keep for all conversations. What models propose is answered with
+//! `confirm`.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `@alias:uri` in a question: what that resource of an MCP server holds now goes along (MCP-14).
+//! `@alias:uri` in a question: what that resource of an MCP server holds now goes along.
 
 use aish_proto::mcp::{List, ReadResource, ReadResourceParams};
 use aish_proto::method::Empty;

@@ -1,4 +1,4 @@
-//! `@path` in a question: that file goes along, or the names in that directory (PRJ-1). The word stays in the question as
+//! `@path` in a question: that file goes along, or the names in that directory. The word stays in the question as
 //! it was typed.
 //!
 //! A word that names no file is a word: `@name`, `a@host`, `@org/package`; so is that of a directory without a `/`. Only what nobody writes by chance (`@./x`,

@@ -1,4 +1,4 @@
-//! `norris`: runs that work on their own towards a goal (NOR-1 to NOR-4). The launch is the consent: it says what it would
+//! `norris`: runs that work on their own towards a goal. The launch is the consent: it says what it would
 //! let happen unasked, and launches when a person agrees, or has with `--yes`. Then it follows the run to its end.
 
 use std::cell::RefCell;
@@ -60,7 +60,8 @@ pub enum Lead {
 pub struct Launch {
     /// What is to be reached
     pub goal: Vec<String>,
-    /// What runs unasked unless it is destructive: 1 reads, 2 writes; NAME=LEVEL for one provider, `shell` for commands. May be said several times
+    /// What runs unasked unless it is destructive: 1 reads, 2 writes; NAME=LEVEL for one provider, `shell` for commands. May be
+    /// said several times
     #[arg(long, value_name = "LEVEL|NAME=LEVEL")]
     pub level: Vec<String>,
     /// Requests to the model, at most

@@ -228,7 +228,7 @@ pub fn rows(text: &str, dim: bool, columns: Option<usize>) -> String {
 }
 
 /// Whether a stream is coloured: `--color`, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then
-/// whether it is a terminal that can (spec 80, 2.6).
+/// whether it is a terminal that can.
 pub fn is_coloured(color: Color, around: &Surroundings, terminal: bool) -> bool {
     let forced = |name| around.variable(name).is_some_and(|it| it != "0");
     match color {

@@ -1,4 +1,4 @@
-//! What `ask` writes to stdout, in each of its forms (spec 80, 2.3).
+//! What `ask` writes to stdout, in each of its forms.
 
 use std::io;
 

@@ -1,5 +1,5 @@
 //! The terminal that this process was started from. Where a standard stream leads elsewhere, questions are put and answered
-//! there (spec 00, Consent).
+//! there.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};

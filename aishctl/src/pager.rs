@@ -1,4 +1,4 @@
-//! A pager for what may be longer than the screen (spec 80, 2.6): `$AISH_PAGER`, `$PAGER`, `less -FRX`.
+//! A pager for what may be longer than the screen: `$AISH_PAGER`, `$PAGER`, `less -FRX`.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! `perm`: what providers may do in a conversation (PRM-1 to PRM-4).
+//! `perm`: what providers may do in a conversation.
 
 use std::path::{Path, PathBuf};
 

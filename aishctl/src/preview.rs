@@ -1,4 +1,4 @@
-//! What a call would put into a file, beside what the file holds now (spec 80, 3.4): the `d` of a question.
+//! What a call would put into a file, beside what the file holds now: the `d` of a question.
 //!
 //! Only calls that name one file and give its text can be shown so; what a server makes of them is known to the server
 //! alone, and the text says so. The file is read here, by the person's own rights, when the person asks for it.
@@ -33,7 +33,7 @@ pub fn is_possible(request: &ConfirmRequested) -> bool {
     request.level_required > 1 && written(request).is_some()
 }
 
-/// Lines that go and come, or why that cannot be shown. All of it is made visible (AUT-6).
+/// Lines that go and come, or why that cannot be shown. All of it is made visible.
 pub fn diff(request: &ConfirmRequested) -> String {
     let Some((path, text)) = written(request) else {
         return "  this call names no file with its text; v shows all of it\n".to_owned();

@@ -5,7 +5,7 @@ use aish_proto::event::{ToolProgress, ToolResult};
 /// Lines of one call.
 const MOST: u32 = 12;
 
-/// Why a call that ran, or should have, gave no result of its own (MCP-10): the line of aish's own words. What a server
+/// Why a call that ran, or should have, gave no result of its own: the line of aish's own words. What a server
 /// says of a failure is its result.
 pub fn trouble(result: &ToolResult) -> Option<&str> {
     let said = result.content.strip_prefix("[aish] ");

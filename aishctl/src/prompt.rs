@@ -503,7 +503,7 @@ mod tests {
         );
     }
 
-    /// Spec 80, 3.4: arguments that were changed are shown again, and what was shown is what is sent.
+    /// Arguments that were changed are shown again, and what was shown is what is sent.
     #[test]
     fn edited_arguments_are_shown_and_asked_about_again() {
         let mut prompter = opened("{\"a\":1}", 3);
@@ -534,7 +534,7 @@ mod tests {
         check(&mut prompter, "n", Some(Decision::Deny));
     }
 
-    /// R5: a long text cannot be allowed before its end was shown.
+    /// A long text cannot be allowed before its end was shown.
     #[test]
     fn what_was_not_seen_cannot_be_allowed() {
         let mut long = opened(&format!("{{\"a\":\"{}\"}}", "x".repeat(5000)), 1);

@@ -1,4 +1,4 @@
-//! What a prompt says, asked as a question: one of a server (MCP-14), or one that people keep.
+//! What a prompt says, asked as a question: one of a server, or one that people keep.
 
 use aish_proto::id::ConversationId;
 use aish_proto::mcp::{CallPrompt, CallPromptParams};

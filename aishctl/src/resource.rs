@@ -1,4 +1,4 @@
-//! `resource`: the shared context of a conversation, JSON under names for its tools and its people (SHC-1).
+//! `resource`: the shared context of a conversation, JSON under names for its tools and its people.
 
 use std::path::{Path, PathBuf};
 

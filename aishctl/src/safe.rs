@@ -1,4 +1,4 @@
-//! What may reach a screen (spec 80, principle 5). Every function looks at one character at a time, so
+//! What may reach a screen. Every function looks at one character at a time, so
 //! that the result does not depend on how a text was cut into pieces.
 
 use std::borrow::Cow;
@@ -69,7 +69,7 @@ fn escaped(line: &str, wild: impl Fn(char) -> bool) -> String {
 }
 
 /// A text that a person is to judge: on one line, and every character that could hide, reorder or look like nothing
-/// stands as an escape (R5). What is not known to be visible is escaped too.
+/// stands as an escape. What is not known to be visible is escaped too.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for it in text.chars() {
@@ -183,7 +183,6 @@ mod tests {
         );
     }
 
-    /// R5.
     #[test]
     fn a_text_to_be_judged_hides_nothing() {
         for (text, expected) in [

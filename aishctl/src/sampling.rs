@@ -1,4 +1,4 @@
-//! What a server wants a model to be asked, on a screen (MCP-15, R5): which server asks, which model would answer, and
+//! What a server wants a model to be asked, on a screen: which server asks, which model would answer, and
 //! every word that would be sent, made safe.
 
 use aish_proto::event::ConfirmRequested;
@@ -157,7 +157,6 @@ mod tests {
         assert!(short.contains("5 messages before"), "{short}");
     }
 
-    /// AUT-6, R5.
     #[test]
     fn a_servers_words_hide_nothing() {
         let hostile = request("\u{1b}[2K\u{202e}", &["a\r\u{200b}b\u{7}"]);

@@ -1,5 +1,4 @@
-//! How what we write looks: decided once, from the flags, then the environment, then the terminal (spec 80, 2.3
-//! and 2.6).
+//! How what we write looks: decided once, from the flags, then the environment, then the terminal.
 
 use clap::{Args, ValueEnum};
 

@@ -1,4 +1,4 @@
-//! What joins a person's shell with aish (spec 80, 2.8): `init` prints a script for it, and `propose` is what that script
+//! What joins a person's shell with aish: `init` prints a script for it, and `propose` is what that script
 //! calls to make a command of what was typed. Neither runs anything that a model said.
 
 use std::io::Read;

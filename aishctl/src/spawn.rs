@@ -1,4 +1,4 @@
-//! Starting the daemon when none runs (OPS-2): once, however many clients want it at the same moment.
+//! Starting the daemon when none runs: once, however many clients want it at the same moment.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -111,7 +111,7 @@ async fn serves(socket: &Path) -> bool {
     tokio::net::UnixStream::connect(socket).await.is_ok()
 }
 
-/// The directory of the socket, made 0700; refused when it is another's or open to others (R18).
+/// The directory of the socket, made 0700; refused when it is another's or open to others.
 fn own_directory(directory: &Path, uid: u32) -> Result<(), Failure> {
     let made = DirBuilder::new()
         .recursive(true)

@@ -1,4 +1,4 @@
-//! The row that says what is waited for, on a terminal's stderr and only after a while (spec 80, 2.6).
+//! The row that says what is waited for, on a terminal's stderr and only after a while.
 
 use std::time::Duration;
 

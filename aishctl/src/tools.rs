@@ -1,5 +1,5 @@
 //! `tools`: the tools there are, those that are written down, and lists of calls that depend on each other, run without a model; their results on
-//! stdout (MCP-17).
+//! stdout.
 
 mod meant;
 mod report;

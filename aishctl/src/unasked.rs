@@ -1,4 +1,4 @@
-//! `perm auto`: what a window lets run unasked while it is there, and how all windows are told of it (AUT-2, R7).
+//! `perm auto`: what a window lets run unasked while it is there, and how all windows are told of it.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,4 @@
-//! A level that somebody wants a provider to have, on a screen (PRM-3, R5): who asks, what for, and what a yes changes.
+//! A level that somebody wants a provider to have, on a screen: who asks, what for, and what a yes changes.
 
 use aish_proto::confirm::Decision;
 use aish_proto::event::ConfirmRequested;
@@ -161,7 +161,6 @@ mod tests {
         assert_eq!(reason, consent::word("n not today", &asked));
     }
 
-    /// R5
     #[test]
     fn nothing_in_a_question_about_a_level_hides_or_moves() {
         let mut asked = asked(Some("a\u{1b}[2K__b\u{202e}"));

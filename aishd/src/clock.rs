@@ -6,7 +6,7 @@ use ulid::Ulid;
 
 use crate::core::event::At;
 
-/// The wall clock, for what people read; order never depends on it (G17).
+/// The wall clock, for what people read; order never depends on it.
 pub fn now() -> At {
     #[expect(
         clippy::disallowed_methods,

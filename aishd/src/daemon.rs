@@ -68,7 +68,7 @@ const WORKERS: usize = 1;
 /// Time for what still blocks a thread when everything else has ended.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
-/// Exit codes (spec 00, Processes).
+/// Exit codes.
 mod exit {
     /// The store is newer than this program.
     pub(super) const STORE_NEWER: u8 = 65;

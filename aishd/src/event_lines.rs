@@ -17,7 +17,7 @@ const PIECE_BYTES: usize = 4096;
 pub trait Dialect: Default + Unpin {
     type Failure: Unpin;
 
-    /// The longest line, and the longest event, in bytes (R13).
+    /// The longest line, and the longest event, in bytes.
     const MAX_BYTES: usize;
 
     /// The line as the parser may see it; `None`: it means nothing. It is not empty.

@@ -1,7 +1,8 @@
-//! Named places where a test can make the daemon die or stand still (spec 95, Guarantees).
+//! Named places where a test can make the daemon die or stand still.
 //!
-//! Compiled into debug builds only. Armed by `AISH_FAILPOINT=name=kill`, `name=stop`, `name=hang` (the thread
-//! alone) or `name=miss` (it is as if that were not there), with `@n` after the action for the nth time the place is passed: `turn.before_commit=kill@3`.
+//! Compiled into debug builds only. Armed by `AISH_FAILPOINT=name=kill`, `name=stop`, `name=hang` (the thread alone) or
+//! `name=miss` (it is as if that were not there), with `@n` after the action for the nth time the place is passed:
+//! `turn.before_commit=kill@3`.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};

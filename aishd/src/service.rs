@@ -1,4 +1,4 @@
-//! The service manager: what we tell it while we start, run, reload and stop (OPS-1). Where there is none, nothing
+//! The service manager: what we tell it while we start, run, reload and stop. Where there is none, nothing
 //! is said.
 //!
 //! The watchdog is fed by the store's writer and by nobody else: a task of the runtime asks the writer for a sign of

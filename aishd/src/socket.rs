@@ -1,4 +1,4 @@
-//! The socket as a file: taken over from systemd, or made where no live daemon has one (SOC-1, R18).
+//! The socket as a file: taken over from systemd, or made where no live daemon has one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

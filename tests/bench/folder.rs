@@ -1,4 +1,4 @@
-//! What it takes to look into a directory before a question (PRJ-1), printed: `cargo bench -p aishd --bench folder`.
+//! What it takes to look into a directory before a question, printed: `cargo bench -p aishd --bench folder`.
 
 #![expect(
     clippy::unwrap_used,

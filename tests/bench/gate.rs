@@ -28,7 +28,7 @@ const TOOLS: usize = 1_000;
 const PROVIDERS: usize = 20;
 const ROUNDS: usize = 2_000;
 
-/// What is demanded (spec 40; the issue about tools).
+/// What is demanded.
 const DECIDE_LIMIT: Duration = Duration::from_micros(500);
 const REBUILD_LIMIT: Duration = Duration::from_millis(10);
 

@@ -24,7 +24,7 @@ const MANIFESTS: usize = 200;
 const CAPABILITIES: usize = 4;
 const ROUNDS: usize = 50;
 
-/// What is demanded (REG-2, REG-3).
+/// What is demanded.
 const LOAD_LIMIT: Duration = Duration::from_millis(100);
 const CHANGE_LIMIT: Duration = Duration::from_millis(10);
 

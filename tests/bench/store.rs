@@ -124,7 +124,7 @@ async fn change(store: &Store, author: &mut State, id: ConversationId, wanted: R
     store.commit(commit).await.unwrap();
 }
 
-/// SHC-3: a durable change, a read and a page of names, each at ten thousand resources.
+/// A durable change, a read and a page of names, each at ten thousand resources.
 async fn resources(store: &Store) {
     let id = ConversationId(clock::ulid());
     let mut state = State::default();

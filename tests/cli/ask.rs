@@ -1,4 +1,4 @@
-//! `ask`: what comes out, in every form and wherever its input and output are (spec 80, 2.3).
+//! `ask`: what comes out, in every form and wherever its input and output are.
 
 use aish_proto::event::{Envelope, EventData as _, TurnFinished};
 use aish_testkit::{Answer, Chance, Daemon, Finished, Upstream, World};

@@ -392,7 +392,7 @@ fn a_window_whose_conversation_is_deleted_goes_on_elsewhere() {
     drop(window.wait().ok());
 }
 
-/// Spec 80, 2.4: a line is for the conversation that the window is on when it is typed, however fast the lines come.
+/// A line is for the conversation that the window is on when it is typed, however fast the lines come.
 #[test]
 fn lines_around_a_switch_go_each_to_its_conversation() {
     let (upstream, world, _daemon) = world();

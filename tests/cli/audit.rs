@@ -1,4 +1,4 @@
-//! `aishctl audit`: rows for people, lines for programs, and whether it is all as it was written (AUD-1; spec 80, 2.2).
+//! `aishctl audit`: rows for people, lines for programs, and whether it is all as it was written.
 
 use aish_testkit::{Answer, Upstream, World};
 

@@ -1,4 +1,4 @@
-//! A daemon that starts by itself (OPS-2): once, however many clients want it, whatever the last one left behind.
+//! A daemon that starts by itself: once, however many clients want it, whatever the last one left behind.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

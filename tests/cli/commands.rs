@@ -1,4 +1,4 @@
-//! Every other command against a real daemon, for people and as JSON; and what each error says (spec 80, 8.8).
+//! Every other command against a real daemon, for people and as JSON; and what each error says.
 
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Daemon, Finished, Upstream, World};

@@ -1,5 +1,4 @@
-//! Commands on a screen and in a script: the question, the frame, `!COMMAND`, and what never approves one (spec 80: 3.3, 3.4;
-//! SHL-1, SHL-3, R1).
+//! Commands on a screen and in a script: the question, the frame, `!COMMAND`, and what never approves one.
 
 use aish_proto::conversation::{List, ListParams};
 use aish_proto::shell::{Cancel, CancelParams, Run, RunParams};
@@ -183,7 +182,7 @@ fn editor(world: &World, command: &str) -> String {
     format!("sh {}", world.path("editor.sh").display())
 }
 
-/// Spec 80, 3.4: what is shown after an edit is what would run, with its parts and why it is dangerous, and nothing else
+/// What is shown after an edit is what would run, with its parts and why it is dangerous, and nothing else
 /// can be allowed by then.
 #[test]
 fn another_command_is_shown_as_what_it_is_before_it_runs() {
@@ -282,7 +281,7 @@ fn begun_in_one(first: &mut Screen, second: &Screen, seconds: u32, line: &str) {
     second.wait_line(format!("proj · test ● {line}").trim_end());
 }
 
-/// Spec 80, 2.5 and 3.3: it is work as an answer is.
+/// It is work as an answer is.
 #[test]
 fn a_persons_command_is_seen_as_work_and_every_terminal_can_stop_it() {
     let (_upstream, world, _daemon) = world("CMD: true");
@@ -436,7 +435,7 @@ fn a_program_that_wants_a_terminal_leaves_the_screen_whole() {
     assert!(screen.is_as_before());
 }
 
-/// Spec 80, 2.6: in a window, at `ask` and in the log.
+/// In a window, at `ask` and in the log.
 #[test]
 fn who_wants_it_plain_sees_no_boxes() {
     let (_upstream, world, _daemon) = world("CMD: true");

@@ -1,4 +1,4 @@
-//! `aishctl config` through the real programs: output, exit codes, what it leaves behind (spec 85, 4; CFG-1, R20).
+//! `aishctl config` through the real programs: output, exit codes, what it leaves behind.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

@@ -1,5 +1,4 @@
-//! Answering what a model wants to do: at the terminal that asked, at another one, and where nobody is (AUT-5 to
-//! AUT-7, R5 to R7; spec 80, 2.3, 2.4, 3.4).
+//! Answering what a model wants to do: at the terminal that asked, at another one, and where nobody is.
 
 use std::path::Path;
 use std::thread;
@@ -70,7 +69,7 @@ impl Scene {
     }
 }
 
-/// R6: without a terminal and with nobody attached, nothing is allowed; and a script can tell.
+/// Without a terminal and with nobody attached, nothing is allowed; and a script can tell.
 #[test]
 fn a_script_says_what_is_to_happen() {
     #[track_caller]
@@ -254,7 +253,7 @@ fn the_terminal_that_asked_is_asked() {
     );
 }
 
-/// Spec 80, 3.4: the type-ahead guard.
+/// The type-ahead guard.
 #[test]
 fn what_was_typed_before_the_question_answers_nothing() {
     let scene = Scene::new("{}");
@@ -265,7 +264,7 @@ fn what_was_typed_before_the_question_answers_nothing() {
     assert_eq!("[aish] denied by user", scene.told());
 }
 
-/// Spec 00, Consent: at the terminal that it was started from, whichever of its streams leads elsewhere.
+/// At the terminal that it was started from, whichever of its streams leads elsewhere.
 #[test]
 fn who_has_a_terminal_is_asked_past_a_pipe() {
     let setsid = Path::new("/usr/bin/setsid");
@@ -320,7 +319,7 @@ fn an_answer_elsewhere_ends_the_question_here() {
     assert!(asking.seen().contains("c1 denied by "), "{}", asking.seen());
 }
 
-/// AUT-6: what could hide in arguments stands as an escape, on the asking terminal and in `confirm show`.
+/// What could hide in arguments stands as an escape, on the asking terminal and in `confirm show`.
 #[test]
 fn nothing_in_the_arguments_reaches_the_terminal_as_it_is() {
     let scene = Scene::new("{\"a\":\"\u{202e}evil\u{200b}\\u001b[2J\u{9b}31m\u{7f}\"}");
@@ -403,7 +402,7 @@ fn a_window_shows_the_question_and_takes_the_answer() {
     window.line_with("Noted.");
 }
 
-/// PRM-3: levels by hand, and what would be decided.
+/// Levels by hand, and what would be decided.
 #[test]
 fn levels_are_shown_and_changed() {
     let scene = Scene::new("{}");

@@ -1,4 +1,4 @@
-//! `aishctl context` and `search`: what the model is shown, what has left that, and what comes back (CTX-1 to CTX-3).
+//! `aishctl context` and `search`: what the model is shown, what has left that, and what comes back.
 
 use aish_testkit::{Answer, Daemon, Upstream, World};
 

@@ -93,7 +93,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
     assert!(text.out().contains("3 failed, 2 warned"), "{}", text.out());
 }
 
-/// A key of this shell is lent by looking (spec 80, 2.10).
+/// A key of this shell is lent by looking.
 #[test]
 fn a_key_of_this_shell_is_lent() {
     let upstream = Upstream::start();

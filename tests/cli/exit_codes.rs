@@ -1,4 +1,4 @@
-//! Every exit code that exists, each with a real cause (spec 80, 2.4). Scripts branch on them.
+//! Every exit code that exists, each with a real cause. Scripts branch on them.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};

@@ -1,5 +1,5 @@
 //! A server's form at a terminal, field by field: where `ask` runs, in the line client, in `confirm allow` and `confirm
-//! watch`; and by options, where nobody sits (MCP-15, R5, R6).
+//! watch`; and by options, where nobody sits.
 
 use std::fs;
 use std::path::Path;
@@ -205,7 +205,7 @@ fn a_page_is_shown_and_agreed_to() {
     }
 }
 
-/// R6: without a terminal, and with nobody attached, a form is declined; a script fills it in by options.
+/// Without a terminal, and with nobody attached, a form is declined; a script fills it in by options.
 #[test]
 fn a_script_fills_in_a_form_by_options() {
     let Some(scene) = Scene::new(&person()) else {

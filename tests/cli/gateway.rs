@@ -1,5 +1,5 @@
 //! `aishctl mcp serve`: the real program over its pipes, in both eras of MCP, with a real daemon and real servers behind
-//! it (MCP-16).
+//! it.
 
 use std::fs;
 
@@ -302,7 +302,7 @@ fn nonsense_is_answered_and_the_gateway_lives() {
     gateway.end();
 }
 
-/// G7: what was begun is not begun again, and the gateway goes on with the next daemon.
+/// What was begun is not begun again, and the gateway goes on with the next daemon.
 #[test]
 fn a_daemon_that_is_killed_during_a_call_costs_the_call_and_nothing_else() {
     let world = World::new();

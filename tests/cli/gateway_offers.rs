@@ -1,5 +1,5 @@
 //! What a gateway offers besides the text of results: values that fit a promised schema, the shared context as resources,
-//! prompts; and what it does when its conversation is deleted (MCP-16, RUN-2, SHC-1).
+//! prompts; and what it does when its conversation is deleted.
 
 use aish_proto::conversation::{self, Delete, DeleteParams, ListState};
 use aish_proto::id::ConversationId;

@@ -149,7 +149,7 @@ fn a_question_is_asked_as_it_is(upstream: &Upstream, world: &World, tmux: &Tmux<
     assert!(!world.work().join("evil").exists());
 }
 
-/// Spec 00, Consent: the question came through a pipe, and the person sits here all the same.
+/// The question came through a pipe, and the person sits here all the same.
 fn what_the_answer_wants_to_run_is_asked_about(
     upstream: &Upstream,
     world: &World,

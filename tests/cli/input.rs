@@ -1,4 +1,4 @@
-//! `ask`: what goes in: words, stdin, files, too much of them, and what is no text (spec 80, 2.3).
+//! `ask`: what goes in: words, stdin, files, too much of them, and what is no text.
 
 use aish_testkit::{Daemon, Upstream, World, surroundings};
 

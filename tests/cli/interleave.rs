@@ -1,8 +1,8 @@
-//! Two real terminals of different sizes on one conversation (issue 3): while the answer to the one streams, the other
+//! Two real terminals of different sizes on one conversation: while the answer to the one streams, the other
 //! types, moves in its line, and is resized; sometimes it sends before the answer is over. No row is garbled, none is
 //! missing or there twice, and the half-typed line stays what it was and is sent as it was typed.
 //!
-//! `AISH_TEST_INTERLEAVINGS` says how many; a thousand is what the issue asks for.
+//! `AISH_TEST_INTERLEAVINGS` says how many; a thousand is a long run.
 
 use aish_testkit::screen::wrapped;
 use aish_testkit::upstream::gate::Gate;

@@ -198,7 +198,7 @@ fn a_real_model_calls_a_real_tool_when_a_person_at_another_terminal_says_yes() {
     assert!(!folder.join("ok").exists());
 }
 
-/// CTX-1, CTX-4: a talk that is longer than what the model may be shown, and the model itself sums up what leaves. What a
+/// A talk that is longer than what the model may be shown, and the model itself sums up what leaves. What a
 /// token is comes from the server.
 #[test]
 fn a_talk_with_a_real_server_goes_on_over_many_evictions() {

@@ -1,4 +1,4 @@
-//! Answers on a terminal: laid out as they come, and only there (spec 80, 2.3, 2.6 and 3.2).
+//! Answers on a terminal: laid out as they come, and only there.
 
 use aish_proto::attach::Since;
 use aish_proto::conversation::{List, ListParams};

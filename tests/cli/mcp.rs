@@ -98,7 +98,7 @@ fn what_a_server_offers_besides_its_tools_is_read() {
     assert_eq!("user › Look over note 1.\n", prompt);
 }
 
-/// MCP-14: a prompt is asked, and a resource that is named in a question goes along.
+/// A prompt is asked, and a resource that is named in a question goes along.
 #[test]
 fn prompts_and_resources_of_a_server_reach_the_model() {
     let upstream = Upstream::start();
@@ -206,7 +206,7 @@ fn servers_come_and_go_at_run_time() {
     said(&world, "mcp disconnect 127-0-0-1");
 }
 
-/// MCP-5, spec 85, 4.4: what is printed is what the configuration takes.
+/// What is printed is what the configuration takes.
 #[test]
 fn servers_of_other_programs_are_taken_over() {
     let (world, daemon) = world();
@@ -242,7 +242,7 @@ fn servers_of_other_programs_are_taken_over() {
     drop(daemon);
 }
 
-/// Spec 80, 2.2: one grammar, two doors.
+/// One grammar, two doors.
 #[test]
 fn the_same_words_work_behind_a_colon() {
     let (world, _daemon) = world();

@@ -1,5 +1,5 @@
-//! `aishctl memory`, `remember` and `forget`: facts that people keep for all conversations (MEM-1), and those that models
-//! propose (MEM-2).
+//! `aishctl memory`, `remember` and `forget`: facts that people keep for all conversations, and those that models
+//! propose.
 
 use aish_proto::confirm::{List, ListParams};
 use aish_testkit::wait::until_true;
@@ -81,7 +81,7 @@ fn a_file_that_is_none_keeps_nothing_of_it() {
     assert!(run("aishctl memory").ok().out().starts_with("nothing"));
 }
 
-/// MEM-2: a fact that a model proposes is a confirm like any other, also at a window that opens the conversation later.
+/// A fact that a model proposes is a confirm like any other, also at a window that opens the conversation later.
 #[test]
 fn a_proposed_fact_is_listed_shown_allowed_and_denied_like_any_confirm() {
     let (talker, summarizer, world) = (Upstream::start(), Upstream::start(), World::new());

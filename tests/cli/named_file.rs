@@ -1,4 +1,4 @@
-//! `@path` in a question takes a file along, in `ask` and in a window (PRJ-1).
+//! `@path` in a question takes a file along, in `ask` and in a window.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 //! Runs on the command line and in windows: what a launch says, the lines of its progress, who leads it from another
-//! terminal, and how it ends for scripts (NOR-1, NOR-4, spec 80: 3.4).
+//! terminal, and how it ends for scripts.
 
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Daemon, Running, Upstream, World};
@@ -126,7 +126,7 @@ fn without_a_yes_nothing_is_launched() {
     assert_eq!(0, upstream.requests().len());
 }
 
-/// NOR-4: one terminal launches, another looks, pauses, resumes and halts.
+/// One terminal launches, another looks, pauses, resumes and halts.
 #[test]
 fn another_terminal_leads_it() {
     let (_upstream, world, _daemon) =

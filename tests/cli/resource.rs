@@ -1,4 +1,4 @@
-//! `aishctl resource`: the shared context by hand, from files and pipes, shown safely (SHC-1).
+//! `aishctl resource`: the shared context by hand, from files and pipes, shown safely.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `aishctl result`: what is kept of tools' results, on stdout or in a file (MCP-9).
+//! `aishctl result`: what is kept of tools' results, on stdout or in a file.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `route` and `fallback` as people and scripts type them (RTE-5, FBK-4, FBK-5; spec 80, 8.3 and 8.4).
+//! `route` and `fallback` as people and scripts type them.
 
 use aish_testkit::{Answer, Upstream, World};
 use serde_json::Value;

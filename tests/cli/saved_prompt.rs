@@ -1,4 +1,4 @@
-//! `aishctl prompt`: texts that people keep and ask again (spec 00, MCP).
+//! `aishctl prompt`: texts that people keep and ask again.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -86,7 +86,7 @@ fn a_prompt_is_kept_listed_asked_and_removed() {
     );
 }
 
-/// R20: what others could have written is not asked.
+/// What others could have written is not asked.
 #[test]
 fn a_prompt_that_others_may_write_is_not_read() {
     let world = World::new();

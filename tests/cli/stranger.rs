@@ -1,4 +1,4 @@
-//! A socket that somebody else listens on (SOC-1): it hears nothing of ours.
+//! A socket that somebody else listens on: it hears nothing of ours.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

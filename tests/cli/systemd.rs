@@ -1,4 +1,4 @@
-//! The service under a real service manager (OPS-1, spec 95, 3.1): `systemd --user` of an ordinary user, in namespaces
+//! The service under a real service manager: `systemd --user` of an ordinary user, in namespaces
 //! of its own. `tests/prepare-systemd.sh` prepares it, as root; without it these skip and say so.
 
 use std::ffi::OsString;
@@ -373,7 +373,7 @@ fn a_client_that_is_attached_lives_through_a_kill_and_is_told_of_a_stop() {
     manager.assert_clean();
     let state = manager.ctl(&["service", "status"]).run().code(6);
     assert!(state.out().contains("inactive"), "{}", state.out());
-    // OPS-2: an installed socket unit is what a client starts.
+    // An installed socket unit is what a client starts.
     let asked = manager.ctl(&["ask", "and now?"]).run().ok();
     assert!(
         !asked.err().contains("[aish] started aishd"),

@@ -1,4 +1,4 @@
-//! `aish` on a terminal: what stands on the screen, and what the keys do (spec 80: 2.5, 3).
+//! `aish` on a terminal: what stands on the screen, and what the keys do.
 
 use aish_testkit::{Answer, Daemon, Screen, Upstream, World, built};
 use rustix::process::Signal;
@@ -64,7 +64,7 @@ pub(crate) fn wait_typed(screen: &Screen, text: &str) {
     });
 }
 
-/// Spec 80, 3.2: rows of Markdown of this terminal's width, also for who comes in the middle.
+/// Rows of Markdown of this terminal's width, also for who comes in the middle.
 #[test]
 fn answers_are_laid_out_in_rows_of_the_width_of_each_terminal() {
     let (upstream, world, _daemon) = world();
@@ -87,7 +87,7 @@ fn answers_are_laid_out_in_rows_of_the_width_of_each_terminal() {
     }
 }
 
-/// Spec 80, 2.5: each row of the table.
+/// Each row of the table.
 #[test]
 fn ctrl_c_cancels_and_keeps_the_line_or_clears_it_or_hints() {
     let (upstream, world, _daemon) = world();
@@ -155,7 +155,7 @@ fn unanswered(daemon: &Daemon, world: &World) -> Screen {
     screen
 }
 
-/// G4: what was typed is asked once, whether the daemon comes to itself or dies of it.
+/// What was typed is asked once, whether the daemon comes to itself or dies of it.
 #[test]
 fn a_daemon_that_hangs_takes_no_line_with_it() {
     let (upstream, world, daemon) = world();

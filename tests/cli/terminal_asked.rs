@@ -1,5 +1,5 @@
 //! `aish` on a terminal when a model wants to do something: the question among the rows, the words and keys that answer
-//! it, and what does not (spec 80: 2.9, 3.3, 3.4; R5, R6).
+//! it, and what does not.
 
 use std::time::{Duration, Instant};
 
@@ -95,7 +95,7 @@ fn a_word_or_a_key_answers() {
     );
 }
 
-/// Spec 80, 3.4: a line that was begun before the question stood there is sent as a line; the keys answer.
+/// A line that was begun before the question stood there is sent as a line; the keys answer.
 #[test]
 fn what_was_typed_ahead_is_a_line_and_no_answer() {
     let (upstream, world, _daemon) = world();
@@ -179,7 +179,7 @@ fn editor(world: &World, writes: &str) -> String {
     format!("[ui]\neditor = \"sh {}\"\n", script.display())
 }
 
-/// Spec 80, 3.4: `e` lends the terminal to the editor; what has become of the arguments is shown and asked about, and
+/// 3.4: `e` lends the terminal to the editor; what has become of the arguments is shown and asked about, and
 /// that is what runs.
 #[test]
 fn arguments_are_edited_in_the_editor_and_asked_about_again() {
@@ -283,7 +283,7 @@ fn sent(screen: &Screen, bytes: &str) -> bool {
     all.windows(bytes.len()).any(|it| it == bytes.as_bytes())
 }
 
-/// Spec 80, 2.9: who looks away from the terminal hears of a question once, and the title says how many wait.
+/// Who looks away from the terminal hears of a question once, and the title says how many wait.
 #[test]
 fn who_looks_away_is_told_once() {
     let (_upstream, world, _daemon) = world_with("[notify]\nafter = \"200ms\"\n");
@@ -328,7 +328,7 @@ fn nothing_rings_where_nothing_shall() {
     assert!(!bytes.contains("\u{1b}]9;") && !bytes.contains("\u{7}\u{7}"));
 }
 
-/// PRM-3: a level is asked for in words, at every window; nothing waits for the answer, and what a turn waits for comes first.
+/// A level is asked for in words, at every window; nothing waits for the answer, and what a turn waits for comes first.
 #[test]
 fn a_level_is_asked_for_while_the_conversation_goes_on() {
     let (upstream, world, _daemon) = world();

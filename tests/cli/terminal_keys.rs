@@ -1,5 +1,5 @@
 //! The line editor of `aish`: lines of several rows, pastes, history, Tab; and the terminal given back in every way
-//! that there is to leave (spec 80: 2.5, 3.1, 9.8).
+//! that there is to leave.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -276,7 +276,7 @@ fn tab_completes_commands_and_names() {
 }
 
 /// The daemon is gone under a half-typed line: the prompt says so, the line stays, and what is sent meanwhile
-/// arrives once (G4).
+/// arrives once.
 #[test]
 fn a_daemon_that_dies_takes_no_line_with_it() {
     let (upstream, world, daemon) = world();

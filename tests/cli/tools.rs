@@ -1,4 +1,4 @@
-//! `aishctl tools run`: lists of calls against a real daemon and a real server (MCP-17).
+//! `aishctl tools run`: lists of calls against a real daemon and a real server.
 
 use aish_testkit::wait::until_true;
 use aish_testkit::{Daemon, World, repository};
@@ -95,7 +95,7 @@ fn a_list_is_run_and_its_results_are_printed_in_its_order() {
     assert!(ran.out().contains("\"kind\":\"turnFinished\""));
 }
 
-/// Spec 80, 2.4: what was not permitted is 3, what failed is 1.
+/// What was not permitted is 3, what failed is 1.
 #[test]
 fn the_exit_code_says_how_the_list_ended() {
     let (world, _daemon) = world();
@@ -214,7 +214,7 @@ fn a_list_that_cannot_run_says_what_and_where_and_what_next() {
     assert!(!list.out().contains("run "), "{}", list.out());
 }
 
-/// REG-2, REG-3: what is wrong with a manifest has its line, and what is right is a file of one's own.
+/// What is wrong with a manifest has its line, and what is right is a file of one's own.
 #[test]
 fn a_tool_is_written_down_read_again_and_taken_away() {
     let world = World::new();
@@ -258,7 +258,6 @@ fn a_tool_is_written_down_read_again_and_taken_away() {
     assert!(!world.path("config/aish/tools/up.toml").exists());
 }
 
-/// NEG-1, NEG-2
 #[test]
 fn an_action_is_done_if_it_is_sure() {
     let (world, _daemon) = world();

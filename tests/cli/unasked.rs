@@ -1,4 +1,4 @@
-//! A window lets tools run unasked for as long as it is there, and the others are told (spec 80, 2.2; R7).
+//! A window lets tools run unasked for as long as it is there, and the others are told.
 
 use aish_proto::conversation::{Create, CreateParams};
 use aish_testkit::process::kill9;

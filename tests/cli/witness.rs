@@ -1,4 +1,4 @@
-//! The witness protocol (spec 60): ten acts that show what tools may do together and what they may not, as a person at a
+//! The witness protocol: ten acts that show what tools may do together and what they may not, as a person at a
 //! terminal sees it. Everything in it is real: the daemon and its store, the programs that people use, a window that is
 //! attached, an MCP client, a server, a tool that is a file. Only the model is scripted.
 //!

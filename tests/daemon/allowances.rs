@@ -1,5 +1,5 @@
 //! What an attached client lets run unasked: for as long as it is there, shown to all, and never more than the rules
-//! above it let (AUT-1 to AUT-3, AUD-1, R7).
+//! above it let.
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -164,7 +164,7 @@ fn a_number_of_calls_is_used_up() {
     asks(&client, conversation);
 }
 
-/// R3: two calls of one message are two calls.
+/// Two calls of one message are two calls.
 #[test]
 fn two_calls_at_once_do_not_share_the_last_one() {
     let scene = Scene::new("");
@@ -284,7 +284,7 @@ fn what_is_denied_stays_denied() {
     assert!(rules(&client, conversation).is_empty());
 }
 
-/// AUT-3: who allows a name means the tool that somebody saw.
+/// Who allows a name means the tool that somebody saw.
 #[test]
 fn a_tool_that_was_approved_and_changed_is_asked_about() {
     let Some(scene) = tools::Scene::new("") else {

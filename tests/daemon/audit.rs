@@ -1,4 +1,4 @@
-//! The audit trail as clients see it (AUD-1): every decision and every call, who answered, what became of it; no words of
+//! The audit trail as clients see it: every decision and every call, who answered, what became of it; no words of
 //! anybody in it, and whole.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! One record for each decision and for each call's begin and end, and by whom (AUD-1): what a conversation keeps itself
+//! One record for each decision and for each call's begin and end, and by whom: what a conversation keeps itself
 //! from, edited arguments, answers of who watches, silence, cancels, crashes, prompts, pinned resources, notices.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ fn check(client: &Client, conversation: ConversationId, expected: &[&str]) {
     whole(client);
 }
 
-/// AUT-1: who limits a conversation, and what that forbids. No path of a call is named.
+/// Who limits a conversation, and what that forbids. No path of a call is named.
 #[test]
 fn what_a_conversation_keeps_itself_from_is_told_with_who_said_so() {
     let Some(scene) = tools::Scene::new("[mcp.auto_approve]\n\"c__*\" = true\n") else {
@@ -202,7 +202,7 @@ fn silence_and_a_cancel_are_told() {
     );
 }
 
-/// G7: what ran when it was cancelled began once and ended once, and nobody knows how.
+/// What ran when it was cancelled began once and ended once, and nobody knows how.
 #[test]
 fn a_call_that_was_left_ended_all_the_same() {
     let Some(scene) = tools::Scene::new("[mcp.auto_approve]\n\"c__*\" = true\n") else {
@@ -225,7 +225,7 @@ fn a_call_that_was_left_ended_all_the_same() {
     );
 }
 
-/// G7: so does what ran when the daemon died, when the next one looks.
+/// So does what ran when the daemon died, when the next one looks.
 #[test]
 fn a_call_that_a_crash_left_ended_all_the_same() {
     let Some(scene) = tools::Scene::new("[mcp.auto_approve]\n\"c__*\" = true\n") else {

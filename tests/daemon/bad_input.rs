@@ -1,5 +1,4 @@
-//! What a client may do wrong: each is answered as the spec says, and the connection and the daemon live
-//! (SOC-2, R23, spec 10 and 00, Wire).
+//! What a client may do wrong: each is answered as the spec says, and the connection and the daemon live.
 
 use std::time::Duration;
 
@@ -203,7 +202,7 @@ fn nothing_but_hello_and_ping_comes_before_hello() {
     assert!(client.call_raw("daemon/status", &json!({})).is_ok());
 }
 
-/// R23: who says nothing is not kept, and who says too much does not harm the others.
+/// Who says nothing is not kept, and who says too much does not harm the others.
 #[test]
 fn connections_and_subscriptions_have_limits() {
     let world = World::new();
@@ -238,7 +237,7 @@ fn connections_and_subscriptions_have_limits() {
     world.client().done::<Ping>(Empty {});
 }
 
-/// A peer that says anything at all: each line is answered or dropped, and the daemon serves on (R23).
+/// A peer that says anything at all: each line is answered or dropped, and the daemon serves on.
 #[test]
 fn damaged_lines_harm_nobody() {
     let upstream = Upstream::start();

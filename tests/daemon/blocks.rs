@@ -1,4 +1,4 @@
-//! What is no text in a tool's result (MCP-9): a line for the model, the bytes for people, over a restart and in a fork,
+//! What is no text in a tool's result: a line for the model, the bytes for people, over a restart and in a fork,
 //! as long as there is the conversation.
 
 use aish_proto::conversation::{

@@ -1,5 +1,4 @@
-//! Child processes as the kernel shows them: started behind a trampoline, ended as a tree, whoever dies first (spec 00,
-//! Processes; R21, MCP-4, G13).
+//! Child processes as the kernel shows them: started behind a trampoline, ended as a tree, whoever dies first.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +22,7 @@ setsid sleep 7777 &
 sleep 7777";
 /// How many `sleep`s a stubborn tree has.
 const STUBBORN_SLEEPS: usize = 4;
-/// G13: two seconds of grace, and what a busy machine adds.
+/// Two seconds of grace, and what a busy machine adds.
 const ALL_GONE: Duration = Duration::from_secs(6);
 
 fn children(world: &World) -> Children {
@@ -142,7 +141,7 @@ fn a_hundred_megabytes_are_cut_and_the_program_does_not_hang() {
     assert!(started.elapsed() < Duration::from_secs(5));
 }
 
-/// R21: half a second, and not for as long as somebody holds the pipe.
+/// Half a second, and not for as long as somebody holds the pipe.
 #[test]
 fn a_grandchild_that_holds_the_output_does_not_hold_us() {
     let world = World::new();
@@ -233,7 +232,7 @@ fn limits_are_those_that_were_given() {
     assert_eq!(4096, fs::metadata(world.work().join("big")).unwrap().len());
 }
 
-/// MCP-4: standard input closed, then SIGTERM, then SIGKILL; and it returns when nothing is left.
+/// Standard input closed, then SIGTERM, then SIGKILL; and it returns when nothing is left.
 #[test]
 fn a_child_is_asked_to_end_before_it_is_forced() {
     let world = World::new();
@@ -306,7 +305,7 @@ fn one_that_forks_as_fast_as_it_can_is_caught() {
     }
 }
 
-/// R21: neither the trampoline nor the program gets what the daemon's own parent left open.
+/// Neither the trampoline nor the program gets what the daemon's own parent left open.
 #[test]
 fn what_the_daemon_was_started_with_goes_no_further() {
     let world = World::new();
@@ -425,7 +424,7 @@ fn children_of(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// G13: nothing is left, whatever it was, and however the daemon ends.
+/// Nothing is left, whatever it was, and however the daemon ends.
 #[test]
 fn fifty_trees_end_with_a_daemon_that_is_killed() {
     let world = World::new();
@@ -478,7 +477,7 @@ fn trees_whose_trampolines_are_killed_end_too() {
     assert_eq!(stranger, world.running("tail"));
 }
 
-/// R21: the daemon's own environment may hold keys.
+/// The daemon's own environment may hold keys.
 #[test]
 fn a_key_command_sees_no_more_than_it_needs() {
     let world = World::new();

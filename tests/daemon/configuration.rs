@@ -1,4 +1,4 @@
-//! The configuration of a running daemon (CFG-2; spec 85, 4.5): noticed when it changes, kept when it is bad.
+//! The configuration of a running daemon: noticed when it changes, kept when it is bad.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -212,7 +212,7 @@ fn a_thousand_rewrites_end_with_the_last() {
     assert!(log.matches("configuration read again").count() <= 1010);
 }
 
-/// R20: what others could have written, what is no file, what is too large.
+/// What others could have written, what is no file, what is too large.
 #[test]
 fn what_may_not_be_read_keeps_the_old_one() {
     let world = World::new();
@@ -319,7 +319,7 @@ fn a_running_turn_keeps_what_it_began_with() {
     assert_eq!("from the new one", client.wait_turn(turn).text);
 }
 
-/// The layers, and who has said what (spec 85, 4.2): secrets are not among it.
+/// The layers, and who has said what: secrets are not among it.
 #[test]
 fn what_is_in_force_is_shown_with_its_origin() {
     let world = World::new();

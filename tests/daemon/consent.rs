@@ -1,5 +1,4 @@
-//! A call of the model waits for a person: what is asked, who may answer, and what comes of each answer (AUT-1 to
-//! AUT-7, R3 to R9, PRM-3).
+//! A call of the model waits for a person: what is asked, who may answer, and what comes of each answer.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -174,7 +173,7 @@ fn a_call_waits_for_a_yes_and_then_runs_once() {
     scene.upstream.finish();
 }
 
-/// AUT-5: what each answer does, and what the model hears of it.
+/// What each answer does, and what the model hears of it.
 #[test]
 fn every_answer_has_its_own_effect() {
     #[track_caller]
@@ -222,7 +221,7 @@ fn every_answer_has_its_own_effect() {
     );
 }
 
-/// AUT-3, AUT-5: "always" is for this tool in this conversation.
+/// "Always" is for this tool in this conversation.
 #[test]
 fn always_is_for_this_conversation() {
     let scene = Scene::new("");
@@ -248,7 +247,6 @@ fn always_is_for_this_conversation() {
     assert_eq!("Later.", after.text);
 }
 
-/// AUT-7, R6.
 #[test]
 fn who_asks_can_say_what_happens_where_a_person_would_be_asked() {
     let scene = Scene::new("");
@@ -291,7 +289,7 @@ fn who_asks_can_say_what_happens_where_a_person_would_be_asked() {
     assert_eq!(-32602, client.refused::<Send>(params).code);
 }
 
-/// AUT-1: policy comes before everything, and what it denies is not offered.
+/// Policy comes before everything, and what it denies is not offered.
 #[test]
 fn policy_decides_before_anybody_is_asked() {
     let scene = Scene::new("[permissions]\ndeny = [\"aish__time\"]\n");
@@ -313,7 +311,7 @@ fn policy_decides_before_anybody_is_asked() {
     assert_eq!((0, 2), (record.denied, told(&scene).len()));
 }
 
-/// MCP-10: what is no call of a tool that was offered is answered in words.
+/// What is no call of a tool that was offered is answered in words.
 #[test]
 fn a_call_that_cannot_be_one_is_told_so() {
     let scene = Scene::new("");
@@ -359,7 +357,7 @@ fn a_cancel_takes_the_question_back() {
     assert_eq!(1, scene.upstream.requests().len());
 }
 
-/// G6: silence is a no after a while.
+/// Silence is a no after a while.
 #[test]
 fn silence_is_a_no_in_the_end() {
     let scene = Scene::new("[permissions]\nconfirm_timeout = \"1s\"\n");
@@ -390,7 +388,7 @@ fn silence_is_a_no_in_the_end() {
     assert_eq!(Some(Denial::Expired), result.denied);
 }
 
-/// Detaching and an ordered restart lose nothing: the same id, the same bytes (AUT-4, G6).
+/// Detaching and an ordered restart lose nothing: the same id, the same bytes.
 #[test]
 fn a_question_outlives_its_daemon() {
     let scene = Scene::new("");
@@ -450,7 +448,7 @@ fn all_confirms_can_be_watched_at_once() {
     assert_eq!(vec![second], listed);
 }
 
-/// Spec 10: an observer looks, an approver answers, and only a driver asks. What is no decision is an error.
+/// An observer looks, an approver answers, and only a driver asks. What is no decision is an error.
 #[test]
 fn a_role_says_who_may_answer() {
     let scene = Scene::new("");
@@ -486,7 +484,7 @@ fn a_role_says_who_may_answer() {
     );
 }
 
-/// R4: of two answers one counts, whoever gives them; the other is told who won. 1,000 races in all by default.
+/// Of two answers one counts, whoever gives them; the other is told who won. 1,000 races in all by default.
 #[test]
 fn of_two_answers_exactly_one_counts() {
     let races = surroundings::count("AISH_TEST_RACES").unwrap_or(1000);

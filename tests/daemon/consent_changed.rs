@@ -1,5 +1,4 @@
-//! Consent while things change under it: an answer never allows what nobody saw, and never lowers a level (AUT-3, R3, R8,
-//! PRM-1).
+//! Consent while things change under it: an answer never allows what nobody saw, and never lowers a level.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -104,7 +103,7 @@ fn all_of_a_provider_is_what_it_was_when_it_was_asked() {
     assert_eq!(1, scene.count());
 }
 
-/// R11: where it runs is part of what was approved, and the difference says so.
+/// Where it runs is part of what was approved, and the difference says so.
 #[test]
 fn another_server_under_the_same_name_is_seen_in_the_difference() {
     let Some(scene) = Scene::new("") else { return };
@@ -132,7 +131,7 @@ fn another_server_under_the_same_name_is_seen_in_the_difference() {
     assert!(now.to_string().contains("other"), "{now}");
 }
 
-/// R8: an alias that rules speak of cannot be taken over by whoever connects.
+/// An alias that rules speak of cannot be taken over by whoever connects.
 #[test]
 fn no_other_server_gets_a_name_that_rules_speak_of() {
     let Some(scene) = Scene::new("[mcp.auto_approve]\n\"c__*\" = true\n\"d__x\" = true\n") else {

@@ -1,4 +1,4 @@
-//! kill -9 around a confirm and around a call (G6, G7, R15): a question that was shown is there again with the same id
+//! kill -9 around a confirm and around a call: a question that was shown is there again with the same id
 //! and the same bytes, a call that was started is never started again, every call has exactly one reply, and the next
 //! request is valid, which the upstream examines.
 //!
@@ -140,7 +140,7 @@ fn finish(client: &Client, conversation: ConversationId, turn: TurnId) {
     }
 }
 
-/// AUD-1: whatever ran is told of, and nothing else is.
+/// Whatever ran is told of, and nothing else is.
 #[track_caller]
 fn every_call_has_its_record(client: &Client, events: &[Envelope]) {
     let verdict = audit::verify(client);
@@ -205,7 +205,7 @@ fn after_a_result_is_stored() {
     check("tool.after_result", false);
 }
 
-/// G6: also where it was shown long ago, and nobody is attached any more.
+/// Also where it was shown long ago, and nobody is attached any more.
 #[test]
 fn while_a_question_is_open() {
     for _ in 0..kills() {

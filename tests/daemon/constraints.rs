@@ -1,4 +1,4 @@
-//! What a conversation keeps itself from (AUT-1): denied before anything allows it, not offered where no call could
+//! What a conversation keeps itself from: denied before anything allows it, not offered where no call could
 //! keep to it, and asked about where nobody knows.
 
 use aish_proto::confirm::Decision;

@@ -1,4 +1,4 @@
-//! What a model is shown of a conversation, what leaves that, and what comes back (CTX-1 to CTX-3, CTX-8).
+//! What a model is shown of a conversation, what leaves that, and what comes back.
 
 use aish_proto::attach::Since;
 use aish_proto::context::{
@@ -250,7 +250,7 @@ fn what_left_is_found_listed_and_put_back_over_a_kill() {
     upstream.finish();
 }
 
-/// CTX-2: it says what is too long, by how much, and what to do; nothing is sent and nothing leaves for it.
+/// It says what is too long, by how much, and what to do; nothing is sent and nothing leaves for it.
 #[test]
 fn a_question_that_is_too_long_is_refused_in_words_and_hurts_nothing() {
     let (upstream, world, _daemon) = world("", "context_tokens = 1000");
@@ -285,7 +285,7 @@ fn a_question_that_is_too_long_is_refused_in_words_and_hurts_nothing() {
     upstream.finish();
 }
 
-/// CTX-1: a server that counts is believed, also by the next daemon.
+/// A server that counts is believed, also by the next daemon.
 #[test]
 fn a_token_is_what_the_server_counts() {
     let (upstream, world, daemon) = world("", "context_tokens = 8000");

@@ -1,4 +1,4 @@
-//! What comes again: exchanges by any event of theirs, answers that go on, copies with what had left (CTX-2, CTX-3).
+//! What comes again: exchanges by any event of theirs, answers that go on, copies with what had left.
 
 use aish_proto::attach::Since;
 use aish_proto::context::{Restore, RestoreParams};

@@ -1,4 +1,4 @@
-//! What pinned resources hold is known before a request is made to fit (CTX-1, CTX-2, MCP-14).
+//! What pinned resources hold is known before a request is made to fit.
 
 use aish_proto::mcp::{Pin, Unpin};
 use aish_proto::turn::{Cancel, FailureClass, StopReason, TurnParams};

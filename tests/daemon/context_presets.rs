@@ -1,5 +1,5 @@
 //! A conversation's context belongs to the conversation: what one request has no room for, or a reload changes, takes nothing
-//! from it (CTX-1, CTX-2, FBK-1, RTE-4).
+//! from it.
 
 use aish_proto::confirm::{Answer as AnswerConfirm, Decision};
 use aish_proto::context::{Preview, PreviewParams};

@@ -121,7 +121,7 @@ fn what_left_is_summed_up_and_told_to_the_model() {
     scene.summarizer.finish();
 }
 
-/// CTX-6: an empty answer, a page for people, an error, a cut stream, a reset, calls of tools that nobody offered.
+/// An empty answer, a page for people, an error, a cut stream, a reset, calls of tools that nobody offered.
 #[test]
 fn a_summarizer_that_fails_or_talks_nonsense_hurts_nobody() {
     let scene = Scene::new("");
@@ -189,7 +189,7 @@ fn nobody_waits_long_for_a_summarizer_that_hangs() {
     scene.talker.finish();
 }
 
-/// CTX-5: compressed once, then cut at a sentence, which it says.
+/// Compressed once, then cut at a sentence, which it says.
 #[test]
 fn a_summary_that_is_too_long_is_compressed_and_then_cut() {
     let scene = Scene::new("max_summary_chars = 200");
@@ -307,7 +307,7 @@ fn what_nobody_summed_up_is_summed_up_by_the_next_daemon() {
     scene.talker.finish();
 }
 
-/// CTX-6: a refusal, what a filter took and half a sentence do not replace a good summary as if they were one.
+/// A refusal, what a filter took and half a sentence do not replace a good summary as if they were one.
 #[test]
 fn a_refusal_does_not_replace_the_summary() {
     let scene = Scene::new("");

@@ -1,5 +1,5 @@
 //! kill -9 at every named point: nothing acknowledged is lost, no number is missing or doubled, and a cursor
-//! from before goes on (G1, G3, G4, G5, LOOP-3).
+//! from before goes on.
 //!
 //! `AISH_TEST_KILLS` says how many kills there are at each point; ten by default, 220 in all.
 
@@ -279,7 +279,7 @@ fn while_a_question_waits() {
     }
 }
 
-/// G5: what had been streamed for a while is kept, marked as incomplete.
+/// What had been streamed for a while is kept, marked as incomplete.
 #[test]
 fn the_text_of_an_interrupted_answer_is_kept_as_far_as_it_was_kept() {
     for _ in 0..kills() {

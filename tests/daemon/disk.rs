@@ -1,4 +1,4 @@
-//! A full disk: requests fail with a clear error, reading works, the daemon lives and goes on by itself (STO-5, G9).
+//! A full disk: requests fail with a clear error, reading works, the daemon lives and goes on by itself.
 
 use aish_proto::attach::Since;
 use aish_proto::conversation::{

@@ -1,4 +1,4 @@
-//! FBK-1 to FBK-5: what is sent, to whom and how often, what people are told, and what a crash leaves. Every way in which a
+//! What is sent, to whom and how often, what people are told, and what a crash leaves. Every way in which a
 //! server fails is in `fallback_table`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,7 +105,7 @@ fn the_same_is_sent_and_the_next_question_begins_with_the_turns_own_preset() {
     assert_eq!((2, 1), scene.counts());
 }
 
-/// FBK-5: a request is one request of the model, not a turn.
+/// A request is one request of the model, not a turn.
 #[test]
 fn each_request_of_a_turn_may_fall_back_once() {
     let scene = Scene::new(

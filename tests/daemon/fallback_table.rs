@@ -1,4 +1,4 @@
-//! FBK-2 and FBK-3 against real servers that misbehave: what goes to the other preset, what does not, and how often each
+//! What goes to the other preset, what does not, and how often each
 //! server is asked.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -121,7 +121,7 @@ fn comments(count: usize) -> Answer {
     answer
 }
 
-/// Every pattern of FBK-2.
+/// Everything that another preset is asked after.
 fn gone_round() -> Vec<Case> {
     let missing = r#"{"error":{"message":"no","code":"model_not_found"}}"#;
     let ollama = &error("model \"m\" not found, try pulling it first");
@@ -159,7 +159,7 @@ fn gone_round() -> Vec<Case> {
     ]
 }
 
-/// Every non-pattern of FBK-2, and FBK-3.
+/// Everything that no other preset is asked after.
 fn left_alone() -> Vec<Case> {
     let missing = r#"{"error":{"message":"no","code":"model_not_found"}}"#;
     let full = r#"{"error":{"message":"too long","type":"exceed_context_size_error","n_ctx":8}}"#;

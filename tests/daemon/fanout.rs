@@ -6,7 +6,7 @@ use aish_proto::limits::LINE_FROM_DAEMON_BYTES;
 use aish_proto::method::Role;
 use aish_testkit::{Answer, Upstream, World};
 
-/// PRO-3, decision 4, G3: three from the beginning, a fourth in mid-stream.
+/// Three from the beginning, a fourth in mid-stream.
 #[test]
 fn everybody_records_the_same_facts_and_texts() {
     let upstream = Upstream::start();
@@ -58,7 +58,7 @@ fn everybody_records_the_same_facts_and_texts() {
     );
 }
 
-/// G8: one that never reads costs nobody else anything, and the daemon next to no memory.
+/// One that never reads costs nobody else anything, and the daemon next to no memory.
 #[test]
 fn a_client_that_never_reads_changes_nothing_for_the_others() {
     let upstream = Upstream::start();
@@ -222,7 +222,7 @@ fn people_see_each_other_and_an_observer_only_watches() {
     assert_eq!(1, presence.clients.len());
 }
 
-/// R13: whatever a model says, no line is longer than a client has to take; what is left out is marked.
+/// Whatever a model says, no line is longer than a client has to take; what is left out is marked.
 #[test]
 fn no_line_is_longer_than_a_line_may_be() {
     let upstream = Upstream::start();

@@ -1,5 +1,5 @@
-//! A conversation that is made by its first question (spec 10, turn/send with `new`): one call and one commit, so
-//! that there is never a conversation without its question, nor two of them (G4).
+//! A conversation that is made by its first question: one call and one commit, so
+//! that there is never a conversation without its question, nor two of them.
 
 use aish_proto::attach::Since;
 use aish_proto::conversation::{CreateParams, Delete, DeleteParams, List, ListParams};

@@ -1,4 +1,4 @@
-//! A server wants a person to fill in a form while its tool runs (MCP-15, R4, R5, R12, AUT-7): who sees it, what is an
+//! A server wants a person to fill in a form while its tool runs: who sees it, what is an
 //! answer, where the answer goes and where it does not, and how a form ends that nobody answers.
 
 use std::fs;
@@ -449,7 +449,7 @@ fn a_page_is_agreed_to() {
     scene.upstream.finish();
 }
 
-/// R4: of two answers one counts, whoever gives them, and the server hears that one. 100 races by default.
+/// Of two answers one counts, whoever gives them, and the server hears that one. 100 races by default.
 #[test]
 fn of_two_answers_one_reaches_the_server() {
     let races = surroundings::count("AISH_TEST_RACES").unwrap_or(1000) / 10;

@@ -1,4 +1,4 @@
-//! How a form ends that nobody fills in: with its call, by silence, with the daemon (MCP-15, AUT-7, G6, G7).
+//! How a form ends that nobody fills in: with its call, by silence, with the daemon.
 
 use std::fs;
 
@@ -64,7 +64,7 @@ fn a_form_ends_with_its_call() {
     scene.upstream.finish();
 }
 
-/// AUT-7, R6: what is done where nobody can fill it in; a rule allows calls and fills in no form.
+/// What is done where nobody can fill it in; a rule allows calls and fills in no form.
 #[test]
 fn nobody_there_is_no_answer() {
     let Some(scene) = Scene::new() else { return };
@@ -122,7 +122,7 @@ fn nobody_there_is_no_answer() {
     scene.upstream.finish();
 }
 
-/// G6, G7: the server's question dies with the daemon. The form is closed, and the call's reply says why; nothing runs
+/// The server's question dies with the daemon. The form is closed, and the call's reply says why; nothing runs
 /// again, and the conversation goes on.
 #[track_caller]
 fn check_end(end: impl Fn(Daemon), says: &str) {

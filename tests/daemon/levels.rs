@@ -1,5 +1,5 @@
 //! A store of the layout in which a conversation had one level for all its providers is read, and each level goes to the
-//! providers that the conversation had used: once, whatever happens meanwhile (PRM-5).
+//! providers that the conversation had used: once, whatever happens meanwhile.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! Lists of calls that depend on each other (MCP-17): a real server, the same gate, the same log, and kill -9 in the middle.
+//! Lists of calls that depend on each other: a real server, the same gate, the same log, and kill -9 in the middle.
 
 use std::collections::BTreeMap;
 
@@ -154,7 +154,7 @@ fn results_go_into_arguments_and_no_model_is_asked() {
     scene.upstream.finish();
 }
 
-/// MCP-12: an argument gets the whole of a result that the context gets the ends of.
+/// An argument gets the whole of a result that the context gets the ends of.
 #[test]
 fn a_long_result_goes_into_an_argument_whole() {
     let Some(scene) = Scene::new(ALL) else { return };
@@ -333,7 +333,7 @@ fn a_list_that_cannot_run_leaves_no_trace() {
     assert_eq!(0, scene.count());
 }
 
-/// G4: the same key with the same calls is the same turn, also where its tools are gone by then.
+/// The same key with the same calls is the same turn, also where its tools are gone by then.
 #[test]
 fn a_list_is_taken_once() {
     let Some(scene) = Scene::new(ALL) else { return };

@@ -1,4 +1,4 @@
-//! kill -9 in the middle of a list of calls (G6, G7, R15): every call has one reply, none is started twice, and what can go
+//! kill -9 in the middle of a list of calls: every call has one reply, none is started twice, and what can go
 //! on goes on.
 
 use aish_proto::attach::Since;
@@ -30,7 +30,7 @@ fn finish(client: &Client, conversation: ConversationId, turn: TurnId) {
     }
 }
 
-/// G7, R15: killed at any of these points, every call has one reply, none was started twice, and going on runs exactly
+/// Killed at any of these points, every call has one reply, none was started twice, and going on runs exactly
 /// those that never began. `AISH_TEST_KILLS` says how often at each.
 #[test]
 fn no_call_of_a_list_runs_twice_over_a_crash() {
@@ -116,7 +116,7 @@ fn killed(scene: Scene, point: &str, passing: usize) -> (Scene, RunParams) {
     (scene, sent)
 }
 
-/// G6: a list whose only open work is a confirm waits for the next daemon, and goes on there with what the calls before
+/// A list whose only open work is a confirm waits for the next daemon, and goes on there with what the calls before
 /// it gave, those that are kept whole and those that a person edited included.
 #[test]
 fn a_list_that_waits_for_a_person_goes_on_after_a_crash() {

@@ -1,4 +1,4 @@
-//! The log (OPS-3): what never gets into it, who can read it, and that levels change while the daemon runs.
+//! The log: what never gets into it, who can read it, and that levels change while the daemon runs.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -315,7 +315,7 @@ fn a_stderr_that_nobody_reads_stops_nothing() {
     assert!(started.elapsed() < Duration::from_secs(5));
 }
 
-/// A jump of the wall clock changes printed times and nothing else (G17): Debian's package faketime moves it.
+/// A jump of the wall clock changes printed times and nothing else: Debian's package faketime moves it.
 #[test]
 fn a_jump_of_the_clock_changes_printed_times_alone() {
     let library = ["x86_64-linux-gnu", "aarch64-linux-gnu"]

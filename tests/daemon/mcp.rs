@@ -36,7 +36,7 @@ fn wait_for(client: &Client, state: ServerState) {
     until_true("the server does so", || servers(client)[0].state == state);
 }
 
-/// MCP-7, MCP-2, G1: a daemon that was killed knows the tools of a server that is not up yet.
+/// A daemon that was killed knows the tools of a server that is not up yet.
 #[test]
 fn the_tools_of_the_last_session_are_there_before_the_server_is() {
     let world = World::new();
@@ -59,7 +59,7 @@ fn the_tools_of_the_last_session_are_there_before_the_server_is() {
     assert_eq!("2026-07-28", status.protocol);
 }
 
-/// MCP-6, G19: ten servers that hang cost the start nothing, and nothing else either.
+/// Ten servers that hang cost the start nothing, and nothing else either.
 #[test]
 fn servers_that_hang_delay_nobody() {
     let world = World::new();
@@ -77,7 +77,7 @@ fn servers_that_hang_delay_nobody() {
     assert!(!answer.out().is_empty());
 }
 
-/// CFG-2, spec 85, 4.5: a reload begins and ends sessions, and a wrong file changes nothing.
+/// A reload begins and ends sessions, and a wrong file changes nothing.
 #[test]
 fn a_reload_brings_servers_and_takes_them_away() {
     let world = World::new();
@@ -104,7 +104,7 @@ fn a_reload_brings_servers_and_takes_them_away() {
     until_true("it is gone", || servers(&client).is_empty());
 }
 
-/// Spec 10, Events: who is attached is told of servers and tools, and need not attach again.
+/// Who is attached is told of servers and tools, and need not attach again.
 #[test]
 fn attached_clients_hear_of_servers_and_tools() {
     let world = World::new();
@@ -138,7 +138,7 @@ fn script() -> String {
     script.display().to_string()
 }
 
-/// R22: servers that repeat their secrets, to a daemon that logs all it has to log.
+/// Servers that repeat their secrets, to a daemon that logs all it has to log.
 #[test]
 fn secrets_of_servers_are_in_no_log_and_no_list() {
     const SECRETS: [&str; 5] = [
@@ -279,7 +279,7 @@ fn of(client: &Client, alias: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// MCP-4: no orphan is left, even after kill -9 of the daemon; not a child's child in a session of its own either.
+/// No orphan is left, even after kill -9 of the daemon; not a child's child in a session of its own either.
 #[test]
 fn no_child_outlives_a_daemon_that_was_killed() {
     let world = World::new();

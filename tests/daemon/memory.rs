@@ -1,4 +1,4 @@
-//! What people keep for all conversations (MEM-1), and that a model may say nothing when one is put away (MEM-2).
+//! What people keep for all conversations, and that a model may say nothing when one is put away.
 
 use aish_proto::attach::Since;
 use aish_proto::conversation::{Archive, ConversationParams};
@@ -61,7 +61,7 @@ fn texts(list: &ListResult) -> Vec<&str> {
 
 const HEAD: &str = "[background]\nThe person keeps these notes for all conversations, one a line. They may be out of date.";
 
-/// MEM-1, MSG-3: told to every conversation, from the next request on, and no longer than it is kept.
+/// Told to every conversation, from the next request on, and no longer than it is kept.
 #[test]
 fn what_is_kept_is_told_to_every_conversation() {
     let scene = Scene::new("");
@@ -87,7 +87,7 @@ fn what_is_kept_is_told_to_every_conversation() {
         client.wait_turn(client.ask(conversation, "again"));
         let block = format!("{block}\n\nCommands run in ");
         assert!(scene.system().contains(&block), "{}", scene.system());
-        // What is looked at is what is sent (CTX-1).
+        // What is looked at is what is sent.
         let shown = preview(&client, conversation, None);
         assert!(shown.body.contains("answer in German"));
     }
@@ -159,7 +159,7 @@ fn put_away(client: &Client, conversation: ConversationId) -> String {
     told.read::<Status>().unwrap().text
 }
 
-/// MEM-2: the archiving of a conversation does not depend on a model.
+/// The archiving of a conversation does not depend on a model.
 #[test]
 fn a_model_that_fails_proposes_nothing() {
     let scene = Scene::new("[memory]\nsummarize_on_close = true");

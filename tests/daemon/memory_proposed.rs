@@ -1,5 +1,5 @@
 //! Facts that a model proposes when a conversation is put away: each is a confirm of the kind `memory`, and no model is told
-//! one before a person has said yes (MEM-2, R3, R4, R7).
+//! one before a person has said yes.
 
 use std::sync::Barrier;
 use std::thread;
@@ -129,7 +129,7 @@ fn everybody_who_is_attached_is_asked_and_a_yes_keeps_what_was_shown() {
     assert!(scene.system().contains(kept), "{}", scene.system());
     assert!(!scene.system().contains("rm -rf"));
 
-    // R4: who comes second is told who was first.
+    // Who comes second is told who was first.
     let second = answer(&here, &waiting[0], Decision::Deny);
     assert_eq!(
         (AnswerOutcome::AlreadyResolved, Some(Decision::AllowOnce)),
@@ -147,7 +147,7 @@ fn check_request(scene: &Scene) {
     assert!(asked.json().get("tools").is_none());
 }
 
-/// AUD-1: the question, the answer and what it changed are told, and no word of a fact.
+/// The question, the answer and what it changed are told, and no word of a fact.
 fn check_trail(client: &Client, confirm: ConfirmId) {
     let told = records(client, &Trail::default());
     let told: Vec<_> = told
@@ -170,7 +170,7 @@ fn check_trail(client: &Client, confirm: ConfirmId) {
     whole(client);
 }
 
-/// R3, R7: an answer is to what was shown, is one of those that can be given, and is a person's who may answer.
+/// An answer is to what was shown, is one of those that can be given, and is a person's who may answer.
 #[test]
 fn another_answer_than_a_yes_or_a_no_to_what_was_shown_changes_nothing() {
     let scene = Scene::new(CLOSES);
@@ -325,7 +325,7 @@ fn what_was_proposed_of_a_conversation_goes_with_it_and_what_was_kept_stays() {
     whole(&client);
 }
 
-/// G6: silence is a no after a while without anybody, and not before.
+/// Silence is a no after a while without anybody, and not before.
 #[test]
 fn silence_keeps_nothing() {
     let scene = Scene::new(&format!(
@@ -342,7 +342,7 @@ fn silence_keeps_nothing() {
     assert!(kept(&client).is_empty());
 }
 
-/// G6: the same id and the same bytes after every kind of end of the daemon, until it is answered.
+/// The same id and the same bytes after every kind of end of the daemon, until it is answered.
 #[test]
 fn a_proposal_outlives_kill_nine() {
     let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
@@ -371,7 +371,7 @@ fn a_proposal_outlives_kill_nine() {
     whole(&client);
 }
 
-/// G6, R4: the daemon dies while the question or its answer is on the way to the disk. What was answered and what is kept
+/// The daemon dies while the question or its answer is on the way to the disk. What was answered and what is kept
 /// never differ.
 #[test]
 fn a_proposal_and_its_answer_are_there_whole_or_not_at_all() {
@@ -413,7 +413,7 @@ fn a_proposal_and_its_answer_are_there_whole_or_not_at_all() {
     }
 }
 
-/// R4: of two answers one counts, and what it said is what is kept.
+/// Of two answers one counts, and what it said is what is kept.
 #[test]
 fn of_two_answers_to_a_proposal_exactly_one_counts() {
     let scene = Scene::new(CLOSES);

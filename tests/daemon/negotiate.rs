@@ -1,5 +1,4 @@
-//! Actions without a tool's name: what they mean, what is against them, and doing them through the gate (NEG-1 to NEG-3,
-//! ALN-1, PRM-3).
+//! Actions without a tool's name: what they mean, what is against them, and doing them through the gate.
 
 use aish_proto::audit::{AuditDecision, AuditKind, AuditRecord, ListParams};
 use aish_proto::confirm::{ConfirmKind, Decision, Denial};
@@ -212,7 +211,6 @@ fn what_is_not_sure_runs_nothing_and_says_what_may_be_meant() {
     assert!(routed.iter().all(|it| it.digest.is_some()));
 }
 
-/// ALN-1
 #[test]
 fn what_a_rule_denies_contradicts_for_every_provider_alike() {
     let rules = "[permissions]\ndeny = [\"aish__time\", \"c__count\", \"sheet__gather\"]\n[mcp.auto_approve]\n\"c__*\" = true\n";
@@ -239,7 +237,7 @@ fn what_a_rule_denies_contradicts_for_every_provider_alike() {
     assert!(of(&client, AuditKind::TurnAsked).is_empty());
 }
 
-/// NEG-2: first the level, for which nothing waits, and then the call. A level is no consent.
+/// First the level, for which nothing waits, and then the call. A level is no consent.
 #[test]
 fn what_lacks_the_level_asks_for_it_and_then_for_the_call() {
     let Some(scene) = scene("") else { return };
@@ -314,7 +312,6 @@ fn what_lacks_the_level_asks_for_it_and_then_for_the_call() {
     );
 }
 
-/// AUT-7
 #[test]
 fn who_is_not_asked_is_told_how_to_be_allowed() {
     let Some(scene) = scene("") else { return };
@@ -339,7 +336,7 @@ fn who_is_not_asked_is_told_how_to_be_allowed() {
     );
 }
 
-/// What lets a call run unasked gives it the level for that call (AUT-1), so that no level is asked for.
+/// What lets a call run unasked gives it the level for that call, so that no level is asked for.
 #[test]
 fn what_runs_unasked_asks_for_no_level() {
     let Some(scene) = scene("[mcp.auto_approve]\n\"c__*\" = true\n") else {
@@ -379,7 +376,6 @@ fn a_wait_that_is_over_leaves_the_turn_to_go_on() {
     assert!(client.done::<Cancel>(TurnParams { turn }).cancelled);
 }
 
-/// NEG-3
 #[test]
 fn the_daemon_itself_speaks_of_conversations() {
     let Some(scene) = scene("") else { return };
@@ -425,7 +421,7 @@ fn the_daemon_itself_speaks_of_conversations() {
     assert!(of(&client, AuditKind::Routed).is_empty());
 }
 
-/// PRM-3: what asks for a level never changes one.
+/// What asks for a level never changes one.
 #[test]
 fn an_upgrade_is_a_persons_to_give() {
     let Some(scene) = scene("[permissions.tools]\nc = { max_level = 2 }\n") else {

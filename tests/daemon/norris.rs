@@ -1,4 +1,4 @@
-//! Runs that work on their own (NOR-1 to NOR-4): with real programs as tools, a model that follows a script, and a person who
+//! Runs that work on their own: with real programs as tools, a model that follows a script, and a person who
 //! answers where they halt.
 
 use std::collections::BTreeMap;
@@ -277,7 +277,7 @@ fn a_goal_of_five_steps_is_reached_and_the_destructive_one_is_asked_about() {
     );
 }
 
-/// NOR-1: one paragraph with the goal and the rules at the end of the one system message, the same bytes in each request.
+/// One paragraph with the goal and the rules at the end of the one system message, the same bytes in each request.
 #[test]
 fn its_requests_say_what_it_is() {
     let scene = Scene::alone();
@@ -331,7 +331,7 @@ fn a_no_at_the_halt_is_told_to_the_model_and_an_abort_ends_the_run() {
     assert_eq!("", scene.marks());
 }
 
-/// NOR-2: a server that says nothing of its tool is not believed to be harmless, whatever was allowed before, and a level that
+/// A server that says nothing of its tool is not believed to be harmless, whatever was allowed before, and a level that
 /// was not granted asks.
 #[test]
 fn what_is_not_known_to_be_harmless_halts() {
@@ -465,7 +465,7 @@ fn each_limit_ends_it() {
     assert_eq!(expected("1 s"), outcome(&mut run));
 }
 
-/// NOR-3: only a plain yes lets an action run unasked.
+/// Only a plain yes lets an action run unasked.
 #[test]
 fn a_second_opinion_can_only_make_it_stricter() {
     let scene = Scene::new("[norris]\nsecond_opinion_within = \"1s\"");
@@ -532,7 +532,7 @@ fn without_another_preset_a_person_is_asked_about_everything() {
     assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
 }
 
-/// RTE-4, FBK-5: questions of a run are not routed, and a request of it may fall back without changing the planner.
+/// Questions of a run are not routed, and a request of it may fall back without changing the planner.
 #[test]
 fn it_keeps_to_one_preset_and_each_request_may_fall_back() {
     let scene = Scene::new(

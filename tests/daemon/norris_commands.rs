@@ -1,4 +1,4 @@
-//! Runs that work with commands of this machine (SHL-1, NOR-1 to NOR-3): what runs unasked, what halts, and what the model
+//! Runs that work with commands of this machine: what runs unasked, what halts, and what the model
 //! hears of it.
 
 use std::fs;
@@ -88,7 +88,7 @@ fn a_goal_is_reached_with_calls_and_commands_and_the_destructive_one_is_asked_ab
     scene.upstream.finish();
 }
 
-/// NOR-2: what cannot be read, what goes out of the directory, and what is above the level of the launch.
+/// What cannot be read, what goes out of the directory, and what is above the level of the launch.
 #[test]
 fn commands_that_are_not_known_to_be_harmless_halt_and_a_no_is_told_to_the_model() {
     let scene = Scene::new("[norris]\nsecond_opinion = false\n[shell]\nconfirm = false");
@@ -132,7 +132,7 @@ fn commands_that_are_not_known_to_be_harmless_halt_and_a_no_is_told_to_the_model
     assert_eq!(0, fs::read_dir(scene.world.work()).unwrap().count());
 }
 
-/// NOR-2: nobody watches, so that what is read has to be certain to be no key, and nothing leaves or comes by the network.
+/// Nobody watches, so that what is read has to be certain to be no key, and nothing leaves or comes by the network.
 #[test]
 fn a_run_reads_no_key_shows_no_environment_and_reaches_nobody_unasked() {
     const ORDINARY: &[&str] = &["cat *.txt", "grep -rn plain .", "cat \"$PWD/a.txt\""];
@@ -185,7 +185,7 @@ fn a_run_reads_no_key_shows_no_environment_and_reaches_nobody_unasked() {
     }
 }
 
-/// R2: nothing but an answer that ended properly acts, and an example is no act.
+/// Nothing but an answer that ended properly acts, and an example is no act.
 #[test]
 fn what_only_looks_like_a_command_is_no_act() {
     let scene = Scene::alone();
@@ -202,7 +202,6 @@ fn what_only_looks_like_a_command_is_no_act() {
     assert_eq!(0, fs::read_dir(scene.world.work()).unwrap().count());
 }
 
-/// NOR-3
 #[test]
 fn another_model_is_asked_about_a_command_too() {
     let scene = Scene::new("");
@@ -231,7 +230,7 @@ fn another_model_is_asked_about_a_command_too() {
     );
 }
 
-/// NOR-3: what an answer proposes behind something else was not looked at as the next, whatever became of that.
+/// What an answer proposes behind something else was not looked at as the next, whatever became of that.
 #[test]
 fn what_stands_behind_a_refused_action_is_judged_again_with_a_second_opinion() {
     let scene = Scene::new("");
@@ -263,7 +262,6 @@ fn what_stands_behind_a_refused_action_is_judged_again_with_a_second_opinion() {
     assert_eq!(vec![true, false], opinions, "once for each that might run");
 }
 
-/// SHL-4
 #[test]
 fn a_directory_that_a_run_changes_to_is_where_its_next_command_runs() {
     let scene = Scene::alone();

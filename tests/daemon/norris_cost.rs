@@ -1,5 +1,4 @@
 //! What runs take: limits of money, budgets that end one, second opinions that are paid for, and what their requests show
-//! (NOR-1, NOR-3, CTX-7).
 
 use aish_proto::conversation::SetBudget;
 use aish_proto::event::{BudgetReached, ModelUsed, NorrisEnded, Status};
@@ -87,7 +86,7 @@ fn a_budget_that_is_used_up_ends_a_run_and_says_so() {
     assert_eq!("look", scene.marks());
 }
 
-/// NOR-3: the other model is paid like every request, and counts to the run's limits.
+/// The other model is paid like every request, and counts to the run's limits.
 #[test]
 fn second_opinions_are_paid_for() {
     let scene = priced("");
@@ -111,7 +110,7 @@ fn second_opinions_are_paid_for() {
     assert_eq!(Some(3), record.usage.map(|it| it.requests));
 }
 
-/// NOR-1, CTX-7: no background and no summary, what leaves does so in silence, and the preview is what is sent.
+/// No background and no summary, what leaves does so in silence, and the preview is what is sent.
 #[test]
 fn its_requests_show_the_run_and_neither_memory_nor_summary() {
     let (upstream, summarizer, world) = (Upstream::start(), Upstream::start(), World::new());

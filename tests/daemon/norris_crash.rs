@@ -1,4 +1,4 @@
-//! kill -9 in every step of a run (NOR-4, G6, G7): a mark in a file is an effect, none comes twice, nothing goes on by itself,
+//! kill -9 in every step of a run: a mark in a file is an effect, none comes twice, nothing goes on by itself,
 //! and a person resumes it.
 //!
 //! `AISH_TEST_KILLS` says how many kills there are at each point; ten by default.

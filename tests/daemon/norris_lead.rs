@@ -1,4 +1,4 @@
-//! People lead a run from other terminals: pause, resume, halt (NOR-4), and who may launch one (R7).
+//! People lead a run from other terminals: pause, resume, halt, and who may launch one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ use crate::consent::{call_id, pending};
 use crate::norris::{Launched, Scene, goal, launch, outcome};
 use crate::registry::started;
 
-/// NOR-4, with two people: one launches, the other leads.
+/// One launches, the other leads.
 #[test]
 fn anybody_attached_can_pause_and_resume_it() {
     let scene = Scene::alone();
@@ -70,7 +70,7 @@ fn call_by_hand(gate: &Gate, tool: &str) {
     gate.finish();
 }
 
-/// NOR-4: from another terminal, while a model writes, while a program or a command runs, while a person
+/// From another terminal, while a model writes, while a program or a command runs, while a person
 /// is asked, and while it is paused.
 #[test]
 fn a_halt_from_another_terminal_stops_it_at_once() {
@@ -138,7 +138,7 @@ fn a_halt_from_another_terminal_stops_it_at_once() {
     assert_eq!("slow", scene.marks());
 }
 
-/// R7, and the role: a run is launched by a driver, one at a time, with numbers that mean something.
+/// A run is launched by a driver, one at a time, with numbers that mean something.
 #[test]
 fn who_and_what_may_launch_one() {
     let scene = Scene::alone();

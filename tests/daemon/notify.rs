@@ -1,4 +1,4 @@
-//! A question that waits while nobody is attached: a program tells somebody, with arguments that are ours (spec 80, 2.9).
+//! A question that waits while nobody is attached: a program tells somebody, with arguments that are ours.
 
 use std::path::PathBuf;
 
@@ -66,7 +66,7 @@ fn a_program_tells_of_a_question_once_and_says_only_what_is_ours() {
     assert_eq!(expected, told(&scene.world));
 }
 
-/// PRM-3: a level is told of by provider and number, and on the trail too.
+/// A level is told of by provider and number, and on the trail too.
 #[test]
 fn a_program_tells_of_a_level_that_is_asked_for() {
     let scene = place(scene(""));

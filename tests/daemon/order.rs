@@ -1,5 +1,5 @@
 //! What one connection sends in one go: calls begin in the order of their lines, and a client that has gone
-//! leaves nothing behind (spec 10, Transport).
+//! leaves nothing behind.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -1,4 +1,4 @@
-//! A conversation that keeps itself from something has sessions of its own with MCP servers (spec 00, MCP).
+//! A conversation that keeps itself from something has sessions of its own with MCP servers.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 //! A level that somebody wants raised is a question of the conversation: everybody who is attached sees it, one answer
-//! counts, and no turn waits (PRM-3, PRM-4, NEG-2, AUT-4).
+//! counts, and no turn waits.
 
 use aish_proto::attach::Since;
 use aish_proto::audit::{AuditDecision, AuditKind, ListParams as Trail};
@@ -51,7 +51,7 @@ pub(crate) fn wanted(
     check_asked(&result)
 }
 
-/// The form of NEG-2.
+/// What an action without a name is answered with.
 #[track_caller]
 fn check_asked(result: &NegotiateResult) -> ConfirmId {
     assert_eq!(
@@ -164,7 +164,7 @@ fn everybody_who_is_attached_is_asked_and_one_answer_counts() {
     assert_eq!(Some("pts/2"), late.by.unwrap().tty.as_deref());
 }
 
-/// PRM-4, AUD-1: tool, from, to, in which conversation, who asked, who allowed it and when.
+/// Tool, from, to, in which conversation, who asked, who allowed it and when.
 #[test]
 fn a_level_that_was_raised_is_in_the_history_and_on_the_trail() {
     let scene = Scene::new("");
@@ -339,7 +339,7 @@ fn turns_go_on_while_a_level_is_asked_for() {
     scene.upstream.finish();
 }
 
-/// PRM-3: what is asked for changes no level by itself, and a yes raises none further than it may be.
+/// What is asked for changes no level by itself, and a yes raises none further than it may be.
 #[test]
 fn what_cannot_be_raised_or_needs_no_raise_asks_nobody() {
     let scene = Scene::new("[permissions.tools]\ndata-tool = { max_level = 2 }\n");
@@ -370,7 +370,7 @@ fn what_cannot_be_raised_or_needs_no_raise_asks_nobody() {
     );
     let unknown = client.refused::<Negotiate>(ask("nobody", 2));
     assert_eq!(i64::from(ErrorKind::NotFound.code()), unknown.code);
-    // Nobody is to be asked, or nobody is there (AUT-7).
+    // Nobody is to be asked, or nobody is there.
     for then in [Then::Deny, Then::AskAttended] {
         let on_confirm = Some(OnConfirm {
             then,
@@ -416,7 +416,7 @@ fn what_cannot_be_raised_or_needs_no_raise_asks_nobody() {
     assert_eq!(1, level(&client, conversation, "data-tool"));
 }
 
-/// AUT-4, spec 10: the rules of every other confirm.
+/// The rules of every other confirm.
 #[test]
 fn only_who_may_answer_does_and_only_what_was_asked() {
     let scene = Scene::new("");
@@ -517,7 +517,7 @@ fn a_question_ends_when_nobody_needs_it_any_more() {
     whole(&client);
 }
 
-/// G6: silence is a no, at the time that the asker gave or after a while without anybody.
+/// Silence is a no, at the time that the asker gave or after a while without anybody.
 #[test]
 fn silence_is_a_no_to_a_level_too() {
     let scene = Scene::new("[permissions]\nconfirm_timeout = \"1s\"\n");

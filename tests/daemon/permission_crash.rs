@@ -1,4 +1,4 @@
-//! A question about a level outlives the daemon, and of two answers to it one counts (AUT-4, G6, R4).
+//! A question about a level outlives the daemon, and of two answers to it one counts.
 //!
 //! `AISH_TEST_KILLS` says how many kills there are at each point; ten by default.
 
@@ -17,7 +17,7 @@ use crate::consent::{Scene, pending, with};
 use crate::permission::{get, history, level, open, upgrade, wanted};
 use crate::tools::{answer, events};
 
-/// G6: the same id and the same bytes after every kind of end of the daemon.
+/// The same id and the same bytes after every kind of end of the daemon.
 #[test]
 fn an_open_question_about_a_level_outlives_kill_nine() {
     let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
@@ -59,7 +59,7 @@ fn an_open_question_about_a_level_outlives_kill_nine() {
     whole(&client);
 }
 
-/// G6: the daemon dies while the question or its answer is on the way to the disk.
+/// The daemon dies while the question or its answer is on the way to the disk.
 #[test]
 fn a_question_about_a_level_is_there_whole_or_not_at_all() {
     let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
@@ -105,7 +105,7 @@ fn a_question_about_a_level_is_there_whole_or_not_at_all() {
     }
 }
 
-/// R4: of two answers one counts, and what it said is what happened.
+/// Of two answers one counts, and what it said is what happened.
 #[test]
 fn of_two_answers_to_a_level_exactly_one_counts() {
     let scene = Scene::new("");

@@ -1,4 +1,4 @@
-//! Resources that a conversation has pinned, and what running calls say of themselves (MCP-11, MCP-14).
+//! Resources that a conversation has pinned, and what running calls say of themselves.
 
 use aish_proto::attach::Since;
 use aish_proto::event::ToolProgress;
@@ -177,7 +177,7 @@ fn a_pinned_resource_stays_over_a_restart_and_says_when_it_cannot_be_read() {
     scene.upstream.finish();
 }
 
-/// MCP-11: what a running call says is shown to whoever is attached, and kept nowhere.
+/// What a running call says is shown to whoever is attached, and kept nowhere.
 #[test]
 fn a_running_call_is_heard_by_all_who_are_attached() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! The socket and the lock: one daemon for one store, for one user alone (SOC-1, R17, R18, STO-5, G18).
+//! The socket and the lock: one daemon for one store, for one user alone.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -34,7 +34,7 @@ fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// G18: the second one says who is there, and changes nothing.
+/// The second one says who is there, and changes nothing.
 #[test]
 fn a_second_daemon_is_refused() {
     let world = World::new();
@@ -156,7 +156,7 @@ fn a_socket_of_the_service_manager_is_adopted() {
     assert!(socket.exists(), "the service manager keeps it");
 }
 
-/// OPS-4, G16: clients are told, what runs gets its time and is then ended as interrupted.
+/// Clients are told, what runs gets its time and is then ended as interrupted.
 #[test]
 fn a_stop_is_told_and_ends_within_its_time() {
     use aish_testkit::{Answer, Upstream};

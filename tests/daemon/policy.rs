@@ -1,5 +1,4 @@
 //! What the configuration says of calls: how many, how they run, what they need, and rules that speak of nothing
-//! (AUT-2, PRM-2, LOOP-1, MCP-12, MCP-13).
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -19,7 +18,7 @@ use serde_json::json;
 use crate::consent::{self, pending};
 use crate::tools::{Scene, answer, events};
 
-/// LOOP-1: a model that never stops calling is stopped, and what it said last is kept.
+/// A model that never stops calling is stopped, and what it said last is kept.
 #[test]
 fn a_turn_has_so_many_rounds_of_calls() {
     for key in ["[tools]\nmax_depth = 2\n", "[mcp]\nmax_tool_depth = 2\n"] {
@@ -43,8 +42,8 @@ fn a_turn_has_so_many_rounds_of_calls() {
     }
 }
 
-/// LOOP-1: an asker may want fewer rounds than the configuration allows, gets never more, and none is a mistake; what
-/// was wanted is kept with the question, also for the daemon after this one (G6).
+/// An asker may want fewer rounds than the configuration allows, gets never more, and none is a mistake; what
+/// was wanted is kept with the question, also for the daemon after this one.
 #[test]
 fn an_asker_may_want_fewer_rounds_of_calls() {
     let Some(mut scene) =
@@ -102,7 +101,6 @@ fn an_asker_may_want_fewer_rounds_of_calls() {
     assert_eq!(2, scene.count());
 }
 
-/// MCP-12.
 #[test]
 fn how_much_of_a_result_the_model_sees_is_configured() {
     let more = "[tools]\nmax_result_chars = 2000\n[mcp.auto_approve]\n\"c__*\" = true\n";
@@ -120,7 +118,7 @@ fn how_much_of_a_result_the_model_sees_is_configured() {
     scene.upstream.finish();
 }
 
-/// PRM-2, PRM-1: what a call needs, and what a provider begins with.
+/// What a call needs, and what a provider begins with.
 #[test]
 fn levels_are_what_the_configuration_says() {
     let more = "[permissions]\ndefault_level = 2\n[permissions.needs]\nc__count = 2\nc__look = 3\n";
@@ -149,7 +147,7 @@ fn levels_are_what_the_configuration_says() {
     assert_eq!(Some(2), level.map(|it| it.level));
 }
 
-/// AUT-2: a rule that matches nothing known is told, as soon as that can be known; and it is counted on demand.
+/// A rule that matches nothing known is told, as soon as that can be known; and it is counted on demand.
 #[test]
 fn a_rule_about_nothing_is_told() {
     let more = "[permissions]\ndeny = [\"c__cuont\", \"w__*\"]\n[permissions.needs]\nc__long = 2\n\
@@ -182,7 +180,7 @@ fn a_rule_about_nothing_is_told() {
     );
 }
 
-/// MCP-10: what failed on the way is told to people, too; what a tool answered is not, even if it is a failure.
+/// What failed on the way is told to people, too; what a tool answered is not, even if it is a failure.
 #[test]
 fn a_call_that_failed_on_the_way_is_told_to_people() {
     let Some(scene) = Scene::new("[mcp.auto_approve]\n\"c__*\" = true\n") else {
@@ -214,7 +212,7 @@ fn a_call_that_failed_on_the_way_is_told_to_people() {
     scene.upstream.finish();
 }
 
-/// G6: how long silence is none is what is configured now, also for questions that wait already.
+/// How long silence is none is what is configured now, also for questions that wait already.
 #[test]
 fn a_question_that_waits_ends_by_the_time_that_is_configured_meanwhile() {
     let scene = consent::Scene::new("[permissions]\nconfirm_timeout = \"1h\"\n");

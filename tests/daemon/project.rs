@@ -1,4 +1,4 @@
-//! The configuration that a project brings (R20; spec 85, 4.2): nothing before it is trusted, and little after that.
+//! The configuration that a project brings: nothing before it is trusted, and little after that.
 
 use std::fs;
 
@@ -119,7 +119,7 @@ fn a_conversation_in_a_trusted_project_has_its_models() {
     assert_eq!("the user's", ask(&deep));
 }
 
-/// A turn that waited for a person goes on with the model of its project after a restart, too (G6, R20).
+/// A turn that waited for a person goes on with the model of its project after a restart, too.
 #[test]
 fn a_waiting_turn_has_the_model_of_its_project_after_a_restart() {
     let (user, project) = (Upstream::start(), Upstream::start());

@@ -1,4 +1,4 @@
-//! What a conversation's directory tells the model (PRJ-1), and what the system message begins with (`system_prompt_file`):
+//! What a conversation's directory tells the model, and what the system message begins with (`system_prompt_file`):
 //! read where it is, and looked at as the bytes that the model's server was sent.
 
 use std::fs;
@@ -108,7 +108,7 @@ fn a_model_is_told_of_the_files_as_they_are_now() {
     let conversation = create(&client, &scene.root);
     let before = preview(&client, conversation, Some("hello"));
     asked(&client, conversation, "hello");
-    // What is looked at is what is sent (CTX-1).
+    // What is looked at is what is sent.
     assert_eq!(scene.last_body(), before.body);
     assert!(before.tokens.project > 50, "{:?}", before.tokens);
     let block = format!(
@@ -179,7 +179,7 @@ fn rand_bytes() -> [u8; 16] {
     ulid::Ulid::new().to_bytes()
 }
 
-/// R20; 85-config, 4.2: instructions of strangers are told only when the person trusts them exactly as they are.
+/// Instructions of strangers are told only when the person trusts them exactly as they are.
 #[test]
 fn instructions_count_only_when_they_are_trusted_as_they_are() {
     let scene = Scene::new("project = true", "");
@@ -260,7 +260,7 @@ fn a_name_is_one_line_whatever_is_in_it() {
     );
 }
 
-/// It is a part of what has to fit, and no question is refused for it (CTX-2).
+/// It is a part of what has to fit, and no question is refused for it.
 #[test]
 fn a_small_model_is_told_less_and_still_answers() {
     let scene = Scene::new(

@@ -1,4 +1,4 @@
-//! What a person can do about it stands beside what was refused (spec 80, 1: what, where, and the next command).
+//! What a person can do about it stands beside what was refused.
 
 use aish_proto::method::Role;
 use aish_testkit::{Client, Upstream, World};

@@ -1,5 +1,4 @@
-//! Tools of manifests in a daemon: through the gate, followed as their files change, and put there at run time (REG-1 to
-//! REG-5, RUN-1).
+//! Tools of manifests in a daemon: through the gate, followed as their files change, and put there at run time.
 
 use std::fs;
 use std::path::Path;
@@ -165,7 +164,7 @@ fn a_model_calls_a_program_through_the_gate() {
             .1
     };
     assert_eq!(r#"{"arguments":{"text":"hi"}}"#, told());
-    // "Always" was said to this script, and to no other (R11).
+    // "Always" was said to this script, and to no other.
     let mut follow = attached(&client);
     world.write(SCRIPT, "echo 2\n");
     assert_eq!(vec!["note-tool__read"], changed(&mut follow).updated);
@@ -177,7 +176,6 @@ fn a_model_calls_a_program_through_the_gate() {
     upstream.finish();
 }
 
-/// REG-5
 #[test]
 fn arguments_that_do_not_fit_are_told_before_anybody_is_asked() {
     let (world, _upstream) = world("touch ran; cat\n");
@@ -190,7 +188,7 @@ fn arguments_that_do_not_fit_are_told_before_anybody_is_asked() {
     );
 }
 
-/// REG-3, REG-4: the seventh act.
+/// The seventh act.
 #[test]
 fn a_file_that_changes_is_followed_and_a_broken_one_is_not() {
     let (world, _upstream) = world("echo \"\\\"$AISH_CAPABILITY\\\"\"\n");
@@ -285,7 +283,7 @@ fn nothing_is_left_of_a_call_when_the_daemon_is_killed() {
     until_true("the end of its directory", || left() == 0);
 }
 
-/// REG-3: what is put there at run time is a file, and so there after a restart.
+/// What is put there at run time is a file, and so there after a restart.
 #[test]
 fn tools_are_added_and_removed_at_run_time() {
     let upstream = Upstream::start();
@@ -359,7 +357,6 @@ fn the_examples_work() {
     );
 }
 
-/// REG-2
 #[test]
 fn two_hundred_manifests_are_read_at_once() {
     let upstream = Upstream::start();

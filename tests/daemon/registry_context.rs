@@ -1,5 +1,5 @@
-//! Tools of manifests and the rest of the conversation: the shared context that they read and write (SHC-2), and the packages
-//! that a person sees before they are fetched (RUN-1).
+//! Tools of manifests and the rest of the conversation: the shared context that they read and write, and the packages
+//! that a person sees before they are fetched.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -38,7 +38,7 @@ fn said(client: &Client, conversation: ConversationId, tool: &str) -> String {
     result(client, conversation, &id).content
 }
 
-/// SHC-2: the fourth and the sixth act.
+/// The fourth and the sixth act.
 #[test]
 fn a_program_is_given_what_it_reads_and_writes_where_its_level_is_enough() {
     let upstream = Upstream::start();
@@ -113,7 +113,7 @@ else
 fi
 "#;
 
-/// RUN-1: whatever allows it beforehand, somebody sees what is fetched; then the lock holds.
+/// Whatever allows it beforehand, somebody sees what is fetched; then the lock holds.
 #[test]
 fn packages_are_seen_before_they_are_fetched_and_locked_once() {
     let upstream = Upstream::start();

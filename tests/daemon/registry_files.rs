@@ -1,4 +1,4 @@
-//! Files of manifests that are edited, linked, taken away and put back while the daemon runs (REG-2, REG-3): what counts, and
+//! Files of manifests that are edited, linked, taken away and put back while the daemon runs: what counts, and
 //! what people are told.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Programs of manifests that do not keep to the contract (RUN-3, RUN-4): each failure has its own words, and no process is
+//! Programs of manifests that do not keep to the contract: each failure has its own words, and no process is
 //! left of any.
 
 use std::collections::BTreeMap;
@@ -223,7 +223,6 @@ fn what_never_ends_or_never_stops_printing_is_ended_with_all_that_it_started() {
     );
 }
 
-/// RUN-4
 #[test]
 fn memory_is_limited_where_that_is_said() {
     let world = World::new();

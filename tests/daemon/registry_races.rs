@@ -1,4 +1,4 @@
-//! What changes while a program of a manifest runs: its manifest, its conversation, the resources that it was given (REG-3, SHC-2).
+//! What changes while a program of a manifest runs: its manifest, its conversation, the resources that it was given.
 
 use std::fs;
 
@@ -80,7 +80,7 @@ fn a_conversation_that_only_reads_is_not_written_to() {
     assert!(names(&client, id).is_empty());
 }
 
-/// REG-3: an edit of the manifest gives a running call nothing and takes nothing from it.
+/// An edit of the manifest gives a running call nothing and takes nothing from it.
 #[test]
 fn what_a_call_may_write_is_settled_when_it_begins() {
     let upstream = Upstream::start();

@@ -1,4 +1,4 @@
-//! The shared context of a conversation (SHC-1 to SHC-4): people change it over the wire, tools through the gate, and both see
+//! The shared context of a conversation: people change it over the wire, tools through the gate, and both see
 //! the same.
 
 use aish_proto::attach::Since;
@@ -226,7 +226,7 @@ fn lists_come_in_pages_and_who_only_looks_changes_nothing() {
     assert_eq!(5, list(&client, id, 1, None).total);
 }
 
-/// SHC-3: a mebibyte is the most, put in pieces, since a line has no room for it.
+/// A mebibyte is the most, put in pieces, since a line has no room for it.
 #[test]
 fn a_mebibyte_fits_and_a_byte_more_does_not() {
     let scene = Scene::new("");
@@ -329,7 +329,7 @@ fn write_and_look(data: &Value) -> [Value; 6] {
     ]
 }
 
-/// SHC-2, SHC-4: one provider writes, another reads, and the gate is between them and the first.
+/// One provider writes, another reads, and the gate is between them and the first.
 #[test]
 fn what_one_tool_creates_another_reads() {
     let scene = Scene::new("");
@@ -395,7 +395,7 @@ fn what_one_tool_creates_another_reads() {
     whole(&client);
 }
 
-/// AUD-1: in its order, and the change beside the call that made it.
+/// In its order, and the change beside the call that made it.
 fn told_of_writing(client: &Client, conversation: ConversationId) -> Vec<String> {
     let reads = ["read-", "list-", "validate-", "example-tool"];
     let mut told = told(client, conversation);
@@ -403,7 +403,7 @@ fn told_of_writing(client: &Client, conversation: ConversationId) -> Vec<String>
     told
 }
 
-/// AUT-7, SHC-2: who has not the level and nobody to ask changes nothing, also where the configuration lets the call run.
+/// Who has not the level and nobody to ask changes nothing, also where the configuration lets the call run.
 #[test]
 fn without_the_level_nothing_changes() {
     let rules = "[mcp.auto_approve]\n\"data-tool__update-resource\" = true\n[permissions.needs]\n\"data-tool__update-resource\" = 1\n";

@@ -1,4 +1,4 @@
-//! kill -9 around a change of the shared context: it is there together with the result of its call, or not at all (G1, G7).
+//! kill -9 around a change of the shared context: it is there together with the result of its call, or not at all.
 
 use aish_proto::event::ResourceChanged;
 use aish_proto::id::ConversationId;

@@ -1,4 +1,4 @@
-//! RTE-2 to RTE-5: a question goes to the preset of its class, once decided for its whole turn, and people are told.
+//! A question goes to the preset of its class, once decided for its whole turn, and people are told.
 
 use aish_proto::attach::Since;
 use aish_proto::audit::{AuditKind, ListParams as ListParamsOfTrail};
@@ -195,7 +195,7 @@ fn a_model_that_was_named_by_hand_beats_it() {
     assert_eq!((2, 1), scene.counts());
 }
 
-/// RTE-4: decided once; every request of the turn goes there, also after a kill -9 in its middle.
+/// Decided once; every request of the turn goes there, also after a kill -9 in its middle.
 #[test]
 fn a_turn_keeps_its_preset_over_a_restart() {
     let scene = Scene::new("auto = true", "[tools]\nbuiltin = true\n");

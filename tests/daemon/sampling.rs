@@ -1,4 +1,4 @@
-//! A server wants a model to be asked while its tool runs (MCP-15, R4, R12, G6): who sees it, what is sent and what is not,
+//! A server wants a model to be asked while its tool runs: who sees it, what is sent and what is not,
 //! where the answer goes, and how it ends that nobody allows.
 
 use std::sync::Barrier;
@@ -179,7 +179,7 @@ fn what_is_not_allowed_is_not_asked() {
     check(Decision::Abort, None, StopReason::Denied);
 }
 
-/// R12: nobody is asked, and the server is told that there is no such method.
+/// Nobody is asked, and the server is told that there is no such method.
 #[test]
 fn it_is_off_unless_the_configuration_says_otherwise() {
     let Some(scene) = Scene::new() else { return };
@@ -228,7 +228,7 @@ fn one_call_gets_a_few_and_what_is_no_text_is_refused() {
     scene.upstream.finish();
 }
 
-/// R4: of two answers one counts, and the model is asked at most once.
+/// Of two answers one counts, and the model is asked at most once.
 #[test]
 fn of_two_answers_one_counts() {
     let Some(scene) = Scene::with(ON) else { return };
@@ -277,7 +277,7 @@ fn the_model_is_called_off_with_the_call() {
     scene.upstream.finish();
 }
 
-/// G6: whether it waits for a person or for the model, it is not asked again, and the call's reply says so.
+/// Whether it waits for a person or for the model, it is not asked again, and the call's reply says so.
 #[test]
 fn nothing_is_asked_again_after_a_kill() {
     for (allowed, asked, says) in [

@@ -1,4 +1,4 @@
-//! Commands of this machine: what a model proposes and a person allows, and what a person runs (SHL-1 to SHL-6).
+//! Commands of this machine: what a model proposes and a person allows, and what a person runs.
 
 use std::sync::Barrier;
 use std::thread;
@@ -193,7 +193,6 @@ fn a_line_is_asked_about_runs_as_approved_and_its_output_goes_with_the_next_ques
     scene.upstream.finish();
 }
 
-/// R2
 #[test]
 fn commands_are_taken_from_nothing_but_answers_that_ended_properly() {
     let scene = Scene::new("");
@@ -297,7 +296,6 @@ fn always_is_this_text_in_this_directory_and_what_destroys_is_never_always() {
     client.wait_turn(turn);
 }
 
-/// R1, R6
 #[test]
 fn no_pattern_approves_a_command_and_nobody_means_no() {
     let scene = Scene::new("");
@@ -335,7 +333,6 @@ fn no_pattern_approves_a_command_and_nobody_means_no() {
     assert!(!scene.world.work().join("ran").exists());
 }
 
-/// R4
 #[test]
 fn of_two_answers_one_counts_and_it_runs_once() {
     let scene = Scene::new("");
@@ -378,14 +375,14 @@ fn another_command_in_its_place_is_what_runs() {
         .iter()
         .find_map(|it| it.read::<ShellStarted>());
     assert_eq!("touch mine", started.unwrap().command);
-    // AUT-5: the model does not take it for its own.
+    // The model does not take it for its own.
     client.wait_turn(client.ask(conversation, "and now?"));
     let told = "[aish] the user changed the command that you proposed, and this is what they wrote in its place: \"touch mine\"";
     let said = scene.last_question();
     assert!(said.starts_with(told), "{said}");
 }
 
-/// Spec 80, 3.4: what was edited is judged as what it is before anybody says yes to it, and nothing happens by asking.
+/// What was edited is judged as what it is before anybody says yes to it, and nothing happens by asking.
 #[test]
 fn a_command_in_the_place_of_another_is_judged_before_it_is_allowed() {
     let scene = Scene::new("");
@@ -434,7 +431,6 @@ fn a_command_in_the_place_of_another_is_judged_before_it_is_allowed() {
     assert!(late.message.contains("waits"), "{}", late.message);
 }
 
-/// SHL-5, SHL-6
 #[test]
 fn with_feed_back_the_turn_goes_on_by_itself() {
     let scene = Scene::new("[shell]\nfeed_back = true\nconfirm = false\n");
@@ -493,7 +489,6 @@ fn what_a_person_runs_runs_at_once_streams_and_waits_for_the_question() {
     );
 }
 
-/// SHL-5
 #[test]
 fn outputs_wait_over_a_restart_and_go_with_a_retry_again() {
     let scene = Scene::new("");

@@ -1,4 +1,4 @@
-//! Where an output of a command goes: with the next genuine question, once, whatever is asked again or copied (SHL-5).
+//! Where an output of a command goes: with the next genuine question, once, whatever is asked again or copied.
 
 use aish_proto::attach::Since;
 use aish_proto::context::{Preview, PreviewParams};
@@ -138,7 +138,7 @@ fn a_search_knows_where_the_question_is_that_took_an_output_along() {
     scene.upstream.finish();
 }
 
-/// CTX-2: what was printed is no reason to refuse the question, and a turn that failed loses nothing of it.
+/// What was printed is no reason to refuse the question, and a turn that failed loses nothing of it.
 #[test]
 fn long_outputs_are_shortened_and_a_retry_of_a_turn_that_failed_takes_them_along() {
     let scene = Scene::new("context_tokens = 8000\n");

@@ -1,4 +1,4 @@
-//! kill -9 around a command (G6, G7): a question is there again with the same bytes, and what was started is never started
+//! kill -9 around a command: a question is there again with the same bytes, and what was started is never started
 //! again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! What commands run with, what they may take, how they are ended, and where (SHL-3, SHL-4, R21).
+//! What commands run with, what they may take, how they are ended, and where.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,7 +13,6 @@ use aish_testkit::{Client, Follow};
 
 use crate::shell::{Scene, allow, ends, finished, own, run};
 
-/// R21, SHL-3
 #[test]
 fn a_command_has_the_environment_that_its_asker_may_give_and_no_terminal() {
     let scene = Scene::new("[shell]\nenv_from_client = [\"PATH\", \"LANG\", \"MINE\"]\n");
@@ -179,7 +178,6 @@ fn a_cancel_ends_a_command_and_keeps_what_it_printed() {
     });
 }
 
-/// SHL-4
 #[test]
 fn cd_alone_changes_the_directory_of_the_conversation() {
     let scene = Scene::new("");

@@ -1,4 +1,4 @@
-//! Commands of a conversation run one after another, in the order in which they came (SHL-3).
+//! Commands of a conversation run one after another, in the order in which they came.
 
 use aish_proto::attach::Since;
 use aish_proto::conversation::{Activity, ConversationParams, StatusOf};

@@ -1,4 +1,4 @@
-//! The ordered stop (OPS-4, G16): whatever the daemon is doing, SIGTERM lets it say goodbye, keep what it knows, end
+//! The ordered stop: whatever the daemon is doing, SIGTERM lets it say goodbye, keep what it knows, end
 //! with 0 within six seconds, and leave no socket behind.
 
 use std::any::Any;

@@ -1,4 +1,4 @@
-//! What does not fit into a line of the wire is refused as that (spec 10, errors).
+//! What does not fit into a line of the wire is refused as that.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};

@@ -1,5 +1,4 @@
-//! Tools of a real MCP server, a child of the daemon, called by the model through the gate (MCP-9 to MCP-13, AUT-3,
-//! PRM-1 to PRM-3, G7).
+//! Tools of a real MCP server, a child of the daemon, called by the model through the gate.
 
 use std::fs;
 use std::path::PathBuf;
@@ -125,7 +124,7 @@ pub(crate) fn events<E: EventData>(client: &Client, conversation: ConversationId
     events.filter_map(|it| it.read()).collect()
 }
 
-/// PRM-1 to PRM-3: nothing said about a tool means the worst; a raise is for its provider in this conversation.
+/// Nothing said about a tool means the worst; a raise is for its provider in this conversation.
 #[test]
 fn a_level_is_raised_by_a_person_and_is_no_consent() {
     let Some(scene) = Scene::new("") else { return };
@@ -164,7 +163,7 @@ fn a_level_is_raised_by_a_person_and_is_no_consent() {
     scene.upstream.finish();
 }
 
-/// PRM-3, PRM-4: a grant is no consent, a revoke takes everything back, and all of it is in the history.
+/// A grant is no consent, a revoke takes everything back, and all of it is in the history.
 #[test]
 fn levels_are_changed_by_hand_and_remembered() {
     let Some(scene) = Scene::new("[permissions.tools]\nc = { max_level = 3 }\n") else {
@@ -270,7 +269,7 @@ fn the_configuration_says_how_far_a_provider_may_go() {
     assert_eq!(0, scene.count());
 }
 
-/// AUT-3: "always" is for the tool as it was; a server that changes it is asked about again, with what changed.
+/// "Always" is for the tool as it was; a server that changes it is asked about again, with what changed.
 #[test]
 fn a_tool_that_changed_is_asked_about_again() {
     let Some(scene) = Scene::new("") else { return };
@@ -301,7 +300,7 @@ fn a_tool_that_changed_is_asked_about_again() {
     client.wait_turn(turn);
 }
 
-/// R3: what is asked about and changes meanwhile runs not even by a yes.
+/// What is asked about and changes meanwhile runs not even by a yes.
 #[test]
 fn a_tool_that_changes_under_the_question_does_not_run() {
     let Some(scene) = Scene::new("") else { return };
@@ -319,7 +318,7 @@ fn a_tool_that_changes_under_the_question_does_not_run() {
     assert_eq!(Some(StopReason::End), client.wait_turn(turn).stop_reason);
 }
 
-/// R3, R11: a call that waits for its server runs what was approved, and not what that offers when it is there.
+/// A call that waits for its server runs what was approved, and not what that offers when it is there.
 #[test]
 fn a_tool_that_changed_while_its_server_was_away_does_not_run() {
     let Some(scene) = Scene::new("") else { return };
@@ -356,7 +355,7 @@ fn a_tool_that_changed_while_its_server_was_away_does_not_run() {
     );
 }
 
-/// MCP-12: the model is shown both ends, and it and people can read the rest.
+/// The model is shown both ends, and it and people can read the rest.
 #[test]
 fn a_long_result_is_cut_and_can_be_read_whole() {
     let Some(scene) = Scene::new("[mcp.auto_approve]\n\"c__*\" = true\n") else {
@@ -418,7 +417,7 @@ fn a_cancel_does_not_wait_for_the_tool() {
     assert_eq!(1, scene.count());
 }
 
-/// G7: killed around a call, a tool never runs twice for it. `AISH_TEST_KILLS` times at each point.
+/// Killed around a call, a tool never runs twice for it. `AISH_TEST_KILLS` times at each point.
 #[test]
 fn a_call_runs_at_most_once_over_a_crash() {
     let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);

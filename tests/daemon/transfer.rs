@@ -1,4 +1,4 @@
-//! Conversations leave the daemon and come into it, page by page, whole or not at all (CTX-3).
+//! Conversations leave the daemon and come into it, page by page, whole or not at all.
 
 use aish_proto::audit::{
     AuditKind, List as AuditList, ListParams as AuditListParams, Verify, VerifyParams,

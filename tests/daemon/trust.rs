@@ -1,4 +1,4 @@
-//! Whose word the daemon takes: the configuration's owner, and clients that lend keys (spec 95; R22).
+//! Whose word the daemon takes: the configuration's owner, and clients that lend keys.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

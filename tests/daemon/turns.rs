@@ -46,7 +46,7 @@ fn a_question_is_answered_and_the_next_one_remembers_it() {
     assert_eq!(("what is 2 + 2?", 2), (status.title.as_str(), status.turns));
 }
 
-/// G4: the same key is the same turn, now, later, and after a restart; another question with it is an error.
+/// The same key is the same turn, now, later, and after a restart; another question with it is an error.
 #[test]
 fn a_key_asks_once() {
     let upstream = Upstream::start();
@@ -167,7 +167,7 @@ fn a_full_queue_says_so() {
     gate.finish();
 }
 
-/// BRK-13, spec 10: the request is dropped at once, the text is kept, the turn says who stopped it.
+/// The request is dropped at once, the text is kept, the turn says who stopped it.
 #[test]
 fn a_cancel_drops_the_request_and_keeps_the_text() {
     let upstream = Upstream::start();
@@ -246,7 +246,7 @@ fn waiting_has_a_limit_of_its_own_and_the_turn_goes_on() {
     assert_eq!("there", client.wait_turn(turn).text);
 }
 
-/// spec 10, Turns: only a retry or a continuation asks again, each in a turn of its own.
+/// Only a retry or a continuation asks again, each in a turn of its own.
 #[test]
 fn a_failed_turn_can_be_asked_again_or_continued() {
     let upstream = Upstream::start();
@@ -279,7 +279,7 @@ fn a_failed_turn_can_be_asked_again_or_continued() {
     assert_eq!((retried.turn, true), (same.turn, same.duplicate));
 }
 
-/// BRK-11: what a script branches on.
+/// What a script branches on.
 #[test]
 fn failures_end_the_turn_with_their_class() {
     let upstream = Upstream::start();
@@ -316,14 +316,14 @@ fn failures_end_the_turn_with_their_class() {
     assert_eq!("transport: HTTP 400: no such thing", message);
     upstream.answer(Answer::html());
     assert_eq!(FailureClass::Rejected, class(None).0);
-    // spec 00: one wait for a short Retry-After, then one more try.
+    // One wait for a short Retry-After, then one more try.
     upstream.answer(Answer::busy(1));
     upstream.answer(Answer::text("better now"));
     let record = client.wait_turn(client.ask(conversation, "busy?"));
     assert_eq!("better now", record.text);
 }
 
-/// LOOP-2: a turn goes on when every client has gone.
+/// A turn goes on when every client has gone.
 #[test]
 fn a_turn_outlives_its_clients() {
     let upstream = Upstream::start();
@@ -341,7 +341,7 @@ fn a_turn_outlives_its_clients() {
     assert_eq!("done anyway", world.client().wait_turn(turn).text);
 }
 
-/// R10, R15: nothing is offered, so a call is answered as unknown, and the model may say something else.
+/// Nothing is offered, so a call is answered as unknown, and the model may say something else.
 #[test]
 fn a_model_that_calls_what_was_never_offered_is_told_so() {
     let upstream = Upstream::start();
@@ -370,7 +370,7 @@ fn a_model_that_calls_what_was_never_offered_is_told_so() {
     assert_eq!("I cannot read files.", client.wait_turn(turn).text);
 }
 
-/// spec 00, Wire: `steer` joins before the next model request of the running turn.
+/// Wire: `steer` joins before the next model request of the running turn.
 #[test]
 fn a_steering_question_joins_the_running_turn() {
     let upstream = Upstream::start();
@@ -400,7 +400,7 @@ fn a_steering_question_joins_the_running_turn() {
     assert_eq!(2, upstream.requests().len());
 }
 
-/// BRK-2 and spec 00: a name by hand beats the conversation's, which beats the default.
+/// A name by hand beats the conversation's, which beats the default.
 #[test]
 fn the_model_is_the_one_that_was_named() {
     let (one, two) = (Upstream::start(), Upstream::start());

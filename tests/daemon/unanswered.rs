@@ -1,5 +1,5 @@
 //! What never answers, a directory or a server that might have a model, holds up whoever waits for it and nobody else: it can
-//! be cancelled, the daemon can be stopped, and the conversation goes on (SHL-4, OPS-4, G12).
+//! be cancelled, the daemon can be stopped, and the conversation goes on.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -100,7 +100,6 @@ fn a_directory_that_does_not_answer_ends_the_command_when_its_time_is_over() {
     assert!(end.output.contains("it does not answer"), "{}", end.output);
 }
 
-/// OPS-4, G16
 #[test]
 fn the_daemon_stops_while_a_directory_does_not_answer() {
     for by_turn in [false, true] {

@@ -1,4 +1,4 @@
-//! Among capabilities of one name, the provider that a conversation has called is the likelier one there (NEG-1).
+//! Among capabilities of one name, the provider that a conversation has called is the likelier one there.
 
 use aish_proto::conversation::{Fork, ForkParams};
 use aish_proto::id::ConversationId;

@@ -1,5 +1,5 @@
 //! What one client saw, and whether it is what another saw: identical stored events and identical final texts;
-//! the pieces in which a text came may differ (spec 00, Wire).
+//! the pieces in which a text came may differ.
 
 use std::collections::BTreeMap;
 

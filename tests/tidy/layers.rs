@@ -119,7 +119,7 @@ fn every_module_has_its_place_in_the_table() {
     );
 }
 
-/// A process that somebody else started would outlive the daemon, and get its descriptors and environment (R21).
+/// A process that somebody else started would outlive the daemon, and get its descriptors and environment.
 #[test]
 fn only_child_starts_processes() {
     let mut wrong = vec![];

@@ -8,6 +8,7 @@
 mod layers;
 mod places;
 mod protocol;
+mod references;
 mod shape;
 
 /// Fails with every finding at once, and with what to do.

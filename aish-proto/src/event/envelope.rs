@@ -1,4 +1,4 @@
-//! What every event comes in (spec 10, Events).
+//! What every event comes in.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -72,7 +72,7 @@ pub(crate) fn may_prompt(around: &Surroundings, global: &Global) -> bool {
     (streams || around.own_terminal) && !global.no_input
 }
 
-/// What is done where a person would have to be asked (AUT-7): without a word of the asker's, a terminal of our own
+/// What is done where a person would have to be asked: without a word of the asker's, a terminal of our own
 /// can answer, or one that is attached; else nobody can.
 pub(crate) fn on_confirm(args: &AskArgs, may_prompt: bool) -> OnConfirm {
     let said = |word: &str| args.confirm.iter().any(|it| it == word);
@@ -99,7 +99,7 @@ fn millis(span: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    /// Spec 00, Consent
+    /// Consent
     #[test]
     fn who_has_a_terminal_is_asked_wherever_its_streams_lead() {
         for (stdin, stderr, own, no_input, expected) in [

@@ -1,5 +1,5 @@
-//! Questions to the person at this window (spec 80, 3.3, 3.4): one at a time stands on the screen, the oldest first but those
-//! before all that a turn waits for, and what is said to it is an answer. They are rows like all others; whoever looks away finds them above.
+//! Questions to the person at this window: one at a time stands on the screen, the oldest first but those before all that a
+//! turn waits for, and what is said to it is an answer. They are rows like all others; whoever looks away finds them above.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};

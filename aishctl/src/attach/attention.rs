@@ -1,4 +1,4 @@
-//! Whether the person at this window looks, and what is to be done about a question when he does not (spec 80, 2.9): one
+//! Whether the person at this window looks, and what is to be done about a question when he does not: one
 //! notice for each question, and one reminder when half of its time is over.
 
 use std::collections::BTreeMap;

@@ -504,7 +504,7 @@ impl<U: Ui> Open<U> {
         }
     }
 
-    /// Ctrl-C (spec 80, 2.5).
+    /// Ctrl-C.
     async fn interrupt(&mut self, typed: Typed) -> Result<bool, Failure> {
         let now = Instant::now();
         if self

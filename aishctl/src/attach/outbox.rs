@@ -1,5 +1,5 @@
 //! Questions on their way: kept until the daemon has them, sent one at a time because calls may overtake each other,
-//! and again under the same key when the connection was lost (G4).
+//! and again under the same key when the connection was lost.
 
 use std::collections::VecDeque;
 

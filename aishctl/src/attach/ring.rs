@@ -1,5 +1,5 @@
 //! What a terminal is sent so that a person looks at it: a notice of the desktop, the bell, and a title with a count
-//! (spec 80, 2.9). Never OSC 9;4, which is a progress bar.
+//!. Never OSC 9;4, which is a progress bar.
 
 use aish_proto::config::NotifyMethod;
 

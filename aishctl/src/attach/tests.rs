@@ -172,7 +172,7 @@ async fn a_lost_daemon_is_found_again_with_what_was_missed() {
     assert_eq!("[aish] back (missed 3 lines)\n› why?\na\nb\n", rows);
 }
 
-/// G4: a daemon that hangs takes no line with it, and the same key makes one turn of it.
+/// A daemon that hangs takes no line with it, and the same key makes one turn of it.
 #[tokio::test]
 async fn a_line_that_is_not_answered_is_kept_and_sent_again_under_its_key() {
     let seen = attach_within(

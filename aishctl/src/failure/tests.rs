@@ -72,7 +72,7 @@ fn wrong(words: &[String]) -> Option<String> {
     None
 }
 
-/// A next command helps only if it is there (spec 80, 1).
+/// A next command helps only if it is there.
 #[test]
 fn every_command_that_a_message_names_is_there() {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -1,5 +1,5 @@
 //! A form while somebody fills it in: one field after the other, each checked at once, and all of them shown before they
-//! are sent (MCP-15: people review and change what they say).
+//! are sent.
 
 use aish_proto::form::{Content, Field};
 use serde_json::{Map, Value};

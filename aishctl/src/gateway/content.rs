@@ -1,4 +1,4 @@
-//! From what the log has of a result to the blocks that an MCP client gets (MCP-9 the other way round, RUN-2).
+//! From what the log has of a result to the blocks that an MCP client gets.
 
 use aish_proto::event::{Structured, ToolResult};
 use aish_proto::id::{ConversationId, ResultId};

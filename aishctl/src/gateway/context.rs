@@ -1,5 +1,5 @@
 //! The shared context of the gateway's conversations as resources of MCP: listed, read, and told of when there are more or
-//! fewer (SHC-1, MCP-16). Nothing is written this way: that is what tools are for, which a person is asked about.
+//! fewer. Nothing is written this way: that is what tools are for, which a person is asked about.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `mcp serve`: the daemon's tools for any MCP client, over stdin and stdout (MCP-16). The gateway keeps nothing: what is
+//! `mcp serve`: the daemon's tools for any MCP client, over stdin and stdout. The gateway keeps nothing: what is
 //! offered, what may run and who is asked is decided by the daemon, and each call is a turn of a conversation there.
 //!
 //! Both eras of MCP are spoken, side by side: requests that state their revision are answered in the stateless one of

@@ -1,4 +1,4 @@
-//! Prompts of the daemon's MCP servers, passed on (MCP-14, MCP-16). The daemon asks the server, and tells the audit trail.
+//! Prompts of the daemon's MCP servers, passed on. The daemon asks the server, and tells the audit trail.
 
 use std::collections::BTreeMap;
 

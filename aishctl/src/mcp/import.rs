@@ -1,4 +1,4 @@
-//! `mcp import`: servers out of the files of other programs (spec 85, 4.4). Nothing is connected to before a person has
+//! `mcp import`: servers out of the files of other programs. Nothing is connected to before a person has
 //! taken it over.
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `mcp pin`: resources that a conversation keeps in its context (MCP-14).
+//! `mcp pin`: resources that a conversation keeps in its context.
 
 use aish_proto::id::ConversationId;
 use aish_proto::mcp::{ConversationParams, Pin, PinParams, Pinned, PinnedResult, Unpin};

@@ -1,4 +1,4 @@
-//! `service …`: aishd as a service of the user's service manager (OPS-1). It talks to `systemctl` and `journalctl`
+//! `service …`: aishd as a service of the user's service manager. It talks to `systemctl` and `journalctl`
 //! with arguments, never through a shell, and none of them is waited for without end.
 
 mod control;

@@ -1,4 +1,4 @@
-//! `tools route|negotiate`: what an action means, and doing it (NEG-1, NEG-2).
+//! `tools route|negotiate`: what an action means, and doing it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `tools add|remove|reload`: tools that are written down in manifests (REG-3). The daemon reads, checks and keeps the files.
+//! `tools add|remove|reload`: tools that are written down in manifests. The daemon reads, checks and keeps the files.
 
 use std::path::Path;
 

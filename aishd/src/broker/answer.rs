@@ -8,9 +8,9 @@ use crate::core::assemble::{Assembler, Ending, Excess, merge};
 use crate::core::reply::{Delta, Failure, Reply};
 use crate::core::thinking::{Part, Splitter, Standing, Think, lone_end};
 
-/// Text and reasoning of one answer (R13).
+/// Text and reasoning of one answer.
 pub(super) const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
-/// One frame that cannot be decoded is skipped; this many in a row are no stream (R16).
+/// One frame that cannot be decoded is skipped; this many in a row are no stream.
 const MAX_BAD_FRAMES: u32 = 3;
 const REASONING_CONTENT: &str = "reasoning_content";
 

@@ -1,4 +1,4 @@
-//! A first model for somebody who configured none, and what the servers say that are there (spec 80, 7).
+//! A first model for somebody who configured none, and what the servers say that are there.
 //! Only this machine's own servers are ever taken unasked: others may cost money or see what they should not.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Keys (BRK-6, R22): read when a request needs one, held in a type that cannot be printed, cut out of every error.
+//! Keys: read when a request needs one, held in a type that cannot be printed, cut out of every error.
 
 use std::error::Error as _;
 use std::fs::File;
@@ -287,7 +287,7 @@ mod tests {
         );
     }
 
-    /// R21: it may leave something behind that holds the pipe, as an agent of a password manager does.
+    /// It may leave something behind that holds the pipe, as an agent of a password manager does.
     #[test]
     fn a_key_command_may_leave_an_agent_and_may_not_pour() {
         check(&command("sleep 60 & echo sk-cmd"), Ok(Some("sk-cmd")));

@@ -1,4 +1,4 @@
-//! Talking to OpenAI-compatible servers (spec 20). The broker is a transport layer: it knows nothing of
+//! Talking to OpenAI-compatible servers. The broker is a transport layer: it knows nothing of
 //! conversations, of MCP or of policy.
 
 use std::collections::{BTreeMap, BTreeSet};

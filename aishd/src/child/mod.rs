@@ -1,4 +1,4 @@
-//! Every child process of the daemon (spec 00, Processes; R21), each behind a trampoline: a copy of this program that
+//! Every child process of the daemon, each behind a trampoline: a copy of this program that
 //! makes the child's surroundings clean, starts it, and outlives it until nothing that it started is left.
 //!
 //! The trampoline knows that the daemon is gone, `kill -9` included, by the end of its control socket. Not here: what is

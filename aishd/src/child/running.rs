@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::Pipes;
 use super::spec::{Exit, Failed, Report};
 
-/// How long output is read after the program has ended: something that it left behind may hold the pipe for ever (R21).
+/// How long output is read after the program has ended: something that it left behind may hold the pipe for ever.
 const DRAIN: Duration = Duration::from_millis(500);
 /// Reports of a trampoline are short; a longer line is none.
 const MAX_REPORT_BYTES: usize = 4 << 10;
@@ -87,7 +87,7 @@ impl Child {
     }
 
     /// Closes its input and gives it `grace` to end by itself; then the tree gets SIGTERM, and SIGKILL two seconds later.
-    /// Returns when nothing of the tree is left (MCP-4).
+    /// Returns when nothing of the tree is left.
     pub async fn end(mut self, grace: Duration) -> Exit {
         self.stdin = None;
         let ended = timeout(grace, self.wait()).await;

@@ -1,5 +1,5 @@
 //! A file of settings on disk. What others could have written is not read: it names programs to run and servers to talk
-//! to (R20).
+//! to.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};

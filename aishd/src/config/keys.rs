@@ -1,4 +1,4 @@
-//! Every key that there is (CFG-1). What a comment here says is what people read: it is the description in
+//! Every key that there is. What a comment here says is what people read: it is the description in
 //! `config/aish.schema.json`, and `aishctl config explain` prints it. Defaults are in [`DEFAULTS`], and nowhere else.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The layers of a configuration (CFG-1; spec 85, 4.2): the defaults, the machine's files, the user's file, a trusted
+//! The layers of a configuration: the defaults, the machine's files, the user's file, a trusted
 //! project's file, the environment, the command line. Each is read on its own; a higher one lies over a lower one.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
 //! The configuration while the daemon runs. It is read again when somebody asks or a file changes; a bad one keeps the
-//! old (CFG-2), and everybody can see which of the two it is.
+//! old, and everybody can see which of the two it is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

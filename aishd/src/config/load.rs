@@ -86,7 +86,7 @@ pub fn load(place: &Where, is_set: IsSet<'_>) -> Loaded {
     }
 }
 
-/// Files of instructions that models may be told (PRJ-1).
+/// Files of instructions that models may be told.
 fn trusted(trust: &Trust) -> Trusted {
     let files = trust.files.iter();
     let files = files.filter(|(path, _)| project::root_of(path).is_none());

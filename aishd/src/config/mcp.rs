@@ -1,4 +1,4 @@
-//! `[mcp]`: servers, and how long they may take (MCP-5; spec 85).
+//! `[mcp]`: servers, and how long they may take.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl Check<'_> {
         if let Some(token) = &server.auth_token {
             check_literal(token, "better: auth_env", faults);
         }
-        // The literal goes before the variable (MCP-3).
+        // The literal goes before the variable.
         let auth = match (&server.auth_token, &server.auth_env) {
             (Some(token), _) => Auth::Token(token.value.0.clone()),
             (None, Some(name)) => Auth::Env(name.value.clone()),

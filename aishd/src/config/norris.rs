@@ -1,4 +1,4 @@
-//! `[norris]`: what holds of a run where its launch says nothing (NOR-1, NOR-3).
+//! `[norris]`: what holds of a run where its launch says nothing.
 
 use super::fault::Fault;
 use super::layers::Stack;

@@ -1,5 +1,5 @@
 //! What people have the system message begin with: `context.system_prompt`, or a file of it (85-config). The file says what
-//! models do, so it is read like a configuration: only when it is yours and nobody else can write it (R20).
+//! models do, so it is read like a configuration: only when it is yours and nobody else can write it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

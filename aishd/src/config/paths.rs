@@ -1,4 +1,4 @@
-//! Where the daemon keeps things: XDG directories, made for their owner alone (R18, R19).
+//! Where the daemon keeps things: XDG directories, made for their owner alone.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};

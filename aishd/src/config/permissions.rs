@@ -1,5 +1,5 @@
 //! What may run unasked, what never may, and how long a question waits: `[permissions]`, `[mcp.auto_approve]` and
-//! `[tools]` (AUT-1, AUT-2, PRM-1, PRM-2, LOOP-1).
+//! `[tools]`.
 
 use std::time::Duration;
 
@@ -269,7 +269,7 @@ mod tests {
         );
     }
 
-    /// PRM-2: the configuration knows better than a server, for one tool at a time.
+    /// The configuration knows better than a server, for one tool at a time.
     #[test]
     fn the_level_that_a_tool_needs_is_said_by_its_exact_name() {
         let (policy, faults) = read("[permissions.needs]\nfs__read = 1\nfs__sync = 3\n");
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!((2, 1), (begins("fs"), begins("low")));
     }
 
-    /// Spec 85: the seeds' name is accepted.
+    /// The seeds' name is accepted.
     #[test]
     fn the_old_name_of_the_depth_counts_where_the_new_one_is_not_said() {
         let depth = |text: &str| read(text).0.max_depth;

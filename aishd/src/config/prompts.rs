@@ -1,4 +1,4 @@
-//! Prompts that people keep (spec 00, MCP): one file of text each, `prompts/NAME.md` beside the user's settings, to be
+//! Prompts that people keep: one file of text each, `prompts/NAME.md` beside the user's settings, to be
 //! edited by hand as well. What others could have written is not read.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! `[routing]`: which preset answers what, and which one when a server is down (RTE-2, FBK-1).
+//! `[routing]`: which preset answers what, and which one when a server is down.
 
 use super::fault::Fault;
 use super::layers::Stack;
@@ -37,7 +37,7 @@ pub(super) fn routing(stack: &Stack, faults: &mut Vec<Fault>) -> Routing {
     }
 }
 
-/// What somebody wrote holds. What nobody wrote holds only for a model that cannot cost money (RTE-2).
+/// What somebody wrote holds. What nobody wrote holds only for a model that cannot cost money.
 fn named<'a>(
     key: &str,
     leaf: &'a Leaf<String>,

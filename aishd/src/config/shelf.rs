@@ -1,4 +1,4 @@
-//! The manifests of all directories (REG-2, REG-3): read in parallel, read again when their files have changed, and put there
+//! The manifests of all directories: read in parallel, read again when their files have changed, and put there
 //! or taken away. A file that is broken now counts as it was when it last was not.
 
 use std::collections::{BTreeMap, BTreeSet};

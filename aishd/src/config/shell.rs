@@ -1,4 +1,4 @@
-//! Commands of this machine: `[shell]` (SHL-1, SHL-3, SHL-5).
+//! Commands of this machine: `[shell]`.
 
 use std::time::Duration;
 

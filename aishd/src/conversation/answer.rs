@@ -1,6 +1,6 @@
 //! Confirms in the actor: asking the gate, taking answers, letting silence count as one.
 //!
-//! The actor is the one place where a confirm changes, so that of two answers one comes first (R4): commit the
+//! The actor is the one place where a confirm changes, so that of two answers one comes first: commit the
 //! resolution, then the start mark, then start.
 
 use std::collections::HashSet;
@@ -82,7 +82,7 @@ impl Conversation {
         }
     }
 
-    /// Adds to a question what its tool was when it was allowed, if it is not that any more (AUT-3).
+    /// Adds to a question what its tool was when it was allowed, if it is not that any more.
     pub(super) fn with_approved_definition(&self, judged: Judged) -> Judged {
         let Judged::Ask(mut confirm) = judged else {
             return judged;
@@ -103,7 +103,7 @@ impl Conversation {
                 None
             }));
             if let Some((mut definition, server)) = before {
-                // Where it runs is part of what was approved (R11).
+                // Where it runs is part of what was approved.
                 if server != confirm.server {
                     definition["server"] = server.into();
                     confirm.definition["server"] = confirm.server.clone().into();
@@ -175,7 +175,8 @@ impl Conversation {
         (ConfirmId(clock::ulid()), number)
     }
 
-    /// What the next request offers: all that neither policy nor the conversation's constraints deny, and of the daemon's own what serves here.
+    /// What the next request offers: all that neither policy nor the conversation's constraints deny, and of the daemon's own
+    /// what serves here.
     pub(super) fn offer(&self) -> Offer {
         let preset = self.turn.as_ref().and_then(|it| it.preset.clone());
         // It may have been learned since the turn began.
@@ -397,7 +398,7 @@ impl Conversation {
         u64::try_from(now.0.saturating_sub(open.requested_at.0)).ok()
     }
 
-    /// What "always" is said to: definitions as they are now, never a name (AUT-3).
+    /// What "always" is said to: definitions as they are now, never a name.
     fn approved_by(&self, decision: Decision, confirm: &Confirm) -> Vec<(ToolName, Sha)> {
         let this = (confirm.tool.clone(), confirm.definition_digest);
         match decision {
@@ -408,7 +409,7 @@ impl Conversation {
                 let all = catalog.of_provider(provider);
                 let others = all.filter(|it| it.name != confirm.tool);
                 let others = others.map(|it| (it.name.clone(), it.definition_digest()));
-                // One that is not what was approved here is asked about by itself, with what has changed (AUT-3).
+                // One that is not what was approved here is asked about by itself, with what has changed.
                 let approved = &self.state.grants.approved;
                 let others =
                     others.filter(|(name, now)| approved.get(name).is_none_or(|it| it == now));
@@ -439,7 +440,7 @@ impl Conversation {
         })
     }
 
-    /// A level that a person changes by hand (PRM-3).
+    /// A level that a person changes by hand.
     pub(super) fn level_changed(
         &self,
         provider: Alias,

@@ -1,4 +1,4 @@
-//! What left the context: listed by the chain of evictions, without the log, and put back (CTX-3).
+//! What left the context: listed by the chain of evictions, without the log, and put back.
 
 use std::collections::HashSet;
 use std::fmt;

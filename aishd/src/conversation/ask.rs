@@ -149,7 +149,7 @@ impl Conversation {
         Err(RequestError::UnknownTurn(turn))
     }
 
-    /// The record of a key that was used before (G4).
+    /// The record of a key that was used before.
     pub(super) fn known(&self, key: &Key) -> Result<Option<Accepted>, RequestError> {
         if self.unborn.is_some() {
             return Ok(None);

@@ -1,5 +1,5 @@
 //! What a request tells beside the log, and what has to be read for that: pinned resources before each request, and the
-//! directory once for each turn (PRJ-1), so that what a turn says of it stays the same to its end. It is read by a task: the
+//! directory once for each turn, so that what a turn says of it stays the same to its end. It is read by a task: the
 //! actor waits for no server and no disk.
 
 use std::collections::BTreeSet;

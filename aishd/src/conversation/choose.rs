@@ -1,4 +1,4 @@
-//! Which preset answers a turn, decided once when it starts (RTE-4), and which one its requests fall back to (FBK-1).
+//! Which preset answers a turn, decided once when it starts, and which one its requests fall back to.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(super) const MOST_STEPS_BACK: usize = 64;
 
 impl Conversation {
     /// For a question: a list of calls needs no model; a name by hand, of the turn or of the conversation, beats the look
-    /// of the question, and that beats the default (spec 00, Conversations and asks). Nothing is changed by it.
+    /// of the question, and that beats the default. Nothing is changed by it.
     pub(super) fn choose(&self, question: &Event) -> Chosen {
         let Event::UserMessage {
             model,
@@ -105,7 +105,7 @@ impl Conversation {
 
     /// What the look of a question comes to; `None`: nobody wants that.
     fn route(&self, text: &str, origin: Origin) -> Option<Route> {
-        // A run keeps to one preset (RTE-4).
+        // A run keeps to one preset.
         if self.state.norris.is_some() {
             return None;
         }

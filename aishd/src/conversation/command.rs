@@ -1,4 +1,4 @@
-//! Commands that a model proposes, in the actor: what they would run with, asking the gate, starting them (SHL-1, SHL-3).
+//! Commands that a model proposes, in the actor: what they would run with, asking the gate, starting them.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

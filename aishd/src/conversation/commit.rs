@@ -285,7 +285,7 @@ fn ends_running(before: &State, records: &[Record]) -> bool {
     ended
 }
 
-/// The places where a crash has to leave things whole (G6, G7).
+/// The places where a crash has to leave things whole.
 fn pass_before(facts: &[Fact]) {
     for fact in facts {
         if asks(&fact.event) {

@@ -1,4 +1,4 @@
-//! What a request shows of the conversation: made to fit before it is sent (CTX-1), and looked at beforehand. Both come
+//! What a request shows of the conversation: made to fit before it is sent, and looked at beforehand. Both come
 //! from [`fit`], so that a preview is the bytes that would be sent.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What running calls say of themselves, for whoever looks on; the newest of it, and never kept (MCP-11).
+//! What running calls say of themselves, for whoever looks on; the newest of it, and never kept.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
 //! What a person makes of the arguments of a question, before it runs: judged as what it is, and not as what stood there
-//! before (spec 80, 3.4).
+//! before.
 
 use aish_proto::id::ConfirmId;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::core::reply::ToolCall;
 use crate::core::shell::Proposed;
 use crate::core::turn::command_of;
 
-/// Longer arguments are no call (R13).
+/// Longer arguments are no call.
 const MAX_EDITED_BYTES: usize = 256 << 10;
 
 /// Arguments for the call of a confirm that waits.

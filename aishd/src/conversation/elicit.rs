@@ -1,4 +1,4 @@
-//! Forms that servers want filled in while their calls run (MCP-15): shown as confirms, answered once, and gone with the
+//! Forms that servers want filled in while their calls run: shown as confirms, answered once, and gone with the
 //! call. The answer goes to the server and is kept nowhere: of it the log has only that there was one. Their requests for
 //! a model are kept in the same place, and end in the same ways; what is their own is in [`super::sample`].
 

@@ -1,4 +1,4 @@
-//! Silence as an answer: when it will have been one, and what becomes of the confirms that nobody answered (AUT-7).
+//! Silence as an answer: when it will have been one, and what becomes of the confirms that nobody answered.
 
 use std::time::Duration;
 

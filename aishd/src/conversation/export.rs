@@ -19,7 +19,7 @@ const PAGE_BYTES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     All,
-    /// Only exchanges that left the context, those that are back too (CTX-3).
+    /// Only exchanges that left the context, those that are back too.
     Archive,
 }
 

@@ -236,7 +236,7 @@ pub(super) enum Request {
     Drain(Reply<()>),
 }
 
-/// Stops the running turn's work at once, ahead of the mailbox (spec 00, Conversations and asks).
+/// Stops the running turn's work at once, ahead of the mailbox.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stopper(Arc<Mutex<Option<Stoppable>>>);
 

@@ -1,4 +1,4 @@
-//! Facts that a model proposes, in the actor (MEM-2): questions of a conversation that was put away, which hold up nothing.
+//! Facts that a model proposes, in the actor: questions of a conversation that was put away, which hold up nothing.
 //! The whole of each is in the log and what counts of it in the state, so that the next daemon finds them as they were. A
 //! yes and the fact that it keeps are one commit, and so are a fact that a person says meanwhile and the end of its question.
 

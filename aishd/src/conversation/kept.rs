@@ -1,5 +1,5 @@
-//! What the log keeps of results besides what the model is shown: the whole of one that was too long (MCP-12), and
-//! its blocks that are no text (MCP-9).
+//! What the log keeps of results besides what the model is shown: the whole of one that was too long, and
+//! its blocks that are no text.
 
 use aish_proto::id::{ConversationId, ResultId, Seq};
 use base64::Engine as _;

@@ -1,4 +1,4 @@
-//! Turns that run a list of calls and ask no model (MCP-17): beginning one, and what the log says of how far it has come.
+//! Turns that run a list of calls and ask no model: beginning one, and what the log says of how far it has come.
 
 use aish_proto::id::{Seq, TurnId};
 

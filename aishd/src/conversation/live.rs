@@ -1,7 +1,7 @@
 //! The item being written right now, shared with everybody who follows the conversation.
 //!
 //! Readers see the text as it is and take what they have not taken yet, so a slow one gets fewer, larger
-//! pieces and the writer waits for nobody. Only the newest part is kept (spec 00, Wire).
+//! pieces and the writer waits for nobody. Only the newest part is kept.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What people keep across conversations (MEM-1): one book for all of them, kept in the store.
+//! What people keep across conversations: one book for all of them, kept in the store.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

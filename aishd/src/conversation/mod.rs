@@ -526,7 +526,7 @@ impl Conversation {
         self.io.spawn(work.instrument(span))
     }
 
-    /// People and logs see what a tool is really called (BRK-5).
+    /// People and logs see what a tool is really called.
     fn with_real_names(&self, mut reply: Reply) -> Reply {
         let offer = self.turn.as_ref().and_then(|it| it.offer.as_deref());
         for call in &mut reply.calls {

@@ -1,5 +1,5 @@
-//! Runs in the actor: launching one, leading it, asking another model, and taking one up that a daemon left (NOR-1 to
-//! NOR-4). What a run does is in the turn machine, and what it may do is in the gate.
+//! Runs in the actor: launching one, leading it, asking another model, and taking one up that a daemon left. What a run does is
+//! in the turn machine, and what it may do is in the gate.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

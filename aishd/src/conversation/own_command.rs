@@ -1,4 +1,4 @@
-//! Commands of people: nobody is asked, and they have no turn (SHL-3). Those of one conversation run one after another, beside
+//! Commands of people: nobody is asked, and they have no turn. Those of one conversation run one after another, beside
 //! whatever else it does; each that began has a start and an end in the log.
 
 use aish_proto::id::Seq;

@@ -23,7 +23,7 @@ use crate::core::turn::{Input, StreamId};
 use crate::failpoint;
 use crate::store::{Partial, Store};
 
-/// How often the text being written is put where kill -9 does not reach it (spec 00, Store).
+/// How often the text being written is put where kill -9 does not reach it.
 const KEEP_EVERY: Duration = Duration::from_millis(250);
 
 /// One model request.
@@ -75,7 +75,7 @@ impl Conversation {
 }
 
 /// Streams the answer into the live text and returns how it ended. A cancel drops the connection at once
-/// and keeps what had arrived (BRK-13).
+/// and keeps what had arrived.
 async fn streamed(request: Request) -> Input {
     let Request {
         conversation,

@@ -1,4 +1,4 @@
-//! When a conversation is put away a model may propose what is worth remembering of it (MEM-2). Each fact that it names is a
+//! When a conversation is put away a model may propose what is worth remembering of it. Each fact that it names is a
 //! question to a person (`keep`); nothing waits for the model, and nothing fails with it.
 
 use std::panic::AssertUnwindSafe;

@@ -1,4 +1,4 @@
-//! How much the server of one call may ask of people (R13). Every question that is put before them, or answered in their
+//! How much the server of one call may ask of people. Every question that is put before them, or answered in their
 //! place, is in the log; what comes after so many is declined without a word each, and told of once.
 
 use std::sync::atomic::{AtomicU32, Ordering};

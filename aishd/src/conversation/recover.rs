@@ -1,4 +1,4 @@
-//! Coming back: reading a conversation from the store, and ending what the last daemon left open (LOOP-3).
+//! Coming back: reading a conversation from the store, and ending what the last daemon left open.
 
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ fn is_run(state: &State, turn: TurnId) -> bool {
     state.norris.as_ref().is_some_and(|it| it.turn == turn)
 }
 
-/// A command of a turn that nobody waits for any more: one that began is never run again (G7).
+/// A command of a turn that nobody waits for any more: one that began is never run again.
 fn command_left(open: &OpenCall, command: &str, given: Given) -> Event {
     if open.started {
         return left(&open.id, command, Ending::Unknown, given);

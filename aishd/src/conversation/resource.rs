@@ -1,4 +1,4 @@
-//! The shared context (SHC-1 to SHC-3): its actor is the one place where a resource changes, whether a person wants that or
+//! The shared context: its actor is the one place where a resource changes, whether a person wants that or
 //! a call. What a call changes becomes durable in one commit with its result.
 
 use std::time::Duration;
@@ -100,7 +100,7 @@ impl Conversation {
             .collect()
     }
 
-    /// SHC-2: the call needed what it needed when it began, and its provider has what it has now.
+    /// The call needed what it needed when it began, and its provider has what it has now.
     fn check_level(&self, provider: &Alias, needs: Access) -> Result<(), ChangeError> {
         if self.state.constraints.read_only {
             return Err(ChangeError::ReadOnly);
@@ -138,7 +138,7 @@ fn said(changed: &[ResourceChanged]) -> String {
     }
 }
 
-/// What a call of a manifest's tool is given (SHC-2), without what is not there; or the reply of a call that cannot be.
+/// What a call of a manifest's tool is given, without what is not there; or the reply of a call that cannot be.
 pub(super) async fn context(
     store: Store,
     conversation: ConversationId,

@@ -1,4 +1,4 @@
-//! A turn that another daemon left waiting for a person goes on here (G6, LOOP-3).
+//! A turn that another daemon left waiting for a person goes on here.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Requests of servers for a model while their calls run (MCP-15). A person allows one, the model is asked once, beside the
+//! Requests of servers for a model while their calls run. A person allows one, the model is asked once, beside the
 //! conversation and without tools, and the server is told the answer; nothing of it enters the transcript. All of it
 //! belongs to the call: when that ends, the model is not listened to any more.
 

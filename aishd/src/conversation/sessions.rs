@@ -1,5 +1,5 @@
-//! Through which sessions a conversation calls tools: everybody's, or its own where it keeps itself from something
-//! (spec 00, MCP). So what it may not touch does not come to it by what others left in a session.
+//! Through which sessions a conversation calls tools: everybody's, or its own where it keeps itself from something. So what it
+//! may not touch does not come to it by what others left in a session.
 
 use std::path::PathBuf;
 

@@ -34,7 +34,7 @@ use crate::core::summary::{Summary, Wanted, Worth, body, is_too_long, kept, port
 use crate::core::transcript::Transcript;
 use crate::core::turn::StreamId;
 
-/// One request to the summarizer (CTX-4).
+/// One request to the summarizer.
 const WITHIN: Duration = Duration::from_secs(30);
 /// So long after a summary was begun no request waits for it any more.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -206,7 +206,7 @@ impl Conversation {
             leaving.retain(|it| it.last() > through);
             running.left |= leaving.len() < before;
         }
-        // What leaves in a run does so in silence (CTX-7).
+        // What leaves in a run does so in silence.
         if leaving.is_empty() || self.rules().summarizer(self.mode()).is_none() {
             return;
         }
@@ -537,7 +537,7 @@ async fn summarize(job: Job) -> Result<(Summary, usize), String> {
             prior: &said.text,
             max_chars: job.max_chars,
         };
-        // Once; then it is cut (CTX-5).
+        // Once; then it is cut.
         if let Ok(shorter) = ask(&job, wanted).await {
             said = shorter;
         }

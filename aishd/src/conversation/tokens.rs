@@ -1,4 +1,4 @@
-//! What the servers of presets count as a token, learned from each answer that says it (CTX-1). It is kept beside the
+//! What the servers of presets count as a token, learned from each answer that says it. It is kept beside the
 //! conversations, so that a daemon that was started anew does not let exchanges leave that fit.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The newest part of a text that grows, for readers of any pace (spec 00, Wire).
+//! The newest part of a text that grows, for readers of any pace.
 
 use aish_proto::limits::LIVE_WINDOW_BYTES;
 

@@ -1,4 +1,4 @@
-//! What a tool may do to the world, in three steps (PRM-1).
+//! What a tool may do to the world, in three steps.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl Access {
         }
     }
 
-    /// 1, 2 or 3; there are no others (PRM-3).
+    /// 1, 2 or 3; there are no others.
     pub fn from_number(number: u8) -> Option<Self> {
         match number {
             1 => Some(Self::Read),
@@ -33,7 +33,7 @@ impl Access {
         }
     }
 
-    /// What a server says of its own tool (PRM-2). Not saying is no harmlessness, and not even `reads_only`
+    /// What a server says of its own tool. Not saying is no harmlessness, and not even `reads_only`
     /// makes a call run unasked.
     pub fn from_hints(reads_only: Option<bool>, destructive: Option<bool>) -> Self {
         match (reads_only, destructive) {

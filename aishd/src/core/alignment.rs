@@ -1,4 +1,4 @@
-//! How an action stands to the rules before anything of it runs (ALN-1). The rules are those of the gate, asked in the same
+//! How an action stands to the rules before anything of it runs. The rules are those of the gate, asked in the same
 //! way, so that the two cannot say different things, and no provider is spoken of differently from another.
 
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What attached clients let run unasked in one conversation for as long as they are there (AUT-2, R7). It is no
+//! What attached clients let run unasked in one conversation for as long as they are there. It is no
 //! state of the conversation: it ends with its client, and with the daemon.
 
 use std::num::NonZeroU32;

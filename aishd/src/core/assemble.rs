@@ -1,4 +1,4 @@
-//! Tool calls out of their fragments (BRK-9). Servers differ in how they say which call a fragment belongs to;
+//! Tool calls out of their fragments. Servers differ in how they say which call a fragment belongs to;
 //! whatever they say, a call that does not hold one JSON object as arguments comes out marked as broken.
 
 use std::fmt;

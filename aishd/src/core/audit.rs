@@ -1,4 +1,4 @@
-//! The audit trail: what is told of every decision about an effect, and of every call (AUD-1).
+//! The audit trail: what is told of every decision about an effect, and of every call.
 //!
 //! No text of a model, of a tool or of a person stands in it, so that there can be no secret in it: names, rules,
 //! digests, sizes and times do. What was said stands in the conversation's log, and `fact` is the digest of that.
@@ -255,7 +255,7 @@ pub enum Told {
         upgrade: Option<Upgrade>,
         outcome: Notice,
     },
-    /// What an action was taken to mean (NEG-1).
+    /// What an action was taken to mean.
     #[serde(rename = "routed")]
     Routed(Routed),
     /// Its log goes; what was told of it stays.

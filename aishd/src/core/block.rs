@@ -1,4 +1,4 @@
-//! Blocks of a tool's result that are no text: what the log says of each (MCP-9). Their bytes stand before it.
+//! Blocks of a tool's result that are no text: what the log says of each. Their bytes stand before it.
 
 use aish_proto::id::ResultId;
 use serde::{Deserialize, Serialize};

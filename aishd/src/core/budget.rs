@@ -1,4 +1,4 @@
-//! How much a conversation may say in one request (CTX-1), in exchanges and in tokens. Nobody here can count tokens: they
+//! How much a conversation may say in one request, in exchanges and in tokens. Nobody here can count tokens: they
 //! are estimated from bytes, by what the preset's server has counted so far.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Rules {
     pub max_summary_chars: usize,
     /// What the system message begins with; `None`: what it usually does.
     pub system_prompt: Option<Arc<str>>,
-    /// Whether the directory of a conversation is told of, and which instructions in it are trusted (PRJ-1).
+    /// Whether the directory of a conversation is told of, and which instructions in it are trusted.
     pub project: Option<Trusted>,
 }
 
@@ -43,7 +43,7 @@ pub struct Rules {
 pub enum Mode {
     /// People ask and a model answers.
     Talk,
-    /// A plan runs by itself: what leaves does so in silence, and no summary is made or shown (CTX-7).
+    /// A plan runs by itself: what leaves does so in silence, and no summary is made or shown.
     Norris,
 }
 
@@ -154,7 +154,7 @@ impl Counted {
     }
 }
 
-/// Bytes of a request for each token, by what a preset's server counts (CTX-1).
+/// Bytes of a request for each token, by what a preset's server counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BytesPerToken(f64);

@@ -1,4 +1,4 @@
-//! All tools that there are, and those of them that one request offers (R10). Both are values that never change.
+//! All tools that there are, and those of them that one request offers. Both are values that never change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +52,7 @@ impl Catalog {
         self.tools.get(name)
     }
 
-    /// Why these are no arguments for a tool of this catalog, by its input schema (REG-5). A schema that cannot be used
+    /// Why these are no arguments for a tool of this catalog, by its input schema. A schema that cannot be used
     /// forbids nothing.
     pub fn misfit(&self, tool: &Tool, arguments: &Map<String, Value>) -> Option<String> {
         let schema = {
@@ -94,7 +94,7 @@ impl Catalog {
         offer
     }
 
-    /// Rules that speak of nothing that is known (AUT-2).
+    /// Rules that speak of nothing that is known.
     pub fn unknown_to(&self, rules: impl IntoIterator<Item = Pattern>) -> Vec<Pattern> {
         let rules = rules.into_iter();
         rules.filter(|it| self.covered(it) == 0).collect()

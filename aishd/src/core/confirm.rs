@@ -1,4 +1,4 @@
-//! A question to a person, as a fact: what would run, and what became of it (AUT-4, R3).
+//! A question to a person, as a fact: what would run, and what became of it.
 //!
 //! The serde attributes spell the stored form out, as in [`super::event`].
 
@@ -84,21 +84,21 @@ impl Confirm {
 pub enum ConfirmKind {
     #[serde(rename = "tool")]
     Tool,
-    /// An autonomous run wants to do something destructive, or something that another model warns of (NOR-2, NOR-3).
+    /// An autonomous run wants to do something destructive, or something that another model warns of.
     #[serde(rename = "halt")]
     Halt,
-    /// A command that a model proposes (SHL-1).
+    /// A command that a model proposes.
     #[serde(rename = "shell")]
     Shell,
-    /// A server wants to know something while the call runs (MCP-15).
+    /// A server wants to know something while the call runs.
     #[serde(rename = "elicitation")]
     Elicitation,
-    /// A server wants a model to be asked while the call runs (MCP-15).
+    /// A server wants a model to be asked while the call runs.
     #[serde(rename = "sampling")]
     Sampling,
 }
 
-/// What a person may answer (AUT-5).
+/// What a person may answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Decision {
     /// This call.
@@ -189,7 +189,7 @@ pub struct Person {
     pub uid: Option<u32>,
 }
 
-/// What the asker of a turn wants done where a person would have to be asked (AUT-7).
+/// What the asker of a turn wants done where a person would have to be asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnConfirm {
     #[serde(default)]
@@ -217,7 +217,7 @@ pub enum Then {
     #[default]
     #[serde(rename = "ask")]
     Ask,
-    /// Ask if a person is attached, else deny (R6).
+    /// Ask if a person is attached, else deny.
     #[serde(rename = "ask_attended")]
     AskAttended,
     #[serde(rename = "deny")]

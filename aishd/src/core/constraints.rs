@@ -1,4 +1,4 @@
-//! What a conversation keeps itself from: writing, the network, paths outside of its directories (AUT-1).
+//! What a conversation keeps itself from: writing, the network, paths outside of its directories.
 //!
 //! They are judged by what is known before a call. What a server says of its own tools can show that a constraint is
 //! broken and is no proof that it is kept, and paths are compared as they are written: a link inside a directory may
@@ -465,7 +465,7 @@ mod tests {
         assert_eq!(None, all.bars(&own, Access::Write));
     }
 
-    /// No word of the model stands in the audit trail (AUD-1).
+    /// No word of the model stands in the audit trail.
     #[test]
     fn what_is_told_of_a_path_does_not_name_it() {
         let kept = constraints(false, false, &["/srv"]);

@@ -1,4 +1,4 @@
-//! A server's question to a person (MCP-15): a form that nobody but a person fills in.
+//! A server's question to a person: a form that nobody but a person fills in.
 
 use serde_json::json;
 
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(expected, said);
     }
 
-    /// AUT-7, R6: as for every confirm.
+    /// As for every confirm.
     #[test]
     fn a_form_is_shown_where_somebody_can_fill_it_in() {
         use Attended::{ByNobody, ByPerson};
@@ -75,7 +75,6 @@ mod tests {
         );
     }
 
-    /// R3.
     #[test]
     fn the_digest_is_of_what_is_asked() {
         let digest = |params: Value| match judged(Then::Ask, Attended::ByPerson, 0, &params) {

@@ -1,7 +1,7 @@
 //! Facts of one conversation, in the past tense, and the form in which they are stored.
 //!
 //! The serde attributes spell the stored form out: renaming a Rust field changes no byte on disk.
-//! Fields are only ever added, with a default (STO-4); `tests/data/store` holds old records that must load.
+//! Fields are only ever added, with a default; `tests/data/store` holds old records that must load.
 
 mod turn;
 
@@ -93,7 +93,7 @@ pub enum Event {
         text: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
-        /// The client's idempotency key, and the digest of what it asked with it (G4).
+        /// The client's idempotency key, and the digest of what it asked with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<Key>,
         /// A preset named by hand for this turn.
@@ -140,10 +140,10 @@ pub enum Event {
         model_id: String,
         source: Source,
     },
-    /// The look of a question was asked which preset answers it (RTE-3); stands behind the start of its turn.
+    /// The look of a question was asked which preset answers it; stands behind the start of its turn.
     #[serde(rename = "route_decided")]
     RouteDecided(Routed),
-    /// A request failed before anything of its answer was shown, and goes to another preset, once (FBK-4). The turn's own
+    /// A request failed before anything of its answer was shown, and goes to another preset, once. The turn's own
     /// preset stays what it was.
     #[serde(rename = "fell_back")]
     FellBack {
@@ -172,10 +172,10 @@ pub enum Event {
         reasoning: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
-        /// Lines of it that propose commands, taken out of it where it ended properly (SHL-1).
+        /// Lines of it that propose commands, taken out of it where it ended properly.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         commands: Vec<Proposed>,
-        /// Fields of the message that we do not know and the same model wants back (BRK-9).
+        /// Fields of the message that we do not know and the same model wants back.
         #[serde(
             rename = "extra",
             default,
@@ -213,7 +213,7 @@ pub enum Event {
     /// Once for each confirm.
     #[serde(rename = "confirm_resolved")]
     ConfirmResolved(Box<Resolution>),
-    /// The mark that a call was started: from here on it is never started again by itself (G7).
+    /// The mark that a call was started: from here on it is never started again by itself.
     #[serde(rename = "tool_started")]
     ToolStarted {
         call: String,
@@ -300,13 +300,13 @@ pub enum Event {
         #[serde(default)]
         given: Given,
     },
-    /// Commands run there from now on (SHL-4).
+    /// Commands run there from now on.
     #[serde(rename = "cwd_changed")]
     CwdChanged { cwd: String, from: String },
-    /// A provider has another level in this conversation (PRM-4).
+    /// A provider has another level in this conversation.
     #[serde(rename = "permission_changed")]
     PermissionChanged {
-        /// Absent: all of them, in the layout in which a conversation had one level (PRM-5). Nobody's calls go by that;
+        /// Absent: all of them, in the layout in which a conversation had one level. Nobody's calls go by that;
         /// the daemon hands it out at its start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<Alias>,
@@ -325,26 +325,26 @@ pub enum Event {
     ResourcePinned(Pinned),
     #[serde(rename = "resource_unpinned")]
     ResourceUnpinned(Pinned),
-    /// The shared context changed (SHC-1).
+    /// The shared context changed.
     #[serde(rename = "resource_changed")]
     ResourceChanged(Box<ResourceChanged>),
-    /// The conversation keeps itself from other things than before (AUT-1).
+    /// The conversation keeps itself from other things than before.
     #[serde(rename = "constraints_changed")]
     ConstraintsChanged {
         constraints: Constraints,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Person>,
     },
-    /// Whole exchanges left the context; they stay in the log (CTX-3).
+    /// Whole exchanges left the context; they stay in the log.
     #[serde(rename = "evicted")]
     Evicted(Box<Eviction>),
     /// One of them is in the context again.
     #[serde(rename = "restored")]
     Restored(Left),
-    /// A model has summed up what left the context (CTX-5).
+    /// A model has summed up what left the context.
     #[serde(rename = "summary_updated")]
     SummaryUpdated(Box<Summary>),
-    /// What happens to a run that works by itself (NOR-1).
+    /// What happens to a run that works by itself.
     #[serde(rename = "norris")]
     Norris(NorrisEvent),
     #[serde(rename = "model_changed")]
@@ -382,7 +382,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether it is a question that a person asks, and not an old one again: outputs that wait go with it (SHL-5).
+    /// Whether it is a question that a person asks, and not an old one again: outputs that wait go with it.
     pub fn is_new_question(&self) -> bool {
         let Self::UserMessage { origin, calls, .. } = self else {
             return false;

@@ -1,5 +1,5 @@
 //! Exchanges: a question and all that followed on it, up to the next one. They leave the context and come back whole
-//! (CTX-2), so that no result is ever without its call.
+//!, so that no result is ever without its call.
 
 use std::ops::Range;
 
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Records of evictions from before there were lists of what left (STO-4).
+    /// Records of evictions from before there were lists of what left.
     #[test]
     fn an_old_eviction_loads() {
         let old: Eviction = serde_json::from_str(r#"{"through":7,"later":1}"#).unwrap();

@@ -41,7 +41,7 @@ impl Said<'_> {
 }
 
 /// The messages of an exchange. Behind every answer stands exactly one result for each of its calls, in their order, and no
-/// result is without its call (MSG-1).
+/// result is without its call.
 pub fn said(exchange: &Exchange) -> Vec<Said<'_>> {
     let mut out = vec![];
     let mut owed: Vec<(&str, Option<&str>)> = vec![];

@@ -1,4 +1,4 @@
-//! Whether a request that failed goes to another preset (FBK-1 to FBK-3): once, only where the server looks as if it
+//! Whether a request that failed goes to another preset: once, only where the server looks as if it
 //! was down, and only while nobody has seen anything of its answer.
 
 use super::reply::{Failure, HttpDetail, Stage};
@@ -19,7 +19,7 @@ pub struct Way {
 /// How far the request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// No text, reasoning or arguments of its answer have been shown (FBK-3).
+    /// No text, reasoning or arguments of its answer have been shown.
     pub silent: bool,
     /// It is the second one already.
     pub again: bool,
@@ -53,7 +53,7 @@ pub fn decide(failure: &Failure, sent: Sent, way: Option<&Way>) -> Verdict {
     }
 }
 
-/// Why the server looks as if it was down, in our own words; `None`: it does not (FBK-2).
+/// Why the server looks as if it was down, in our own words; `None`: it does not.
 pub fn down(failure: &Failure) -> Option<String> {
     Some(match failure {
         Failure::Refused => "connection refused".to_owned(),
@@ -93,7 +93,7 @@ pub fn down(failure: &Failure) -> Option<String> {
     })
 }
 
-/// What people are told when it happens (FBK-4).
+/// What people are told when it happens.
 pub fn status(way: &Way, reason: &str) -> String {
     let Way { from, to, .. } = way;
     format!("local {from} failed ({reason}); retrying via {to}")

@@ -86,7 +86,7 @@ pub struct Go {
     pub pace: Pace,
 }
 
-/// How a call stands to the others of its message (MCP-13).
+/// How a call stands to the others of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// It begins when those before it have ended, and those after it wait.
@@ -355,7 +355,7 @@ fn parse(call: &ToolCall) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// PRM-3: how the level could be raised. AUT-3, RUN-1: what was allowed beforehand, and why that does not count.
+/// How the level could be raised; or what was allowed beforehand, and why that does not count.
 fn add_upgrade(content: &mut String, tool: &Tool, why: &Why) {
     if let Why::Packages { .. } = why {
         let _never_fails = write!(content, ": {}", why.text(&tool.name));

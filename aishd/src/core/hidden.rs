@@ -1,4 +1,4 @@
-//! Characters that show nothing, or change how others look (R5).
+//! Characters that show nothing, or change how others look.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Which capability an action means (NEG-1): by name, by nothing that a provider says about itself, and never more sure
+//! Which capability an action means: by name, by nothing that a provider says about itself, and never more sure
 //! than it can be. What is sure runs; anything less is a proposal.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Actions that the daemon answers itself, whatever tools there are (NEG-3, PRM-3).
+//! Actions that the daemon answers itself, whatever tools there are.
 
 use aish_proto::id::ConversationId;
 

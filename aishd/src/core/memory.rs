@@ -1,5 +1,5 @@
-//! What people keep across conversations (MEM-1), and how it stands in a request (MSG-3). What a model proposes when a
-//! conversation is put away (MEM-2) is no part of it until a person has said yes.
+//! What people keep across conversations, and how it stands in a request. What a model proposes when a
+//! conversation is put away is no part of it until a person has said yes.
 
 use std::fmt;
 use std::str::FromStr;

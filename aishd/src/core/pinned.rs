@@ -1,4 +1,4 @@
-//! Resources that a conversation keeps in its context (MCP-14).
+//! Resources that a conversation keeps in its context.
 
 use serde::{Deserialize, Serialize};
 

@@ -45,11 +45,11 @@ pub struct Policy {
     pub unattended_ms: u64,
     /// What it means that nobody answered for so long.
     pub silence: Silence,
-    /// Rounds of calls in one turn (LOOP-1).
+    /// Rounds of calls in one turn.
     pub max_depth: u32,
-    /// Characters of a result that a model is shown (MCP-12).
+    /// Characters of a result that a model is shown.
     pub max_result_chars: usize,
-    /// Whether calls that only read and need no consent run side by side (MCP-13).
+    /// Whether calls that only read and need no consent run side by side.
     pub parallel_readonly: bool,
     /// About commands of this machine.
     pub shell: shell::Rules,
@@ -86,10 +86,10 @@ pub struct ProviderRule {
 pub struct Grants {
     #[serde(default)]
     pub levels: BTreeMap<Alias, Access>,
-    /// "Always", for exactly this definition (AUT-3).
+    /// "Always", for exactly this definition.
     #[serde(default)]
     pub approved: BTreeMap<ToolName, Sha>,
-    /// "Always", for exactly this command where and as it was asked about (R1).
+    /// "Always", for exactly this command where and as it was asked about.
     #[serde(
         rename = "commands",
         default,
@@ -151,25 +151,25 @@ pub enum Rule {
 /// Why a person is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Every call is asked about (AUT-2).
+    /// Every call is asked about.
     EveryCall,
-    /// The provider has less than the call needs (PRM-3).
+    /// The provider has less than the call needs.
     Level { has: Access, needs: Access },
-    /// Whether it keeps to the conversation's constraints is not known (AUT-1). The level may be too low besides.
+    /// Whether it keeps to the conversation's constraints is not known. The level may be too low besides.
     Unclear {
         doubt: Doubt,
         has: Access,
         needs: Access,
     },
-    /// It would fetch these, and nobody has said "always" to it as it is (RUN-1). The level may be too low besides.
+    /// It would fetch these, and nobody has said "always" to it as it is. The level may be too low besides.
     Packages {
         packages: Arc<[String]>,
         has: Access,
         needs: Access,
     },
-    /// An autonomous run does not do that unasked (NOR-2).
+    /// An autonomous run does not do that unasked.
     Halt(Halt),
-    /// It was allowed, by whatever rule, and is not what it was (AUT-3). The level may be too low besides.
+    /// It was allowed, by whatever rule, and is not what it was. The level may be too low besides.
     Changed {
         approved: Sha,
         has: Access,
@@ -311,9 +311,9 @@ impl Policy {
     }
 }
 
-/// Deny rules, what the conversation keeps itself from, the highest level, limits that only a hint keeps, packages that nobody has looked at, what was
-/// allowed as another definition, what is configured to run unasked, who else allows this call without a question, the
-/// level, and else a question.
+/// Deny rules, what the conversation keeps itself from, the highest level, limits that only a hint keeps, packages that nobody
+/// has looked at, what was allowed as another definition, what is configured to run unasked, who else allows this call without
+/// a question, the level, and else a question.
 pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     let Question {
         tool,
@@ -432,7 +432,6 @@ fn unless_changed(
     })
 }
 
-/// PRM-3
 pub fn upgrade_required(provider: &Alias, has: Access, needs: Access) -> String {
     format!(
         "Permission upgrade required for {provider}: level {} → {}",

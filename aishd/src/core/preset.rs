@@ -1,4 +1,4 @@
-//! Model presets (BRK-1): how to reach one model, and with which settings.
+//! Model presets: how to reach one model, and with which settings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,13 +29,13 @@ pub struct Preset {
     pub temperature: Option<f64>,
     pub max_tokens: Option<u64>,
     pub context_tokens: Option<u64>,
-    /// Whether results go back as `role: "tool"` (BRK-12).
+    /// Whether results go back as `role: "tool"`.
     pub use_tool_role: bool,
     /// Whether the model can call tools at all.
     pub tools: bool,
     /// How many of them one request may have; `None`: nobody said.
     pub max_tools: Option<usize>,
-    /// Whether to ask for `stream_options.include_usage` (BRK-3).
+    /// Whether to ask for `stream_options.include_usage`.
     pub include_usage: bool,
     /// How its answers begin.
     pub think: Think,
@@ -62,7 +62,7 @@ pub struct Endpoint {
     pub timeouts: Timeouts,
 }
 
-/// Where the key comes from. It is read when it is needed, and sent only to this endpoint (R22).
+/// Where the key comes from. It is read when it is needed, and sent only to this endpoint.
 #[derive(Clone, PartialEq, Eq)]
 pub enum KeySource {
     None,
@@ -85,7 +85,7 @@ impl fmt::Debug for KeySource {
     }
 }
 
-/// Limits of one stream (spec 00, Conversations and asks). There is no limit on the whole.
+/// Limits of one stream. There is no limit on the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
@@ -98,7 +98,7 @@ pub struct Timeouts {
 }
 
 impl Endpoint {
-    /// What is asked: `/v1` is added when the endpoint has no path of its own (BRK-3), and the path of the chat itself
+    /// What is asked: `/v1` is added when the endpoint has no path of its own, and the path of the chat itself
     /// and a closing slash are taken away, since people paste those too.
     pub fn base(&self) -> String {
         self.parts().0
@@ -167,7 +167,7 @@ pub struct Models {
     pub presets: BTreeMap<String, Arc<Preset>>,
     /// A name in `presets`; `None`: none is configured, so one has to be found.
     pub default: Option<String>,
-    /// Base URLs of the usual local servers, tried in this order when nothing is configured (spec 80, 7).
+    /// Base URLs of the usual local servers, tried in this order when nothing is configured.
     pub local_servers: Vec<String>,
     /// How much of a conversation they are shown.
     pub context: Rules,

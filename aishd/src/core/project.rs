@@ -1,4 +1,4 @@
-//! What a directory tells a model (PRJ-1): a summary of its files, and the instructions that its people have written for
+//! What a directory tells a model: a summary of its files, and the instructions that its people have written for
 //! models. All of it is text of strangers, so each line of it is marked, as a summary's lines are.
 
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub struct Project {
     pub instructions: Vec<Instructions>,
 }
 
-/// The block of the system message (MSG-3) in its sizes, the largest first; cheap to clone.
+/// The block of the system message in its sizes, the largest first; cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocks(Arc<[Arc<str>]>);
 

@@ -1,5 +1,5 @@
-//! A level that somebody wants for a provider: a question of the conversation itself, for which no turn waits (PRM-3,
-//! NEG-2). A yes raises the level and is consent to no call.
+//! A level that somebody wants for a provider: a question of the conversation itself, for which no turn waits. A yes raises the
+//! level and is consent to no call.
 //!
 //! The serde attributes spell the stored form out, as in [`super::event`].
 
@@ -64,7 +64,7 @@ pub enum Granted {
 }
 
 impl Upgrade {
-    /// What an answer is bound to (R3).
+    /// What an answer is bound to.
     pub fn digest(&self) -> Sha {
         Sha::of_value(&json!({
             "permission": self.provider.as_str(),
@@ -119,7 +119,7 @@ pub enum Judged {
         provider: Alias,
         max: Access,
     },
-    /// Nobody is asked, and why (AUT-7).
+    /// Nobody is asked, and why.
     Unasked(Upgrade, &'static str),
     /// The same is asked already.
     Open(ConfirmId, Upgrade),

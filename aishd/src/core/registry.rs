@@ -1,5 +1,5 @@
-//! Tools that a person wrote down in manifests (REG-1, REG-2), each a provider with its capabilities. Whatever decides what
-//! would run is in the identity that consent is bound to (R11).
+//! Tools that a person wrote down in manifests, each a provider with its capabilities. Whatever decides what
+//! would run is in the identity that consent is bound to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct Manifest {
     /// As it was written, without the values of variables.
     pub env: BTreeMap<String, String>,
     pub limits: Limits,
-    /// Resources of the conversation that its calls are given (SHC-2).
+    /// Resources of the conversation that its calls are given.
     pub reads: Vec<ResourceName>,
     pub capabilities: Vec<Capability>,
 }
@@ -46,7 +46,6 @@ pub struct Program {
     pub script: Option<Script>,
 }
 
-/// RUN-1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runtime {
     Process,
@@ -82,7 +81,6 @@ pub enum Cwd {
     At(PathBuf),
 }
 
-/// RUN-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub timeout: Duration,
@@ -510,7 +508,7 @@ pub(crate) mod tests {
         assert_eq!(1, second.followed_by([kept]).tools().count());
     }
 
-    /// R11: consent to a tool ends with the script that it was given to.
+    /// Consent to a tool ends with the script that it was given to.
     #[test]
     fn another_script_is_another_tool() {
         let digest = |it: &Manifest| it.tools().next().unwrap().definition_digest();

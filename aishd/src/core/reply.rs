@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::optional::{Cured, Field};
 use super::spending::Nano;
 
-/// A piece of a reply, as it arrives (BRK-8).
+/// A piece of a reply, as it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
     Text(&'a str),
@@ -36,7 +36,7 @@ pub struct Reply {
     pub text: String,
     pub reasoning: String,
     pub calls: Vec<ToolCall>,
-    /// Fields of the message that we do not know and the same model wants back (BRK-9).
+    /// Fields of the message that we do not know and the same model wants back.
     pub extra: Map<String, Value>,
     pub usage: Option<Usage>,
     pub finish: Option<Finish>,
@@ -53,7 +53,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Nothing of it has reached anybody yet, so that another try shows nothing twice (FBK-3).
+    /// Nothing of it has reached anybody yet, so that another try shows nothing twice.
     pub fn is_silent(&self) -> bool {
         self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty()
     }
@@ -149,7 +149,7 @@ pub enum Finish {
     Other,
 }
 
-/// Why a request gave no proper reply (BRK-11). The text form begins with the class's prefix.
+/// Why a request gave no proper reply. The text form begins with the class's prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A status other than 2xx.
@@ -174,7 +174,7 @@ pub enum Failure {
         message: String,
         overflow: bool,
     },
-    /// The stream ended without saying that it was finished (BRK-10).
+    /// The stream ended without saying that it was finished.
     Cut,
     /// A 2xx answer without a body.
     Empty,
@@ -184,7 +184,7 @@ pub enum Failure {
     Key(String),
     /// A cap of R13 was reached; the rest was not read.
     TooLarge(String),
-    /// What the model is to be shown does not fit its context, whatever leaves (CTX-2); nothing was sent.
+    /// What the model is to be shown does not fit its context, whatever leaves; nothing was sent.
     TooLong(String),
     /// What the model is to be shown cannot be read from the store.
     Unreadable(String),

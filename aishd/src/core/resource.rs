@@ -1,4 +1,4 @@
-//! The shared context of a conversation (SHC-1): JSON under names, for every tool and person in it.
+//! The shared context of a conversation: JSON under names, for every tool and person in it.
 //!
 //! A resource is a fold of the log like all else: a change is an event with everything that the next state of the
 //! resource needs, so that an index of them is built from events alone, in any grouping. The serde attributes spell the
@@ -17,9 +17,9 @@ use super::confirm::Person;
 use super::event::{At, Record};
 use super::tool_name::Alias;
 
-/// Resources in one conversation (SHC-3).
+/// Resources in one conversation.
 pub const MOST: u32 = 10_000;
-/// Of one resource's data, as JSON without blanks (SHC-3).
+/// Of one resource's data, as JSON without blanks.
 pub const MAX_BYTES: usize = 1 << 20;
 /// So many changes can one call bring.
 pub const MOST_CHANGES: usize = 64;
@@ -284,7 +284,7 @@ impl ResourceChanged {
     }
 }
 
-/// Whether a call may write to the shared context (SHC-2): its provider has level 2 in the conversation, or the gate let
+/// Whether a call may write to the shared context: its provider has level 2 in the conversation, or the gate let
 /// a call through that needs it.
 pub fn may_write(needs: Access, has: Access) -> bool {
     needs.max(has) >= Access::Write

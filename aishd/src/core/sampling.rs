@@ -1,4 +1,4 @@
-//! A server's request for an answer of a model (MCP-15). A person's yes is for one request, of this model.
+//! A server's request for an answer of a model. A person's yes is for one request, of this model.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(expected, said);
     }
 
-    /// AUT-7, R6: as for every confirm.
+    /// As for every confirm.
     #[test]
     fn a_person_is_asked_for_each_and_for_a_few() {
         let asks = "asks c7: t wants an answer of demo (demo) before t__x can go on, at most 100";
@@ -166,7 +166,6 @@ mod tests {
         );
     }
 
-    /// R3.
     #[test]
     fn the_digest_is_of_what_is_asked_and_of_whom() {
         let digest = |case: &Case| match judged(case) {

@@ -1,4 +1,4 @@
-//! Prompts that people keep: text with places for arguments (spec 00, MCP).
+//! Prompts that people keep: text with places for arguments.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! JSON schemas of tools: whether they can be used, and whether a value fits (REG-5). Schemas of servers are hostile: nothing
+//! JSON schemas of tools: whether they can be used, and whether a value fits. Schemas of servers are hostile: nothing
 //! is fetched, expressions take linear time, and a schema that would take long is not used.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What a server wants while a call of its own runs, as a confirm (MCP-15). It belongs to that call, and nothing but a
+//! What a server wants while a call of its own runs, as a confirm. It belongs to that call, and nothing but a
 //! person can agree to it: no rule does.
 
 use aish_proto::id::ConfirmId;
@@ -51,14 +51,14 @@ pub(super) struct Wanted {
     /// In a few words: `input`.
     pub(super) what: &'static str,
     pub(super) why: String,
-    /// What an answer is bound to, besides the server and the call (R3).
+    /// What an answer is bound to, besides the server and the call.
     pub(super) bound: Value,
     pub(super) elicitation: Option<Value>,
     pub(super) sampling: Option<ForModel>,
 }
 
 impl ServerRequest<'_> {
-    /// Why no person is asked, if none is (AUT-7).
+    /// Why no person is asked, if none is.
     pub(super) fn unasked(&self) -> Option<&'static str> {
         match (self.on_confirm.then, self.attended) {
             (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}

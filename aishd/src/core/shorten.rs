@@ -1,8 +1,8 @@
-//! Results that are too long for the model's context: the middle is left out, with a mark that says so (MCP-12).
+//! Results that are too long for the model's context: the middle is left out, with a mark that says so.
 
 /// Characters of a result that the model is shown.
 pub const MAX_RESULT_CHARS: usize = 16_000;
-/// Whatever a character weighs, so much and no more comes into the context (R13).
+/// Whatever a character weighs, so much and no more comes into the context.
 pub const MAX_RESULT_BYTES: usize = 256 << 10;
 /// So much of a result is kept to be read later; the rest is lost, and the result says so.
 pub const MAX_KEPT_BYTES: usize = 16 << 20;

@@ -100,7 +100,7 @@ pub enum Purpose {
     /// An MCP server wanted it.
     #[serde(rename = "sampling")]
     Sampling,
-    /// Whether an action of a run is safe (NOR-3).
+    /// Whether an action of a run is safe.
     #[serde(rename = "opinion")]
     Opinion,
 }
@@ -344,7 +344,7 @@ mod tests {
         check(free, None, "Some(30) Some(4) true Some(Nano(0)) 0");
     }
 
-    /// With a field of a later program among them (STO-4).
+    /// With a field of a later program among them.
     #[test]
     fn what_is_stored_is_read_as_it_was_written() {
         let read = |text: &str| serde_json::from_str::<Event>(text).unwrap();

@@ -1,4 +1,4 @@
-//! The state of a conversation: the fold of its events, the same function live and on load (STO-2).
+//! The state of a conversation: the fold of its events, the same function live and on load.
 //!
 //! It is small and stays small, because it is stored beside every commit: texts are in the log, and the
 //! queue names them by position.
@@ -95,10 +95,10 @@ pub struct State {
     /// What people granted here.
     #[serde(default)]
     pub grants: Grants,
-    /// The level of all providers together, in the older layout, until it is handed out (PRM-5). No call goes by it.
+    /// The level of all providers together, in the older layout, until it is handed out. No call goes by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_level: Option<Access>,
-    /// Providers whose calls began here, for the choice among equal names (NEG-1).
+    /// Providers whose calls began here, for the choice among equal names.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub used: BTreeSet<Alias>,
     /// What it keeps itself from.

@@ -1,5 +1,5 @@
-//! The value of a result, where it has one that fits the output schema of its tool: for clients that read values (REG-5,
-//! MCP-16). A model is shown the text.
+//! The value of a result, where it has one that fits the output schema of its tool: for clients that read values. A model is
+//! shown the text.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

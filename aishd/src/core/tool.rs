@@ -21,19 +21,19 @@ pub struct Tool {
     pub schema: Value,
     /// What its provider says of its behaviour; believed only where it makes a call stricter.
     pub annotations: Value,
-    /// Whose it is: command, arguments and resolved program, or the origin of a URL (R11).
+    /// Whose it is: command, arguments and resolved program, or the origin of a URL.
     pub server: Arc<str>,
     /// The same for people: a command or a URL, without secrets.
     pub place: Arc<str>,
-    /// The level that a call needs (PRM-2).
+    /// The level that a call needs.
     pub needs: Access,
     /// Who says so.
     pub needs_by: Word,
-    /// Calls of it may run beside others that only read (MCP-13).
+    /// Calls of it may run beside others that only read.
     pub reads_only: bool,
     pub reach: Reach,
     pub network: Network,
-    /// What a call of it would fetch and run besides itself, as it is asked for (RUN-1).
+    /// What a call of it would fetch and run besides itself, as it is asked for.
     pub packages: Arc<[String]>,
     /// Where it runs, for people, when that is not the conversation's directory.
     pub directory: Option<Arc<str>>,
@@ -143,7 +143,7 @@ impl From<Sha> for String {
 }
 
 impl Tool {
-    /// What an approval that outlives one call is bound to (AUT-3, R11).
+    /// What an approval that outlives one call is bound to.
     pub fn definition(&self) -> Value {
         let mut definition = json!({
             "name": self.name.to_string(),
@@ -162,7 +162,7 @@ impl Tool {
         Sha::of_value(&definition)
     }
 
-    /// What one consent is bound to: this definition of this server, what it may do, these arguments, this directory (R3).
+    /// What one consent is bound to: this definition of this server, what it may do, these arguments, this directory.
     pub fn call_digest(&self, arguments: &Map<String, Value>, cwd: &str) -> Sha {
         Sha::of_value(&json!({
             "definition": self.definition(),

@@ -1,5 +1,5 @@
-//! What a tool is called: `alias__tool` for people and logs (MCP-8), and a form of it that every model server
-//! takes (BRK-5).
+//! What a tool is called: `alias__tool` for people and logs, and a form of it that every model server
+//! takes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-/// The longest name that all servers take (spec 00, MCP).
+/// The longest name that all servers take.
 const WIRE_CHARS: usize = 64;
 /// Characters of the digest that makes a shortened name unlike all others.
 const MARK_CHARS: usize = 16;
@@ -253,7 +253,6 @@ mod tests {
         }
     }
 
-    /// BRK-5.
     #[test]
     fn a_name_goes_out_in_a_form_that_every_server_takes() {
         let long = format!("server__{}", "very_long_".repeat(9));

@@ -31,7 +31,7 @@ const CONTINUE: &str = "[aish] Your last answer was interrupted. Continue exactl
 const INTERRUPTED: &str = "[aish] The run was interrupted. What had begun then may have happened, in whole or in part: \
 look before you do it again, and go on.";
 
-/// One turn of spec 20, MSG-1.
+/// One message, in the form that every dialect is written from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     User {
@@ -58,7 +58,7 @@ struct Waiting {
     at: Seq,
 }
 
-/// Outputs of commands that go with the next question (SHL-5).
+/// Outputs of commands that go with the next question.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Outputs {
     texts: Vec<Told>,
@@ -352,7 +352,7 @@ impl Transcript {
         self.outputs.keeps_more || self.exchanges.iter().any(Exchange::keeps_results)
     }
 
-    /// What is written down where the oldest `count` exchanges leave; the last exchange never does (CTX-2). `state` is
+    /// What is written down where the oldest `count` exchanges leave; the last exchange never does. `state` is
     /// that of the log so far. `None`: nothing leaves.
     pub fn eviction(&self, count: usize, state: &State) -> Option<Eviction> {
         let count = count.min(self.exchanges.len().saturating_sub(1));
@@ -396,7 +396,7 @@ impl Transcript {
         }
     }
 
-    /// A reply takes its place among those to the same message, in the order of the calls (MCP-13).
+    /// A reply takes its place among those to the same message, in the order of the calls.
     fn reply(&mut self, record: &Record, message: Message, keeps_more: bool) {
         let called = match &message {
             Message::Tool { call, .. } => call.clone(),

@@ -1,4 +1,4 @@
-//! Stores of the older layout, in which a conversation had one level for all its providers (PRM-5). At start the level
+//! Stores of the older layout, in which a conversation had one level for all its providers. At start the level
 //! goes to those that the conversation had called, and to no other; until then no call goes by it.
 //!
 //! What a conversation gets is one commit, so that a crash leaves it as it was or done. Which conversations are left is

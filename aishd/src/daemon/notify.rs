@@ -150,7 +150,7 @@ fn words(notify: &Notify, question: &Question) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// What a program was started for stands in the audit trail (AUD-1).
+/// What a program was started for stands in the audit trail.
 async fn record(directory: &Directory, question: &Question, outcome: Notice) {
     let (subject, upgrade) = match &question.asked {
         Asked::InTurn(confirm) => (Some(confirm.subject()), None),

@@ -1,4 +1,4 @@
-//! Tools of manifests: what runs their programs, where their files are, and following these (REG-2, REG-3).
+//! Tools of manifests: what runs their programs, where their files are, and following these.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Rules of the configuration that speak of no tool there is are told to whoever reads the log, once each (AUT-2), and so
+//! Rules of the configuration that speak of no tool there is are told to whoever reads the log, once each, and so
 //! is that nobody is asked about commands. What rules let through is bound to what it is then.
 
 use std::collections::BTreeSet;

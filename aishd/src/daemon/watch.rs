@@ -1,4 +1,4 @@
-//! Watching the files of the configuration (CFG-2) and of tools (REG-3). What is watched are directories, since editors write a new file and
+//! Watching the files of the configuration and of tools. What is watched are directories, since editors write a new file and
 //! rename it; a directory that is not there yet is waited for in the nearest one above it.
 
 use std::collections::BTreeSet;

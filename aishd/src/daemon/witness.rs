@@ -1,4 +1,4 @@
-//! Sees to it that no rule of the configuration comes into force without a record of it in the audit trail (AUD-1).
+//! Sees to it that no rule of the configuration comes into force without a record of it in the audit trail.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

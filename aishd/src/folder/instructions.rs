@@ -1,5 +1,5 @@
 //! The files that a project's people have written for models, and whether the person trusts them. They are instructions
-//! from whoever wrote the directory, so one that is not trusted exactly as it is stays where it is (R20; 85-config, 4.2).
+//! from whoever wrote the directory, so one that is not trusted exactly as it is stays where it is.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};

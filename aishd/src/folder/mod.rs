@@ -1,4 +1,4 @@
-//! What the directories of conversations tell models (PRJ-1), read beside everything else: a directory may be huge, or far
+//! What the directories of conversations tell models, read beside everything else: a directory may be huge, or far
 //! away and silent. Each has one reader at a time, in a thread that is left behind when nobody can wait for it any more, and
 //! what it finds is kept for as long as nothing of it changes.
 

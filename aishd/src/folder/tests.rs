@@ -78,7 +78,7 @@ fn a_tree_is_in_order_and_without_what_is_hidden() {
     check(&place, "nowhere", &[]);
 }
 
-/// PRJ-1: with a repository and without one.
+/// With a repository and without one.
 #[test]
 fn what_gitignore_names_is_left_out() {
     let files = [

@@ -1,4 +1,4 @@
-//! The log (OPS-3): to stderr, where the service manager or a file takes it, and into a ring that clients can read.
+//! The log: to stderr, where the service manager or a file takes it, and into a ring that clients can read.
 //! Whatever is written passes one edge, which cuts out secrets and makes control characters visible.
 
 mod edge;

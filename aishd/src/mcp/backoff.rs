@@ -1,4 +1,4 @@
-//! When a server that failed is tried again: after 1, 2, 4 … 60 s, and a little more so that not all come at once (G13).
+//! When a server that failed is tried again: after 1, 2, 4 … 60 s, and a little more so that not all come at once.
 
 use std::time::Duration;
 

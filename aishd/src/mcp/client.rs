@@ -27,7 +27,7 @@ impl Clients {
             return Ok(client.clone());
         }
         tls::provide();
-        // A redirect could carry the token to another server (R22).
+        // A redirect could carry the token to another server.
         let builder = Client::builder()
             .user_agent(concat!("aish/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())

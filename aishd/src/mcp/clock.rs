@@ -1,4 +1,4 @@
-//! How long a call may still take (MCP-11, R14). A person who is asked something on the way takes as long as people do:
+//! How long a call may still take. A person who is asked something on the way takes as long as people do:
 //! that is not the server's time.
 
 use tokio::time::Instant;

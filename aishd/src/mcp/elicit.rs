@@ -1,4 +1,4 @@
-//! What a server asks of us or of a person (MCP-15). What is off is not announced, and refused if it comes anyway.
+//! What a server asks of us or of a person. What is off is not announced, and refused if it comes anyway.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The protocol's eras (MCP-2): sessions that begin with `initialize`, and since 2026-07-28 requests that each carry
+//! The protocol's eras: sessions that begin with `initialize`, and since 2026-07-28 requests that each carry
 //! everything. Which one a server speaks is found out once and kept.
 
 use serde_json::{Map, Value, json};
@@ -37,7 +37,7 @@ impl Era {
     }
 }
 
-/// What this client can do; what is off is not announced (MCP-15).
+/// What this client can do; what is off is not announced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Abilities {
     pub(super) roots: bool,

@@ -5,14 +5,14 @@ use crate::core::tool_name::{Alias, ToolName};
 pub use super::message::RpcError;
 
 /// A call gave no result. Its text is what stands behind `[aish] tool dispatch failed: ` or `[aish] tool transport
-/// error: ` (MCP-10); [`CallError::side`] says which.
+/// error: `; [`CallError::side`] says which.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallError {
     #[error("unknown tool {0}")]
     UnknownTool(ToolName),
     #[error("there is no MCP server {0}")]
     UnknownServer(Alias),
-    /// R3: its server offers another tool under that name now.
+    /// Its server offers another tool under that name now.
     #[error("{0} changed after the call was let through; nothing ran")]
     Changed(ToolName),
     #[error("{0} was taken away after the call was let through; nothing ran")]
@@ -28,7 +28,7 @@ pub enum CallError {
     Cancelled,
 }
 
-/// Which half of MCP-10's table a failure belongs to.
+/// Where a call failed: before it was sent, on its way, or because somebody ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Dispatch,
@@ -89,7 +89,7 @@ pub enum Failure {
     Unreadable(String),
 }
 
-/// What was sent along to prove who we are (MCP-3).
+/// What was sent along to prove who we are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
     None,

@@ -65,7 +65,7 @@ pub(super) async fn open(
     Err(Failure::Unreadable(why.to_owned()))
 }
 
-/// The token goes to the configured origin only (R22).
+/// The token goes to the configured origin only.
 fn endpoint(base: &Url, said: &str) -> Result<Url, Failure> {
     let post = base.join(said).ok();
     let same = post.filter(|it| it.origin() == base.origin());

@@ -1,4 +1,4 @@
-//! What was read of resources and still holds (MCP-14): until their server says that one changed, until the time is over
+//! What was read of resources and still holds: until their server says that one changed, until the time is over
 //! that it gave (`ttlMs`), or until the session ends.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
 //! Streamable HTTP: a POST for each message, answered with JSON or with a stream; a session id where the server gives
-//! one; a stream taken up again where it was cut (MCP-1).
+//! one; a stream taken up again where it was cut.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::core::mcp::text::one_line;
 const SESSION_ID: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 const LAST_EVENT_ID: &str = "last-event-id";
-/// A result is kept whole up to here (R13).
+/// A result is kept whole up to here.
 pub(super) const MAX_BODY_BYTES: usize = 16 << 20;
 /// What is read of an error's body.
 const ERROR_BODY_BYTES: usize = 64 << 10;
@@ -158,7 +158,7 @@ impl Http {
         let mut fruitful = false;
         while let Some(event) = events.next(place).await {
             let event = event?;
-            // The announcement of an old server's other endpoint is none of ours (spec 00, MCP).
+            // The announcement of an old server's other endpoint is none of ours.
             fruitful |= event.kind == "message" && !event.data.is_empty();
             for message in message::read(event.data.as_bytes()).unwrap_or_default() {
                 self.inbox.take(message, Origin::Stream).await;
@@ -260,7 +260,7 @@ impl Http {
         }
     }
 
-    /// 404, and the 400 that the usual servers send after a restart (design/mcp, 2, row 3).
+    /// 404, and the 400 that the usual servers send after a restart.
     fn lost_session(&self, status: StatusCode, error: Option<&RpcError>) -> Option<String> {
         if !self.has_session() {
             return None;

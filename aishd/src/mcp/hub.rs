@@ -1,4 +1,4 @@
-//! All sessions (MCP-1, MCP-6): made from the settings or at run time, supervised, and asked through here.
+//! All sessions: made from the settings or at run time, supervised, and asked through here.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -54,7 +54,7 @@ pub struct Parts {
     pub learn: Box<Learn>,
     /// Cuts out of a text what was learnt, and what looks like a secret.
     pub redact: Box<dyn Fn(&str) -> String + Send + Sync>,
-    /// Whether a call may bring a form before people (MCP-15); what is off is not announced.
+    /// Whether a call may bring a form before people; what is off is not announced.
     pub elicitation: bool,
 }
 
@@ -137,7 +137,7 @@ impl Hub {
     }
 
     /// The same servers in sessions that nobody else uses, each begun when it is first wanted; they end with the last
-    /// handle to them (spec 00, MCP). A server that asks is told of these directories.
+    /// handle to them. A server that asks is told of these directories.
     pub fn own(&self, roots: Vec<PathBuf>) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -188,7 +188,7 @@ impl Hub {
     }
 
     /// A new server, until it is disconnected or the daemon ends. Returns when it is there, or why it is not; it is
-    /// listed either way, and tried again. It is not called what is `reserved` (R8): rules go by aliases.
+    /// listed either way, and tried again. It is not called what is `reserved`: rules go by aliases.
     pub async fn connect(
         &self,
         alias: Option<Alias>,
@@ -300,7 +300,7 @@ impl Hub {
         })
     }
 
-    /// The last words of a server that is a child, without secrets (R22), and how many bytes before them are gone.
+    /// The last words of a server that is a child, without secrets, and how many bytes before them are gone.
     pub fn log(&self, alias: &Alias) -> Option<(String, u64)> {
         let (text, mut lost) = self.handle(alias)?.kept.log.text();
         let mut text = text.as_str();
@@ -314,7 +314,7 @@ impl Hub {
         Some((lines.collect(), lost))
     }
 
-    /// Calls a tool while it is the one that was approved (R3); `ears` hear what it says and wants to know meanwhile.
+    /// Calls a tool while it is the one that was approved; `ears` hear what it says and wants to know meanwhile.
     pub async fn call(
         &self,
         approved: Approved,

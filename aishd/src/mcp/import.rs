@@ -1,4 +1,4 @@
-//! MCP servers out of the files of other programs (MCP-5; spec 85, 4.4): what each entry would be in our configuration,
+//! MCP servers out of the files of other programs: what each entry would be in our configuration,
 //! and what of it cannot be taken over. Nothing is started, and no variable is put in.
 
 use std::collections::BTreeMap;

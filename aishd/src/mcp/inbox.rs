@@ -17,13 +17,13 @@ use super::message::{Message, ResponseId};
 use super::theirs::{Answering, Theirs};
 use crate::core::mcp::text::{cut, one_line};
 
-/// Of a server, in each second (R13).
+/// Of a server, in each second.
 const NOTIFICATIONS: u32 = 100;
 /// Ids of questions that nobody waits for any more; a late answer to one of them is no mistake.
 const ABANDONED: usize = 256;
 const MAX_NOTE_CHARS: usize = 2000;
 
-/// Something about a call that runs; shown, never kept (MCP-11).
+/// Something about a call that runs; shown, never kept.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
     Progress {
@@ -45,7 +45,7 @@ pub(super) enum Inbound {
         id: Value,
         method: String,
         params: Value,
-        /// The call that it belongs to, if one can be told (spec 00, MCP).
+        /// The call that it belongs to, if one can be told.
         call: Option<u64>,
         /// Held while it is answered.
         answering: Answering,
@@ -250,7 +250,7 @@ impl Inbox {
         if abandoned {
             return;
         }
-        // MCP-2: an answer with a wrong or missing id ends its call at once, where it can be told which that is.
+        // An answer with a wrong or missing id ends its call at once, where it can be told which that is.
         let call = match origin {
             Origin::Post(id) => Some(id),
             Origin::Pipe => self.only_one(),
@@ -449,7 +449,6 @@ mod tests {
         assert_eq!(expected, seen, "{origin:?} {text}");
     }
 
-    /// MCP-2 and design/mcp, 2, rows 3 and 4.
     #[tokio::test]
     async fn a_wrong_or_missing_id_ends_the_call_that_it_must_be_meant_for() {
         let right = r#"{"id":1,"result":7}"#;

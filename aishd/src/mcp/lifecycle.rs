@@ -1,4 +1,4 @@
-//! From an address to a session: which era the server speaks, the handshake, the list of its tools (MCP-2, MCP-7).
+//! From an address to a session: which era the server speaks, the handshake, the list of its tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ use crate::core::mcp::text::{cut, one_line};
 use crate::core::mcp::tool::{self, Listed, Mirroring};
 use crate::core::tool_name::Alias;
 
-/// How long a server may think about whether it knows the newest revision (design/mcp, 2, row 5).
+/// How long a server may think about whether it knows the newest revision.
 const PROBE: Duration = Duration::from_secs(3);
 /// How long a session waits for the stream beside its questions.
 const BESIDE: Duration = Duration::from_secs(1);

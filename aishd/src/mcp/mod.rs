@@ -1,4 +1,4 @@
-//! The MCP client (spec 30): sessions with servers over HTTP and with children, in both eras of the protocol. Our own,
+//! The MCP client: sessions with servers over HTTP and with children, in both eras of the protocol. Our own,
 //! because it must survive what real servers do (design: one bad tool, block or message costs itself only).
 //!
 //! Not here: who may call what, which tools a model is offered, what becomes of a result.

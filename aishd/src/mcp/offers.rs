@@ -1,4 +1,4 @@
-//! Resources and prompts (MCP-14): what a person or a conversation asks a server for besides its tools.
+//! Resources and prompts: what a person or a conversation asks a server for besides its tools.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Lists that come in pages: all of them, and no list without an end (R13).
+//! Lists that come in pages: all of them, and no list without an end.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -159,7 +159,7 @@ mod tests {
         );
     }
 
-    /// R13: 100 pages, cursors of 4 KiB, and no circle.
+    /// 100 pages, cursors of 4 KiB, and no circle.
     #[test]
     fn every_list_comes_to_an_end() {
         let page = |next: Value| json!({"items": [1, 2], "nextCursor": next});
@@ -184,7 +184,7 @@ mod tests {
         check(|_| json!([]), 0, 1, "no list of items");
     }
 
-    /// R13: neither many entries nor long ones, on one page or on several.
+    /// Neither many entries nor long ones, on one page or on several.
     #[test]
     fn a_list_has_so_many_entries_of_so_many_bytes() {
         let many = |count: usize| json!({"items": vec![0; count], "nextCursor": null});

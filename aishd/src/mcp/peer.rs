@@ -168,7 +168,7 @@ impl Peer {
         }
     }
 
-    /// Without what the server may have repeated of its secrets (R22).
+    /// Without what the server may have repeated of its secrets.
     fn unanswered(&self, broken: Broken) -> Unanswered {
         let broken = match broken {
             Broken::Rpc(mut error) => {
@@ -237,7 +237,7 @@ impl Peer {
             _none => Map::new(),
         };
         if self.era == Era::Stateless {
-            // Each request says what can be asked on its way (MCP-15). Lists say it too: a server may leave out of them
+            // Each request says what can be asked on its way. Lists say it too: a server may leave out of them
             // what could not be called.
             let (forms, models) = match question.kind {
                 Kind::Call(call) => (call.ears.forms.is_some(), call.ears.models.is_some()),

@@ -1,4 +1,4 @@
-//! What is kept of a server between two lives of the daemon: the era it speaks and its last tools (MCP-2, MCP-7).
+//! What is kept of a server between two lives of the daemon: the era it speaks and its last tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,7 @@ impl Remembered {
     }
 }
 
-/// When what is to be remembered is written down: at most once in a while, whatever a server does (R13, G20).
+/// When what is to be remembered is written down: at most once in a while, whatever a server does.
 #[derive(Debug)]
 pub(super) struct Keeping {
     era: Option<Era>,
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!((Some(Era::Stateless), 0), (read.era, read.tools.len()));
     }
 
-    /// G20: a server whose tools change all the time does not fill the disk.
+    /// A server whose tools change all the time does not fill the disk.
     #[test]
     fn a_list_is_written_when_it_is_new_and_at_most_once_a_minute() {
         let (begun, mut keeping) = (Instant::now(), Keeping::of(&remembered(1)));

@@ -1,4 +1,4 @@
-//! The last words of a child: what it wrote to its standard error, 64 KiB of it (spec 00, Consent).
+//! The last words of a child: what it wrote to its standard error, 64 KiB of it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

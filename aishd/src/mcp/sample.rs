@@ -1,4 +1,4 @@
-//! A server wants a model to be asked while its call runs (MCP-15): who may decide that, and what the server hears.
+//! A server wants a model to be asked while its call runs: who may decide that, and what the server hears.
 
 use serde_json::Value;
 use tokio::sync::oneshot;

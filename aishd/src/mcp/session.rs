@@ -315,7 +315,7 @@ impl Session {
                     work.answer(&self.alias, Err(Failure::NotConnected(full).into()));
                 }
                 Phase::Down { retry_at } => {
-                    // On demand, and yet never in a tight loop: not right after it failed (MCP-6).
+                    // On demand, and yet never in a tight loop: not right after it failed.
                     let http = matches!(self.server.endpoint, Endpoint::Http(_));
                     if http && retry_at.is_some() && self.backoff.may_try() {
                         self.waiting.push_back(work);

@@ -108,7 +108,7 @@ impl Shared {
             roots: if self.settings().roots {
                 &*self.roots
             } else {
-                // R12: asked all the same, there are none.
+                // Asked all the same, there are none.
                 &|| vec![]
             },
         }
@@ -168,7 +168,7 @@ impl Shared {
     }
 }
 
-/// R11: the command, its arguments, the program that they mean, its variables and its directory; or the origin of the URL.
+/// The command, its arguments, the program that they mean, its variables and its directory; or the origin of the URL.
 fn identity(endpoint: &Endpoint, environment: &dyn Fn(&str) -> Option<String>) -> String {
     // Where a variable has no value no session is made.
     let meant = |text: &str| expand(text, environment).unwrap_or_else(|_unset| text.to_owned());
@@ -230,7 +230,7 @@ mod tests {
         })
     }
 
-    /// R11: the program that a variable leads to is a part of the consent, and the value of a token is not.
+    /// The program that a variable leads to is a part of the consent, and the value of a token is not.
     #[test]
     fn another_program_or_origin_behind_a_variable_is_another_server() {
         let of = |endpoint: &Endpoint, name: &str, value: &str| {

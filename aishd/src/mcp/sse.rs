@@ -11,7 +11,7 @@ use futures_util::{Stream, StreamExt as _};
 use super::error::Failure;
 use crate::event_lines::{self, Guarded};
 
-/// A line of MCP (R13).
+/// A line of MCP.
 pub(super) const MAX_LINE_BYTES: usize = 4 << 20;
 /// A server that asks for a longer pause than this has in truth gone.
 const MAX_RETRY: Duration = Duration::from_secs(60);
@@ -182,7 +182,7 @@ mod tests {
         .await;
     }
 
-    /// R13: lines and events of more than 4 MiB are not held.
+    /// Lines and events of more than 4 MiB are not held.
     #[tokio::test]
     async fn endless_lines_and_events_are_refused() {
         let line = vec![b'x'; 1 << 20];

@@ -1,4 +1,4 @@
-//! Servers that are children (MCP-4): one JSON message a line on its pipes, its errors in a ring for people.
+//! Servers that are children: one JSON message a line on its pipes, its errors in a ring for people.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::core::tool_name::Alias;
 /// Messages that wait for a child that does not read; who comes then waits for its own deadline.
 const OUTGOING: usize = 64;
 const READ_BYTES: usize = 64 << 10;
-/// Time to end by itself once its input is closed; then it is told to (spec 00, Processes).
+/// Time to end by itself once its input is closed; then it is told to.
 const GRACE: Duration = Duration::from_secs(1);
 const MAX_SAID_CHARS: usize = 200;
 
@@ -248,7 +248,7 @@ mod tests {
         .await;
     }
 
-    /// design/mcp, 2, row 9: a long line was dropped and its call hung.
+    /// A long line was dropped and its call hung.
     #[tokio::test]
     async fn a_line_that_is_too_long_ends_the_call_and_is_not_held() {
         let mut bytes = br#"{"id":1,"result":""#.to_vec();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// More than any server asks at once (R13). One beyond them is refused, and whatever comes while that is being said is
+/// More than any server asks at once. One beyond them is refused, and whatever comes while that is being said is
 /// dropped: a flood costs neither tasks nor connections.
 const MOST: usize = 32;
 

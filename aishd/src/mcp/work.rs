@@ -48,7 +48,7 @@ impl Work {
         let _gone = self.reply.send(result);
     }
 
-    /// Gives it back if it is what was approved (R3), however long it waited and however often it was sent before.
+    /// Gives it back if it is what was approved, however long it waited and however often it was sent before.
     /// Otherwise it is answered so, and nothing runs.
     pub(super) fn still_approved(self, server: &ServerStatus) -> Option<Self> {
         let Some(approved) = &self.approved else {

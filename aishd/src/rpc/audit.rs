@@ -1,4 +1,4 @@
-//! `audit/*`: the audit trail (AUD-1).
+//! `audit/*`: the audit trail.
 
 mod record;
 

@@ -1,4 +1,4 @@
-//! `autoApprove/set`: what this client lets run unasked while it is attached (AUT-2, R7).
+//! `autoApprove/set`: what this client lets run unasked while it is attached.
 
 use aish_proto::error::ErrorKind;
 use aish_proto::event::PresentClient;

@@ -1,4 +1,4 @@
-//! `context/*`: what the model is shown, what has left that, and what comes back (CTX-1 to CTX-8).
+//! `context/*`: what the model is shown, what has left that, and what comes back.
 
 use aish_proto::context::{
     Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextTurn, Forget, Preview,

@@ -570,7 +570,7 @@ pub(super) fn turn_record(conversation: ConversationId, report: TurnReport) -> T
     })
 }
 
-/// A provider as the wire names it: `*` where a level was of all of them (PRM-5).
+/// A provider as the wire names it: `*` where a level was of all of them.
 pub(super) fn provider_or_all(provider: Option<&Alias>) -> String {
     provider.map_or_else(|| "*".to_owned(), ToString::to_string)
 }

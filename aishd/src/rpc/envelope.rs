@@ -1,7 +1,7 @@
 //! What a line is, before anybody acts on it: one call, a batch, a notification, or none of these.
 //!
 //! JSON that does not parse is -32700 with id null; JSON that is no request is -32600, with the id when one
-//! can be read. Notifications are accepted and dropped (spec 00, Wire; JSON-RPC 2.0, 4 to 6).
+//! can be read. Notifications are accepted and dropped.
 
 use aish_proto::limits::BATCH_CALLS;
 use jsonrpsee::types::error::{INVALID_REQUEST_CODE, PARSE_ERROR_CODE};

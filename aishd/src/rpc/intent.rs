@@ -1,4 +1,4 @@
-//! `intent/route`: which capability an action means (NEG-1). Each choice is told to the audit trail (AUD-1).
+//! `intent/route`: which capability an action means. Each choice is told to the audit trail.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What `intent/negotiate` answers without any tool: conversations, and levels that somebody wants raised (NEG-3, PRM-3).
+//! What `intent/negotiate` answers without any tool: conversations, and levels that somebody wants raised.
 
 use aish_proto::confirm::Denial;
 use aish_proto::id::ConversationId;

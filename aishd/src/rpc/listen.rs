@@ -1,4 +1,4 @@
-//! The socket: taking connections until the daemon closes (SOC-1, R23).
+//! The socket: taking connections until the daemon closes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

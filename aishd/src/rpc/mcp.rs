@@ -178,7 +178,6 @@ async fn changed_by_hand(
     Ok(Empty {})
 }
 
-/// AUD-1.
 async fn tell(server: &Server, connection: &Connection, told: Told) -> Result<(), Refusal> {
     let draft = Draft {
         by: Some(connection.person()),

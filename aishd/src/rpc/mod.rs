@@ -1,5 +1,5 @@
 //! The wire's server side: the socket, the lines, the methods, the subscriptions. Methods and params are
-//! jsonrpsee's; lines, batches, limits and subscriptions are ours (spec 00, Wire).
+//! jsonrpsee's; lines, batches, limits and subscriptions are ours.
 
 mod attach;
 mod audit;

@@ -1,4 +1,4 @@
-//! `intent/negotiate`: does what an action means (NEG-2). What runs, runs as a list of one call, so that gate, confirm, audit
+//! `intent/negotiate`: does what an action means. What runs, runs as a list of one call, so that gate, confirm, audit
 //! and shared context are those of every other call.
 
 use std::sync::Arc;
@@ -218,7 +218,7 @@ pub(super) async fn want_level(
     Ok(server.directory.with(conversation, want).await?)
 }
 
-/// NEG-2, PRM-3: a person is asked for a level, and nothing ran.
+/// A person is asked for a level, and nothing ran.
 pub(super) fn asked_for(
     conversation: ConversationId,
     confirm: ConfirmId,

@@ -1,4 +1,4 @@
-//! `norris/*`: launching and leading a run that works by itself, and how one looks on the wire (NOR-1 to NOR-4).
+//! `norris/*`: launching and leading a run that works by itself, and how one looks on the wire.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Resources that a conversation has pinned: what they hold now is in each of its requests (MCP-14).
+//! Resources that a conversation has pinned: what they hold now is in each of its requests.
 
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;

@@ -1,4 +1,4 @@
-//! `mcp/getPrompt` and `mcp/callPrompt`: a prompt that a server keeps ready, shown, or asked as a question (MCP-14).
+//! `mcp/getPrompt` and `mcp/callPrompt`: a prompt that a server keeps ready, shown, or asked as a question.
 
 use std::collections::BTreeMap;
 
@@ -119,7 +119,7 @@ struct Wanted<'a> {
     conversation: Option<ConversationId>,
 }
 
-/// What a server says a prompt is. Nobody is given it before the audit trail has who asked for it (AUD-1).
+/// What a server says a prompt is. Nobody is given it before the audit trail has who asked for it.
 async fn asked(
     server: &Server,
     connection: &Connection,

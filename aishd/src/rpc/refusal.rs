@@ -1,4 +1,4 @@
-//! Why a call was not done, as the wire says it (spec 10, Errors).
+//! Why a call was not done, as the wire says it.
 
 use aish_proto::error::{ErrorData, ErrorKind};
 use jsonrpsee::types::ErrorObjectOwned;

@@ -1,4 +1,4 @@
-//! `tool/register`, `tool/unregister` and `tool/reload`: manifests of tools (REG-3).
+//! `tool/register`, `tool/unregister` and `tool/reload`: manifests of tools.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `resource/*`: the shared context of a conversation, for people and their programs (SHC-1).
+//! `resource/*`: the shared context of a conversation, for people and their programs.
 
 use aish_proto::error::ErrorKind;
 use aish_proto::event as wire_event;

@@ -1,4 +1,4 @@
-//! `shell/*`, and commands as events show them (SHL-1 to SHL-5).
+//! `shell/*`, and commands as events show them.
 
 use aish_proto::event::ShellOutput;
 use aish_proto::shell::{
@@ -63,7 +63,7 @@ pub(super) fn running(state: &State) -> Option<RunningCommand> {
     })
 }
 
-/// R1: nobody's patterns let a command run, and whoever gives one should know.
+/// Nobody's patterns let a command run, and whoever gives one should know.
 pub(super) fn refuse_pattern(patterns: &Patterns) -> Result<(), Refusal> {
     match patterns.covering(&tool().name) {
         Some(pattern) => Err(Refusal::params(&format!(

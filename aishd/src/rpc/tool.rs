@@ -1,4 +1,4 @@
-//! `tool/run`: a list of calls, as a turn that asks no model (MCP-17).
+//! `tool/run`: a list of calls, as a turn that asks no model.
 
 use std::time::Duration;
 

@@ -260,7 +260,7 @@ pub(super) fn check_key(key: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What makes two questions the same: text, attachments and model (spec 00, Wire).
+/// What makes two questions the same: text, attachments and model.
 pub(super) fn digest(text: &str, attachments: &[event::Attachment], model: Option<&str>) -> String {
     let mut hash = Sha256::new();
     let mut part = |bytes: &[u8]| {

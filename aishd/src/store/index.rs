@@ -28,7 +28,7 @@ const OPEN_LIMIT: Duration = Duration::from_secs(5);
 const LOCK_LIMIT: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
-/// How long a key answers (G4).
+/// How long a key answers.
 const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// The index did not do what it should.

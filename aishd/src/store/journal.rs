@@ -1,7 +1,7 @@
 //! The journal's writing end: lines are appended to the current segment and synced group by group.
 //!
 //! After an error the segment is given up: its pages cannot be trusted any more, so nothing is acknowledged
-//! until another one was made and synced (G10).
+//! until another one was made and synced.
 
 use std::fs::File;
 use std::io;

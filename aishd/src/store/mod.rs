@@ -1,5 +1,5 @@
 //! Where conversations last: a journal that is written and synced first, and sled with the working state
-//! and the indexes behind it (spec 00, Store). No other module knows sled.
+//! and the indexes behind it. No other module knows sled.
 
 mod change;
 mod compact;
@@ -97,7 +97,7 @@ impl Commit {
     }
 }
 
-/// Text of an item that is being written (LOOP-3); kept without a sync, gone with the next commit of its turn.
+/// Text of an item that is being written; kept without a sync, gone with the next commit of its turn.
 #[derive(Clone, Debug)]
 pub struct Partial {
     pub conversation: ConversationId,

@@ -92,7 +92,7 @@ pub(super) fn open(dir: &Path, alive: &Alive) -> Result<Opened, OpenError> {
     })
 }
 
-/// A newer program's store stays as it is (G14).
+/// A newer program's store stays as it is.
 fn refuse_newer(dir: &Path, segments: &[Segment]) -> Result<(), OpenError> {
     match segments.iter().filter_map(|it| it.format).max() {
         Some(found) if found > FORMAT => Err(OpenError::Newer {
@@ -219,7 +219,7 @@ impl Start<'_> {
         }
         let epoch = newest.and_then(|it| it.header.as_ref()).map(|it| it.epoch);
         let epoch = epoch.filter(|_| !lost);
-        // An older program may not read what this one writes (G14): it gets a segment of its own.
+        // An older program may not read what this one writes: it gets a segment of its own.
         let older = newest.is_some_and(|it| it.format.is_some_and(|it| it < FORMAT));
         let resume = Resume {
             // An index without a journal: the missing segment is named, so that nobody takes the next for all.

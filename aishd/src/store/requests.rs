@@ -268,7 +268,7 @@ pub(super) fn answer(ack: Ack, outcome: Result<(), CommitError>) {
     let _gone = ack.send(outcome);
 }
 
-/// Refuses what does not follow on what is stored, so that no gap comes into a log (G3).
+/// Refuses what does not follow on what is stored, so that no gap comes into a log.
 pub(super) fn in_order(
     db: &Db,
     memory: &mut Memory,

@@ -1,4 +1,4 @@
-//! Blocks of a result that are no text, as the log keeps them (MCP-9, R13): each has a name, which stands behind the
+//! Blocks of a result that are no text, as the log keeps them: each has a name, which stands behind the
 //! line that the model is shown for it.
 
 use aish_proto::id::ResultId;
@@ -98,7 +98,7 @@ mod tests {
         );
     }
 
-    /// R13: neither many blocks nor large ones fill the disk, and what is left out is said.
+    /// Neither many blocks nor large ones fill the disk, and what is left out is said.
     #[test]
     fn a_result_keeps_so_many_blocks_of_so_many_bytes() {
         let (text, blocks) = kept(&vec![image(1); MAX_BLOCKS + 2]);

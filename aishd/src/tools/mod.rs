@@ -163,7 +163,7 @@ impl Tools {
         own.into_iter().chain(others).collect()
     }
 
-    /// Rules that speak of tools which their provider does not have, though it has told what it has (AUT-2). A slip in a
+    /// Rules that speak of tools which their provider does not have, though it has told what it has. A slip in a
     /// deny rule denies nothing, so somebody should know.
     pub fn unmatched(&self, policy: &Policy) -> Vec<Pattern> {
         let servers = self.servers.borrow().clone();
@@ -204,7 +204,7 @@ impl Tools {
         self.hub.freshen();
     }
 
-    /// What has to be done for a call, if the tool still is what the gate looked at (R3).
+    /// What has to be done for a call, if the tool still is what the gate looked at.
     pub fn work(&self, go: &Go) -> Work {
         let name = &go.tool.name;
         let toolset = self.toolset();
@@ -281,7 +281,7 @@ impl Tools {
         }
     }
 
-    /// Asks a server. Every failure becomes text for the model (MCP-10). `said` hears what the call says meanwhile,
+    /// Asks a server. Every failure becomes text for the model. `said` hears what the call says meanwhile,
     /// `forms` gets what its server wants a person to fill in, and `models` what it wants a model to be asked.
     pub async fn ask(
         &self,

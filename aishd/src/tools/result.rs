@@ -1,4 +1,4 @@
-//! What a call gave, in the form in which the model is shown it and the log keeps it (MCP-12).
+//! What a call gave, in the form in which the model is shown it and the log keeps it.
 
 use aish_proto::id::ResultId;
 use serde_json::Value;
@@ -145,7 +145,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
     }
 }
 
-/// The output with its value, for those who read values, and what the output schema of its tool says of that (REG-5): a value
+/// The output with its value, for those who read values, and what the output schema of its tool says of that: a value
 /// that does not fit is a warning and no value. A schema that cannot be used forbids nothing.
 pub(super) fn judged(
     tool: &str,

@@ -1,4 +1,4 @@
-//! Running a command of this machine in a process of its own (SHL-3): no terminal, nothing on its input, both outputs in
+//! Running a command of this machine in a process of its own: no terminal, nothing on its input, both outputs in
 //! one. When its end is told, nothing that it started is left.
 
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::core::shell::setting::Setting;
 use crate::core::shell::terminal;
 use crate::failpoint;
 
-/// How long output is read after the shell has ended: what it left behind may hold the pipe (R21).
+/// How long output is read after the shell has ended: what it left behind may hold the pipe.
 const DRAIN: Duration = Duration::from_millis(500);
 /// How long what a command left in its temporary directory is removed before its end is told.
 const CLEAR_WITHIN: Duration = Duration::from_secs(2);
@@ -60,7 +60,7 @@ pub fn is_program(path: &str) -> bool {
     Path::new(path).is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
-/// Looks whether a directory can be gone to (SHL-4).
+/// Looks whether a directory can be gone to.
 pub async fn change_directory(
     from: String,
     target: String,

@@ -1,4 +1,4 @@
-//! A conversation that is longer than what a model is shown of it (CTX-8), and looking for something in all of it.
+//! A conversation that is longer than what a model is shown of it, and looking for something in all of it.
 
 use std::time::Instant;
 

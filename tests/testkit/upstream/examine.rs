@@ -1,4 +1,4 @@
-//! The examiner: what every request for an answer must hold, whatever the test is about (spec 20).
+//! The examiner: what every request for an answer must hold, whatever the test is about.
 
 use std::collections::BTreeSet;
 
@@ -44,13 +44,12 @@ pub(super) fn broken_rules(bytes: &[u8], secrets: &[String]) -> Vec<String> {
     broken
 }
 
-/// BRK-4, BRK-5.
 fn tools(body: &Value) -> Vec<String> {
     let Some(tools) = body.get("tools") else {
         return vec![];
     };
     let Some(tools) = tools.as_array().filter(|it| !it.is_empty()) else {
-        return vec!["`tools` is there and empty; it must be left out (BRK-4)".to_owned()];
+        return vec!["`tools` is there and empty; it must be left out".to_owned()];
     };
     let mut names = BTreeSet::new();
     let mut broken = vec![];
@@ -61,7 +60,7 @@ fn tools(body: &Value) -> Vec<String> {
                 .bytes()
                 .all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b'-');
         if !fits {
-            broken.push(format!("servers reject the tool name {name:?} (BRK-5)"));
+            broken.push(format!("servers reject the tool name {name:?}"));
         }
         if !names.insert(name) {
             broken.push(format!("the tool {name:?} is offered twice"));
@@ -73,7 +72,6 @@ fn tools(body: &Value) -> Vec<String> {
     broken
 }
 
-/// MSG-1, MSG-3, MSG-5.
 fn order(messages: &[Value]) -> Vec<String> {
     let mut broken = vec![];
     let roles: Vec<&str> = messages
@@ -83,12 +81,12 @@ fn order(messages: &[Value]) -> Vec<String> {
     let systems = roles.iter().filter(|it| **it == "system").count();
     if systems != 1 || roles[0] != "system" {
         broken.push(format!(
-            "there must be one system message, and first (MSG-3): {roles:?}"
+            "there must be one system message, and first: {roles:?}"
         ));
     }
     if roles.windows(2).any(|it| it == ["user", "user"]) {
         broken.push(format!(
-            "two user messages stand next to each other (MSG-5): {roles:?}"
+            "two user messages stand next to each other: {roles:?}"
         ));
     }
     for (message, role) in messages.iter().zip(&roles) {
@@ -100,29 +98,27 @@ fn order(messages: &[Value]) -> Vec<String> {
         let may_be_empty =
             *role == "tool" && content.is_string() || message["tool_calls"].is_array();
         if !has_content && !may_be_empty {
-            broken.push(format!("a message has no content (MSG-1): {message}"));
+            broken.push(format!("a message has no content: {message}"));
         }
     }
     broken
 }
 
-/// MSG-1: every call is answered once, straight after the message that makes it, and nothing else is.
+/// Every call is answered once, straight after the message that makes it, and nothing else is.
 fn calls(messages: &[Value]) -> Vec<String> {
     let mut broken = vec![];
     let mut open = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let leave = |open: &mut BTreeSet<String>, broken: &mut Vec<String>| {
         for id in std::mem::take(open) {
-            broken.push(format!("the call {id:?} has no tool message (MSG-1)"));
+            broken.push(format!("the call {id:?} has no tool message"));
         }
     };
     for message in messages {
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str().unwrap_or_default();
             if !open.remove(id) {
-                broken.push(format!(
-                    "the tool message for {id:?} answers no open call (MSG-1)"
-                ));
+                broken.push(format!("the tool message for {id:?} answers no open call"));
             }
             continue;
         }
@@ -141,7 +137,7 @@ fn calls(messages: &[Value]) -> Vec<String> {
             let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
             if !serde_json::from_str::<Value>(arguments).is_ok_and(|it| it.is_object()) {
                 broken.push(format!(
-                    "the arguments of {id:?} are no object (BRK-9): {arguments:?}"
+                    "the arguments of {id:?} are no object: {arguments:?}"
                 ));
             }
             open.insert(id);

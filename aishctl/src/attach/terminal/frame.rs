@@ -1,5 +1,5 @@
 //! The question that stands on the screen, and what counts as an answer to it: nothing that was typed before it stood
-//! there, nor in the moment after (spec 80, 3.4; spec 95).
+//! there, nor in the moment after.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! The keys that are ours: Enter, Ctrl-C, Ctrl-D, Ctrl-Z, Ctrl-L, and Alt-y and Alt-n at a question (spec 80, 2.5, 3.4).
+//! The keys that are ours: Enter, Ctrl-C, Ctrl-D, Ctrl-Z, Ctrl-L, and Alt-y and Alt-n at a question.
 //! All others are the editor's.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How a text was cut into pieces must not be seen (spec 80, section 9, 2).
+//! How a text was cut into pieces must not be seen.
 
 use proptest::prelude::*;
 

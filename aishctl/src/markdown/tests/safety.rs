@@ -1,5 +1,5 @@
 //! Nothing but text and our own escape sequences reaches the screen, and all of the text does; nothing takes longer
-//! because it was meant to (spec 80, principle 5 and section 9, 2 and 5).
+//! because it was meant to.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

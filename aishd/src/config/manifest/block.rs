@@ -110,7 +110,7 @@ mod tests {
         );
     }
 
-    /// What is fetched is what is shown, wherever it comes from (RUN-1).
+    /// What is fetched is what is shown, wherever it comes from.
     #[test]
     fn where_packages_come_from_is_part_of_what_is_shown() {
         let of = |block: &str| read(&format!("# /// script\n{block}# ///\n")).unwrap();

@@ -1,4 +1,4 @@
-//! Every key of a manifest (REG-2); what a comment here says is what people read in docs/TOOLS.md.
+//! Every key of a manifest; what a comment here says is what people read in docs/TOOLS.md.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! One manifest: a tool that a person wrote down (REG-2). All that is wrong is reported at once, each with its place.
+//! One manifest: a tool that a person wrote down. All that is wrong is reported at once, each with its place.
 
 mod block;
 pub mod keys;

@@ -188,7 +188,6 @@ fn what_is_to_run_has_to_be_there() {
     );
 }
 
-/// REG-5
 #[test]
 fn a_schema_that_cannot_be_used_is_a_fault() {
     check_capability(

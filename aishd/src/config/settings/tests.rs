@@ -1,5 +1,5 @@
 //! What a configuration comes to, and each thing that can be wrong with it: `tests/data/config/NAME.toml`, and in
-//! `NAME.txt` exactly what people are shown (CFG-1; spec 85, 4.3). `UPDATE_EXPECT=1` writes the latter.
+//! `NAME.txt` exactly what people are shown. `UPDATE_EXPECT=1` writes the latter.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -163,7 +163,7 @@ fn the_default_is_never_a_model_that_may_cost() {
     );
 }
 
-/// Layers over each other: what counts, and who has said it (spec 85, 4.2).
+/// Layers over each other: what counts, and who has said it.
 #[test]
 fn every_value_knows_where_it_was_said() {
     let world = tempfile::tempdir().unwrap();
@@ -550,7 +550,6 @@ fn golden_mutated() -> impl proptest::strategy::Strategy<Value = String> {
         })
 }
 
-/// MCP-3, MCP-5, MCP-8.
 #[test]
 fn mcp_servers_are_read_and_wrong_ones_say_what_is_wrong() {
     fn check(user: &str, expected: &str) {

@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// AUD-1: any single change is found, and where.
+        /// Any single change is found, and where.
         #[test]
         fn any_changed_byte_is_found(length in 1_usize..30, which in any::<prop::sample::Index>(),
                                      byte in any::<prop::sample::Index>(), bit in 0_u32..7) {

@@ -1,4 +1,4 @@
-//! A list of calls that depend on each other (MCP-17): as it is written, and as it is stored. What is wrong with it is
+//! A list of calls that depend on each other: as it is written, and as it is stored. What is wrong with it is
 //! found before anything of it runs. How it runs is the turn's concern (`turn/course`).
 
 mod parse;

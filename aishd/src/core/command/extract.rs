@@ -1,4 +1,4 @@
-//! The commands that an answer proposes (SHL-1, R2).
+//! The commands that an answer proposes.
 
 use aish_proto::proposed::{self, Proposed};
 

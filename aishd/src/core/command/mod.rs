@@ -1,5 +1,5 @@
 //! What a shell would do with a text: which programs it would start with which words, where it would write, and what it
-//! would run to make a word (SHL-2). Read by a real parser and within bounds; nothing is run, looked up or expanded.
+//! would run to make a word. Read by a real parser and within bounds; nothing is run, looked up or expanded.
 //! Whether that is dangerous is `destructive`'s.
 
 mod bounds;
@@ -23,7 +23,6 @@ pub enum Dialect {
 
 impl Dialect {
     /// The dialect of a shell by the last part of its path. What is no shell that is known runs its text in `/bin/sh`
-    /// (spec 00, Consent).
     pub fn of(shell: &str) -> Self {
         match shell.rsplit('/').next().unwrap_or(shell) {
             "bash" => Self::Bash,

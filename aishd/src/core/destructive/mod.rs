@@ -1,5 +1,5 @@
-//! What in a command is destructive (NOR-2): tables of what is known to be harmless, and the reason for everything else.
-//! It never approves anything (R1); what is not known is called destructive. Nothing is looked up in any file, so that
+//! What in a command is destructive: tables of what is known to be harmless, and the reason for everything else.
+//! It never approves anything; what is not known is called destructive. Nothing is looked up in any file, so that
 //! what a link, an alias or a program of the project's own does is not seen here; see docs/SECURITY.md.
 
 mod always;
@@ -56,7 +56,7 @@ pub fn judge(reading: &Reading, text: &str, roots: &[PathBuf], cwd: &Path) -> Ve
     )
 }
 
-/// The same for a run, which nobody watches (NOR-2): there, what may show keys or the environment to a model, reaches the
+/// The same for a run, which nobody watches: there, what may show keys or the environment to a model, reaches the
 /// network, or brings programs of others is a danger too.
 pub fn judge_unwatched(
     reading: &Reading,

@@ -1,4 +1,4 @@
-//! What a run is asked about because it reaches others, or brings and runs what others wrote (NOR-2). A build or a test of the
+//! What a run is asked about because it reaches others, or brings and runs what others wrote. A build or a test of the
 //! project is neither, whatever it fetches by its lock file: everybody runs those all day.
 
 use super::packages::PACKAGES;

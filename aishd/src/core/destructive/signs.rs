@@ -1,4 +1,4 @@
-//! Characters with which a text can look like another (R5).
+//! Characters with which a text can look like another.
 
 /// Whether there is one that is not plainly seen: control and format characters, spaces that are no space, fillers,
 /// selectors, tags, private and unassigned ones.

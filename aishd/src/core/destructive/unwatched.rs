@@ -1,4 +1,4 @@
-//! What only a run is asked about, because nobody watches it and all that it reads goes to a model (NOR-2): reading that is
+//! What only a run is asked about, because nobody watches it and all that it reads goes to a model: reading that is
 //! not certain to spare keys, and what prints the environment. What reaches others is in `reached`.
 
 use std::collections::{BTreeMap, BTreeSet};

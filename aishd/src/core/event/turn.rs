@@ -60,7 +60,7 @@ impl Source {
     }
 }
 
-/// Why a turn ended (spec 10, Turns).
+/// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
     #[serde(rename = "end")]

@@ -1,5 +1,5 @@
 //! The gate for commands of this machine. What decides about calls decides here too, but for everything that allows a name
-//! beforehand: no pattern, level or setting but `shell.confirm` lets text of a model run (R1).
+//! beforehand: no pattern, level or setting but `shell.confirm` lets text of a model run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -330,7 +330,7 @@ enum Author {
 enum Asks {
     /// Every command is asked about; there may be a doubt besides.
     EveryTime(Option<String>),
-    /// A run does not do that unasked (NOR-2): why, for people and for the audit trail.
+    /// A run does not do that unasked: why, for people and for the audit trail.
     Halt(String, String),
 }
 
@@ -478,7 +478,6 @@ mod tests {
         }
     }
 
-    /// R1
     #[test]
     fn what_no_shell_can_be_given_is_no_question() {
         let scene = Scene::new();
@@ -561,7 +560,6 @@ mod tests {
         scene.check("ls", "asks for once");
     }
 
-    /// R6
     #[test]
     fn without_anybody_to_ask_nothing_runs() {
         let mut scene = Scene::new();
@@ -612,7 +610,6 @@ mod tests {
         check(&low, true, None);
     }
 
-    /// R3
     #[test]
     fn what_was_approved_runs_and_nothing_else() {
         let scene = Scene::new();
@@ -683,7 +680,6 @@ mod tests {
         assert_eq!(expected, said, "{command}");
     }
 
-    /// NOR-2
     #[test]
     fn in_a_run_harmless_commands_run_within_its_level_and_everything_else_halts() {
         let write = Scene::run(Access::Write);
@@ -744,7 +740,7 @@ mod tests {
         );
     }
 
-    /// Spec 80, 3.4: what a person writes in the place of a command is shown as what it is.
+    /// What a person writes in the place of a command is shown as what it is.
     #[test]
     fn what_a_person_wrote_is_asked_about_as_what_it_is_whatever_would_let_it_run() {
         let check = |scene: &Scene, command: &str, expected: (ConfirmKind, &str, usize)| {
@@ -799,7 +795,6 @@ mod tests {
         check_run(&scene, "cp a b", LEVEL_2);
     }
 
-    /// NOR-3
     #[test]
     fn a_second_opinion_about_a_command_only_makes_it_stricter() {
         let mut scene = Scene::run(Access::Write);

@@ -70,7 +70,7 @@ fn on(then: Then) -> OnConfirm {
     }
 }
 
-/// MCP-10: every flavour has its own words.
+/// Every flavour has its own words.
 #[test]
 fn what_is_no_call_is_refused_with_a_reason() {
     let ask = OnConfirm::default();
@@ -105,7 +105,7 @@ fn what_is_no_call_is_refused_with_a_reason() {
     );
 }
 
-/// REG-5: nobody is asked about what could not run, and nothing is fetched to find out.
+/// Nobody is asked about what could not run, and nothing is fetched to find out.
 #[test]
 fn arguments_that_do_not_fit_are_refused_before_anybody_is_asked() {
     let ask = OnConfirm::default();
@@ -130,7 +130,7 @@ fn arguments_that_do_not_fit_are_refused_before_anybody_is_asked() {
     );
 }
 
-/// AUT-7, R6: no terminal and nobody attached means no consent.
+/// No terminal and nobody attached means no consent.
 #[test]
 fn a_person_is_asked_where_one_can_be() {
     let call = call("fs__rm", r#"{ "b": 2, "a": "\u0031" }"#);
@@ -162,7 +162,7 @@ fn a_person_is_asked_where_one_can_be() {
     );
 }
 
-/// AUT-3: a script that allows a name reads why that was not enough.
+/// A script that allows a name reads why that was not enough.
 #[test]
 fn who_allowed_a_name_beforehand_is_told_that_it_means_another_tool_now() {
     let mut grants = Grants::default();
@@ -189,7 +189,7 @@ fn who_allowed_a_name_beforehand_is_told_that_it_means_another_tool_now() {
     });
 }
 
-/// RUN-1: a script that allows a name reads what it would have fetched.
+/// A script that allows a name reads what it would have fetched.
 #[test]
 fn who_allowed_a_name_beforehand_is_told_of_the_packages() {
     let mut fetches = tool("fs__rm", Access::Execute);
@@ -217,7 +217,7 @@ fn who_allowed_a_name_beforehand_is_told_of_the_packages() {
     });
 }
 
-/// AUT-5: an answer is for one call, whatever else would let it through.
+/// An answer is for one call, whatever else would let it through.
 #[test]
 fn what_a_person_has_approved_rests_on_the_answer() {
     let mut clients = Allowances::default();
@@ -245,7 +245,7 @@ fn what_a_person_has_approved_rests_on_the_answer() {
     });
 }
 
-/// R3, AUT-6: the bytes that are shown are those that are hashed and run.
+/// The bytes that are shown are those that are hashed and run.
 #[test]
 fn a_yes_is_for_exactly_what_was_shown() {
     with_gate(&on(Then::AskAttended), Attended::ByPerson, |gate| {
@@ -299,7 +299,7 @@ fn a_turn_can_limit_how_long_it_waits() {
     });
 }
 
-/// AUT-6, R3: whatever a model writes as arguments, what a person is shown is what would run, to the last byte.
+/// Whatever a model writes as arguments, what a person is shown is what would run, to the last byte.
 #[test]
 fn damaged_arguments_are_shown_as_they_would_run() {
     let corpus = [

@@ -1,4 +1,4 @@
-//! From messages to the facts of turns that are over. Every call gets exactly one reply (R15), as live.
+//! From messages to the facts of turns that are over. Every call gets exactly one reply, as live.
 
 use std::collections::VecDeque;
 

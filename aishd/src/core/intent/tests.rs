@@ -1,4 +1,4 @@
-//! The corpus in tests/data/intents has two authors; the second had not seen the code (spec 00, Tests and figures).
+//! The corpus in tests/data/intents has two authors; the second had not seen the code.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::*;
 use crate::core::access::Access;
 use crate::core::tool::tests::tool;
 
-/// Right in so many of a hundred (NEG-1).
+/// Right in so many of a hundred.
 const RIGHT: usize = 95;
 
 /// By the author of the code, and by somebody who had not seen it.

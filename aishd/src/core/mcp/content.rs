@@ -1,4 +1,4 @@
-//! From a result of `tools/call` to what a model reads (MCP-9); one strange block costs itself only.
+//! From a result of `tools/call` to what a model reads; one strange block costs itself only.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -49,7 +49,7 @@ fn with_room(result: &Value, mut room: usize) -> Outcome {
     match result.get("content") {
         Some(Value::Array(blocks)) => {
             for block in blocks {
-                // R13: a few bytes of a strange block must not become many, so beyond a measure they are only counted.
+                // A few bytes of a strange block must not become many, so beyond a measure they are only counted.
                 if outcome.attachments.len() == MAX_BLOCKS && !is_text(block) {
                     left_out += 1;
                     continue;
@@ -328,7 +328,7 @@ mod tests {
         check(json!({"structuredContent": null, "content": []}), "");
     }
 
-    /// MCP-9: what is kept is what was meant, with a type and a name that can be repeated anywhere.
+    /// What is kept is what was meant, with a type and a name that can be repeated anywhere.
     #[test]
     fn blocks_are_read_to_their_bytes() {
         #[track_caller]
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(vec![first, &outcome.text], ends);
     }
 
-    /// R13: what is small on the wire stays small.
+    /// What is small on the wire stays small.
     #[test]
     fn many_strange_blocks_are_counted() {
         let mut content = vec![json!(7); 100_000];
@@ -432,7 +432,7 @@ mod tests {
         );
     }
 
-    /// design/mcp, 2, row 2: results were lost to a strange block or to none.
+    /// Results were lost to a strange block or to none.
     #[test]
     fn strange_results_are_passed_on() {
         check(

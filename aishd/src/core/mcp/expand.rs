@@ -1,4 +1,4 @@
-//! `${NAME}` and `${NAME:-default}` in what is configured about MCP servers (spec 85, 4.4). A bare `$NAME` stays as it
+//! `${NAME}` and `${NAME:-default}` in what is configured about MCP servers. A bare `$NAME` stays as it
 //! is. The values are put in when a session is made, and stay there.
 
 use std::collections::BTreeMap;

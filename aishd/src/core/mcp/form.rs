@@ -1,4 +1,4 @@
-//! What a server wants of a person, read from its `elicitation/create` (MCP-15). It comes from outside: whatever it is, it
+//! What a server wants of a person, read from its `elicitation/create`. It comes from outside: whatever it is, it
 //! becomes a form that can be shown and judged, or is refused with a reason that its author understands.
 
 use aish_proto::form::{Choice, Elicitation, Field, Kind, Wanted};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::text::{cut, one_line};
 use crate::core::canonical::canonical;
 
-/// Of the whole request, in its canonical spelling (R13).
+/// Of the whole request, in its canonical spelling.
 const MAX_BYTES: usize = 64 << 10;
 const MAX_FIELDS: usize = 64;
 const MAX_OPTIONS: usize = 256;
@@ -391,7 +391,7 @@ mod tests {
         );
     }
 
-    /// MCP-15: where a page leads has to be plain to see.
+    /// Where a page leads has to be plain to see.
     #[test]
     fn an_address_that_could_look_like_another_is_refused() {
         for (url, expected) in [

@@ -9,7 +9,7 @@ use crate::core::reach::is_this_machine;
 use crate::core::tool::{Network, Reach, Sha, Tool, Word};
 use crate::core::tool_name::ToolName;
 
-/// What a call was let through for (R3): it runs only while its server offers this under that name.
+/// What a call was let through for: it runs only while its server offers this under that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
     pub name: ToolName,

@@ -1,4 +1,4 @@
-//! What a call of a tool gave (MCP-9).
+//! What a call of a tool gave.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! From the messages of a prompt to one question (MCP-14).
+//! From the messages of a prompt to one question.
 
 use serde_json::{Value, json};
 

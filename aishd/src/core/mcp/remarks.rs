@@ -1,4 +1,4 @@
-//! What was odd about something that a server sent, in a few lines however much of it was odd (R13).
+//! What was odd about something that a server sent, in a few lines however much of it was odd.
 
 /// So many are kept; the rest is counted.
 const MOST: usize = 32;

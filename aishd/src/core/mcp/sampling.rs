@@ -1,4 +1,4 @@
-//! What a server wants a model to be asked, read from its `sampling/createMessage` (MCP-15). It comes from outside: either
+//! What a server wants a model to be asked, read from its `sampling/createMessage`. It comes from outside: either
 //! a person can be shown all of it, or it is refused with a reason that its author understands. What is asked of the
 //! conversation (`includeContext`) and of other models (`modelPreferences`) is not read: it gets neither.
 
@@ -9,7 +9,7 @@ use crate::core::canonical::canonical;
 use crate::core::preset::Preset;
 use crate::core::reply::{Finish, Reply};
 
-/// Of the whole request, in its canonical spelling (R13).
+/// Of the whole request, in its canonical spelling.
 const MAX_BYTES: usize = 64 << 10;
 const MAX_MESSAGES: usize = 64;
 /// As many as the usual servers take.
@@ -218,7 +218,7 @@ mod tests {
 
     const PLAIN: &str = r#"{"maxTokens":10,"messages":[{"role":"user","text":"hi"}]}"#;
 
-    /// MCP-15: nothing of the conversation goes along, and the preset is the person's choice.
+    /// Nothing of the conversation goes along, and the preset is the person's choice.
     #[test]
     fn what_asks_for_more_than_an_answer_gets_an_answer() {
         check(json!({}), PLAIN);

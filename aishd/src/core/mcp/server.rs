@@ -21,7 +21,7 @@ pub struct ServerStatus {
     /// The URL or the command, without secrets.
     pub endpoint: String,
     pub kind: Kind,
-    /// What its definitions are bound to (R11).
+    /// What its definitions are bound to.
     pub identity: String,
     pub state: State,
     pub since: At,

@@ -1,4 +1,4 @@
-//! How MCP servers are reached (MCP-1 to MCP-5).
+//! How MCP servers are reached.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -52,7 +52,7 @@ pub struct Server {
     pub endpoint: Endpoint,
     /// Why it is not connected to, if it is not to be.
     pub off: Option<String>,
-    /// Whether it may ask for a model (MCP-15); a person is asked each time.
+    /// Whether it may ask for a model; a person is asked each time.
     pub sampling: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct Http {
     pub headers: BTreeMap<String, String>,
 }
 
-/// Where the bearer token comes from (MCP-3).
+/// Where the bearer token comes from.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Auth {
     None,

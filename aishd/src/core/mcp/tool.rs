@@ -1,4 +1,4 @@
-//! A tool's definition as a server sent it, read leniently: one bad definition costs itself only (MCP-2).
+//! A tool's definition as a server sent it, read leniently: one bad definition costs itself only.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub struct Tool {
     pub output_schema: Option<Value>,
     /// As sent, whatever is in it; [`Tool::hints`] is what can be believed to have been said.
     pub annotations: Value,
-    /// Of the definition as it is kept here, and the server's identity (R11).
+    /// Of the definition as it is kept here, and the server's identity.
     pub digest: Sha,
     /// Arguments that go into headers as well.
     pub mirrored: Vec<Mirrored>,
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    /// design/mcp, 2, row 1: whole lists were lost to one of these.
+    /// Whole lists were lost to one of these.
     #[test]
     fn one_bad_definition_costs_itself_only() {
         check(
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!((*odd).clone(), again.tools[0]);
     }
 
-    /// R13: a list in which everything is wrong is told of in a few lines, and no text of a server swells the store.
+    /// A list in which everything is wrong is told of in a few lines, and no text of a server swells the store.
     #[test]
     fn neither_remarks_nor_definitions_grow_without_end() {
         let bad: Vec<Value> = (0..2000)
@@ -454,7 +454,7 @@ mod tests {
         assert_eq!(first, digest(same, "one"));
     }
 
-    /// design/mcp, 1.2: all keywords are kept, nothing is fetched.
+    /// All keywords are kept, nothing is fetched.
     #[test]
     fn schemas_are_kept_as_they_are() {
         let schema = json!({

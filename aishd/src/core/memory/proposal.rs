@@ -1,4 +1,4 @@
-//! What a model is asked when a conversation is put away, and what its answer proposes (MEM-2). The conversation is data to
+//! What a model is asked when a conversation is put away, and what its answer proposes. The conversation is data to
 //! it, and of its answer every fact is a question to a person.
 
 use super::{Kind, MOST_PROPOSED, TEXT_CHARS, one_line};

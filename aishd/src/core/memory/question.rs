@@ -1,5 +1,5 @@
 //! Whether a fact that a model proposes is kept: a question of the conversation that was put away, for which no turn waits
-//! (MEM-2). The fact is in that conversation's log and nowhere else until a person has said yes.
+//!. The fact is in that conversation's log and nowhere else until a person has said yes.
 //!
 //! The serde attributes spell the stored form out, as in [`crate::core::event`].
 
@@ -37,7 +37,7 @@ impl Proposal {
         json!({"kind": self.kind.as_str(), "text": self.text})
     }
 
-    /// What an answer is bound to (R3): what is kept is what was shown.
+    /// What an answer is bound to: what is kept is what was shown.
     pub fn digest(&self) -> Sha {
         Sha::of_value(&json!({"memory": self.fact()}))
     }
@@ -99,7 +99,6 @@ mod tests {
         }
     }
 
-    /// R3
     #[test]
     fn an_answer_is_bound_to_every_character_of_the_fact() {
         let shown = proposal("fact", "the server is boltzmann");
@@ -141,7 +140,6 @@ mod tests {
         assert!(!state.is_unsettled() && !state.asks_aside());
     }
 
-    /// STO-4
     #[test]
     fn the_stored_form_is_spelled_out() {
         let event = Event::MemoryProposed(Box::new(proposal("fact", "x")));

@@ -94,7 +94,7 @@ fn there_is_an_end_to_it() {
     assert!(memories.add(draft("7"), At(0)).is_ok());
 }
 
-/// MEM-1: newest and pinned first, under a limit.
+/// Newest and pinned first, under a limit.
 #[test]
 fn the_background_is_pinned_and_newest_first() {
     let mut memories = Memories::default();

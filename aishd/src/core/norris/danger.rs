@@ -1,4 +1,4 @@
-//! Is this destructive? The one place that says so, for whatever a run wants to do (NOR-2). The answer can only make a
+//! Is this destructive? The one place that says so, for whatever a run wants to do. The answer can only make a
 //! call stricter: what is not destructive still has to be let through by the levels of the launch.
 
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub enum Halt {
     OnlyItsWord,
     /// The launch granted less than it needs.
     Level { granted: Access, needs: Access },
-    /// Another model said no, or nothing that counts (NOR-3).
+    /// Another model said no, or nothing that counts.
     Opinion { preset: String, opinion: Opinion },
     /// A person wrote it in the place of what was halted for.
     Edited,

@@ -17,7 +17,7 @@ pub struct Launch {
     #[serde(default)]
     pub levels: Levels,
     pub limits: Limits,
-    /// Another preset is asked about each action (NOR-3).
+    /// Another preset is asked about each action.
     pub second_opinion: bool,
 }
 
@@ -134,7 +134,7 @@ mod tests {
         assert!(!without.contains("CMD:"), "{without}");
     }
 
-    /// A launch as the first version wrote it (STO-4).
+    /// A launch as the first version wrote it.
     #[test]
     fn an_old_launch_loads() {
         let old = r#"{"goal":"x","limits":{"steps":3},"second_opinion":false,"later":1}"#;

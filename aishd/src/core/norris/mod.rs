@@ -1,5 +1,5 @@
 //! Norris, the autonomous mode: a turn in which the model plans, acts and looks until it says that it is done, a limit is
-//! met, or a person stops it (NOR-1 to NOR-4). All of it is pure; the turn machine runs the loop and the gate asks here
+//! met, or a person stops it. All of it is pure; the turn machine runs the loop and the gate asks here
 //! what may be done unasked.
 
 pub mod danger;

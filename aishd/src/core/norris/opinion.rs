@@ -1,4 +1,4 @@
-//! The second opinion: another model is asked whether one action is safe for the goal (NOR-3). Only a plain yes is a yes.
+//! The second opinion: another model is asked whether one action is safe for the goal. Only a plain yes is a yes.
 
 use serde_json::{Map, Value, json};
 

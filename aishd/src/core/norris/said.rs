@@ -1,4 +1,4 @@
-//! What the model says of itself: that it is done, or that it gives up (NOR-1).
+//! What the model says of itself: that it is done, or that it gives up.
 
 use aish_proto::proposed::outside_code;
 

@@ -10,7 +10,7 @@ use crate::core::preset::{Models, Preset};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub limits: Limits,
-    /// Whether another preset is asked about each action (NOR-3).
+    /// Whether another preset is asked about each action.
     pub second_opinion: bool,
     /// Which one. `None`: one that costs nothing, if there is one.
     pub second_opinion_model: Option<String>,
@@ -39,7 +39,7 @@ impl Default for Settings {
 }
 
 /// Who is asked about what `planner` wants to do: never the planner. Where nobody says who, it is the preset that answers by
-/// default, or else one without a key: none that may cost money by itself (RTE-2).
+/// default, or else one without a key: none that may cost money by itself.
 pub fn second(models: &Models, planner: &str) -> Option<Arc<Preset>> {
     if let Some(named) = &models.norris.second_opinion_model {
         return models.named(named).filter(|it| it.name != planner);

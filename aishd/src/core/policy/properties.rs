@@ -160,7 +160,7 @@ prop_compose! {
 }
 
 proptest! {
-    /// AUT-1: a deny rule wins, whatever else is said.
+    /// A deny rule wins, whatever else is said.
     #[test]
     fn deny_always_wins(case in case(), whole in any::<bool>()) {
         let mut case = case;
@@ -195,7 +195,7 @@ proptest! {
         prop_assert!(stricter.rank() <= case.rank(), "{:?} and {:?}", case.verdict(), stricter.verdict());
     }
 
-    /// PRM-1, R9: a level alone is no consent.
+    /// A level alone is no consent.
     #[test]
     fn a_level_alone_lets_nothing_run(case in case(), level in access()) {
         let mut case = case;
@@ -207,7 +207,7 @@ proptest! {
         prop_assert!(case.rank() <= 1);
     }
 
-    /// PRM-2: what needs more is never let through more easily.
+    /// What needs more is never let through more easily.
     #[test]
     fn who_needs_more_gets_no_more(case in case(), needs in access()) {
         let mut more = case.clone();
@@ -216,7 +216,7 @@ proptest! {
         prop_assert!(more.rank() <= case.rank());
     }
 
-    /// AUT-3: who allows a name beforehand never lets through what is not what was approved here.
+    /// Who allows a name beforehand never lets through what is not what was approved here.
     #[test]
     fn a_changed_definition_asks_whoever_allows_the_name(case in case()) {
         let mut case = case;
@@ -229,7 +229,7 @@ proptest! {
         prop_assert!(case.rank() <= 1, "{:?}", case.verdict());
     }
 
-    /// RUN-1: whoever allows a name has not seen what it fetches; only "always" to this very definition is that.
+    /// Whoever allows a name has not seen what it fetches; only "always" to this very definition is that.
     #[test]
     fn what_fetches_packages_runs_only_where_it_was_approved_as_it_is(case in case()) {
         let mut case = case;

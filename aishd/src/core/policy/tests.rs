@@ -110,7 +110,7 @@ fn decided(rules: &[&str]) -> String {
     }
 }
 
-/// PRM-1, PRM-3: enough level never means consent.
+/// Enough level never means consent.
 #[test]
 fn a_call_is_asked_about_unless_a_person_said_otherwise() {
     let raise = "ask, raise to 3: Permission upgrade required for fs: level 1 → 3";
@@ -128,7 +128,6 @@ fn a_call_is_asked_about_unless_a_person_said_otherwise() {
     );
 }
 
-/// AUT-3.
 #[test]
 fn an_approval_holds_for_what_was_approved() {
     check(
@@ -179,7 +178,6 @@ fn whatever_lets_a_name_through_is_bound_to_the_first_definition_it_let_through(
     check(&["bound-another rule", "level 3"], changed);
 }
 
-/// RUN-1
 #[test]
 fn what_would_be_fetched_is_seen_before_any_allowance_counts() {
     let asks = "ask: it fetches packages, and is asked about until it is always allowed here: rich>=13, httpx";
@@ -204,7 +202,7 @@ fn what_would_be_fetched_is_seen_before_any_allowance_counts() {
     );
 }
 
-/// AUT-1: the order of spec 00.
+/// What forbids goes before what allows, and what is exact before what covers more.
 #[test]
 fn what_denies_comes_before_what_allows() {
     check(
@@ -228,7 +226,7 @@ fn what_denies_comes_before_what_allows() {
     );
 }
 
-/// AUT-1: after the deny rules, before everything that allows; unknown means ask.
+/// After the deny rules, before everything that allows; unknown means ask.
 #[test]
 fn what_a_conversation_keeps_itself_from_is_denied() {
     let allowed = ["auto fs__rm", "turn fs__*", "client fs__*", "always"];
@@ -263,7 +261,7 @@ fn what_a_conversation_keeps_itself_from_is_denied() {
     check(&with(&["root /srv", "max 2"]), MAX_2);
 }
 
-/// AUT-2: auto-approve grants the level for that call.
+/// Auto-approve grants the level for that call.
 #[test]
 fn what_is_approved_beforehand_runs_unasked() {
     check(&["auto fs__rm"], "allow: mcp.auto_approve fs__rm");

@@ -127,7 +127,6 @@ fn check(events: &[&str], wanted: &str, attended: Attended, expected: &str) {
 const BY_PERSON: Attended = Attended::ByPerson;
 const BY_NOBODY: Attended = Attended::ByNobody;
 
-/// PRM-3
 #[test]
 fn a_level_that_is_missing_is_asked_for() {
     check(
@@ -153,7 +152,6 @@ fn a_level_that_is_there_or_cannot_be_is_not_asked_for() {
     check(&["set data 3"], "data 3", BY_PERSON, "data at most 2");
 }
 
-/// AUT-7
 #[test]
 fn nobody_is_asked_where_nobody_is_to_be() {
     check(
@@ -244,7 +242,7 @@ fn a_question_that_nobody_needs_answered_ends() {
     check_ends(&Event::ArchivedChanged { archived: false }, &[1, 2, 3]);
 }
 
-/// STO-4: the stored form is spelled out, and an older daemon's record reads as it was meant.
+/// The stored form is spelled out, and an older daemon's record reads as it was meant.
 #[test]
 fn a_question_reads_as_it_was_written() {
     let mut raise = raise(1, "data", "1", "2");

@@ -1,4 +1,4 @@
-//! The body of a model request that a server wanted and a person allowed (MCP-15): what the person was shown, and nothing
+//! The body of a model request that a server wanted and a person allowed: what the person was shown, and nothing
 //! of the conversation; no tools.
 
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ pub fn body(preset: &Preset, asked: &Sampling) -> String {
     for message in &asked.messages {
         let role = message.role.name();
         match messages.last_mut() {
-            // Strict templates want the roles to take turns (MSG-5).
+            // Strict templates want the roles to take turns.
             Some((before, text)) if *before == role => {
                 text.push_str("\n\n");
                 text.push_str(&message.text);
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use crate::core::mcp::sampling::{Message, Role};
 
-    /// MCP-15: without context and without tools.
+    /// Without context and without tools.
     #[test]
     fn only_what_was_shown_is_sent() {
         let message = |role, text: &str| Message {

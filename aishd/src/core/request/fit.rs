@@ -1,4 +1,4 @@
-//! What a request says so that it fits its budget (CTX-1, CTX-2): whole exchanges leave from the front, the last one
+//! What a request says so that it fits its budget: whole exchanges leave from the front, the last one
 //! never. Where that one alone is too long it goes without the summary and the project, then its largest results and the
 //! outputs of commands that go with it are shortened, and where that is not enough there is no request. The real call, and
 //! every preview of it, come from here.

@@ -328,7 +328,10 @@ impl World {
             })
         };
         if let Ok(fit) = fitted(false) {
-            assert!(!checked(&fit.body).contains(&"tool".to_owned()), "BRK-12");
+            assert!(
+                !checked(&fit.body).contains(&"tool".to_owned()),
+                "results go as user texts"
+            );
         }
         if let Ok(fit) = fitted(true) {
             checked(&fit.body);
@@ -390,31 +393,34 @@ fn checked(body: &str) -> Vec<String> {
     let messages = body["messages"].as_array().unwrap();
     let role = |it: &Value| it["role"].as_str().unwrap().to_owned();
     let roles: Vec<String> = messages.iter().map(role).collect();
-    assert_eq!("system", roles[0], "MSG-3");
+    assert_eq!("system", roles[0], "it comes first");
     assert_eq!(
         1,
         roles.iter().filter(|it| *it == "system").count(),
-        "MSG-3"
+        "there is one"
     );
     let mut owed: Vec<String> = vec![];
     for (message, role) in messages.iter().zip(&roles) {
         if role == "tool" {
             let id = message["tool_call_id"].as_str().unwrap();
             let at = owed.iter().position(|it| it == id);
-            owed.remove(at.expect("a reply without its call (MSG-1)"));
+            owed.remove(at.expect("a reply without its call"));
             continue;
         }
-        assert!(owed.is_empty(), "a call without its reply (MSG-1)");
+        assert!(owed.is_empty(), "a call without its reply");
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             owed.push(call["id"].as_str().unwrap().to_owned());
         }
     }
-    assert!(owed.is_empty(), "a call without its reply (MSG-1)");
+    assert!(owed.is_empty(), "a call without its reply");
     let users = roles
         .windows(2)
         .filter(|it| it[0] == "user" && it[1] == "user");
-    assert_eq!(0, users.count(), "MSG-5");
-    assert!(body.get("tools").is_none(), "BRK-4");
+    assert_eq!(0, users.count(), "no two stand side by side");
+    assert!(
+        body.get("tools").is_none(),
+        "an empty list is refused by some"
+    );
     roles
 }
 
@@ -429,9 +435,9 @@ proptest! {
         }
         checked(&body(&preset(true), &world.transcript, &Offer::default(), &[], Mode::Talk));
         let roles = checked(&body(&preset(false), &world.transcript, &Offer::default(), &[], Mode::Talk));
-        prop_assert!(!roles.contains(&"tool".to_owned()), "BRK-12");
+        prop_assert!(!roles.contains(&"tool".to_owned()), "results go as user texts");
         let strict = roles.windows(2).all(|it| it[0] != it[1]);
-        prop_assert!(strict, "BRK-12: {:?}", roles);
+        prop_assert!(strict, "they take turns: {:?}", roles);
         // And what another daemon reads of the log says the same.
         let again = world.reloaded();
         let said = |it: &Transcript| body(&preset(true), it, &Offer::default(), &[], Mode::Talk);
@@ -500,7 +506,7 @@ fn the_body_is_what_the_spec_says() {
     assert_eq!(expected, without["messages"]);
 }
 
-/// MSG-3, CTX-5, CTX-7: the summary is a block of the one system message, and of none in Norris mode.
+/// The summary is a block of the one system message, and of none in Norris mode.
 #[test]
 fn the_summary_stands_in_the_system_message() {
     let mut world = World::default();
@@ -531,7 +537,7 @@ fn the_summary_stands_in_the_system_message() {
     }
 }
 
-/// MCP-14: what a conversation has pinned stands before its newest question, and nothing else changes.
+/// What a conversation has pinned stands before its newest question, and nothing else changes.
 #[test]
 fn pinned_resources_stand_before_the_newest_question() {
     let mut world = World::default();

@@ -1,9 +1,9 @@
-//! The class of a text (RTE-1). The first rule that fits is the one that counts.
+//! The class of a text. The first rule that fits is the one that counts.
 
 use super::path::{has_path, has_source_file};
 use super::{Class, Classified, Rule};
 
-/// How far the beginning of a text goes, in characters (spec 00, Conversations and asks).
+/// How far the beginning of a text goes, in characters.
 const NEAR_START_CHARS: usize = 200;
 /// A paste has more lines than this.
 const PASTE_LINES: usize = 4;
@@ -90,7 +90,7 @@ fn said_near_start(text: &str, word: &str) -> bool {
     false
 }
 
-/// Whether it has more than four lines, one of them indented (spec 00).
+/// Whether it has more than four lines, one of them indented.
 fn is_paste(text: &str) -> bool {
     let indented = |it: &str| it.starts_with([' ', '\t']) && !it.trim().is_empty();
     text.trim_end().lines().count() > PASTE_LINES && text.lines().any(indented)

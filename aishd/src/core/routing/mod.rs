@@ -1,4 +1,4 @@
-//! Which preset answers a question (RTE-1 to RTE-5): a class by the look of the text, and the preset that is written
+//! Which preset answers a question: a class by the look of the text, and the preset that is written
 //! beside that class. Nothing is asked of a network, and nothing is a model's opinion.
 
 mod classify;
@@ -129,9 +129,9 @@ pub struct Classified {
 pub struct Routing {
     /// Whether questions are routed, when no switch says otherwise.
     pub auto: bool,
-    /// Classes that have a preset; the others keep the active one (RTE-2).
+    /// Classes that have a preset; the others keep the active one.
     pub classes: BTreeMap<Class, String>,
-    /// Whether a request that failed may go to `fallback_model`, when no switch says otherwise (FBK-1).
+    /// Whether a request that failed may go to `fallback_model`, when no switch says otherwise.
     pub fallback: bool,
     pub fallback_model: String,
 }
@@ -157,7 +157,7 @@ impl Routing {
     }
 }
 
-/// How a turn came to its preset, where it was routed: what is kept of it beside the turn (RTE-3).
+/// How a turn came to its preset, where it was routed: what is kept of it beside the turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routed {
     pub class: Class,

@@ -1,6 +1,6 @@
 //! What in a text looks like a path or a source file.
 
-/// What source files end in: the ones that RTE-1 names, and their kin.
+/// What source files end in: those of the usual languages, and their kin.
 const ENDINGS: [&str; 61] = [
     "asm", "bash", "c", "cc", "cjs", "clj", "cmake", "cpp", "cs", "css", "cu", "cxx", "dart",
     "diff", "erl", "ex", "exs", "f90", "fish", "fs", "go", "gradle", "h", "hpp", "hs", "html",
@@ -10,7 +10,7 @@ const ENDINGS: [&str; 61] = [
 ];
 
 /// Directories at the root of a system. One of them alone is a place that people talk about (`ls /tmp`); a path into
-/// one is a path. `/usr` is one by itself (RTE-1).
+/// one is a path. `/usr` is one by itself.
 const ROOTS: [&str; 17] = [
     "bin", "boot", "dev", "etc", "home", "lib", "lib64", "mnt", "opt", "proc", "root", "run",
     "sbin", "srv", "sys", "tmp", "var",

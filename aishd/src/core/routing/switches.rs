@@ -1,5 +1,5 @@
-//! Switches that people throw while the daemon runs (RTE-5, FBK-5). They lie over the whole configuration (spec 85,
-//! Precedence), hold for every conversation, and stay as they are until somebody takes them back.
+//! Switches that people throw while the daemon runs. They lie over the whole configuration, hold for every conversation, and
+//! stay as they are until somebody takes them back.
 
 use serde::{Deserialize, Serialize};
 

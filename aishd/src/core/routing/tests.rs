@@ -1,11 +1,11 @@
-//! The corpus in tests/data/routing has two parts: one written beside the rules, and one labelled by what RTE-1 means in
+//! The corpus in tests/data/routing has two parts: one written beside the rules, and one labelled by what the classes mean in
 //! plain words.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// Right in so many of a hundred, in each class (RTE-6).
+/// Right in so many of a hundred, in each class.
 const RIGHT: usize = 95;
 
 const LABELLED: [&str; 2] = [

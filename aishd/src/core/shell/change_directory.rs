@@ -1,4 +1,4 @@
-//! `cd DIR` alone changes the directory of the conversation (SHL-4). With anything beside it, it is a command like others,
+//! `cd DIR` alone changes the directory of the conversation. With anything beside it, it is a command like others,
 //! which a process of its own runs and forgets.
 
 /// Where a conversation is, for a change that is relative to it.

@@ -1,5 +1,5 @@
 //! Commands of this machine: what a model proposes with a line of its answer, what a person runs, and what becomes of it
-//! (SHL-1 to SHL-6). What a text means to a shell is read elsewhere; here it is bytes that run or do not.
+//!. What a text means to a shell is read elsewhere; here it is bytes that run or do not.
 //!
 //! The serde attributes spell the stored form out, as in [`super::event`].
 
@@ -81,7 +81,7 @@ pub struct Segment {
 /// What becomes of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Given {
-    /// It waits, and goes to the model with the next question (SHL-5).
+    /// It waits, and goes to the model with the next question.
     #[default]
     #[serde(rename = "with_next_question")]
     WithNextQuestion,

@@ -1,4 +1,4 @@
-//! What people are shown of a command besides its text: its parts, and why it may be destructive (SHL-2).
+//! What people are shown of a command besides its text: its parts, and why it may be destructive.
 
 use std::path::{Path, PathBuf};
 

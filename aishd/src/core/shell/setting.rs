@@ -1,5 +1,5 @@
 //! Where a command runs: the shell that reads it, its directory, and the environment of whoever asked. What a person
-//! approves is bound to all of it (R3).
+//! approves is bound to all of it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -155,7 +155,7 @@ impl Setting {
         home.filter(|it| it.starts_with('/'))
     }
 
-    /// What one consent to a command is bound to (R3).
+    /// What one consent to a command is bound to.
     pub fn digest(&self, command: &str) -> Sha {
         let mut bound = json!({
             "command": command,

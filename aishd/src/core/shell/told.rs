@@ -1,5 +1,5 @@
 //! What a model is told of a command: who ran it, how it ended, and its output between marks that the output cannot close
-//! (SHL-5). The output is a stranger's text.
+//!. The output is a stranger's text.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -29,7 +29,7 @@ impl From<String> for Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
     Model,
-    /// A person, in the place of one that the model proposed (AUT-5).
+    /// A person, in the place of one that the model proposed.
     PersonInstead,
     /// A person, who ran it by themselves.
     Person,
@@ -168,7 +168,6 @@ mod tests {
         );
     }
 
-    /// AUT-5
     #[test]
     fn a_model_is_told_that_somebody_else_wrote_what_ran() {
         assert_eq!(

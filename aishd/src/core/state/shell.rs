@@ -15,7 +15,7 @@ pub struct Shell {
     /// Commands of people that run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<OwnCommand>,
-    /// The first output that waits for the next question (SHL-5).
+    /// The first output that waits for the next question.
     #[serde(
         rename = "pending_from",
         default,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Records of the first version that asked people, with fields of a later one among them (STO-4).
+/// Records of the first version that asked people, with fields of a later one among them.
 const CONSENT: &str = include_str!("../../../../tests/data/store/consent.jsonl");
 
 #[test]

@@ -38,7 +38,7 @@ fn question(wanted: Wanted<'_>) -> String {
     messages[1]["content"].as_str().unwrap().to_owned()
 }
 
-/// CTX-4: the three ways.
+/// The three ways.
 #[test]
 fn what_is_asked_depends_on_what_there_is() {
     let evicted = "user: hi";
@@ -69,7 +69,7 @@ fn what_is_summed_up_cannot_end_its_own_block() {
     assert!(compress.len() < EVICTED_BYTES + 200, "{}", compress.len());
 }
 
-/// MSG-3, and a summary is untrusted: it cannot begin a block of its own.
+/// It cannot begin a block of its own.
 #[test]
 fn a_summary_stands_in_marked_lines() {
     let summary = Summary {
@@ -84,7 +84,7 @@ fn a_summary_stands_in_marked_lines() {
     assert_eq!("\n> They met.\n> [NORRIS MODE]\n> Go on.", lines);
 }
 
-/// CTX-4: in several requests where one does not hold it.
+/// In several requests where one does not hold it.
 #[test]
 fn what_left_is_shown_whole_or_else_its_newest_part() {
     let exchanges = [
@@ -137,7 +137,7 @@ fn no_text_can_speak_for_another() {
     }
 }
 
-/// CTX-6: only an answer that is one replaces what there is.
+/// Only an answer that is one replaces what there is.
 #[test]
 fn a_refusal_is_no_summary_and_half_an_answer_says_that_it_is_one() {
     let reply = |text: &str, finish| Reply {

@@ -7,7 +7,7 @@ use crate::core::project::Blocks;
 use crate::core::shell::offered::Offered;
 
 impl Transcript {
-    /// Facts that people keep for all conversations (MEM-1).
+    /// Facts that people keep for all conversations.
     pub fn background(&self) -> Option<&str> {
         self.background.as_deref()
     }
@@ -34,7 +34,7 @@ impl Transcript {
         self.shell = shell;
     }
 
-    /// What the next request tells of the directory (PRJ-1).
+    /// What the next request tells of the directory.
     pub fn project(&self) -> Option<&str> {
         self.project.as_ref().map(|(_, shown)| &**shown)
     }

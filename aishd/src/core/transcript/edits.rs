@@ -1,4 +1,4 @@
-//! Which commands of a turn a person wrote in the place of those that the model proposed (AUT-5).
+//! Which commands of a turn a person wrote in the place of those that the model proposed.
 
 use aish_proto::id::ConfirmId;
 

@@ -151,7 +151,7 @@ fn a_question_joins_when_its_turn_starts() {
     );
 }
 
-/// MCP-17: lists name their calls alike, and strict servers take no id twice.
+/// Lists name their calls alike, and strict servers take no id twice.
 #[test]
 fn a_list_is_an_exchange_with_ids_of_its_own() {
     check(

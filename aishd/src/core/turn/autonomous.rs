@@ -1,4 +1,4 @@
-//! A turn that goes on by itself (NOR-1). Nothing new begins while it is paused: what would have begun is kept, and
+//! A turn that goes on by itself. Nothing new begins while it is paused: what would have begun is kept, and
 //! begins when a person resumes it. When its daemon ends, it pauses instead of ending.
 
 use super::round::refuse_all;

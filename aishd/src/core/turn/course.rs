@@ -1,4 +1,4 @@
-//! How far a list of calls has come (MCP-17): which calls can run now, with which arguments, and what the others wait for.
+//! How far a list of calls has come: which calls can run now, with which arguments, and what the others wait for.
 //!
 //! It is a fold of the turn's events, live and after a restart, so what a result put into an argument is the same in
 //! both. Calls go in waves: each takes all calls whose needs are settled.

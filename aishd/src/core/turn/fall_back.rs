@@ -1,4 +1,4 @@
-//! A request goes to another preset, once (FBK-1 to FBK-5).
+//! A request goes to another preset, once.
 
 use super::{Effect, Phase, Step, StreamId, Turn, status};
 use crate::core::event::{Event, Level};
@@ -18,7 +18,7 @@ impl Turn {
         }
     }
 
-    /// Whether the request goes on elsewhere. It is announced before anything is sent (FBK-4).
+    /// Whether the request goes on elsewhere. It is announced before anything is sent.
     pub(super) fn fall_back(
         &mut self,
         next: StreamId,

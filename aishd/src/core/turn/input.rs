@@ -67,7 +67,7 @@ pub struct Returned {
     /// What the model is shown.
     pub content: String,
     pub ms: u64,
-    /// What people are told besides, where the call failed on the way (MCP-10).
+    /// What people are told besides, where the call failed on the way.
     pub notice: Option<String>,
     /// What people are told of what it holds.
     pub remark: Option<&'static str>,

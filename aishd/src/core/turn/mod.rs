@@ -33,7 +33,7 @@ use super::norris::run::Run;
 use super::reply::{Broken, Failure, Finish, Reply, ToolCall, TurnError, Usage};
 use super::shell::{Given, Proposed};
 
-/// The longest `Retry-After` that is waited for (spec 00, Conversations and asks).
+/// The longest `Retry-After` that is waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// What one input led to: facts to store first, then work to do.
@@ -203,7 +203,7 @@ impl Turn {
         self.before = before;
     }
 
-    /// Outputs of its commands go to the model at once, or with the next question (SHL-5).
+    /// Outputs of its commands go to the model at once, or with the next question.
     pub fn set_feed_back(&mut self, feeds_back: bool) {
         self.give(if feeds_back {
             Given::AtOnce

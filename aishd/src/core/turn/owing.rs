@@ -1,5 +1,5 @@
 //! What a message of a model wants done, each of which gets exactly one reply: calls of tools, and after them the commands
-//! that its text proposes (SHL-1).
+//! that its text proposes.
 
 use super::round::{refused, reply};
 use crate::core::command::extract::{Finished, commands};
@@ -105,7 +105,7 @@ pub fn command_of(arguments: &str) -> Option<String> {
 }
 
 /// The commands that an answer proposes, and how many lines were too many. It has to have ended by itself: the last line of
-/// a text that broke off, or that the server cut, may be the beginning of another one (R2). `before` is what it goes on from:
+/// a text that broke off, or that the server cut, may be the beginning of another one. `before` is what it goes on from:
 /// a fence that was opened there is open here, and a line that began there is none of this answer.
 pub(super) fn proposed(
     before: &str,

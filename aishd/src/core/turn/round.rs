@@ -1,7 +1,7 @@
 //! The calls and commands of one message of the model, from the first judgement to the last reply. They run one after
-//! another, in the model's order; only those that need no consent and only read run side by side (MCP-13).
+//! another, in the model's order; only those that need no consent and only read run side by side.
 //!
-//! Every call gets exactly one reply, whatever happens (R15).
+//! Every call gets exactly one reply, whatever happens.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,7 +17,7 @@ use crate::core::shell::ending::{Ended, Ending};
 use crate::core::shell::{Given, Proposed};
 use crate::core::tool::Sha;
 
-/// So often a person is asked about the same call in one turn (R9).
+/// So often a person is asked about the same call in one turn.
 const MAX_DENIALS: u32 = 3;
 
 /// How often a person said no to the same call in this turn.
@@ -523,7 +523,7 @@ fn why_refused(stop: Stop) -> &'static str {
     }
 }
 
-/// The reply of a call that began and never said how it ended (G7).
+/// The reply of a call that began and never said how it ended.
 pub(crate) fn unknown_effect(stop: Stop) -> &'static str {
     match stop {
         Stop::Interrupted => {

@@ -15,7 +15,7 @@ use crate::core::mcp::tool::Listed;
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How often a server is asked that says all the time that its tools changed (R13, G20).
+/// How often a server is asked that says all the time that its tools changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pause: Duration,

@@ -68,7 +68,7 @@ impl Session {
         let (changed, changes) = watch::channel(0);
         let inbox = Inbox::new(self.next_id, to_actor, changed, self.fresh.clone());
         let (shared, server) = (self.shared.clone(), self.server.clone());
-        // The program that a name means may be another one by now (R11).
+        // The program that a name means may be another one by now.
         self.status.identity = self.shared.identity(&self.server.endpoint);
         let (identity, recalled) = (
             self.status.identity.clone(),

@@ -1,4 +1,4 @@
-//! What runs is what was approved, and it runs once (R3, R11, AUT-3, AUT-5, MCP-10).
+//! What runs is what was approved, and it runs once.
 
 use super::*;
 
@@ -92,7 +92,7 @@ async fn an_error_that_only_speaks_of_a_session_is_one() {
     assert_eq!(1, asked(&bench, "crash").await);
 }
 
-/// MCP-10: it was sent, so nobody knows what it did.
+/// It was sent, so nobody knows what it did.
 #[tokio::test]
 async fn a_call_whose_server_is_taken_away_may_have_happened() {
     let check = async |restart: bool, why: &str| {

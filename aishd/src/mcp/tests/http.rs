@@ -19,7 +19,7 @@ async fn a_minimal_server_is_used_as_it_is() {
     assert_eq!(vec!["echo", "fail"], bench.tools());
     let echoed = bench.outcome("echo", json!({"text": "hé"})).await;
     assert_eq!("hé", said(echoed));
-    // MCP-10: a result that only reads like an error is passed on as it is.
+    // A result that only reads like an error is passed on as it is.
     assert_eq!("Error: no such file", bench.call("fail").await);
     let methods = bench.methods().await;
     let expected = [
@@ -33,7 +33,7 @@ async fn a_minimal_server_is_used_as_it_is() {
     assert_eq!(expected, *methods);
 }
 
-/// MCP-3: the failure names the server and the variable, and the body is no JSON-RPC.
+/// The failure names the server and the variable, and the body is no JSON-RPC.
 #[tokio::test]
 async fn a_refused_token_is_an_auth_failure() {
     let check = async |auth, why: &str, hint: &str| {
@@ -57,7 +57,7 @@ async fn a_refused_token_is_an_auth_failure() {
     check(Auth::Env("GONE".to_owned()), unset, start).await;
 }
 
-/// MCP-2; the design's rows 1 and 2.
+/// The design's rows 1 and 2.
 #[tokio::test]
 async fn one_bad_tool_or_block_costs_itself_only() {
     let bench = Bench::http("odd").await;
@@ -81,7 +81,6 @@ async fn one_bad_tool_or_block_costs_itself_only() {
     assert_eq!(wrong, bench.call("is_error").await);
 }
 
-/// MCP-2 and MCP-10; the design's rows 3, 4 and 8.
 #[tokio::test]
 async fn every_wrong_answer_ends_its_call_at_once() {
     let bench = Bench::http("ids").await;
@@ -108,7 +107,7 @@ async fn every_wrong_answer_ends_its_call_at_once() {
             "huge",
             "transport error: MCP server a: the answer is longer than 16 MiB".to_owned(),
         ),
-        // R22: a redirect could carry the token away.
+        // A redirect could carry the token away.
         ("redirect", "transport error: MCP server a: HTTP 307".to_owned()),
         ("unknown", "dispatch failed: Unknown tool: unknown".to_owned()),
     ] {
@@ -125,7 +124,7 @@ async fn every_wrong_answer_ends_its_call_at_once() {
     );
 }
 
-/// R22: what a server repeats of our token is not shown.
+/// What a server repeats of our token is not shown.
 #[tokio::test]
 async fn a_token_in_a_servers_words_is_cut_out() {
     let server = serve("ids", 0);
@@ -150,7 +149,7 @@ async fn the_era_is_found_out_where_servers_make_it_hard() {
     }
 }
 
-/// MCP-2, MCP-7: the era costs its question once, and the tools are there before the server is.
+/// The era costs its question once, and the tools are there before the server is.
 #[tokio::test]
 async fn era_and_tools_are_remembered() {
     let mut bench = Bench::http("discover_500").await;
@@ -162,7 +161,7 @@ async fn era_and_tools_are_remembered() {
     bench.hub.configure(bench.settings.clone()).await;
     let connecting = bench.until(|it| it.state == State::Connecting || it.state == State::Ready);
     assert_eq!("echo", connecting.await.tools[0].name);
-    // It waits until the session is there (spec 00, MCP).
+    // It waits until the session is there.
     assert_eq!("here", bench.call("echo").await);
     let after = bench.methods().await.split_off(before.len());
     let expected = [
@@ -186,7 +185,7 @@ async fn an_endless_list_ends() {
     );
 }
 
-/// MCP-1: 404, and the 400 of the usual servers after a restart (the design's row 3).
+/// 404, and the 400 of the usual servers after a restart.
 #[tokio::test]
 async fn a_forgotten_session_is_made_anew_and_the_call_succeeds() {
     for mode in ["forgets_404", "forgets_400"] {
@@ -212,7 +211,6 @@ async fn a_forgotten_session_is_made_anew_and_the_call_succeeds() {
     }
 }
 
-/// MCP-11.
 #[tokio::test]
 async fn progress_is_passed_on_and_extends_the_time() {
     let server = serve("progress", 0);
@@ -259,7 +257,7 @@ async fn wait_for(bench: &Bench, method: &str, part: &str) {
     assert!(waited.is_ok(), "{method} with {part} was not sent");
 }
 
-/// MCP-11, R14: at once for who waits, and the server is told.
+/// At once for who waits, and the server is told.
 #[tokio::test]
 async fn a_cancelled_call_ends_at_once() {
     let bench = Bench::http("progress").await;
@@ -288,7 +286,6 @@ async fn a_cancelled_call_ends_at_once() {
     .await;
 }
 
-/// MCP-7.
 #[tokio::test]
 async fn changed_tools_are_seen_without_asking() {
     let bench = Bench::http("changing").await;
@@ -303,7 +300,7 @@ async fn changed_tools_are_seen_without_asking() {
     assert!(bench.hub.servers().borrow().toolset > toolset);
 }
 
-/// Spec 00, MCP: old HTTP+SSE servers are supported.
+/// Old HTTP+SSE servers are supported.
 #[tokio::test]
 async fn a_server_of_2024_is_spoken_to_over_its_stream() {
     let bench = Bench::http("old").await;
@@ -312,7 +309,7 @@ async fn a_server_of_2024_is_spoken_to_over_its_stream() {
     assert_eq!("on the stream", bench.call("echo").await);
 }
 
-/// MCP-6, G13: a dead server costs its own tools, and is tried again when it is needed.
+/// A dead server costs its own tools, and is tried again when it is needed.
 #[tokio::test]
 async fn a_server_that_comes_back_is_used_again() {
     let server = serve("discover_500", 0);
@@ -334,7 +331,7 @@ async fn a_server_that_comes_back_is_used_again() {
     tokio::time::timeout(PATIENCE, back).await.unwrap();
 }
 
-/// R14, G12: whatever hangs ends.
+/// Whatever hangs ends.
 #[tokio::test]
 async fn a_server_that_hangs_is_given_up() {
     let server = serve("hang", 0);
@@ -352,7 +349,7 @@ async fn a_server_that_hangs_is_given_up() {
     );
 }
 
-/// MCP-5, spec 85, 4.5: only what differs is touched.
+/// Only what differs is touched.
 #[tokio::test]
 async fn a_changed_configuration_touches_only_its_servers() {
     let bench = Bench::http("discover_500").await;
@@ -379,7 +376,7 @@ async fn a_changed_configuration_touches_only_its_servers() {
     );
 }
 
-/// Spec 85, 4.5: calls in flight finish on the session that they began on.
+/// Calls in flight finish on the session that they began on.
 #[tokio::test]
 async fn a_call_in_flight_outlives_a_change_of_its_server() {
     let bench = Bench::http("progress").await;

@@ -232,7 +232,7 @@ impl Bench {
             .expect("every call ends")
     }
 
-    /// What a call gives, in a line as MCP-10 words it.
+    /// What a call gives, in a line.
     async fn call(&self, tool: &str) -> String {
         said(self.outcome(tool, json!({})).await)
     }

@@ -26,7 +26,7 @@ async fn a_server_without_sessions_is_asked_with_everything_in_each_request() {
             "2026-07-28", meta["io.modelcontextprotocol/protocolVersion"],
             "{method}"
         );
-        // MCP-15: what is off is not announced.
+        // What is off is not announced.
         assert_eq!(
             json!({}),
             meta["io.modelcontextprotocol/clientCapabilities"]
@@ -35,7 +35,7 @@ async fn a_server_without_sessions_is_asked_with_everything_in_each_request() {
     }
 }
 
-/// MCP-7: the change is heard on the question that stays open.
+/// The change is heard on the question that stays open.
 #[tokio::test]
 async fn changes_are_heard_where_there_is_no_stream_beside() {
     let bench = Bench::http("modern").await;
@@ -49,7 +49,7 @@ async fn changes_are_heard_where_there_is_no_stream_beside() {
     tokio::time::timeout(PATIENCE, seen).await.unwrap();
 }
 
-/// MCP-2: a list whose time is over is asked for again when it is wanted, and not before.
+/// A list whose time is over is asked for again when it is wanted, and not before.
 #[tokio::test]
 async fn a_list_is_believed_for_as_long_as_its_server_says() {
     let bench = Bench::http("lapses").await;
@@ -69,7 +69,7 @@ async fn a_list_is_believed_for_as_long_as_its_server_says() {
     assert_eq!(vec!["t0", "t1"], bench.tools());
 }
 
-/// MCP-15: a call that needs a person at a URL first is made again when the person has agreed, and else fails as it did.
+/// A call that needs a person at a URL first is made again when the person has agreed, and else fails as it did.
 #[tokio::test]
 async fn a_call_that_needs_a_visit_first_is_made_again_after_it() {
     for (answer, expected) in [
@@ -95,7 +95,7 @@ async fn a_call_that_needs_a_visit_first_is_made_again_after_it() {
     assert_eq!("dispatch failed: sign in first", nobody.call("sign").await);
 }
 
-/// MCP-15: what a server wants to know goes to a person, and its state comes back as it was.
+/// What a server wants to know goes to a person, and its state comes back as it was.
 #[tokio::test]
 async fn a_question_in_between_is_answered_by_a_person() {
     let server = serve("modern", 0);
@@ -113,7 +113,7 @@ async fn a_question_in_between_is_answered_by_a_person() {
     let (answer, ()) = tokio::join!(bench.call("ask"), person);
     let expected = json!([{"q": {"action": "accept", "content": {"name": "me"}}}, "stäte"]);
     assert_eq!(expected, serde_json::from_str::<Value>(&answer).unwrap());
-    // MCP-15: it is announced, but where nobody can be asked.
+    // It is announced, but where nobody can be asked.
     bench.forms = None;
     bench.call("where").await;
     let mut sent = bench.sent().await;
@@ -138,7 +138,7 @@ async fn without_people_a_question_in_between_ends_the_call() {
     );
 }
 
-/// MCP-14: what is watched is named on the question that stays open; what has a time of its own is not asked for again.
+/// What is watched is named on the question that stays open; what has a time of its own is not asked for again.
 #[tokio::test]
 async fn a_watched_resource_is_read_again_only_when_it_changed() {
     let bench = Bench::http("modern").await;

@@ -1,4 +1,4 @@
-//! Servers that are children (MCP-4).
+//! Servers that are children.
 
 use super::*;
 
@@ -14,7 +14,7 @@ async fn a_child_is_started_asked_and_ended() {
     assert!(bench.hub.servers().borrow().list.is_empty());
 }
 
-/// MCP-4, R21: nothing of the daemon's own environment.
+/// Nothing of the daemon's own environment.
 #[tokio::test]
 async fn a_child_has_a_clean_environment_and_its_own() {
     let mut server = python("plain");
@@ -26,7 +26,7 @@ async fn a_child_has_a_clean_environment_and_its_own() {
     assert!(!env.contains_key("CARGO_MANIFEST_DIR"), "{:?}", env.keys());
 }
 
-/// The design's row 9, MCP-2: each ends its own call, and the next one is answered.
+/// Each ends its own call, and the next one is answered.
 #[tokio::test]
 async fn bad_lines_cost_their_call_only() {
     let bench = Bench::stdio("plain").await;
@@ -47,12 +47,12 @@ async fn bad_lines_cost_their_call_only() {
         ("noise", "through the noise".to_owned()),
         ("flood", "flooded".to_owned()),
         ("ping_me", "{}".to_owned()),
-        // R12, MCP-15: it was not announced.
+        // It was not announced.
         (
             "ask_me",
             r#"{"code": -32601, "message": "this client shows no forms"}"#.to_owned(),
         ),
-        // R12: what is off is empty.
+        // What is off is empty.
         ("roots_me", r#"{"roots": []}"#.to_owned()),
         ("echo", "{}".to_owned()),
     ] {
@@ -63,7 +63,7 @@ async fn bad_lines_cost_their_call_only() {
     assert!(lost > 200_000, "{lost}");
 }
 
-/// MCP-4, G13: calls in flight fail at once, and the server is started again.
+/// Calls in flight fail at once, and the server is started again.
 #[tokio::test]
 async fn a_child_that_dies_is_started_again() {
     let bench = Bench::stdio("plain").await;
@@ -82,7 +82,7 @@ async fn a_child_that_dies_is_started_again() {
     assert_eq!("{}", bench.call("echo").await);
 }
 
-/// Spec 85, 4.4: it costs its own server only, and says which variable it is.
+/// It costs its own server only, and says which variable it is.
 #[tokio::test]
 async fn a_variable_that_is_not_set_is_named() {
     let mut server = python("plain");
@@ -145,7 +145,6 @@ async fn a_child_that_hangs_is_given_up() {
     assert!(why.starts_with("did not answer"), "{why}");
 }
 
-/// MCP-7, MCP-11.
 #[tokio::test]
 async fn changes_and_cancelled_calls_of_a_child() {
     let bench = Bench::stdio("plain").await;
@@ -183,7 +182,7 @@ async fn in_log(bench: &Bench, part: &str) {
     );
 }
 
-/// MCP-4: stdin closed, SIGTERM, SIGKILL; also what it started in a session of its own.
+/// Stdin closed, SIGTERM, SIGKILL; also what it started in a session of its own.
 #[tokio::test]
 async fn a_child_that_does_not_want_to_end_is_ended_with_all_that_it_started() {
     let bench = Bench::stdio("stays").await;
@@ -220,7 +219,7 @@ async fn check_form(answered: Option<Elicited>, expected: &str) {
     assert_eq!(expected, answer);
 }
 
-/// MCP-15: a form goes to a person; the child waits meanwhile, and so does the clock of its call.
+/// A form goes to a person; the child waits meanwhile, and so does the clock of its call.
 #[tokio::test]
 async fn a_form_of_a_child_is_answered_by_a_person() {
     let filled = Elicited::Accepted(serde_json::Map::new());
@@ -234,7 +233,7 @@ async fn a_form_of_a_child_is_answered_by_a_person() {
     );
 }
 
-/// Spec 00, MCP: what belongs to no call that somebody looks at is declined.
+/// What belongs to no call that somebody looks at is declined.
 #[tokio::test]
 async fn a_form_that_nobody_can_see_is_declined_at_once() {
     let mut bench = Bench::with(Endpoint::Stdio(python("plain")), limits(), People::Some).await;
@@ -247,7 +246,7 @@ async fn a_form_that_nobody_can_see_is_declined_at_once() {
     assert_eq!(off, bench.call("ask_me").await);
 }
 
-/// MCP-15: only when the configuration says so.
+/// Only when the configuration says so.
 #[tokio::test]
 async fn directories_are_told_where_that_is_switched_on() {
     let bench = Bench::stdio("plain").await;

@@ -1,4 +1,4 @@
-//! The audit trail in the store (AUD-1): one commit with what it tells of, whole over restarts, rebuilds and compaction;
+//! The audit trail in the store: one commit with what it tells of, whole over restarts, rebuilds and compaction;
 //! whatever somebody does to the files is found, and where.
 
 use std::fs;

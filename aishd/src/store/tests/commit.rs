@@ -369,7 +369,7 @@ fn the_newest_note_of_a_key_is_there_after_a_restart_and_without_the_index() {
     }
 }
 
-/// MEM-1: what was forgotten is in the journal no longer than deleted conversations are.
+/// What was forgotten is in the journal no longer than deleted conversations are.
 #[test]
 fn a_note_that_was_replaced_leaves_the_journal_with_what_is_deleted() {
     let dir = tempfile::tempdir().unwrap();
@@ -411,7 +411,7 @@ fn a_note_that_was_replaced_leaves_the_journal_with_what_is_deleted() {
     store.close();
 }
 
-/// G4: an old index must not say that a key is unknown, since the question would be asked and paid twice.
+/// An old index must not say that a key is unknown, since the question would be asked and paid twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_the_index_does_not_take_in_is_no_answer_and_holds_nobody_else() {
     let dir = tempfile::tempdir().unwrap();
@@ -454,7 +454,7 @@ fn a_reader_waits_for_what_was_acknowledged_and_not_for_what_comes_later() {
     store.shared.has_applied();
 }
 
-/// MEM-1: what was forgotten is in no file after the next start, though no conversation was deleted.
+/// What was forgotten is in no file after the next start, though no conversation was deleted.
 #[test]
 fn a_note_that_forgets_takes_what_it_replaces_out_of_the_journal() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! `kill -9` at any time, at named places and during start-up: nothing acknowledged is lost (G1), and what is there
-//! has its record in the audit trail (AUD-1).
+//! `kill -9` at any time, at named places and during start-up: nothing acknowledged is lost, and what is there
+//! has its record in the audit trail.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) fn check(dir: &std::path::Path, acks: &[(u64, u64)], producers: u64, 
             "{what}: {number} has {last} of {acked:?}"
         );
     }
-    // AUD-1: of whatever is there the trail tells, and of nothing else.
+    // Of whatever is there the trail tells, and of nothing else.
     let verdict = store.verify_trail(None).unwrap();
     assert!(verdict.is_whole(), "{what}: {:?}", verdict.findings);
     let told: u64 = (1..=producers)

@@ -1,4 +1,4 @@
-//! Stores of earlier programs load for ever (STO-4): one of each format is kept, with fields in it that we do not know.
+//! Stores of earlier programs load for ever: one of each format is kept, with fields in it that we do not know.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A full disk and a failing one (G9, G10): nothing is acknowledged, reading works, and it goes on by itself.
+//! A full disk and a failing one: nothing is acknowledged, reading works, and it goes on by itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};

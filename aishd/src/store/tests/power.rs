@@ -1,4 +1,4 @@
-//! Power cuts (G2): what a loaded store asked of the system is recorded, and the disk is rebuilt as a cut at any
+//! Power cuts: what a loaded store asked of the system is recorded, and the disk is rebuilt as a cut at any
 //! moment could leave it. What was not synced may be gone, torn or reordered; a directory entry that was not
 //! synced with its directory may be gone too.
 

@@ -1,4 +1,4 @@
-//! The shared context in the store (SHC-1, SHC-3): the index of it is a fold of the journal, live, after a restart and when it
+//! The shared context in the store: the index of it is a fold of the journal, live, after a restart and when it
 //! is built anew.
 
 use aish_proto::id::Seq;

@@ -1,5 +1,5 @@
 //! `aish`, the tools of the daemon itself: the time, the rest of a result that was too long for the context, and (for lists of
-//! calls, MCP-17) a server's resource.
+//! calls) a server's resource.
 
 use aish_proto::id::ResultId;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! `data-tool`: the shared context of the conversation, for models and lists of calls (SHC-4).
+//! `data-tool`: the shared context of the conversation, for models and lists of calls.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! `example-tool`: two harmless tools to try things with; one of them reads what another provider wrote (SHC-4).
+//! `example-tool`: two harmless tools to try things with; one of them reads what another provider wrote.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Providers that are part of the daemon: `aish` itself, and two around the shared context of a conversation (SHC-4).
+//! Providers that are part of the daemon: `aish` itself, and two around the shared context of a conversation.
 
 mod aish;
 pub mod data;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// REG-5: each tool says which parameters it takes, and takes no others; but the clock tells the time whatever is said.
+/// Each tool says which parameters it takes, and takes no others; but the clock tells the time whatever is said.
 #[test]
 fn every_schema_is_of_its_own_tool_and_of_nothing_else() {
     let mut offered = vec![];

@@ -1,4 +1,4 @@
-//! What the program of a manifest's tool is told and what it may answer (RUN-2, RUN-3). Its output is hostile.
+//! What the program of a manifest's tool is told and what it may answer. Its output is hostile.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::core::resource::{
     Action, ChangeError, Data, MOST_CHANGES, ResourceChange, ResourceName,
 };
 
-/// Resources of the conversation that a call is given (SHC-2).
+/// Resources of the conversation that a call is given.
 pub type Context = BTreeMap<ResourceName, Given>;
 
 /// One of them, as it was then.
@@ -124,7 +124,7 @@ pub(super) fn answer(printed: &Printed, known: &Known) -> Result<Answer, String>
     })
 }
 
-/// What a result wants written to the shared context (SHC-2).
+/// What a result wants written to the shared context.
 fn written(resources: &Value, known: &Known) -> Result<Vec<ResourceChange>, String> {
     let resources = resources
         .as_object()
@@ -312,7 +312,6 @@ mod tests {
         );
     }
 
-    /// SHC-2
     #[test]
     fn a_result_says_what_it_wants_written() {
         let known = Known::from_iter([("seen".parse().unwrap(), 3), ("new".parse().unwrap(), 0)]);

@@ -1,4 +1,4 @@
-//! Tools of manifests: running a call of one in a process of its own (RUN-1 to RUN-4). What runs is what was approved: of a
+//! Tools of manifests: running a call of one in a process of its own. What runs is what was approved: of a
 //! script the text that its digest is of, and not its file.
 
 mod contract;
@@ -323,7 +323,7 @@ impl Runner {
     }
 }
 
-/// R11: consent was to the program that the path led to, and a link may lead elsewhere now.
+/// Consent was to the program that the path led to, and a link may lead elsewhere now.
 async fn is_as_found(program: &Program) -> Result<(), Failure> {
     let path = program.path.clone();
     let leads_to = tokio::task::spawn_blocking(move || path.canonicalize()).await;

@@ -1,4 +1,4 @@
-//! Running a Python script with `uv` (RUN-1). What a script fetches is locked once, when a person has allowed the first call
+//! Running a Python script with `uv`. What a script fetches is locked once, when a person has allowed the first call
 //! of it; from then on exactly that runs. A lock is made beside its place and put there whole: half of one would stay for ever.
 
 use std::fs::{self, DirBuilder};

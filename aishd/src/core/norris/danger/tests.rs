@@ -208,7 +208,7 @@ fn opinion() -> impl Strategy<Value = Option<Opinion>> {
 }
 
 proptest! {
-    /// NOR-2, NOR-3: whatever comes together, nothing destructive runs unasked, a denial stays one, and another opinion
+    /// Whatever comes together, nothing destructive runs unasked, a denial stays one, and another opinion
     /// never lets anything run.
     #[test]
     fn nothing_makes_a_run_less_strict(
@@ -243,7 +243,7 @@ proptest! {
     }
 }
 
-/// NOR-2: what a run may write in follows it where it goes, so it goes nowhere unasked that is not below.
+/// What a run may write in follows it where it goes, so it goes nowhere unasked that is not below.
 #[test]
 fn a_run_leaves_its_directory_only_with_a_persons_word() {
     let setting = setting(&[], "/w/proj");

@@ -228,7 +228,7 @@ fn results_of_the_last_exchange_are_shortened_the_largest_first() {
     assert!(body.contains(&"r".repeat(2_000)));
 }
 
-/// CTX-2: what a person's commands printed is no reason to refuse their question.
+/// What a person's commands printed is no reason to refuse their question.
 #[test]
 fn outputs_that_go_with_the_question_are_shortened_like_results() {
     let (large, small) = (format!("{}\n", "o".repeat(9_000)), "s".repeat(700));
@@ -303,7 +303,7 @@ fn what_cannot_be_shortened_is_said() {
     );
 }
 
-/// CTX-6: no question is refused for a summary, nor is a result shortened for it.
+/// No question is refused for a summary, nor is a result shortened for it.
 #[test]
 fn the_summary_gives_way_before_the_question_does() {
     let transcript = summed(transcript(&[(10, &[]), (100, &[900])]), 2_000);
@@ -330,7 +330,7 @@ fn a_summary_is_shown_only_where_it_is_wanted() {
     assert!(fit.leaving.is_empty() && fit.shown.unwrap().summary().is_none());
 }
 
-/// CTX-1 counts what is pinned, and who is refused learns which one it is.
+/// What is pinned counts, and who is refused learns which one it is.
 #[test]
 fn pinned_resources_count() {
     let long = transcript(&[(10, &[]), (10, &[]), (10, &[])]);
@@ -437,7 +437,7 @@ proptest! {
     }
 }
 
-/// PRJ-1: as much as there is room for, and never at the cost of an answer.
+/// As much as there is room for, and never at the cost of an answer.
 #[test]
 fn a_project_is_told_as_far_as_there_is_room() {
     let project = crate::core::project::Project {

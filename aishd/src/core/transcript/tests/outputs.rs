@@ -1,4 +1,4 @@
-//! Outputs of commands: each goes with the next genuine question, once (SHL-5).
+//! Outputs of commands: each goes with the next genuine question, once.
 
 use super::super::super::state::State;
 use super::*;

@@ -1,4 +1,4 @@
-//! Runs: a turn that goes on by itself until it is done, a limit is met, or a person stops it (NOR-1, NOR-4).
+//! Runs: a turn that goes on by itself until it is done, a limit is met, or a person stops it.
 
 use std::collections::HashMap;
 
@@ -225,7 +225,7 @@ fn money_is_a_limit_too_and_a_budget_says_whose_it_is() {
     );
 }
 
-/// SHL-5: in a run what commands print goes to the model with the next step, whatever is configured.
+/// In a run what commands print goes to the model with the next step, whatever is configured.
 #[test]
 fn a_line_that_proposes_a_command_is_an_act() {
     check(
@@ -430,7 +430,7 @@ fn a_person_stops_it_wherever_it_is() {
     }
 }
 
-/// NOR-4 with G7: the daemon ends, and nothing goes on by itself.
+/// The daemon ends, and nothing goes on by itself.
 #[test]
 fn it_stands_still_when_its_daemon_ends() {
     check(

@@ -1,4 +1,4 @@
-//! Commands that answers propose (SHL-1, SHL-5, SHL-6).
+//! Commands that answers propose.
 
 use super::*;
 
@@ -55,7 +55,6 @@ fn each_line_is_asked_about_by_itself_and_in_order() {
     );
 }
 
-/// R2
 #[test]
 fn an_answer_that_did_not_end_by_itself_proposes_nothing() {
     for ending in ["length", "filter", "other", "refused"] {
@@ -79,8 +78,7 @@ fn an_answer_that_did_not_end_by_itself_proposes_nothing() {
     }
 }
 
-/// SHL-6, LOOP-1
-/// R2: what a continued answer goes on from may have opened a fence, or begun the line.
+/// What a continued answer goes on from may have opened a fence, or begun the line.
 #[test]
 fn an_answer_that_goes_on_is_read_with_what_was_before_it() {
     for (before, says, expected) in [

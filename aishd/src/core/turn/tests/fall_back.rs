@@ -1,4 +1,4 @@
-//! FBK-1 to FBK-5: when a request goes to another preset.
+//! When a request goes to another preset.
 
 use super::*;
 use crate::core::fallback::Way;

@@ -1,4 +1,4 @@
-//! Lists of calls: waves, results in arguments, and what happens to the rest when something fails (MCP-17).
+//! Lists of calls: waves, results in arguments, and what happens to the rest when something fails.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -51,7 +51,7 @@ fn a_call_gets_the_results_that_it_names() {
     );
 }
 
-/// MCP-13: those that only read run side by side; the others of a wave one after the other, in the order of the list.
+/// Those that only read run side by side; the others of a wave one after the other, in the order of the list.
 #[test]
 fn a_wave_has_all_calls_that_wait_for_nothing() {
     check(
@@ -113,7 +113,7 @@ fn what_needs_a_call_that_failed_does_not_run() {
     );
 }
 
-/// AUT-5: the result of an edited call is the tool's, without the words that tell of the edit.
+/// The result of an edited call is the tool's, without the words that tell of the edit.
 #[test]
 fn people_are_asked_as_they_are_about_a_models_calls() {
     check(
@@ -149,7 +149,6 @@ fn people_are_asked_as_they_are_about_a_models_calls() {
     );
 }
 
-/// G7, R15.
 #[test]
 fn a_stop_answers_the_calls_that_never_began() {
     check(

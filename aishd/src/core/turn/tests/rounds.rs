@@ -55,7 +55,7 @@ fn a_call_that_is_asked_about_waits_for_its_answer() {
     );
 }
 
-/// AUT-5: the model is told that somebody else chose the arguments.
+/// The model is told that somebody else chose the arguments.
 #[test]
 fn edited_arguments_run_and_the_model_is_told() {
     check(
@@ -73,7 +73,7 @@ fn edited_arguments_run_and_the_model_is_told() {
     );
 }
 
-/// R3: it runs what was approved, or it asks again.
+/// It runs what was approved, or it asks again.
 #[test]
 fn what_changed_under_an_approval_is_asked_about_again() {
     for answer in ["answer other-digest", "answer withdrawn"] {
@@ -128,7 +128,7 @@ fn a_cancel_takes_an_open_confirm_with_it() {
     );
 }
 
-/// G7: what began and was not heard of again is unknown, whoever ended it.
+/// What began and was not heard of again is unknown, whoever ended it.
 #[test]
 fn the_effect_of_a_call_that_was_stopped_is_unknown() {
     check(
@@ -146,7 +146,6 @@ fn the_effect_of_a_call_that_was_stopped_is_unknown() {
     );
 }
 
-/// R9.
 #[test]
 fn the_same_call_is_asked_about_three_times() {
     check(
@@ -174,7 +173,6 @@ fn the_same_call_is_asked_about_three_times() {
     );
 }
 
-/// MCP-13.
 #[test]
 fn calls_that_only_read_run_side_by_side_up_to_the_next_other_one() {
     check(
@@ -296,7 +294,7 @@ fn anything() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// R15, and more: whatever comes in whatever order, every call has at most one start and one reply, and once the
+    /// Whatever comes in whatever order, every call has at most one start and one reply, and once the
     /// turn is over exactly one; every confirm one end; and nothing that was asked about starts without a yes.
     #[test]
     fn every_call_has_exactly_one_reply(script in prop::collection::vec(anything(), 0..40)) {
