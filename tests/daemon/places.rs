@@ -81,7 +81,7 @@ fn what_the_daemon_started_takes_no_persons_place_and_reads_nothing() {
 
 /// Says what it may do, and what not.
 const CURIOUS: &str = r#"
-import json, os, socket, sys
+import json, os, socket, sys, time
 
 def say(method, params):
     wire.sendall((json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n").encode())
@@ -101,7 +101,7 @@ wire = socket.socket(socket.AF_UNIX)
 wire.connect(sys.argv[1])
 lines = wire.makefile()
 conversation = sys.argv[2]
-hello = {"protocol": {"min": 1, "max": 9}, "client": {"name": "curious", "version": "1", "kind": "script"}, "role": "driver",
+hello = {"protocol": {"min": 1, "max": 9}, "client": {"name": "curious", "version": "1", "kind": "script", "tty": "pts/9"}, "role": "driver",
          "environment": {"PATH": "/tmp/mine"}}
 send = {"conversation": conversation, "text": "what?", "idempotencyKey": "one"}
 attempts = [
@@ -109,6 +109,7 @@ attempts = [
     ("list", "conversation/list", {}),
     ("allow", "turn/send", dict(send, onConfirm={"allow": ["shell__run"]})),
     ("send", "turn/send", send),
+    ("attach", "conversation/attach", {"id": conversation, "since": "now", "deltas": False}),
     ("raise", "permission/set", {"conversation": conversation, "provider": "shell", "level": 3}),
     ("approve", "autoApprove/set", {"conversation": conversation, "tools": ["shell__*"]}),
     ("shut", "daemon/shutdown", {}),
@@ -117,6 +118,7 @@ with open(sys.argv[3], "w") as out:
     for name, method, params in attempts:
         print(name, say(method, params), file=out)
 os.rename(sys.argv[3], sys.argv[3] + ".whole")
+time.sleep(600)
 "#;
 
 /// A server is granted by its name to read, or to ask; another one is not, and none answers for a person.
@@ -182,9 +184,21 @@ fn the_configuration_grants_what_a_server_may_do_as_a_client() {
         asker[..4]
     );
     for lines in [&nobody, &reader, &asker] {
-        for (line, name) in lines[4..].iter().zip(["raise", "approve", "shut"]) {
+        for (line, name) in lines[5..].iter().zip(["raise", "approve", "shut"]) {
             assert_eq!(&format!("{name} {NOT_AT_ALL}"), line);
         }
     }
     assert_eq!("what?", upstream.wait_requests(1).question());
+    // They are shown as what they are, and at no terminal.
+    let shown = client
+        .attach(conversation, Since::Start)
+        .until_kind("snapshot");
+    let here = shown.data["presence"].as_array().unwrap();
+    let mut here: Vec<_> = here
+        .iter()
+        .filter(|it| it["name"] != "test")
+        .map(|it| (it["name"].as_str().unwrap(), it["tty"].as_str()))
+        .collect();
+    here.sort_unstable();
+    assert_eq!(vec![("asker", None), ("reader", None)], here);
 }

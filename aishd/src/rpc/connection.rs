@@ -41,6 +41,7 @@ use crate::conversation::import::Importing;
 use crate::core::confirm::Person;
 use crate::core::policy::Policy;
 use crate::core::shell::setting::Environment;
+use crate::core::tool_name::Alias;
 
 /// How much is read from the socket at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -152,6 +153,11 @@ impl Connection {
     /// grants its server or tool.
     pub(super) fn is_of_ours(&self) -> bool {
         self.peer.is_of_ours()
+    }
+
+    /// Whose program it is, if the daemon started it.
+    pub(super) fn provider(&self) -> Option<&Alias> {
+        self.peer.provider()
     }
 
     /// Who answers, when this client does.

@@ -93,11 +93,14 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
             variables: params.environment,
             umask: params.umask,
         };
-        if of_ours {
-            // What a person allows would run with another PATH than it seems to.
+        let mut info = params.client;
+        if let Some(provider) = call.connection.provider() {
+            // It does not pass for a person, and what a person allows would run with another PATH than it seems to.
+            info.name = provider.to_string();
+            info.tty = None;
             given = Given::default();
         }
-        call.connection.greet(params.client, params.role, given);
+        call.connection.greet(info, params.role, given);
         // Whoever says hello again as somebody who may not allow anything has allowed nothing.
         if params.role < Role::Driver {
             let allowances = call.server.directory.allowances();

@@ -56,6 +56,13 @@ impl Peer {
         matches!(self.origin, Origin::Ours(_))
     }
 
+    pub(super) fn provider(&self) -> Option<&Alias> {
+        match &self.origin {
+            Origin::Elsewhere => None,
+            Origin::Ours(provider) => provider.as_ref(),
+        }
+    }
+
     /// Whether the origin of the peer is against it.
     pub(super) fn may_call(
         &self,
