@@ -35,6 +35,8 @@ use crate::core::mcp::text::{cut, one_line};
 use crate::core::mcp::tool::{self, Listed, Mirroring};
 use crate::core::tool_name::Alias;
 
+/// How long the last words of a child are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long a server may think about whether it knows the newest revision.
 const PROBE: Duration = Duration::from_secs(3);
 /// How long a session waits for the stream beside its questions.
@@ -175,20 +177,39 @@ pub(super) async fn stdio(server: &settings::Stdio, means: Means<'_>) -> Result<
         era: Era::Session,
         ..stateless.clone()
     };
-    let mut opened = match means.recalled {
-        Some(Era::Session | Era::EventStream) => match session(&session_peer, limits).await {
-            Err(failure) if !is_final(&failure) => {
-                // It may have become a newer one since.
-                let probed = probe(&stateless, PROBE).await?;
-                probed.ok_or(failure)?
-            }
-            other => other?,
-        },
-        Some(Era::Stateless) | None => either(&stateless, &session_peer, limits).await?,
+    let opened = match means.recalled {
+        Some(Era::Session | Era::EventStream) => again(&stateless, &session_peer, limits).await,
+        Some(Era::Stateless) | None => either(&stateless, &session_peer, limits).await,
+    };
+    let mut opened = match opened {
+        Ok(opened) => opened,
+        Err(failure) => {
+            hear_out(pumps, &stop).await;
+            return Err(failure);
+        }
     };
     opened.pumps = pumps;
     opened.stop = stop;
     finish(opened, means, started).await
+}
+
+/// Asks a child as last time. It may have become a newer one since.
+async fn again(stateless: &Peer, session_peer: &Peer, limits: Limits) -> Result<Opened, Failure> {
+    match session(session_peer, limits).await {
+        Err(failure) if !is_final(&failure) => {
+            let probed = probe(stateless, PROBE).await?;
+            probed.ok_or(failure)
+        }
+        other => other,
+    }
+}
+
+/// What a child that is no use has said on its standard error is what a person looks for: it is read before the child is
+/// let go of.
+async fn hear_out(mut pumps: JoinSet<()>, stop: &CancellationToken) {
+    stop.cancel();
+    let all = async { while pumps.join_next().await.is_some() {} };
+    let _it_goes_on = tokio::time::timeout(LAST_WORDS, all).await;
 }
 
 /// Asks a child both ways. It may need long to say its first word, so that silence says nothing about its era; and one

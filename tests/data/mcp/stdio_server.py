@@ -179,8 +179,10 @@ def main():
         elif method == "initialize":
             if MODE == "repeats":
                 said = f"no entry with {os.environ['API_TOKEN']} at {os.environ['LEVEL']}, {' '.join(sys.argv[2:])}"
-                log(said)
                 say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32600, "message": said}})
+                # Nobody wants the answer to anything any more, and these words are still read.
+                time.sleep(0.1)
+                log(said)
                 continue
             if MODE in ("modern", "slow_start"):
                 error = {"code": -32600, "message": "the initialize handshake is not accepted"}
