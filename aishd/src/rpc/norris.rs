@@ -65,7 +65,15 @@ async fn start(call: Call<Start>) -> Result<StartResult, Refusal> {
         .await?;
     let handle = server.directory.open(conversation).await?;
     let state = handle.view().borrow().state.clone();
-    let run = run(&state).filter(|it| it.turn == accepted.turn);
+    let run = if accepted.duplicate {
+        run(&state).filter(|it| it.turn == accepted.turn)
+    } else {
+        // As it was launched: it may be further by now.
+        Some(run_of(
+            &Standing::launched(accepted.turn, launch.clone()),
+            &State::default(),
+        ))
+    };
     Ok(StartResult {
         turn: accepted.turn,
         seq: accepted.seq,

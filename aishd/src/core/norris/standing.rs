@@ -21,16 +21,23 @@ pub struct Standing {
     pub paused: Option<Pause>,
 }
 
-/// Takes the next fact of a conversation's run in.
-pub fn apply(standing: &mut Option<Box<Standing>>, turn: Option<TurnId>, event: &NorrisEvent) {
-    if let (NorrisEvent::Launched(launch), Some(turn)) = (event, turn) {
-        *standing = Some(Box::new(Standing {
+impl Standing {
+    /// As it begins.
+    pub fn launched(turn: TurnId, launch: Launch) -> Self {
+        Self {
             turn,
-            launch: Launch::clone(launch),
+            launch,
             step: 1,
             spent: Spent::default(),
             paused: None,
-        }));
+        }
+    }
+}
+
+/// Takes the next fact of a conversation's run in.
+pub fn apply(standing: &mut Option<Box<Standing>>, turn: Option<TurnId>, event: &NorrisEvent) {
+    if let (NorrisEvent::Launched(launch), Some(turn)) = (event, turn) {
+        *standing = Some(Box::new(Standing::launched(turn, Launch::clone(launch))));
         return;
     }
     let Some(run) = standing else { return };
