@@ -3,12 +3,13 @@
 mod interrupted;
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use aish_proto::error::ErrorKind;
 use aish_proto::id::BlobId;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
@@ -23,10 +24,7 @@ struct Stderr(Arc<Mutex<Vec<u8>>>);
 
 impl std::io::Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let mut held = self
-            .0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut held = self.0.lock();
         held.extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -157,7 +155,7 @@ impl World {
             Ok(exit) => (exit.code(), None),
             Err(failure) => (failure.exit.code(), Some(failure)),
         };
-        let mut err = String::from_utf8(stderr.0.lock().unwrap().clone()).unwrap();
+        let mut err = String::from_utf8(stderr.0.lock().clone()).unwrap();
         err.push_str(
             &failure
                 .as_ref()

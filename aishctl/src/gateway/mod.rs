@@ -20,12 +20,13 @@ mod telling;
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use clap::Args;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::watch;
@@ -94,10 +95,6 @@ struct Session {
     /// What it calls itself; empty while nobody said.
     client: String,
     log_level: Option<usize>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Serves until the input ends, a signal comes, or nobody reads.
@@ -239,12 +236,12 @@ impl Gateway {
 
     /// Calls off what runs, and lets it end.
     async fn leave(&self, mut tasks: JoinSet<()>) {
-        for stop in lock(&self.running).values() {
+        for stop in self.running.lock().values() {
             stop.send_replace(true);
         }
         let ended = async { while tasks.join_next().await.is_some() {} };
         let _too_slow = tokio::time::timeout(LEAVE_WITHIN, ended).await;
-        let listening = std::mem::take(&mut *lock(&self.listening));
+        let listening = std::mem::take(&mut *self.listening.lock());
         for (id, _) in listening {
             let mut result = serde_json::Map::new();
             result.insert("_meta".to_owned(), json!({ SUBSCRIPTION: id }));
@@ -254,7 +251,9 @@ impl Gateway {
     }
 
     async fn line(self: &Arc<Self>, line: &[u8], tasks: &mut JoinSet<()>) {
-        let batched = lock(&self.session)
+        let batched = self
+            .session
+            .lock()
             .revision
             .is_some_and(Revision::has_batches);
         match message::read(line) {
@@ -287,7 +286,7 @@ impl Gateway {
 
     /// Whether this client is told of other tools now.
     fn tells_other_tools(&self, before: Option<&Offered>, now: Option<&Offered>) -> bool {
-        let client = lock(&self.session).client.clone();
+        let client = self.session.lock().client.clone();
         match (before, now) {
             (Some(before), Some(now)) => !before.told(&client).eq(now.told(&client)),
             (None, None) => false,
@@ -297,12 +296,12 @@ impl Gateway {
 
     async fn tell_of_change(&self, changed: Changed) {
         let method = changed.method();
-        if lock(&self.session).is_ready {
+        if self.session.lock().is_ready {
             self.out
                 .say(&json!({"jsonrpc": "2.0", "method": method}))
                 .await;
         }
-        let listening = lock(&self.listening).clone();
+        let listening = self.listening.lock().clone();
         for (id, _) in listening
             .iter()
             .filter(|(_, hears)| hears.contains(&changed))

@@ -1,7 +1,8 @@
 //! Where answers go: each is a line, or those to one batch are one line together.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::outlet::Outlet;
@@ -35,7 +36,7 @@ impl Replies {
         match self {
             Self::One(out) => out.say(&answer).await,
             Self::Batch(batch) => {
-                let mut answers = batch.answers.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut answers = batch.answers.lock();
                 answers.push(answer);
             }
         }
@@ -46,10 +47,7 @@ impl Replies {
         if let Self::Batch(batch) = self
             && let Some(batch) = Arc::into_inner(batch)
         {
-            let answers = batch
-                .answers
-                .into_inner()
-                .unwrap_or_else(PoisonError::into_inner);
+            let answers = batch.answers.into_inner();
             if !answers.is_empty() {
                 batch.out.say(&Value::Array(answers)).await;
             }

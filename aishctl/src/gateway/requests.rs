@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::Gateway;
 use super::content::{self, Form};
 use super::context::Changed;
 use super::course::{self, Called};
@@ -18,7 +19,6 @@ use super::offered::{Known, Offered, output_schema};
 use super::replies::Replies;
 use super::revision::{Revision, SUBSCRIPTION, Stated, server, stated, supported};
 use super::telling::{Telling, level};
-use super::{Gateway, lock};
 use crate::table;
 
 /// Calls at once, those that wait included.
@@ -102,13 +102,13 @@ impl Gateway {
 
     pub(super) fn notified(&self, method: &str, params: &Params) {
         match method {
-            "notifications/initialized" => lock(&self.session).is_ready = true,
+            "notifications/initialized" => self.session.lock().is_ready = true,
             "notifications/cancelled" => {
                 let Some(id) = params.get("requestId") else {
                     return;
                 };
-                lock(&self.listening).retain(|(it, _)| it != id);
-                if let Some(stop) = lock(&self.running).get(&id.to_string()) {
+                self.listening.lock().retain(|(it, _)| it != id);
+                if let Some(stop) = self.running.lock().get(&id.to_string()) {
                     stop.send_replace(true);
                 }
             }
@@ -119,7 +119,7 @@ impl Gateway {
 
     /// `None`: the request belongs to no session and states nothing.
     fn terms(&self, stated: Option<Stated>) -> Option<Terms> {
-        let session = lock(&self.session);
+        let session = self.session.lock();
         match stated {
             Some(stated) => Some(Terms {
                 revision: Revision::July2026,
@@ -138,7 +138,7 @@ impl Gateway {
         let revision = Revision::agreed(params.get("protocolVersion").and_then(Value::as_str));
         let client = params.get("clientInfo").and_then(|it| it.get("name"));
         {
-            let mut session = lock(&self.session);
+            let mut session = self.session.lock();
             session.revision = Some(revision);
             session.client = client
                 .and_then(Value::as_str)
@@ -157,7 +157,7 @@ impl Gateway {
         let wanted = params.get("level").and_then(Value::as_str).and_then(level);
         let wanted =
             wanted.ok_or_else(|| Problem::new(INVALID_PARAMS, "there is no such level"))?;
-        lock(&self.session).log_level = Some(wanted);
+        self.session.lock().log_level = Some(wanted);
         Ok(Map::new())
     }
 
@@ -177,7 +177,7 @@ impl Gateway {
         let heard = hears.iter().map(|it| (it.wish().to_owned(), json!(true)));
         let heard: Map<String, Value> = heard.collect();
         {
-            let mut listening = lock(&self.listening);
+            let mut listening = self.listening.lock();
             if listening.iter().any(|(it, _)| it == id) || listening.len() >= MOST_LISTENING {
                 let why = "the id is in use, or too many subscriptions are open";
                 return Err(Problem::new(INVALID_REQUEST, why));
@@ -204,7 +204,7 @@ impl Gateway {
         let key = id.to_string();
         let (stop, stopping) = watch::channel(false);
         let refused = {
-            let mut running = lock(&self.running);
+            let mut running = self.running.lock();
             if running.contains_key(&key) {
                 Some(Err(Problem::new(
                     INVALID_REQUEST,
@@ -237,7 +237,7 @@ impl Gateway {
                     done.map(|it| it.map(|it| revision.finished(it)))
                 }
             };
-            lock(&gateway.running).remove(&key);
+            gateway.running.lock().remove(&key);
             if let Some(done) = done {
                 replies.give(answer(&id, done)).await;
             }

@@ -6,10 +6,10 @@
 //! stay in the first one, and what a person allows there for good holds for them; that is why not every call that comes
 //! beside another has a conversation of its own at once.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aish_proto::id::ConversationId;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use ulid::Ulid;
@@ -123,7 +123,7 @@ impl Seats {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<State>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seats.lock()
     }
 }
 

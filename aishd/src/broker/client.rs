@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 
@@ -24,7 +24,7 @@ pub(super) struct Clients(Mutex<BTreeMap<(Reach, Duration), Client>>);
 
 impl Clients {
     pub(super) fn get(&self, reach: Reach, connect: Duration) -> Result<Client, Failure> {
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.0.lock();
         if let Some(client) = clients.get(&(reach, connect)) {
             return Ok(client.clone());
         }

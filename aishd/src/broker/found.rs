@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use crate::core::optional::Learned;
 use crate::core::preset::{Backend, Preset};
@@ -55,24 +57,24 @@ impl Found {
         if learned == before {
             return;
         }
-        self.lock().insert(key.clone(), learned.clone());
+        self.known.lock().insert(key.clone(), learned.clone());
         if let (Some(memory), Ok(text)) = (self.memory.get(), serde_json::to_string(&learned)) {
             memory.keep(key, text);
         }
     }
 
     fn known(&self, key: &str) -> Learned {
-        if let Some(known) = self.lock().get(key) {
+        if let Some(known) = self.known.lock().get(key) {
             return known.clone();
         }
         let kept = self.memory.get().and_then(|it| it.read(key));
         let learned = kept.and_then(|it| serde_json::from_str(&it).ok());
         let learned: Learned = learned.unwrap_or_default();
-        self.lock().entry(key.to_owned()).or_insert(learned).clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Learned>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known
+            .lock()
+            .entry(key.to_owned())
+            .or_insert(learned)
+            .clone()
     }
 }
 

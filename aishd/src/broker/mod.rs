@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::child::Children;
 use crate::core::hint::hint;
@@ -107,11 +108,7 @@ impl Broker {
         let secrets = secrets
             .into_iter()
             .map(|(name, value)| (name, Secret::new(value)));
-        let mut lent = self
-            .inner
-            .lent
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut lent = self.inner.lent.lock();
         lent.extend(secrets);
     }
 
@@ -246,10 +243,7 @@ impl Broker {
     }
 
     fn open_of(&self) -> MutexGuard<'_, BTreeSet<(String, String)>> {
-        self.inner
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.inner.open.lock()
     }
 
     /// The preset for somebody who configured none: the first local server with a model that answers, else the demo.
@@ -292,7 +286,7 @@ impl Inner {
 
 impl Environment for Inner {
     fn get(&self, name: &str) -> Option<String> {
-        let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        let lent = self.lent.lock();
         match lent.get(name) {
             Some(secret) => Some(secret.expose().to_owned()),
             None => self.own(name),

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::fault::Fault;
@@ -148,7 +149,7 @@ impl Live {
 
     /// Reads everything again. Blocks on files.
     pub fn reload(&self, errors: Errors) -> Reading {
-        let _one_at_a_time = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.reading.lock();
         let loaded = load::load(&self.place, &self.is_set);
         let Some(settings) = loaded.settings.clone() else {
             if errors == Errors::Hold {
@@ -159,7 +160,7 @@ impl Live {
         if let Err(error) = (self.apply)(&settings) {
             return self.stays(vec![error]);
         }
-        let keys = settings.changes_from(&self.lock().settings);
+        let keys = settings.changes_from(&self.now.lock().settings);
         let changed = Changed {
             values: settings.short_values(&keys),
             keys,
@@ -191,7 +192,7 @@ impl Live {
             policy.clone_from(&settings.policy);
             differs
         });
-        *self.lock() = Now { settings, loaded };
+        *self.now.lock() = Now { settings, loaded };
         Reading::Told(self.tell(standing))
     }
 
@@ -242,7 +243,7 @@ impl Live {
 
     /// Tells everybody of values that are different now, and in no file. Waits for who reads one.
     pub fn announce(&self, changed: Changed) {
-        let _one_at_a_time = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.reading.lock();
         let before = self.standing.borrow().clone();
         self.tell(Standing {
             changed,
@@ -258,7 +259,7 @@ impl Live {
 
     /// Every value in force, in general or for a conversation in a directory.
     pub fn show(&self, directory: Option<&Path>) -> Vec<Shown> {
-        let now = self.lock();
+        let now = self.now.lock();
         show::values(&now.settings, &now.loaded, directory)
     }
 
@@ -269,7 +270,7 @@ impl Live {
 
     /// Directories with manifests of tools, besides the usual one.
     pub fn tool_folders(&self) -> Vec<PathBuf> {
-        self.lock().settings.tool_folders.clone()
+        self.now.lock().settings.tool_folders.clone()
     }
 
     /// It was named by hand, so that it has to be there.
@@ -280,7 +281,7 @@ impl Live {
     /// What somebody who works in this directory should know of a project's file there.
     pub fn notice(&self, directory: &Path) -> Option<Notice> {
         let (trust, left_out) = {
-            let now = self.lock();
+            let now = self.now.lock();
             (now.loaded.trust.clone(), now.loaded.left_out.clone())
         };
         load::notice(directory, &trust, &left_out)
@@ -288,7 +289,7 @@ impl Live {
 
     /// Every file whose change may matter.
     pub fn files(&self) -> Vec<PathBuf> {
-        let now = self.lock();
+        let now = self.now.lock();
         let mut files = self.place.machine.clone();
         files.extend(self.place.user.clone());
         files.extend(self.place.state.as_deref().map(trust::place));
@@ -296,10 +297,6 @@ impl Live {
         let trusted = now.loaded.trust.files.keys();
         files.extend(trusted.filter(|it| project::root_of(it).is_some()).cloned());
         files
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -342,7 +339,7 @@ mod tests {
         let goes_on = Mutex::new(goes_on);
         let slow = Box::new(move |_: &Settings| {
             began.send(()).unwrap();
-            goes_on.lock().unwrap().recv().unwrap();
+            goes_on.lock().recv().unwrap();
             Ok(())
         });
         let live = Arc::new(Live::new(place, settings, loaded, |_| false, slow));

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
+
+use parking_lot::Mutex;
 
 use super::fault::Fault;
 use super::file::{self, Need};
@@ -138,10 +140,6 @@ impl Shelf {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Where manifests are put: beside the user's file.
     pub fn own_folder(&self) -> Option<PathBuf> {
         Some(self.live.file()?.parent()?.join("tools"))
@@ -156,7 +154,7 @@ impl Shelf {
 
     /// Files outside of the directories that matter as well: scripts.
     pub fn scripts(&self) -> Vec<PathBuf> {
-        let held = self.lock();
+        let held = self.held.lock();
         let good = held.items.values().filter_map(|it| it.good.as_ref());
         good.filter_map(|it| Some(it.program.script.as_ref()?.file.clone()))
             .collect()
@@ -164,12 +162,12 @@ impl Shelf {
 
     /// How the last reading ended.
     pub fn report(&self) -> Report {
-        self.lock().report.clone()
+        self.held.lock().report.clone()
     }
 
     /// Reads what has to be read. Blocks on files.
     pub fn read(&self, which: Which) -> Report {
-        let mut held = self.lock();
+        let mut held = self.held.lock();
         self.read_into(&mut held, which)
     }
 
@@ -317,7 +315,7 @@ impl Shelf {
             return Err(ShelfError::Faults(item.faults));
         };
         let name = manifest.name.clone();
-        let mut held = self.lock();
+        let mut held = self.held.lock();
         let mut of_name = held.items.iter().filter(|(_, it)| it.is_of(&name));
         let file = match of_name.next() {
             Some((file, _)) if file.parent() == Some(&folder) => file.clone(),
@@ -350,7 +348,7 @@ impl Shelf {
     /// Takes the manifest of a provider away.
     pub fn remove(&self, name: &Alias) -> Result<(PathBuf, Report), ShelfError> {
         let folder = self.own_folder().ok_or(ShelfError::Homeless)?;
-        let mut held = self.lock();
+        let mut held = self.held.lock();
         let found = held.items.iter().find(|(_, it)| it.is_of(name));
         let file = found.map(|(file, _)| file.clone());
         let file = file.ok_or_else(|| ShelfError::Unknown(name.clone()))?;

@@ -1,7 +1,8 @@
 //! Whether a person looks at a conversation: somebody at a terminal who may answer.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::clock;
@@ -37,7 +38,7 @@ impl Attendance {
 
     /// When the last person left.
     pub(super) fn left_at(&self) -> At {
-        *self.left_at.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.left_at.lock()
     }
 
     pub(super) fn watch(&self) -> watch::Receiver<usize> {
@@ -47,11 +48,7 @@ impl Attendance {
 
 impl Drop for Attending {
     fn drop(&mut self) {
-        *self
-            .0
-            .left_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = clock::now();
+        *self.0.left_at.lock() = clock::now();
         self.0.people.send_modify(|it| *it -= 1);
     }
 }

@@ -5,9 +5,10 @@
 //! when its turn or its run begins; and at the latest when it lets a call through.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -127,13 +128,11 @@ impl Definitions {
             forgets: false,
         };
         self.0.store.keep(note, vec![]).await?;
-        self.lock()
+        self.0
+            .known
+            .lock()
             .insert(tool.name.clone(), Binding { digest, by });
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ToolName, Binding>> {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,7 +143,7 @@ impl Bindings for Definitions {
         if builtin::is_builtin(tool) {
             return None;
         }
-        if let Some(known) = self.lock().get(tool) {
+        if let Some(known) = self.0.known.lock().get(tool) {
             return Some(*known);
         }
         let unreadable = Binding {
@@ -158,7 +157,7 @@ impl Bindings for Definitions {
                     return Some(unreadable);
                 };
                 let binding = Binding { digest, by };
-                self.lock().insert(tool.clone(), binding);
+                self.0.known.lock().insert(tool.clone(), binding);
                 Some(binding)
             }
             Err(error) => {

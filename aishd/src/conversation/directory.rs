@@ -1,11 +1,12 @@
 //! All conversations: opening them on demand, and what concerns more than one.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -112,7 +113,7 @@ impl NewConversation {
 
 impl Registration {
     pub(super) fn remove(&self) {
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         if open
             .get(&self.id)
             .is_some_and(|it| it.number == self.number)
@@ -124,7 +125,7 @@ impl Registration {
 
     /// Gives the place up if `still` holds while nobody can be handed it.
     pub(super) fn remove_if(&self, still: impl FnOnce() -> bool) -> bool {
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         let agreed = still();
         if agreed {
             open.remove(&self.id);
@@ -134,7 +135,7 @@ impl Registration {
     }
 
     pub(super) fn idle_time(&self) -> Duration {
-        if lock(&self.open).len() > self.crowded_at {
+        if self.open.lock().len() > self.crowded_at {
             IDLE_WHEN_CROWDED
         } else {
             IDLE
@@ -147,10 +148,6 @@ impl Drop for Registration {
     fn drop(&mut self) {
         self.remove();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Directory {
@@ -169,7 +166,7 @@ impl Directory {
 
     /// Conversations in memory, and how many of them have a turn that runs.
     pub fn load(&self) -> (usize, usize) {
-        let open = lock(&self.open);
+        let open = self.open.lock();
         let running = open
             .values()
             .filter(|it| it.views.borrow().state.running.is_some());
@@ -235,7 +232,7 @@ impl Directory {
         }
         let handles: Vec<Handle> = whole.iter().map(|it| self.handle(*it)).collect();
         let pending = self.around.pending.clone();
-        lock(&self.actors).spawn(async move {
+        self.actors.lock().spawn(async move {
             for mut handle in handles {
                 // What cannot be read says so to whoever opens it.
                 let _unreadable = handle.ready().await;
@@ -297,7 +294,7 @@ impl Directory {
 
     /// Whether a person looks at this conversation now.
     pub fn is_attended(&self, id: ConversationId) -> bool {
-        let open = lock(&self.open);
+        let open = self.open.lock();
         open.get(&id).is_some_and(|it| it.attendance.is_attended())
     }
 
@@ -357,7 +354,7 @@ impl Directory {
 
     /// Under one lock, so that two callers never start two.
     fn find_or_start(&self, id: ConversationId, start: Start) -> Handle {
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         if let Some(entry) = open.get(&id).filter(|it| !it.mailbox.is_closed()) {
             return self.handle_to(id, entry);
         }
@@ -414,7 +411,7 @@ impl Directory {
         };
         open.insert(id, entry);
         drop(open);
-        let mut actors = lock(&self.actors);
+        let mut actors = self.actors.lock();
         while actors.try_join_next().is_some() {}
         let span = tracing::info_span!("conversation", conversation = %id);
         actors.spawn(actor.run(start).instrument(span));
@@ -535,7 +532,9 @@ impl Directory {
 
     /// Waits until no turn runs. New ones must not start meanwhile.
     pub async fn settled(&self) {
-        let handles: Vec<Handle> = lock(&self.open)
+        let handles: Vec<Handle> = self
+            .open
+            .lock()
             .iter()
             .map(|(id, entry)| self.handle_to(*id, entry))
             .collect();
@@ -555,7 +554,7 @@ impl Directory {
 
     /// Waits until every actor has ended; they do once the stopping token says so.
     pub async fn closed(&self) {
-        let mut actors = std::mem::take(&mut *lock(&self.actors));
+        let mut actors = std::mem::take(&mut *self.actors.lock());
         while actors.join_next().await.is_some() {}
     }
 }

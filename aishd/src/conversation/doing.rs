@@ -1,9 +1,10 @@
 //! What running calls say of themselves, for whoever looks on; the newest of it, and never kept.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use aish_proto::id::TurnId;
+use parking_lot::Mutex;
 
 use crate::tools::Said;
 
@@ -32,7 +33,7 @@ pub struct Word {
 
 impl Doing {
     pub(super) fn say(&self, word: Word) {
-        let mut ring = self.lock();
+        let mut ring = self.0.lock();
         ring.said += 1;
         let number = ring.said;
         ring.words.push_back((number, Arc::new(word)));
@@ -43,12 +44,12 @@ impl Doing {
 
     /// The call is over: its result says more.
     pub(super) fn forget(&self, call: &str) {
-        self.lock().words.retain(|(_, it)| it.call != call);
+        self.0.lock().words.retain(|(_, it)| it.call != call);
     }
 
     /// What was said after a position, which moves to the end.
     pub(super) fn after(&self, position: &mut u64) -> Vec<Arc<Word>> {
-        let ring = self.lock();
+        let ring = self.0.lock();
         let news = ring.words.iter().filter(|(number, _)| number > position);
         let news = news.map(|(_, it)| it.clone()).collect();
         *position = ring.said;
@@ -57,11 +58,7 @@ impl Doing {
 
     /// Where those begin who come now.
     pub(super) fn end(&self) -> u64 {
-        self.lock().said
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Ring> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().said
     }
 }
 

@@ -1,10 +1,11 @@
 //! How everybody else reaches a conversation: requests to its actor, and reads that do not enter the mailbox.
 
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use aish_proto::form::Content;
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -254,18 +255,18 @@ impl Stopper {
             token,
             stopped_by: None,
         });
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = running;
+        *self.0.lock() = running;
     }
 
     /// Who stopped the running turn first.
     pub(super) fn stopped_by(&self) -> Option<Person> {
-        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.0.lock();
         running.as_ref().and_then(|it| it.stopped_by.clone())
     }
 
     /// False: another turn runs, or none.
     fn stop(&self, turn: TurnId, by: &Person) -> bool {
-        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.0.lock();
         let Some(running) = running.as_mut().filter(|it| it.turn == turn) else {
             return false;
         };

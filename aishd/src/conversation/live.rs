@@ -3,7 +3,7 @@
 //! Readers see the text as it is and take what they have not taken yet, so a slow one gets fewer, larger
 //! pieces and the writer waits for nobody. Only the newest part is kept.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use aish_proto::id::{Seq, TurnId};
 
@@ -56,7 +56,7 @@ impl Live {
     }
 
     pub fn push(&self, delta: Delta<'_>) {
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = self.streams.lock();
         let (found, text) = match delta {
             Delta::Text(text) => (find(&streams, |it| matches!(it, Channel::Text)), text),
             Delta::Reasoning(text) => (find(&streams, |it| matches!(it, Channel::Reasoning)), text),
@@ -77,7 +77,7 @@ impl Live {
     /// What lies past the reader's positions, `max_bytes` at most; the positions move along. `positions`
     /// has an entry for each text, in the order in which the texts began.
     pub fn unseen(&self, positions: &mut Vec<u64>, max_bytes: usize) -> Vec<Unseen> {
-        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let streams = self.streams.lock();
         positions.resize(streams.len(), 0);
         let mut left = max_bytes;
         let mut pieces = vec![];
@@ -98,7 +98,7 @@ impl Live {
 
     /// The newest part of the answer's text, `max_bytes` at most, and where it begins.
     pub fn tail(&self, max_bytes: usize) -> (u64, String) {
-        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let streams = self.streams.lock();
         let Some(index) = find(&streams, |it| matches!(it, Channel::Text)) else {
             return (0, String::new());
         };
@@ -108,7 +108,7 @@ impl Live {
 
     /// Positions of a reader that has been given [`Live::tail`] and nothing else.
     pub fn positions_after_tail(&self, offset: u64, tail: &str) -> Vec<u64> {
-        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let streams = self.streams.lock();
         let position = |it: &Stream| match it.channel {
             Channel::Text => offset + tail.len() as u64,
             Channel::Reasoning | Channel::Arguments { .. } => 0,

@@ -1,6 +1,8 @@
 //! What people keep across conversations: one book for all of them, kept in the store.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::handle::RequestError;
 use crate::clock;
@@ -149,11 +151,8 @@ impl Book {
         Ok(())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Memories>>> {
-        self.0
-            .memories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Option<Arc<Memories>>> {
+        self.0.memories.lock()
     }
 }
 

@@ -1,10 +1,11 @@
 //! What commands print while they run, shared with everybody who follows the conversation. It is the newest part of it,
 //! and in no log: the end of a command has what is kept.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use aish_proto::id::{Seq, TurnId};
+use parking_lot::Mutex;
 
 use super::window::{Part, Window};
 
@@ -43,11 +44,11 @@ impl Printing {
     }
 
     pub fn push(&self, text: &str) {
-        self.lock().push(text);
+        self.window.lock().push(text);
     }
 
     pub(super) fn unseen(&self, position: &mut u64, max_bytes: usize) -> Option<Part> {
-        self.lock().unseen(position, max_bytes)
+        self.window.lock().unseen(position, max_bytes)
     }
 
     pub(super) fn end(&self, at: Seq) {
@@ -62,9 +63,5 @@ impl Printing {
     pub(super) fn is_shown_at(&self, cursor: Seq) -> bool {
         let ended = self.ended.load(Ordering::Relaxed);
         self.after_seq <= cursor && (ended == 0 || cursor.0 < ended)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Window> {
-        self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,9 +3,10 @@
 //! held, so that many conversations at once do not run past a limit together.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::tokens::Tokens;
@@ -80,7 +81,7 @@ impl Ledger {
     }
 
     fn lock(&self) -> MutexGuard<'_, Days> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -195,7 +196,7 @@ impl Purse {
     }
 
     fn lock(&self) -> MutexGuard<'_, Own> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+        self.own.lock()
     }
 }
 

@@ -1,8 +1,10 @@
 //! What people have switched of routing and fallback while the daemon runs, and what came of both so far. One for all
 //! conversations.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::handle::RequestError;
 use crate::clock;
@@ -67,7 +69,7 @@ impl Routes {
     }
 
     pub fn switches(&self) -> Switches {
-        self.lock().clone()
+        self.0.switches.lock().clone()
     }
 
     /// Throws one, or takes it back. Returns once that is durable and told of; whether anything is different now. What is
@@ -92,7 +94,7 @@ impl Routes {
         };
         after.set(which, on.map(switch));
         if on == Some(false) {
-            self.lock().clone_from(&after);
+            self.0.switches.lock().clone_from(&after);
         }
         let text = serde_json::to_string(&after).unwrap_or_default();
         let note = Note {
@@ -107,7 +109,7 @@ impl Routes {
         *stored = false;
         self.0.store.keep(note, vec![draft]).await?;
         *stored = true;
-        *self.lock() = after;
+        *self.0.switches.lock() = after;
         Ok(true)
     }
 
@@ -141,13 +143,6 @@ impl Routes {
                 add(&tally.fallbacks_failed, error.cause.is_some());
             }
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Switches> {
-        self.0
-            .switches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

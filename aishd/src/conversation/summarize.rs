@@ -4,11 +4,12 @@
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::{ConversationId, Seq};
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -142,20 +143,16 @@ pub struct CaughtUp(Arc<Mutex<HashSet<ConversationId>>>);
 
 impl CaughtUp {
     fn is_unseen(&self, conversation: ConversationId) -> bool {
-        !self.lock().contains(&conversation)
+        !self.0.lock().contains(&conversation)
     }
 
     /// Whether it had not been looked at.
     fn is_first(&self, conversation: ConversationId) -> bool {
-        self.lock().insert(conversation)
+        self.0.lock().insert(conversation)
     }
 
     pub(super) fn forget(&self, conversation: ConversationId) {
-        self.lock().remove(&conversation);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<ConversationId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(&conversation);
     }
 }
 

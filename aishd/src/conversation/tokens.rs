@@ -2,7 +2,9 @@
 //! conversations, so that a daemon that was started anew does not let exchanges leave that fit.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::core::budget::{BytesPerToken, Counted};
 use crate::core::preset::{Backend, Preset};
@@ -67,11 +69,11 @@ impl Tokens {
         }
         let ratio = Some(ratio);
         let last = Some(counted);
-        self.lock().insert(key, Known { ratio, noted, last });
+        self.known.lock().insert(key, Known { ratio, noted, last });
     }
 
     fn known(&self, key: &str) -> Known {
-        if let Some(known) = self.lock().get(key) {
+        if let Some(known) = self.known.lock().get(key) {
             return *known;
         }
         let note = match self.store.note(key) {
@@ -87,11 +89,7 @@ impl Tokens {
             noted: ratio,
             last: None,
         };
-        *self.lock().entry(key.to_owned()).or_insert(known)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.known.lock().entry(key.to_owned()).or_insert(known)
     }
 }
 

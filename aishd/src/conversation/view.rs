@@ -1,9 +1,10 @@
 //! What everybody outside the actor sees of a conversation: one value that changes as a whole.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use aish_proto::id::Seq;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use super::doing::{Doing, Word};
@@ -200,7 +201,7 @@ struct Ring {
 
 impl Recent {
     fn push(&self, records: Vec<Record>) {
-        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = self.0.lock();
         for record in records {
             let bytes = weight(&record);
             ring.bytes += bytes;
@@ -216,7 +217,7 @@ impl Recent {
 
     /// Records after `cursor`, about `max_bytes` of them; `None` when they begin before what is kept.
     pub(super) fn after(&self, cursor: Seq, max_bytes: usize) -> Option<Vec<Arc<Record>>> {
-        let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ring = self.0.lock();
         let first = ring.records.front()?.0.seq;
         let skip = usize::try_from((cursor.0 + 1).checked_sub(first.0)?).ok()?;
         let mut left = max_bytes;

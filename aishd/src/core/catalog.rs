@@ -1,8 +1,9 @@
 //! All tools that there are, and those of them that one request offers. Both are values that never change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::most_tools;
@@ -56,7 +57,7 @@ impl Catalog {
     /// forbids nothing.
     pub fn misfit(&self, tool: &Tool, arguments: &Map<String, Value>) -> Option<String> {
         let schema = {
-            let mut known = self.inputs.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.inputs.0.lock();
             let known = known.entry(tool.name.clone());
             let compile = || Schema::new(&tool.schema).ok().map(Arc::new);
             known.or_insert_with(compile).clone()

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -157,7 +158,7 @@ impl Shared {
         if only_read {
             return false;
         }
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = self.watched.lock();
         let concerns = |path: &PathBuf| {
             let mut all = watched.files.iter().chain(&watched.folders);
             let is_within = path.parent().is_some_and(|it| watched.folders.contains(it));
@@ -175,7 +176,7 @@ impl Shared {
     ) {
         let now = Watched::of(look);
         let directories = directories(&now);
-        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *self.watched.lock() = now;
         // Also those that are the same by name: another directory may have taken the place.
         for old in std::mem::take(watched) {
             let _gone = watcher.unwatch(&old);

@@ -10,10 +10,11 @@ mod walk;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -94,7 +95,7 @@ impl Folders {
 
     /// `None`: too many directories do not answer.
     fn slot(&self, path: &Path) -> Option<Arc<Slot>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if let Some(known) = all.get(path) {
             return Some(known.clone());
         }
@@ -115,7 +116,7 @@ impl Folders {
 
 impl Slot {
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// Starts a reader, unless one is at it.

@@ -3,9 +3,11 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// What waits at most; a single line may be longer.
 const WAITING_BYTES: usize = 1024 * 1024;
@@ -74,12 +76,10 @@ impl Outlet {
     /// Waits until everything is written, but not for ever.
     pub(super) fn flush(&self) {
         let unwritten = |it: &mut Waiting| it.bytes > 0 || it.dropped > 0;
-        let waiting = self.0.waiting();
-        let waited = self
-            .0
+        let mut waiting = self.0.waiting();
+        self.0
             .changed
-            .wait_timeout_while(waiting, LAST_LINES, unwritten);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+            .wait_while_for(&mut waiting, unwritten, LAST_LINES);
     }
 }
 
@@ -96,7 +96,7 @@ impl Waiting {
 
 impl Shared {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     /// Writes for ever; the end of the process ends it, also in the middle of a line that nobody takes.
@@ -120,10 +120,7 @@ impl Shared {
                 waiting.add((self.missing)(dropped) + "\n");
                 continue;
             }
-            waiting = self
-                .changed
-                .wait(waiting)
-                .unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut waiting);
         }
     }
 }

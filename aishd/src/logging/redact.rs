@@ -1,6 +1,8 @@
 //! Cutting secrets out of a line: values that are known to be secret, and what looks like one.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 /// What stands where a secret was.
 const MARK: &str = "[redacted]";
@@ -73,7 +75,7 @@ impl Redactor {
     pub fn name(&self, names: &[String]) {
         let all = names.iter().map(|it| it.to_lowercase());
         let all = all.chain(ALWAYS.map(str::to_owned));
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.write();
         known.names = all.filter(|it| !it.is_empty()).collect();
     }
 
@@ -83,13 +85,13 @@ impl Redactor {
         if secret.len() < MIN_SECRET_BYTES {
             return;
         }
-        let read = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let read = self.0.read();
         let newest = read.values.last().is_some_and(|it| it == secret);
         drop(read);
         if newest {
             return;
         }
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.write();
         known.values.retain(|it| it != secret);
         if known.values.len() >= REMEMBERED {
             known.values.remove(0);
@@ -98,7 +100,7 @@ impl Redactor {
     }
 
     pub fn redact(&self, line: &str) -> String {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.read();
         let mut line = line.to_owned();
         let mut values: Vec<&String> = known.values.iter().collect();
         // The longest first, so that one which holds another goes as a whole.

@@ -1,8 +1,9 @@
 //! The last lines of the log, for clients that ask. Who reads too slowly loses lines and learns how many.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// What is kept at most.
@@ -102,7 +103,7 @@ impl Ring {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

@@ -1,9 +1,9 @@
 //! HTTP clients, one for each way to reach a server, made when the first server needs it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 
@@ -22,7 +22,7 @@ pub(super) struct Clients(Mutex<BTreeMap<(Reach, Duration), Client>>);
 impl Clients {
     pub(super) fn get(&self, url: &Url, connect: Duration) -> Result<Client, Failure> {
         let reach = Reach::of(url.scheme(), url.host_str().unwrap_or_default());
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.0.lock();
         if let Some(client) = clients.get(&(reach, connect)) {
             return Ok(client.clone());
         }

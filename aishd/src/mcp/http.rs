@@ -1,10 +1,11 @@
 //! Streamable HTTP: a POST for each message, answered with JSON or with a stream; a session id where the server gives
 //! one; a stream taken up again where it was cut.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 
@@ -176,7 +177,7 @@ impl Http {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn with_state(&self, request: RequestBuilder) -> RequestBuilder {

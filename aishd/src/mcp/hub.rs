@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -86,7 +87,7 @@ struct Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.stop.cancel();
-        for handle in lock(&self.sessions).values() {
+        for handle in self.sessions.lock().values() {
             handle.ends.stop.cancel();
         }
     }
@@ -163,7 +164,7 @@ impl Hub {
         let servers = settings.servers.clone();
         *self.inner.shared.settings() = settings;
         let gone: Vec<Alias> = {
-            let sessions = lock(&self.inner.sessions);
+            let sessions = self.inner.sessions.lock();
             let gone = sessions.iter().filter(|(alias, it)| {
                 let wanted = servers.get(*alias);
                 wanted.is_none_or(|wanted| **wanted != *it.server) && !it.by_hand
@@ -171,7 +172,7 @@ impl Hub {
             gone.map(|(alias, _)| alias.clone()).collect()
         };
         for alias in gone {
-            if let Some(handle) = lock(&self.inner.sessions).remove(&alias) {
+            if let Some(handle) = self.inner.sessions.lock().remove(&alias) {
                 handle.ends.retire.cancel();
             }
             if !servers.contains_key(&alias) {
@@ -179,7 +180,7 @@ impl Hub {
             }
         }
         for (alias, server) in servers {
-            let mut sessions = lock(&self.inner.sessions);
+            let mut sessions = self.inner.sessions.lock();
             if !sessions.contains_key(&alias) {
                 let ends = self.ends();
                 self.begin(&mut sessions, alias, server, ends, /*by_hand*/ false);
@@ -203,7 +204,7 @@ impl Hub {
                 off: None,
                 sampling: false,
             };
-            let mut sessions = lock(&self.inner.sessions);
+            let mut sessions = self.inner.sessions.lock();
             let (named, ends) = (alias.clone(), self.ends());
             self.begin(
                 &mut sessions,
@@ -227,7 +228,7 @@ impl Hub {
         if self.inner.stop.is_cancelled() {
             return Err(ChangeError::Stopping);
         }
-        let sessions = lock(&self.inner.sessions);
+        let sessions = self.inner.sessions.lock();
         let taken = |it: &Alias| sessions.contains_key(it) || reserved(it);
         match alias {
             Some(alias) if sessions.contains_key(&alias) => Err(ChangeError::Taken(alias)),
@@ -251,7 +252,7 @@ impl Hub {
     /// Ends a session for good, its calls in flight with it. A configured server comes back with the next start.
     pub async fn disconnect(&self, alias: &Alias) -> Result<(), ChangeError> {
         let _alone = self.inner.change.lock().await;
-        let handle = lock(&self.inner.sessions).remove(alias);
+        let handle = self.inner.sessions.lock().remove(alias);
         let handle = handle.ok_or_else(|| ChangeError::Unknown(alias.clone()))?;
         handle.ends.stop.cancel();
         handle.ended.cancelled().await;
@@ -271,7 +272,7 @@ impl Hub {
 
     /// Has the lists of tools asked for again whose time is over. It waits for nobody.
     pub fn freshen(&self) {
-        for handle in lock(&self.inner.sessions).values() {
+        for handle in self.inner.sessions.lock().values() {
             if handle.kept.listed.is_over() {
                 let (told, _nobody_waits) = oneshot::channel();
                 // One that is so busy is asked the next time.
@@ -416,8 +417,8 @@ impl Hub {
     pub async fn stop(&self) {
         self.inner.stop.cancel();
         let _alone = self.inner.change.lock().await;
-        lock(&self.inner.sessions).clear();
-        let mut tasks = std::mem::take(&mut *lock(&self.inner.tasks));
+        self.inner.sessions.lock().clear();
+        let mut tasks = std::mem::take(&mut *self.inner.tasks.lock());
         while tasks.join_next().await.is_some() {}
     }
 
@@ -428,10 +429,10 @@ impl Hub {
 
     fn handle(&self, alias: &Alias) -> Option<Handle> {
         let Some(origin) = &self.inner.origin else {
-            return lock(&self.inner.sessions).get(alias).cloned();
+            return self.inner.sessions.lock().get(alias).cloned();
         };
         let wanted = origin.handle(alias)?;
-        let mut sessions = lock(&self.inner.sessions);
+        let mut sessions = self.inner.sessions.lock();
         if let Some(begun) = sessions.get(alias) {
             if begun.server == wanted.server && !begun.ended.is_cancelled() {
                 return Some(begun.clone());
@@ -485,7 +486,7 @@ impl Hub {
         // Who asks next sees it, whether its actor has run or not.
         session.publish();
         let ended = handle.ended.clone();
-        let mut tasks = lock(&self.inner.tasks);
+        let mut tasks = self.inner.tasks.lock();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(supervise(session, ended));
         sessions.insert(alias, handle.clone());
@@ -552,8 +553,4 @@ async fn supervise(mut session: Session, ended: CancellationToken) {
         session.broke().await;
     }
     ended.cancel();
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,10 +2,11 @@
 //! session's actor.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -119,7 +120,7 @@ pub(super) struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let mut asked = lock(&self.inbox.asked);
+        let mut asked = self.inbox.asked.lock();
         if asked.waiting.remove(&self.id).is_some() {
             asked.abandoned.push_back(self.id);
             if asked.abandoned.len() > ABANDONED {
@@ -161,7 +162,7 @@ impl Inbox {
 
     /// Who can answer what is asked during a call.
     pub(super) fn people(&self, call: u64) -> Option<People> {
-        let asked = lock(&self.asked);
+        let asked = self.asked.lock();
         asked.waiting.get(&call)?.hears.people.clone()
     }
 
@@ -179,7 +180,7 @@ impl Inbox {
             hears,
             purpose,
         };
-        lock(&self.asked).waiting.insert(id, waiter);
+        self.asked.lock().waiting.insert(id, waiter);
         Waiting {
             id,
             reply,
@@ -189,11 +190,11 @@ impl Inbox {
 
     /// Whether the question has no answer yet.
     pub(super) fn is_waiting(&self, id: u64) -> bool {
-        lock(&self.asked).waiting.contains_key(&id)
+        self.asked.lock().waiting.contains_key(&id)
     }
 
     pub(super) fn end(&self, id: u64, result: Result<Value, Broken>) {
-        if let Some(waiter) = lock(&self.asked).waiting.remove(&id) {
+        if let Some(waiter) = self.asked.lock().waiting.remove(&id) {
             // Who asked may have left.
             let _gone = waiter.reply.send(result);
         }
@@ -201,7 +202,7 @@ impl Inbox {
 
     /// Every question ends so, and the actor is told.
     pub(super) async fn close(&self, failure: Failure) {
-        let waiting = std::mem::take(&mut lock(&self.asked).waiting);
+        let waiting = std::mem::take(&mut self.asked.lock().waiting);
         for waiter in waiting.into_values() {
             let _gone = waiter.reply.send(Err(failure.clone().into()));
         }
@@ -237,7 +238,7 @@ impl Inbox {
     fn answer(&self, id: ResponseId, body: Result<Value, Broken>, origin: Origin) {
         let (known, abandoned) = match id {
             ResponseId::Ours(id) => {
-                let asked = lock(&self.asked);
+                let asked = self.asked.lock();
                 let known = asked.waiting.contains_key(&id).then_some(id);
                 (known, asked.abandoned.contains(&id))
             }
@@ -271,7 +272,7 @@ impl Inbox {
     }
 
     fn only_one(&self) -> Option<u64> {
-        let asked = lock(&self.asked);
+        let asked = self.asked.lock();
         let waiting = asked.waiting.iter();
         let mut waiting = waiting.filter(|(_, it)| it.purpose != Purpose::Listen);
         match (waiting.next(), waiting.next()) {
@@ -291,7 +292,7 @@ impl Inbox {
         if let Origin::Post(id) = origin {
             return Some(id);
         }
-        let asked = lock(&self.asked);
+        let asked = self.asked.lock();
         let mut calls = asked
             .waiting
             .iter()
@@ -303,7 +304,7 @@ impl Inbox {
     }
 
     fn notified(&self, method: &str, params: &Value, origin: Origin) {
-        let too_many = !lock(&self.rate).admits();
+        let too_many = !self.rate.lock().admits();
         match method {
             // Only told that it is so, however often, so a flood can lose none of them. Lists of resources and prompts are
             // not kept: who wants them asks.
@@ -363,7 +364,7 @@ impl Inbox {
 
     /// A call whose reader is slow loses notes, never its answer.
     fn note(&self, call: u64, note: Note) {
-        let asked = lock(&self.asked);
+        let asked = self.asked.lock();
         if let Some(notes) = asked
             .waiting
             .get(&call)
@@ -399,10 +400,6 @@ fn unreadable(why: &str) -> Result<Value, Broken> {
 
 fn number(params: &Value, name: &str) -> Option<f64> {
     params.get(name).and_then(Value::as_f64)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

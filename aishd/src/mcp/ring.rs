@@ -1,7 +1,9 @@
 //! The last words of a child: what it wrote to its standard error, 64 KiB of it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::clock;
 
@@ -19,7 +21,7 @@ struct Kept {
 
 impl Ring {
     pub(super) fn add(&self, bytes: &[u8]) {
-        let mut kept = self.lock();
+        let mut kept = self.0.lock();
         let skipped = bytes.len().saturating_sub(RING_BYTES);
         kept.bytes.extend(&bytes[skipped..]);
         let over = kept.bytes.len().saturating_sub(RING_BYTES);
@@ -35,7 +37,7 @@ impl Ring {
 
     /// What is kept, and how many bytes before it are gone.
     pub(super) fn text(&self) -> (String, u64) {
-        let mut kept = self.lock();
+        let mut kept = self.0.lock();
         let bytes: &[u8] = kept.bytes.make_contiguous();
         (String::from_utf8_lossy(bytes).into_owned(), kept.lost)
     }
@@ -49,10 +51,6 @@ impl Ring {
         let lines = lines.by_ref().take_while(since);
         let mut lines = lines.filter(|it| !it.trim().is_empty() && !it.starts_with("[aish] "));
         lines.next().map(str::to_owned)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

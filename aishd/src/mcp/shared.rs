@@ -1,8 +1,9 @@
 //! What every session uses, and the list of servers that all of them write.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::{Client, Url};
 use serde_json::json;
 use tokio::sync::watch;
@@ -62,7 +63,7 @@ impl Shared {
     }
 
     pub(super) fn settings(&self) -> MutexGuard<'_, Mcp> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.settings.lock()
     }
 
     pub(super) fn limits(&self) -> Limits {

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::confirm::answerer;
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::convert::{self, Log};
 use super::encoded::DeltaKey;
 use super::outbox::Outgoing;
@@ -98,7 +98,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
 
 async fn detach(call: Call<Detach>) -> Result<Empty, Refusal> {
     let subscription = call.params.subscription;
-    let known = lock(&call.connection.subscriptions).remove(&subscription);
+    let known = call.connection.subscriptions.lock().remove(&subscription);
     let (conversation, detached) = known.ok_or_else(|| {
         Refusal::new(
             ErrorKind::NotFound,
@@ -156,7 +156,7 @@ impl Subscription {
             let reason = "the conversation was deleted".to_owned();
             let _gone = self.say(None, &wire::ResyncRequired { reason }).await;
         }
-        lock(&self.connection.subscriptions).remove(&self.id);
+        self.connection.subscriptions.lock().remove(&self.id);
     }
 
     /// Snapshot, stored events up to it, `replayComplete`.
@@ -238,7 +238,7 @@ impl Subscription {
             .connection
             .peer
             .pid
-            .and_then(|it| lock(&self.server.cut).remove(&it));
+            .and_then(|it| self.server.cut.lock().remove(&it));
         wire::Snapshot {
             title: state.title().to_owned(),
             state: convert::activity(state),

@@ -7,7 +7,7 @@ use aish_proto::id::BlobId;
 use aish_proto::limits::INPUT_BYTES;
 use jsonrpsee::RpcModule;
 
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::refusal::Refusal;
 use super::{Call, Server, register};
 use crate::clock;
@@ -23,7 +23,7 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
 }
 
 async fn put(call: Call<BlobPut>) -> Result<BlobPutResult, Refusal> {
-    let mut blobs = lock(&call.connection.blobs);
+    let mut blobs = call.connection.blobs.lock();
     let kept: usize = blobs.values().map(String::len).sum();
     if kept + call.params.text.len() > KEPT_BYTES {
         let message = format!("more than {KEPT_BYTES} bytes put and not sent");
@@ -47,7 +47,7 @@ async fn put(call: Call<BlobPut>) -> Result<BlobPutResult, Refusal> {
 
 /// What a blob holds; it stays.
 pub(super) fn read(connection: &Connection, blob: BlobId) -> Result<String, Refusal> {
-    lock(&connection.blobs).get(&blob).cloned().ok_or_else(|| {
+    connection.blobs.lock().get(&blob).cloned().ok_or_else(|| {
         Refusal::new(
             ErrorKind::NotFound,
             format!("no blob {blob} on this connection"),
@@ -58,5 +58,5 @@ pub(super) fn read(connection: &Connection, blob: BlobId) -> Result<String, Refu
 
 /// Takes blobs out of their connection.
 pub(super) fn use_up(connection: &Connection, blobs: &[BlobId]) {
-    lock(&connection.blobs).retain(|it, _| !blobs.contains(it));
+    connection.blobs.lock().retain(|it, _| !blobs.contains(it));
 }

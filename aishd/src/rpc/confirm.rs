@@ -18,7 +18,7 @@ use jsonrpsee::RpcModule;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::convert::Log;
 use super::refusal::Refusal;
 use super::{Call, Server, Untold, register};
@@ -193,7 +193,10 @@ impl Watcher {
                 () = detached.cancelled() => break,
             }
         }
-        lock(&self.connection.subscriptions).remove(&self.subscription);
+        self.connection
+            .subscriptions
+            .lock()
+            .remove(&self.subscription);
     }
 
     /// `None`: the client has gone, or is too slow.

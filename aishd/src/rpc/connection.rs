@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aish_proto::daemon;
@@ -25,6 +25,7 @@ use jsonrpsee::types::error::{
 };
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
 use jsonrpsee::{ConnectionId, Extensions, MethodCallback, MethodResponse, Methods};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -75,7 +76,7 @@ pub(super) struct AfterReply(Arc<Mutex<Vec<Task>>>);
 
 impl AfterReply {
     pub(super) fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
-        lock(&self.0).push(Box::pin(task));
+        self.0.lock().push(Box::pin(task));
     }
 }
 
@@ -103,13 +104,13 @@ impl std::fmt::Debug for Given {
 impl Connection {
     /// Takes the client's introduction; it may be said again with the same identity.
     pub(super) fn greet(&self, info: ClientInfo, role: Role, given: Given) {
-        *lock(&self.greeting) = Some(Greeting { info, role, given });
+        *self.greeting.lock() = Some(Greeting { info, role, given });
     }
 
     /// What commands of this client run with.
     pub(super) fn environment(&self, server: &Server) -> Environment {
         let rules = server.directory.policy().shell.env_from_client.clone();
-        let greeting = lock(&self.greeting);
+        let greeting = self.greeting.lock();
         let Some(Greeting { info, given, .. }) = greeting.as_ref() else {
             return Environment::default();
         };
@@ -130,7 +131,7 @@ impl Connection {
         if method == daemon::Hello::NAME {
             return Ok(());
         }
-        let greeting = lock(&self.greeting);
+        let greeting = self.greeting.lock();
         let Some(greeting) = greeting.as_ref() else {
             return Err(
                 Refusal::new(ErrorKind::NotInitialized, "daemon/hello comes first")
@@ -185,7 +186,7 @@ impl Connection {
     ) -> Result<(SubscriptionId, CancellationToken), Refusal> {
         let subscription = SubscriptionId(crate::clock::ulid());
         let detached = self.over.child_token();
-        let mut subscriptions = lock(&self.subscriptions);
+        let mut subscriptions = self.subscriptions.lock();
         if subscriptions.len() >= SUBSCRIPTIONS {
             let message = format!("{SUBSCRIPTIONS} subscriptions are open on this connection");
             return Err(
@@ -198,7 +199,7 @@ impl Connection {
 
     /// How others see this client.
     pub(super) fn present(&self) -> PresentClient {
-        let greeting = lock(&self.greeting);
+        let greeting = self.greeting.lock();
         let greeting = greeting.as_ref();
         PresentClient {
             client_id: self.client,
@@ -209,10 +210,6 @@ impl Connection {
             auto_approves: None,
         }
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Serves one client to its end.
@@ -417,7 +414,7 @@ async fn answer(
         server.note_cut(&connection, cut);
         return None;
     }
-    Some(std::mem::take(&mut *lock(&after.0)))
+    Some(std::mem::take(&mut *after.0.lock()))
 }
 
 /// Serves one call; a notification has no answer.
@@ -519,7 +516,7 @@ impl Server {
             );
             tracing::warn!(client = %connection.client, pid = connection.peer.pid, "{reason}");
             if let Some(pid) = connection.peer.pid {
-                let mut cut = lock(&self.cut);
+                let mut cut = self.cut.lock();
                 // Reasons that nobody comes back for must not pile up.
                 if cut.len() >= 64 {
                     cut.clear();

@@ -1,9 +1,10 @@
 //! Events as they go over the wire, encoded once for all who follow a conversation.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use aish_proto::id::{Seq, TurnId};
+use parking_lot::Mutex;
 
 /// Encoded stored events that are kept; a follower further behind encodes for itself.
 const KEPT_BYTES: usize = 256 << 10;
@@ -39,7 +40,7 @@ pub(super) struct DeltaKey {
 
 impl Encoded {
     pub(super) fn event(&self, seq: Seq, encode: impl FnOnce() -> String) -> Arc<String> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if let Some(index) = kept.events.front().and_then(|it| seq.0.checked_sub(it.0.0))
             && let Some((_, text)) = usize::try_from(index)
                 .ok()
@@ -79,7 +80,7 @@ impl Encoded {
     }
 
     pub(super) fn delta(&self, key: DeltaKey, encode: impl FnOnce() -> String) -> Arc<String> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if let Some((_, text)) = kept.deltas.iter().find(|it| it.0 == key) {
             return text.clone();
         }

@@ -11,7 +11,7 @@ use aish_proto::log::{Tail, TailResult};
 use jsonrpsee::RpcModule;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::convert::Log;
 use super::refusal::Refusal;
 use super::{Call, Server, register};
@@ -73,7 +73,10 @@ impl Reader {
                 changed = written.changed() => if changed.is_err() { break },
             }
         }
-        lock(&self.connection.subscriptions).remove(&self.subscription);
+        self.connection
+            .subscriptions
+            .lock()
+            .remove(&self.subscription);
     }
 
     /// False when nobody is there to be told.

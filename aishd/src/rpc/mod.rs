@@ -50,8 +50,8 @@ mod usage;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aish_proto::id::Epoch;
@@ -59,6 +59,7 @@ use aish_proto::limits::Limits;
 use aish_proto::method::{Method, Order};
 use jsonrpsee::types::Params;
 use jsonrpsee::{Extensions, RpcModule};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 

@@ -2,14 +2,14 @@
 //! conversation.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::conversation::Notice;
 use aish_proto::id::ConversationId;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
-use super::connection::lock;
 use super::{Server, config};
 use crate::conversation::pending::Asked;
 use crate::core::shell::UNASKED;
@@ -68,12 +68,12 @@ impl Ahead {
         let (server, cwd) = (server.clone(), cwd.to_owned());
         let mut looking = JoinSet::new();
         looking.spawn(async move { of(&server, &cwd).await });
-        *lock(&self.0) = Some((conversation, looking));
+        *self.0.lock() = Some((conversation, looking));
     }
 
     /// What that look finds, if there was one for this conversation.
     pub(super) async fn take(&self, conversation: ConversationId) -> Option<Vec<Notice>> {
-        let (_, mut looking) = lock(&self.0).take_if(|(of, _)| *of == conversation)?;
+        let (_, mut looking) = self.0.lock().take_if(|(of, _)| *of == conversation)?;
         looking.join_next().await?.ok()
     }
 }

@@ -1,10 +1,11 @@
 //! Who is attached to which conversation, and what they share.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use aish_proto::event::PresentClient;
 use aish_proto::id::{ConversationId, SubscriptionId};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::encoded::Encoded;
@@ -48,7 +49,7 @@ impl Rooms {
         client: PresentClient,
         place: Place,
     ) -> Seat {
-        let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rooms = self.0.lock();
         let room = rooms.entry(conversation).or_insert_with(|| Room {
             members: BTreeMap::new(),
             presence: watch::channel(Present::default()).0,
@@ -68,7 +69,7 @@ impl Rooms {
 
     /// Leaves, if that has not happened yet.
     pub(super) fn leave(&self, conversation: ConversationId, subscription: SubscriptionId) {
-        let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rooms = self.0.lock();
         let Some(room) = rooms.get_mut(&conversation) else {
             return;
         };
@@ -85,7 +86,7 @@ impl Rooms {
 
     /// Subscriptions to this conversation.
     pub(super) fn attached(&self, conversation: ConversationId) -> u32 {
-        let rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let rooms = self.0.lock();
         rooms
             .get(&conversation)
             .map_or(0, |it| u32::try_from(it.members.len()).unwrap_or(u32::MAX))

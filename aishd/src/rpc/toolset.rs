@@ -11,7 +11,7 @@ use jsonrpsee::RpcModule;
 use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::convert::Log;
 use super::refusal::Refusal;
 use super::{Call, Server, attach, register, tool};
@@ -219,7 +219,10 @@ impl Watcher {
                 }
             }
         }
-        lock(&self.connection.subscriptions).remove(&self.subscription);
+        self.connection
+            .subscriptions
+            .lock()
+            .remove(&self.subscription);
     }
 
     /// False when nobody is there to be told.

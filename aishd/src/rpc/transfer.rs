@@ -11,7 +11,6 @@ use aish_proto::transfer::{
 use jsonrpsee::RpcModule;
 use serde_json::Value;
 
-use super::connection::lock;
 use super::conversation::checked;
 use super::convert::Log;
 use super::refusal::Refusal;
@@ -153,7 +152,7 @@ async fn import(call: Call<Import>) -> Result<ImportResult, Refusal> {
     } = call.params;
     let directory = &call.server.directory;
     // While it is worked on it is not there: whatever goes wrong drops it, and with it what was stored of it.
-    let running = lock(&call.connection.import).take();
+    let running = call.connection.import.lock().take();
     let running = running.filter(|it| it.id() == id && offset > 0);
     let bytes = offset + text.len() as u64;
     let mut importing = match (running, new) {
@@ -192,7 +191,7 @@ async fn import(call: Call<Import>) -> Result<ImportResult, Refusal> {
     importing.take(&text).await.map_err(refused)?;
     if !end {
         let taken = importing.taken();
-        *lock(&call.connection.import) = Some(importing);
+        *call.connection.import.lock() = Some(importing);
         return Ok(ImportResult { taken, done: None });
     }
     let done = importing.finish(call.connection.person()).await;

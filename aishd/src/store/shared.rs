@@ -1,10 +1,11 @@
 //! What the handles and the writer share: the open index, and what each tells the other.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aish_proto::id::Epoch;
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use sled::Db;
 use tokio::runtime::{self, RuntimeFlavor};
 use tokio::sync::{Notify, oneshot};
@@ -77,17 +78,13 @@ impl Shared {
 
     /// Asks the writer for a sign of life; one question at a time.
     pub(super) fn ask_for_beat(&self, answer: oneshot::Sender<()>) {
-        *self.beat.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        *self.beat.lock() = Some(answer);
         self.call.notify_one();
     }
 
     /// Gives the sign of life, if it was asked for.
     pub(super) fn beat(&self) {
-        let asked = self
-            .beat
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let asked = self.beat.lock().take();
         if let Some(answer) = asked {
             self.alive.say();
             let _gone = answer.send(());
@@ -95,7 +92,7 @@ impl Shared {
     }
 
     pub(super) fn status(&self) -> MutexGuard<'_, Status> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+        self.status.lock()
     }
 
     /// Changes the status and wakes those who wait for that.
@@ -110,7 +107,7 @@ impl Shared {
         work: &impl Fn(&Db) -> Result<T, Fault>,
     ) -> Result<(Result<T, Fault>, u64), ReadError> {
         self.wait_until_applied()?;
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let index = self.index.read();
         let generation = self.status().generation;
         let Some(db) = &*index else {
             let status = self.status();
@@ -138,8 +135,8 @@ impl Shared {
         let wanted = self.status().begun;
         let is_applied = |limit| {
             let lags = |it: &mut Status| it.applied < wanted;
-            let waited = self.changed.wait_timeout_while(self.status(), limit, lags);
-            let (status, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let mut status = self.status();
+            self.changed.wait_while_for(&mut status, lags, limit);
             status.applied >= wanted
         };
         if is_applied(SHORTLY) || aside(|| is_applied(APPLY_LIMIT)) {
@@ -159,27 +156,25 @@ impl Shared {
         drop(status);
         let wait = || {
             let unchanged = |it: &mut Status| it.generation == generation && !it.ended;
-            let waited = self
-                .changed
-                .wait_timeout_while(self.status(), REBUILD_LIMIT, unchanged);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            self.changed
+                .wait_while_for(&mut self.status(), unchanged, REBUILD_LIMIT);
         };
         aside(wait);
     }
 
     pub(super) fn db(&self) -> Option<Db> {
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let index = self.index.read();
         index.clone()
     }
 
     /// Takes the index away from the readers.
     pub(super) fn take_index(&self) -> Option<Db> {
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index.write();
         index.take()
     }
 
     pub(super) fn give_index(&self, db: Db) {
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index.write();
         *index = Some(db);
     }
 
@@ -188,10 +183,8 @@ impl Shared {
         self.update(|it| it.closing = true);
         self.call.notify_one();
         let started = Instant::now();
-        let waited = self
-            .changed
-            .wait_timeout_while(self.status(), END_LIMIT, |it| !it.ended);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.changed
+            .wait_while_for(&mut self.status(), |it| !it.ended, END_LIMIT);
         if started.elapsed() >= END_LIMIT {
             tracing::error!("the store's writer did not end in time");
         }

@@ -11,9 +11,10 @@ pub mod shell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -114,7 +115,7 @@ impl Tools {
         let servers = self.servers.borrow().clone();
         let registry = self.registry.borrow().clone();
         let numbers = (servers.toolset, registry.number);
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         if made.0 != Some(numbers) {
             *made = (Some(numbers), Arc::new(catalog(&servers, &registry)));
         }

@@ -2,10 +2,10 @@
 //! meanwhile, and the keyboard is not read, so that every key is the program's.
 
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aish_proto::id::ConfirmId;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::mode;
 use super::screen::Screen;
@@ -74,7 +74,7 @@ impl Hush {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Returns when the keyboard is not read any more.
@@ -83,10 +83,8 @@ impl Hush {
         *state = State::Hushing;
         // A keyboard that has gone reads nothing either.
         drop((&self.ring).write_all(b"!"));
-        let waited = self
-            .changed
-            .wait_timeout_while(state, HUSHED_WITHIN, |it| *it == State::Hushing);
-        drop(waited);
+        self.changed
+            .wait_while_for(&mut state, |it| *it == State::Hushing, HUSHED_WITHIN);
     }
 
     fn listen(&self) {
@@ -102,6 +100,7 @@ impl Hush {
             *state = State::Hushed;
             self.changed.notify_all();
         }
-        drop(self.changed.wait_while(state, |it| *it != State::Listening));
+        self.changed
+            .wait_while(&mut state, |it| *it != State::Listening);
     }
 }

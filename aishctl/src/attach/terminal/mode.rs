@@ -5,9 +5,10 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::termios::{
@@ -39,7 +40,7 @@ struct Before {
 }
 
 fn lock() -> MutexGuard<'static, Option<Before>> {
-    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+    BEFORE.lock()
 }
 
 /// Takes the terminal; [`give_back`] undoes it.

@@ -5,10 +5,11 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aish_proto::id::ConfirmId;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{Notify, mpsc};
 
@@ -152,7 +153,7 @@ impl Screen {
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()
     }
 
     // --- the window's side
@@ -275,11 +276,7 @@ impl Screen {
 
     /// Waits until there is something to draw beside what keys change.
     pub(super) fn wait_due(&self) {
-        let waited = self
-            .changed
-            .wait_while(self.lock(), |it| !it.is_due())
-            .unwrap_or_else(PoisonError::into_inner);
-        drop(waited);
+        self.changed.wait_while(&mut self.lock(), |it| !it.is_due());
     }
 
     /// Writes what waits, and below it the line. Returns when the terminal has taken it.
@@ -370,10 +367,8 @@ impl Screen {
         let mut shared = self.lock();
         shared.resumed = false;
         stop();
-        let waited = self
-            .changed
-            .wait_timeout_while(shared, STOPPED_WITHIN, |it| !it.resumed);
-        drop(waited);
+        self.changed
+            .wait_while_for(&mut shared, |it| !it.resumed, STOPPED_WITHIN);
     }
 
     pub(super) fn suspend_line(&self, suspended: Suspended) {
@@ -389,19 +384,14 @@ impl Screen {
 
     /// The names, those of now if they come in time.
     pub(super) fn names(&self) -> Names {
-        let shared = self.lock();
+        let mut shared = self.lock();
         let before = shared.names_came;
         if self.inputs.try_send(Input::NamesWanted).is_err() {
             return shared.names.clone();
         }
-        let waited = self
-            .names
-            .wait_timeout_while(shared, NAMES_WITHIN, |it| it.names_came == before);
-        waited
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .names
-            .clone()
+        self.names
+            .wait_while_for(&mut shared, |it| it.names_came == before, NAMES_WITHIN);
+        shared.names.clone()
     }
 
     // --- pastes
@@ -473,19 +463,11 @@ impl Screen {
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.standing.lock()
     }
 
     fn standing_within(&self, limit: Duration) -> Option<MutexGuard<'_, Standing>> {
-        let until = Instant::now() + limit;
-        loop {
-            match self.standing.try_lock() {
-                Ok(standing) => return Some(standing),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if Instant::now() >= until => return None,
-                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
-            }
-        }
+        self.standing.try_lock_for(limit)
     }
 }
 

@@ -95,7 +95,6 @@ async fn the_first_server_with_a_model_that_answers_is_taken() {
     let trials = later
         .seen
         .lock()
-        .unwrap()
         .iter()
         .filter(|seen| seen.starts_with("POST"))
         .count();
@@ -129,7 +128,7 @@ async fn only_this_machine_is_asked() {
         &["no model configured", demo],
     )
     .await;
-    assert!(good.seen.lock().unwrap().is_empty());
+    assert!(good.seen.lock().is_empty());
 }
 
 #[tokio::test]
@@ -167,7 +166,7 @@ async fn a_probe_says_what_each_server_serves() {
         ),
     ];
     assert_eq!(expected, said[..]);
-    let seen = mine.seen.lock().unwrap()[0].to_lowercase();
+    let seen = mine.seen.lock()[0].to_lowercase();
     assert!(
         seen.contains("authorization: bearer sk-secret-1234\r\n"),
         "{seen}"

@@ -81,7 +81,7 @@ async fn a_request_carries_what_it_should_and_nothing_else() {
     let server = Server::start(vec![events(), text("hi"), write(FINISH)]).await;
     let (reply, _) = ask(&preset(&server.url())).await;
     assert_eq!("hi", reply.unwrap().text);
-    let seen = server.seen.lock().unwrap()[0].to_lowercase();
+    let seen = server.seen.lock()[0].to_lowercase();
     assert!(
         seen.starts_with("post /v1/chat/completions http/1.1\r\n"),
         "{seen}"
@@ -101,7 +101,7 @@ async fn a_request_carries_what_it_should_and_nothing_else() {
         endpoint.key = KeySource::None;
     }
     ask(&without_key).await.0.unwrap();
-    let seen = server.seen.lock().unwrap()[1].to_lowercase();
+    let seen = server.seen.lock()[1].to_lowercase();
     assert!(!seen.contains("authorization"), "{seen}");
 }
 
@@ -457,7 +457,7 @@ async fn a_redirect_is_not_followed() {
         );
         assert_eq!(FailureClass::Rejected, failure.class());
     }
-    assert!(target.seen.lock().unwrap().is_empty());
+    assert!(target.seen.lock().is_empty());
 }
 
 #[tokio::test]
@@ -564,11 +564,11 @@ async fn cancelling_closes_the_connection_at_once() {
                 .is_err()
         );
         let dropped = Instant::now();
-        while server.left.lock().unwrap().is_none() {
+        while server.left.lock().is_none() {
             assert!(dropped.elapsed() < AT_MOST, "the server still waits");
             tokio::task::yield_now().await;
         }
-        assert_eq!(1, server.seen.lock().unwrap().len());
+        assert_eq!(1, server.seen.lock().len());
     }
 }
 
@@ -586,7 +586,7 @@ async fn a_lent_key_is_used_and_nothing_prints_it() {
     let asked = broker.stream(&preset, BODY.to_owned(), |_| {});
     may_move_between_threads(&asked);
     asked.await.unwrap();
-    let seen = server.seen.lock().unwrap()[0].to_lowercase();
+    let seen = server.seen.lock()[0].to_lowercase();
     assert!(
         seen.contains("authorization: bearer sk-lent-99\r\n"),
         "{seen}"

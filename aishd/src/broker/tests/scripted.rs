@@ -1,9 +1,10 @@
 //! A server that does what a test says, byte by byte, and records what it was sent.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -102,7 +103,7 @@ async fn serve(
     let Some(request) = request(&mut stream).await else {
         return;
     };
-    record.lock().unwrap().push(request.clone());
+    record.lock().push(request.clone());
     for step in answer(&request) {
         let written = match step {
             Step::Write(bytes) => stream.write_all(&bytes).await,
@@ -126,7 +127,7 @@ async fn serve(
             break;
         }
     }
-    *went.lock().unwrap() = Some(Instant::now());
+    *went.lock() = Some(Instant::now());
     // A proper end: the client reads everything before it sees it.
     stream.shutdown().await.ok();
 }

@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio as Pipe};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -99,9 +100,9 @@ fn hub(kept: &Kept, people: People) -> (Hub, Option<Forms>) {
     let hub = Hub::new(Parts {
         children: children(),
         environment: Box::new(|name| (name == "LMCP_TOKEN").then(|| "sesame".to_owned())),
-        recall: Box::new(move |key| recalled.lock().unwrap().get(key).cloned()),
+        recall: Box::new(move |key| recalled.lock().get(key).cloned()),
         keep: Box::new(move |key, text| {
-            keeping.lock().unwrap().insert(key.to_owned(), text);
+            keeping.lock().insert(key.to_owned(), text);
         }),
         roots: Box::new(|| vec![PathBuf::from("/some where")]),
         learn: Box::new(|_secret| {}),
