@@ -219,7 +219,7 @@ mod tests {
         let (_home, mut around) = world("bin");
         around.program = Some("/nowhere/aishctl".into());
         let failure = wanted(&around).unwrap_err();
-        assert!(failure.hint.unwrap().contains("cargo build"));
+        assert!(failure.hint.unwrap().contains(".ci/dist"));
     }
 
     #[test]
