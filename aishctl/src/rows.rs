@@ -654,7 +654,6 @@ mod tests {
         );
     }
 
-    /// It is tried again for as long as it is configured, which is nothing to hear of each time.
     /// What a person's command prints while an answer is written stands between its blocks; the code stays code.
     #[test]
     fn a_command_beside_an_answer_does_not_cut_into_it() {
@@ -711,6 +710,7 @@ mod tests {
         );
     }
 
+    /// It is tried again for as long as it is configured, which is nothing to hear of each time.
     #[test]
     fn a_server_that_cannot_be_reached_says_so_once() {
         let server = |state: &str, why: Option<&str>| {

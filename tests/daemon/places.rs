@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aish_proto::attach::Since;
 use aish_proto::daemon::Ping;
+use aish_proto::event::Envelope;
 use aish_proto::method::Empty;
 use aish_proto::shell::Run;
 use aish_testkit::wait::until;
@@ -108,11 +109,13 @@ attempts = [
     ("hello", "daemon/hello", hello),
     ("list", "conversation/list", {}),
     ("allow", "turn/send", dict(send, onConfirm={"allow": ["shell__run"]})),
+    ("join", "turn/send", dict(send, mode="steer")),
     ("send", "turn/send", send),
     ("attach", "conversation/attach", {"id": conversation, "since": "now", "deltas": False}),
     ("raise", "permission/set", {"conversation": conversation, "provider": "shell", "level": 3}),
     ("approve", "autoApprove/set", {"conversation": conversation, "tools": ["shell__*"]}),
     ("shut", "daemon/shutdown", {}),
+    ("doctor", "daemon/doctor", {}),
 ]
 with open(sys.argv[3], "w") as out:
     for name, method, params in attempts:
@@ -170,7 +173,7 @@ fn the_configuration_grants_what_a_server_may_do_as_a_client() {
     let reader = said("reader");
     assert_eq!(["hello yes", "list yes"], reader[..2]);
     assert!(
-        reader[3].contains(r#"permissions.clients = { reader = "ask" }"#),
+        reader[4].contains(r#"permissions.clients = { reader = "ask" }"#),
         "{reader:?}"
     );
     let asker = said("asker");
@@ -179,21 +182,37 @@ fn the_configuration_grants_what_a_server_may_do_as_a_client() {
             "hello yes",
             "list yes",
             "allow no: without onConfirm.allow a person is asked",
+            "join no: with the mode queue it waits behind it",
             "send yes",
         ],
-        asker[..4]
+        asker[..5]
     );
     for lines in [&nobody, &reader, &asker] {
-        for (line, name) in lines[5..].iter().zip(["raise", "approve", "shut"]) {
+        for (line, name) in lines[6..]
+            .iter()
+            .zip(["raise", "approve", "shut", "doctor"])
+        {
             assert_eq!(&format!("{name} {NOT_AT_ALL}"), line);
         }
     }
     assert_eq!("what?", upstream.wait_requests(1).question());
-    // They are shown as what they are, and at no terminal.
-    let shown = client
-        .attach(conversation, Since::Start)
-        .until_kind("snapshot");
-    let here = shown.data["presence"].as_array().unwrap();
+    let mut follow = client.attach(conversation, Since::Start);
+    shown_as_what_they_are(&follow.until_kind("snapshot"));
+    // What is taken back ends what they have open.
+    world.write_config(&format!("{}{servers}", upstream.config("test")));
+    drop(world.ctl(&["reload"]).run().ok());
+    follow.until(|it| {
+        it.kind == "presence"
+            && it.data["clients"]
+                .as_array()
+                .is_some_and(|it| it.len() == 1)
+    });
+}
+
+/// By the names of their servers, and at no terminal.
+#[track_caller]
+fn shown_as_what_they_are(snapshot: &Envelope) {
+    let here = snapshot.data["presence"].as_array().unwrap();
     let mut here: Vec<_> = here
         .iter()
         .filter(|it| it["name"] != "test")

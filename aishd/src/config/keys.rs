@@ -344,8 +344,9 @@ tables! {
         /// Levels of providers: 1 read, 2 write, 3 execute.
         tools: BTreeMap<String, Provider>,
         /// What programs that the daemon starts may do on its socket, by the name of their MCP server or tool. `read`: all
-        /// that is said in any conversation. `ask`: that, and ask questions in them. What is not named here can find out that
-        /// the daemon is there. None answers questions, or changes what runs unasked.
+        /// that is said in any conversation, the log, the audit trail and the configuration. `ask`: that, and ask questions in
+        /// any conversation, with what is allowed there. What is not named here can find out that the daemon is there. None
+        /// answers questions, joins or ends a turn, or changes what runs unasked.
         clients: BTreeMap<String, Leaf<Client>>,
     }
 

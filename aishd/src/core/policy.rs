@@ -56,7 +56,7 @@ pub struct Policy {
 }
 
 /// What a program that the daemon started may do as its client. None may answer a question, or change what runs unasked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClientGrant {
     /// Everything that an observer may.
     Read,

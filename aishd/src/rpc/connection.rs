@@ -238,6 +238,7 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
         tasks: JoinSet::new(),
         calls: Arc::new(Semaphore::new(CALLS_IN_FLIGHT)),
     };
+    client.end_with_its_grant();
     client.run(&stream).await;
     connection.over.cancel();
     client.tasks.shutdown().await;
@@ -262,6 +263,22 @@ enum Next {
 }
 
 impl Client {
+    /// What is open of a program that the daemon started ends when less is granted to it than when it came.
+    fn end_with_its_grant(&mut self) {
+        let mut policy = self.server.config.policy();
+        let connection = self.connection.clone();
+        let Some(granted) = connection.peer.grant(&policy.borrow()) else {
+            return;
+        };
+        self.tasks.spawn(async move {
+            while policy.changed().await.is_ok() {
+                if connection.peer.grant(&policy.borrow()) < Some(granted) {
+                    return connection.over.cancel();
+                }
+            }
+        });
+    }
+
     async fn run(&mut self, stream: &Stream) {
         let mut lines = Lines::default();
         let first = Duration::from_millis(FIRST_REQUEST_MS);

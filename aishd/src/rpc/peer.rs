@@ -2,7 +2,7 @@
 
 use aish_proto::error::ErrorKind;
 use aish_proto::method::{Method as _, Role};
-use aish_proto::{conversation, daemon, turn};
+use aish_proto::{conversation, daemon, doctor, intent, model, turn};
 
 use super::descent;
 use super::refusal::Refusal;
@@ -28,11 +28,18 @@ pub(super) enum Origin {
 
 /// What a program with the grant to ask may call besides what an observer may: nothing that answers a question, or that
 /// changes what runs unasked.
-const ASKING: [&str; 4] = [
+const ASKING: [&str; 3] = [
     conversation::Create::NAME,
     turn::Send::NAME,
-    turn::Cancel::NAME,
     daemon::BlobPut::NAME,
+];
+
+/// What an observer may call and such a program may not: it runs programs that print keys, asks servers, or writes to the
+/// audit trail.
+const NOT_ONLY_READING: [&str; 3] = [
+    intent::Route::NAME,
+    model::Probe::NAME,
+    doctor::Doctor::NAME,
 ];
 
 /// Whose program a process is, by the processes that it descends from.
@@ -73,33 +80,35 @@ impl Peer {
         let Origin::Ours(provider) = &self.origin else {
             return Ok(());
         };
-        let granted = provider.as_ref().and_then(|it| policy.clients.get(it));
-        let may = match granted {
-            Some(ClientGrant::Read) => needed == Role::Observer,
-            Some(ClientGrant::Ask) => needed == Role::Observer || ASKING.contains(&method),
-            None => false,
+        let least = if needed == Role::Observer && !NOT_ONLY_READING.contains(&method) {
+            Some(ClientGrant::Read)
+        } else {
+            ASKING.contains(&method).then_some(ClientGrant::Ask)
         };
-        if may {
+        if least.is_some() && self.grant(policy) >= least {
             Ok(())
         } else {
-            Err(not_granted(method, needed, provider.as_ref()))
+            Err(not_granted(method, provider.as_ref().zip(least)))
         }
+    }
+
+    /// What is granted to it, if it is a program that the daemon started.
+    pub(super) fn grant(&self, policy: &Policy) -> Option<ClientGrant> {
+        policy.clients.get(self.provider()?).copied()
     }
 }
 
 /// Says what could be granted, where something could.
-fn not_granted(method: &str, needed: Role, provider: Option<&Alias>) -> Refusal {
+fn not_granted(method: &str, could: Option<(&Alias, ClientGrant)>) -> Refusal {
     let message = format!("{method} is not for processes that the daemon started");
-    let hint = match provider {
-        Some(provider) if needed == Role::Observer => {
+    let hint = match could {
+        Some((provider, ClientGrant::Read)) => {
             format!("permissions.clients = {{ {provider} = \"read\" }} grants it")
         }
-        Some(provider) if ASKING.contains(&method) => {
+        Some((provider, ClientGrant::Ask)) => {
             format!("permissions.clients = {{ {provider} = \"ask\" }} grants it")
         }
-        Some(_) | None => {
-            "say it in a terminal of your own, which no conversation has started".to_owned()
-        }
+        None => "say it in a terminal of your own, which no conversation has started".to_owned(),
     };
     Refusal::new(ErrorKind::ForbiddenRole, message).hint(hint)
 }

@@ -158,6 +158,11 @@ fn ask(
         .on_confirm
         .as_ref()
         .is_some_and(|it| !it.allow.is_empty());
+    if params.mode == SendMode::Steer && connection.is_of_ours() {
+        let message = "a process that the daemon started may not join a turn of somebody else";
+        return Err(Refusal::new(ErrorKind::ForbiddenRole, message)
+            .hint("with the mode queue it waits behind it"));
+    }
     if allows && connection.is_of_ours() {
         let message = "a process that the daemon started may not say what runs unasked";
         return Err(Refusal::new(ErrorKind::ForbiddenRole, message)
