@@ -143,6 +143,16 @@ impl Place {
         spec
     }
 
+    /// Why no script is started within the boundary as it is now, if none is.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        runtime().block_on(async {
+            let children = self.children();
+            let spec = self.spec(&children, "true", Where::Inside);
+            let started = children.spawn(&spec).await;
+            started.err().map(|it| it.to_string())
+        })
+    }
+
     /// Runs a script in the conversation's directory to its end.
     pub(crate) fn run(&self, script: &str, within: Where) -> Ran {
         let (output, exit) = runtime().block_on(async {

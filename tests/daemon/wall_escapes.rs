@@ -12,6 +12,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use aishd::core::boundary::Widened;
+
 use crate::wall::{Place, User, Where};
 
 const SECRET: &str = "sekret-of-a-person";
@@ -344,4 +346,51 @@ fn a_link_that_a_command_made_widens_nothing() {
         Where::Inside,
     );
     assert!(!after.output.contains(SECRET), "{}", after.output);
+}
+
+/// What the configuration names is not within reach by a link that a command of another run can have put there, in whatever
+/// order the places are named.
+#[test]
+fn a_link_that_another_run_made_widens_nothing() {
+    let mut place = Place::new(User::Ours);
+    place.world.write("home/.ssh/id_ed25519", SECRET);
+    let link = |at: &str| {
+        let at = place.world.path(at);
+        std::os::unix::fs::symlink(place.world.path("home/.ssh"), &at).unwrap();
+        at
+    };
+    // A directory of a project, put in the place of one that the programs of all runs come from.
+    let (programs, shared) = (link("outside/bin"), link("outside/shared"));
+    place.more.insert(
+        "PATH".to_owned(),
+        format!("{}:/usr/bin:/bin", programs.display()),
+    );
+    let tried = place.run(
+        &format!(
+            "cat {}/id_ed25519 $HOME/.ssh/id_ed25519",
+            programs.display()
+        ),
+        Where::Inside,
+    );
+    assert!(!tried.output.contains(SECRET), "{}", tried.output);
+    // One that runs may read or write: nothing runs, and why is said.
+    let above = place.world.path("outside");
+    for widened in [
+        Widened {
+            read: vec![],
+            write: vec![shared.clone()],
+        },
+        Widened {
+            read: vec![shared.clone()],
+            write: vec![],
+        },
+        Widened {
+            read: vec![],
+            write: vec![shared, above],
+        },
+    ] {
+        place.widened = widened;
+        let refusal = place.refusal().expect("nothing runs");
+        assert!(refusal.contains("within its boundary"), "{refusal}");
+    }
 }

@@ -283,10 +283,10 @@ tables! {
         second_opinion_model: Leaf<String>,
         /// An answer of it that comes later is none.
         second_opinion_within: Leaf<Time>,
-        /// Further places that its commands may read without a question, besides the conversation's directories, the system
+        /// Further places, by their real paths, that its commands may read without a question, besides the conversation's directories, the system
         /// and tool chains. Absolute, or beginning with ~/. What holds a home as a whole, or anything of aish's own, is refused.
         read: Leaf<Vec<String>>,
-        /// Further places that its commands may write in without a question, and read, as caches are.
+        /// Further places, by their real paths, that its commands may write in without a question, and read, as caches are.
         write: Leaf<Vec<String>>,
     }
 

@@ -71,6 +71,11 @@ impl<'a> Inside<'a> {
             let Ok(below) = named.strip_prefix(&home) else {
                 continue;
             };
+            // What lies in another one is found by the link to that; and by that link we would write where commands do.
+            let mut others = self.boundary.widened_write.iter();
+            if others.any(|it| it != named && named.starts_with(it)) {
+                continue;
+            }
             let (Some(_name), link) = (below.file_name(), self.cache().join(below)) else {
                 continue;
             };

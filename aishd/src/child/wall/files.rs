@@ -11,9 +11,10 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath,
     Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope, make_bitflags,
 };
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, access, fstat, openat2};
 use rustix::io::Errno;
 use rustix::path::Arg;
+use rustix::process::geteuid;
 
 use super::Wall;
 
@@ -27,6 +28,13 @@ const DEVICES: [&str; 5] = [
     "/dev/random",
     "/dev/urandom",
 ];
+/// Where only the system, or who administers it, puts links, also where we are root.
+const SYSTEM: [&str; 12] = [
+    "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/snap", "/var",
+    "/run",
+];
+/// What of it anybody may write in.
+const EVERYBODYS: [&str; 3] = ["/var/tmp", "/run/user", "/run/lock"];
 /// The kernel's own limit of links on one way.
 const MAX_LINKS: usize = 40;
 
@@ -139,6 +147,14 @@ impl Apart {
     }
 }
 
+/// Where a path leads.
+struct Found {
+    real: PathBuf,
+    place: OwnedFd,
+    /// By a link that stands where a command of some run may once have been at work.
+    is_doubtful: bool,
+}
+
 struct Look {
     apart: Apart,
     /// Where commands may write, as it really is: a link that stands there may be theirs.
@@ -156,23 +172,29 @@ impl Look {
 
     /// Somebody named it in the configuration: it is within reach, or nothing runs.
     fn named(&mut self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<()> {
-        let Some((real, place)) = self.find(path) else {
+        let Some(found) = self.find(path) else {
             return Ok(());
         };
-        if self.apart.is_met_by(&real) {
+        let writes = access.contains(AccessFs::WriteFile);
+        let is_doubtful = found.is_doubtful && (writes || !is_systems(&found.real));
+        if is_doubtful || self.apart.is_met_by(&found.real) {
             return Err(Errno::PERM.into());
         }
-        if access.contains(AccessFs::WriteFile) {
-            self.writable.push(real);
+        if writes {
+            self.writable.push(found.real);
         }
-        self.add(place, access)
+        self.add(found.place, access)
     }
 
     fn known(&mut self, path: &Path) -> io::Result<()> {
         match self.find(path) {
-            Some((real, place)) if !self.apart.is_met_by(&real) => self.add(place, reading()),
+            Some(found) if self.may_be_read(&found) => self.add(found.place, reading()),
             Some(_) | None => Ok(()),
         }
+    }
+
+    fn may_be_read(&self, found: &Found) -> bool {
+        !self.apart.is_met_by(&found.real) && (!found.is_doubtful || is_systems(&found.real))
     }
 
     fn all_but(&mut self, directory: &Path, but: &[String]) -> io::Result<()> {
@@ -192,10 +214,11 @@ impl Look {
                 Some(Ok(place)) => (place, near && self.apart.is_met_by(&directory.join(&name))),
                 Some(Err(error)) if Errno::from_io_error(&error) != Some(Errno::LOOP) => continue,
                 Some(Err(_)) | None => {
-                    let Some((real, place)) = self.find(&entry.path()) else {
+                    let Some(found) = self.find(&entry.path()) else {
                         continue;
                     };
-                    (place, self.apart.is_met_by(&real))
+                    let is_apart = !self.may_be_read(&found);
+                    (found.place, is_apart)
                 }
             };
             // What not everybody may read is some program's secret, also where we are root.
@@ -208,24 +231,34 @@ impl Look {
         Ok(())
     }
 
-    /// Where a path really leads, opened; nothing, if it leads nowhere, or by a link that a command may have made.
-    fn find(&self, path: &Path) -> Option<(PathBuf, OwnedFd)> {
+    /// Where a path really leads, opened; nothing, if it leads nowhere, or by a link that a command of this run may have made.
+    fn find(&self, path: &Path) -> Option<Found> {
         match straight(path) {
             Ok(_) if goes_up(path) => {}
-            Ok(place) => return Some((path.to_owned(), place)),
+            Ok(place) => {
+                return Some(Found {
+                    real: path.to_owned(),
+                    place,
+                    is_doubtful: false,
+                });
+            }
             Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {}
             Err(_not_there) => return None,
         }
-        let real = self.follow(path)?;
+        let (real, is_doubtful) = self.follow(path)?;
         let place = straight(&real).ok()?;
-        Some((real, place))
+        Some(Found {
+            real,
+            place,
+            is_doubtful,
+        })
     }
 
-    /// Goes a way link by link.
-    fn follow(&self, path: &Path) -> Option<PathBuf> {
+    /// Goes a way link by link; and whether one of them may be of a command of any run.
+    fn follow(&self, path: &Path) -> Option<(PathBuf, bool)> {
         let mut ahead: VecDeque<OsString> = parts(path).collect();
         let mut at = PathBuf::from("/");
-        let mut links = 0;
+        let (mut links, mut is_doubtful) = (0, false);
         while let Some(part) = ahead.pop_front() {
             if part == ".." {
                 at.pop();
@@ -240,6 +273,7 @@ impl Look {
             if links > MAX_LINKS || self.writable.iter().any(|it| next.starts_with(it)) {
                 return None;
             }
+            is_doubtful |= !is_systems(&at);
             if target.is_absolute() {
                 at = PathBuf::from("/");
             }
@@ -247,7 +281,7 @@ impl Look {
                 ahead.push_front(part);
             }
         }
-        Some(at)
+        Some((at, is_doubtful))
     }
 
     fn add(&mut self, place: OwnedFd, access: BitFlags<AccessFs>) -> io::Result<()> {
@@ -265,6 +299,15 @@ impl Look {
         };
         self.opened.push(Opened { place, access });
     }
+}
+
+/// Whether a directory is one in which no command of ours can ever have put a link.
+fn is_systems(directory: &Path) -> bool {
+    let within = |all: &[&str]| all.iter().any(|it| directory.starts_with(it));
+    if directory == Path::new("/") || (within(&SYSTEM) && !within(&EVERYBODYS)) {
+        return true;
+    }
+    !geteuid().is_root() && access(directory, rustix::fs::Access::WRITE_OK).is_err()
 }
 
 fn goes_up(path: &Path) -> bool {
