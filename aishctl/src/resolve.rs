@@ -12,7 +12,7 @@ use crate::connect::Caller;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::last_used::LastUsed;
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Surroundings, project_root_of};
 
 /// How far off a title may be to be proposed instead.
 const SIMILAR: f64 = 0.6;
@@ -133,7 +133,7 @@ pub async fn to_attach(
 
 /// What there is for a window where none has been.
 enum Unused {
-    /// Called `default`, and of this project.
+    /// Called as it would be, and of this project.
     Found(ConversationId),
     /// A title that nothing has.
     Title(String),
@@ -142,20 +142,30 @@ enum Unused {
 /// `default`, or where another project has that, the project's name.
 async fn for_windows(caller: &Caller, root: &Path) -> Result<Unused, Failure> {
     const DEFAULT: &str = "default";
+    /// More of a directory's name is no title.
+    const MOST_NAME_CHARS: usize = 100;
     let all = list(caller, ListState::All, None).await?;
-    let has = |title: &str| all.iter().any(|it| it.title == title);
-    let mut of_default = all.iter().filter(|it| it.title == DEFAULT);
-    if let Some(found) = of_default.find(|it| !it.archived && Path::new(&it.cwd).starts_with(root))
-    {
-        return Ok(Unused::Found(found.id));
-    }
     let name = root.file_name().unwrap_or_default().to_string_lossy();
+    let plain = name.chars().filter(|it| !it.is_control());
+    let name: String = plain.take(MOST_NAME_CHARS).collect();
+    let name = name.trim();
     let more = (2..).map(|number| format!("{name} {number}"));
-    let mut titles = [DEFAULT.to_owned(), name.to_string()]
-        .into_iter()
-        .chain(more);
-    let free = titles.find(|it| !it.is_empty() && !has(it));
-    Ok(Unused::Title(free.unwrap_or_else(|| DEFAULT.to_owned())))
+    let titles = [DEFAULT.to_owned(), name.to_owned()].into_iter();
+    for title in titles.chain(more).filter(|it| !it.is_empty()) {
+        let mut called = all.iter().filter(|it| it.title == title).peekable();
+        if called.peek().is_none() {
+            return Ok(Unused::Title(title));
+        }
+        if let Some(found) = called.find(|it| !it.archived && is_of(&it.cwd, root)) {
+            return Ok(Unused::Found(found.id));
+        }
+    }
+    Ok(Unused::Title(DEFAULT.to_owned()))
+}
+
+/// Whether a conversation's directory is of this project, and not of another one within it.
+fn is_of(cwd: &str, root: &Path) -> bool {
+    project_root_of(Path::new(cwd)) == root
 }
 
 /// The conversation of this project root that was used last.
@@ -165,9 +175,7 @@ async fn of_project(
 ) -> Result<Option<ConversationStatus>, Failure> {
     let root = around.project_root();
     let all = list(caller, ListState::Open, None).await?;
-    Ok(all
-        .into_iter()
-        .find(|it| Path::new(&it.cwd).starts_with(root)))
+    Ok(all.into_iter().find(|it| is_of(&it.cwd, root)))
 }
 
 /// Every page of the list, last used first.

@@ -123,15 +123,20 @@ impl Surroundings {
 
     /// The nearest directory at or above ours that has `.git` or `.aish`, else ours.
     pub fn project_root(&self) -> &Path {
-        self.cwd
-            .ancestors()
-            .find(|it| it.join(".git").exists() || it.join(".aish").exists())
-            .unwrap_or(&self.cwd)
+        project_root_of(&self.cwd)
     }
 
     pub fn cwd_text(&self) -> String {
         self.cwd.to_string_lossy().into_owned()
     }
+}
+
+/// The nearest directory at or above this one that has `.git` or `.aish`, else the directory itself.
+pub fn project_root_of(directory: &Path) -> &Path {
+    directory
+        .ancestors()
+        .find(|it| it.join(".git").exists() || it.join(".aish").exists())
+        .unwrap_or(directory)
 }
 
 /// Asked of the kernel, because the call that reads it sets it.

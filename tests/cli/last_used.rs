@@ -58,3 +58,29 @@ fn it_is_the_one_that_a_window_used_last_here_and_never_a_scripts() {
     leave(attached_in(&world, "one", "default"));
     leave(attached_in(&world, "two", "two"));
 }
+
+/// Lines from a pipe are noted nowhere, and make one conversation all the same; and a project within a directory is another one.
+#[test]
+fn without_a_name_there_is_one_for_each_project() {
+    let (upstream, world, _daemon) = terminal::world();
+    upstream.answer_with(|_| Answer::text("yes"));
+    for file in ["work/one/.aish/keep", "work/two/.aish/keep"] {
+        world.write(file, "");
+    }
+    leave(attached_in(&world, "one", "default"));
+    for _ in 0..2 {
+        drop(
+            shell(&world, "cd two && echo 'a question' | aish")
+                .run()
+                .ok(),
+        );
+    }
+    leave(attached_in(&world, ".", "work"));
+    let all = world.ctl(&["conv", "ls", "--json"]).run().ok();
+    let mut titles: Vec<&str> = all.out().split("\"title\":\"").skip(1).collect();
+    titles
+        .iter_mut()
+        .for_each(|it| *it = it.split('"').next().unwrap());
+    titles.sort_unstable();
+    assert_eq!(vec!["default", "proj", "two", "work"], titles);
+}
