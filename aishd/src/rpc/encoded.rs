@@ -64,17 +64,17 @@ impl Encoded {
         if follows {
             kept.bytes += text.len();
             kept.events.push_back((seq, text.clone()));
-            while kept.bytes > KEPT_BYTES {
-                let Some((_, oldest)) = kept.events.pop_front() else {
-                    break;
-                };
-                kept.bytes -= oldest.len();
-            }
         } else if kept.events.back().is_some_and(|it| it.0 < seq) {
             // A gap, because nobody followed for a while: begin again here.
             kept.bytes = text.len();
             kept.events.clear();
             kept.events.push_back((seq, text.clone()));
+        }
+        while kept.bytes > KEPT_BYTES {
+            let Some((_, oldest)) = kept.events.pop_front() else {
+                break;
+            };
+            kept.bytes -= oldest.len();
         }
         text
     }
