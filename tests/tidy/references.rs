@@ -70,7 +70,7 @@ fn reference(line: &str) -> Option<String> {
 fn what_a_reference_is() {
     let told = |line: &str| reference(line).is_some();
     for line in [
-        "as PRM-1 says",
+        "as XYZ-1 says",
         "by the book (R5)",
         "/// Spec 80, 2.3",
         "(G4, R9)",
