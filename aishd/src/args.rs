@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::command::Command;
+use aishd_config::command::Command;
 
 /// The daemon that holds aish's conversations.
 #[derive(Clone, Debug, Parser)]

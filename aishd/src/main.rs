@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use aishd::args::Args;
-use aishd::child::trampoline;
+use aishd_process::trampoline;
 use clap::Parser as _;
 use tikv_jemalloc_ctl::background_thread;
 use tikv_jemallocator::Jemalloc;

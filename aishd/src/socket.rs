@@ -15,7 +15,7 @@ use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
 use interprocess::os::unix::uds_local_socket::tokio::Listener as UdsListener;
 use rustix::fs::OFlags;
 
-use crate::file_lock::{self, LockError};
+use aishd_platform::file_lock::{self, LockError};
 
 /// Beside the socket; whoever holds it may replace a dead socket.
 const LOCK_NAME: &str = "aishd.lock";

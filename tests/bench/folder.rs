@@ -10,8 +10,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use aishd::core::project::Trusted;
-use aishd::folder::Folders;
+use aishd_model::trusted::Trusted;
+use aishd_project::Folders;
 
 const ROUNDS: usize = 200;
 /// A file system may give changes within so long the same time, and who looks meanwhile reads everything again.

@@ -11,15 +11,17 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aishd::core::access::Access;
-use aishd::core::allowances::Allowances;
-use aishd::core::binding::{Binding, By};
-use aishd::core::catalog::Catalog;
-use aishd::core::constraints::Constraints;
-use aishd::core::mcp::tool::{Mirroring, read};
-use aishd::core::policy::{Grants, Pattern, Patterns, Policy, ProviderRule, Question, decide};
-use aishd::core::tool::{Network, Reach, Tool, Word};
-use aishd::core::tool_name::ToolName;
+use aishd_log::access::Access;
+use aishd_log::constraints::Constraints;
+use aishd_log::grants::Grants;
+use aishd_log::pattern::{Pattern, Patterns};
+use aishd_log::tool::{Network, Reach, Tool, Word};
+use aishd_log::tool_name::ToolName;
+use aishd_mcp_messages::tool::{Mirroring, read};
+use aishd_rules::allowances::Allowances;
+use aishd_rules::binding::{Binding, By};
+use aishd_rules::catalog::Catalog;
+use aishd_rules::policy::{Policy, ProviderRule, Question, decide};
 use serde_json::{Map, Value, json};
 
 /// Rules of each kind: denials, automatic approvals, levels and grants are ten thousand together.

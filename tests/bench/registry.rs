@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use aishd::config::layers::Where;
-use aishd::config::live::Live;
-use aishd::config::load;
-use aishd::config::shelf::{Means, Shelf, Which};
-use aishd::core::catalog::Catalog;
-use aishd::core::registry::Registry;
+use aishd_config::layers::Where;
+use aishd_config::live::Live;
+use aishd_config::load;
+use aishd_config::shelf::{Means, Shelf, Which};
+use aishd_rules::catalog::Catalog;
+use aishd_rules::registry::Registry;
 
 const MANIFESTS: usize = 200;
 const CAPABILITIES: usize = 4;

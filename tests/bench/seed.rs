@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use aish_proto::id::{ConversationId, TurnId};
-use aishd::clock;
-use aishd::core::constraints::Constraints;
-use aishd::core::event::{Event, Key, Origin, Record, Source, Stop};
-use aishd::core::purse::Budget;
-use aishd::core::state::State;
-use aishd::store::{Commit, Store};
+use aishd_log::constraints::Constraints;
+use aishd_log::event::{Event, Key, Origin, Record, Source, Stop};
+use aishd_log::purse::Budget;
+use aishd_log::state::State;
+use aishd_platform::clock;
+use aishd_store::{Commit, Store};
 use anyhow::Context as _;
 
 /// Turns of one commit.

@@ -9,12 +9,13 @@
 use std::time::{Duration, Instant};
 
 use aish_proto::id::{ConversationId, TurnId};
-use aishd::clock;
-use aishd::core::audit::Draft;
-use aishd::core::event::{At, Event, Origin, Record, Source, Stop};
-use aishd::core::resource::{Action, Author as By, Checking, Data, ResourceChange};
-use aishd::core::state::State;
-use aishd::store::{Commit, Store};
+use aishd_log::audit::Draft;
+use aishd_log::event::{Event, Origin, Record, Source, Stop};
+use aishd_log::resource::{Action, Author as By, Checking, Data, ResourceChange};
+use aishd_log::state::State;
+use aishd_log::time::At;
+use aishd_platform::clock;
+use aishd_store::{Commit, Store};
 use tokio::task::JoinSet;
 
 /// Commits of the one producer.

@@ -9,12 +9,14 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use aishd::child::Children;
-use aishd::child::spec::{Exit, Spec};
-use aishd::config::env;
-use aishd::core::boundary::{Boundary, Ground, Widened};
-use aishd::core::shell::setting::{Environment, Setting};
-use aishd::tools::inside::wall;
+use aishd_config::env;
+use aishd_log::environment::Environment;
+use aishd_model::norris_settings::Widened;
+use aishd_process::Children;
+use aishd_process::spec::{Exit, Spec};
+use aishd_rules::boundary::{Boundary, Ground};
+use aishd_rules::setting::Setting;
+use aishd_tools::inside::wall;
 use tempfile::tempdir;
 
 const ROUNDS: usize = 300;

@@ -10,9 +10,9 @@ use aish_testkit::daemon::DaemonBuilder;
 use aish_testkit::process::{kill9, wait_gone};
 use aish_testkit::wait::{until, until_true};
 use aish_testkit::{Daemon, World};
-use aishd::child::Children;
-use aishd::child::running::Extent;
-use aishd::child::spec::{Exit, Limits, Privileges, Spec, Stream};
+use aishd_process::Children;
+use aishd_process::running::Extent;
+use aishd_process::spec::{Exit, Limits, Privileges, Spec, Stream};
 
 /// A tree that will not end when it is asked to: a program that ignores SIGTERM, a grandchild in a session of its own, and
 /// one that was forked twice.

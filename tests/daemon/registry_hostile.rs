@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use aish_testkit::World;
 use aish_testkit::wait::until;
-use aishd::child::Children;
-use aishd::config::manifest;
-use aishd::config::source::{Access, Origin, Source};
-use aishd::core::registry::Manifest;
-use aishd::tools::registry::{Context, Job, Means, Runner};
-use aishd::tools::{Output, Way};
+use aishd_config::manifest;
+use aishd_config::source::{Access, Origin, Source};
+use aishd_process::Children;
+use aishd_rules::registry::Manifest;
+use aishd_tools::registry::{Context, Job, Means, Runner};
+use aishd_tools::{Output, Way};
 
 /// What the kernel and a busy machine need to take away what was killed.
 const ALL_GONE: Duration = Duration::from_secs(6);

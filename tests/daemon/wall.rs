@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use aish_testkit::World;
-use aishd::child::Children;
-use aishd::child::running::Extent;
-use aishd::child::spec::{Exit, Spec, Stream};
-use aishd::core::boundary::{Boundary, Ground, Widened};
-use aishd::core::shell::setting::{Environment, Setting};
-use aishd::tools::inside::{remove, wall};
+use aishd_log::environment::Environment;
+use aishd_model::norris_settings::Widened;
+use aishd_process::Children;
+use aishd_process::running::Extent;
+use aishd_process::spec::{Exit, Spec, Stream};
+use aishd_rules::boundary::{Boundary, Ground};
+use aishd_rules::setting::Setting;
+use aishd_tools::inside::{remove, wall};
 
 /// Nobody's files but those that a test gives it.
 const ORDINARY: u32 = 65_534;

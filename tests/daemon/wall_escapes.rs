@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use aishd::core::boundary::Widened;
+use aishd_model::norris_settings::Widened;
 
 use crate::wall::{Place, User, Where};
 

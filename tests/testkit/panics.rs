@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_ours_is_found_and_one_of_the_database_is_not() {
-        let ours = "ERROR thread=\"main\" panicked at aishd/src/broker/error.rs:7:9: no";
+        let ours = "ERROR thread=\"main\" panicked at aishd/broker/src/error.rs:7:9: no";
         let cases = [
             ("all is well\n", None),
             ("somebody panicked at noon\n", None),

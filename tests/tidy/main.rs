@@ -5,7 +5,8 @@
     reason = "a rule that cannot be looked at is not kept"
 )]
 
-mod layers;
+mod figures;
+mod packages;
 mod places;
 mod protocol;
 mod references;

@@ -18,15 +18,13 @@ const TOP: &[&str] = &[
     "aishd",
     "aishctl",
     "config",
-    // What builds the programs as they are shipped: people type its name.
-    "dist",
     "docs",
     "systemd",
     "tests",
 ];
 
 /// The one file of the daemon that reads the environment.
-const DAEMON_ENV: &str = "aishd/src/config/env.rs";
+const DAEMON_ENV: &str = "aishd/config/src/env.rs";
 /// The one of the suites.
 const TESTS_ENV: &str = "tests/testkit/surroundings.rs";
 

@@ -1,5 +1,5 @@
-//! What a terminal is sent so that a person looks at it: a notice of the desktop, the bell, and a title with a count
-//!. Never OSC 9;4, which is a progress bar.
+//! What a terminal is sent so that a person looks at it: a notice of the desktop, the bell, and a title with a count.
+//! Never OSC 9;4, which is a progress bar.
 
 use aish_proto::config::NotifyMethod;
 

@@ -76,7 +76,7 @@ fn wrong(words: &[String]) -> Option<String> {
 #[test]
 fn every_command_that_a_message_names_is_there() {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let daemon = Path::new(env!("CARGO_MANIFEST_DIR")).join("../aishd/src");
+    let daemon = Path::new(env!("CARGO_MANIFEST_DIR")).join("../aishd");
     let mut files = vec![];
     sources(&ours, &mut files);
     sources(&daemon, &mut files);

@@ -7,12 +7,12 @@ use directories::BaseDirs;
 
 use super::Around;
 use super::configuration::Configured;
-use crate::child::Children;
-use crate::config::env::Env;
-use crate::config::paths;
-use crate::core::boundary::Ground;
-use crate::tools::inside::remove;
-use crate::{clock, failpoint};
+use aishd_config::env::Env;
+use aishd_config::paths;
+use aishd_platform::{clock, failpoint};
+use aishd_process::Children;
+use aishd_rules::boundary::Ground;
+use aishd_tools::inside::remove;
 
 /// What is removed by one program; the rest goes at the start after this one.
 const LEFT_AT_ONCE: usize = 1000;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use super::witness::Witness;
 use crate::args::Args;
-use crate::config::env::{self, Env};
-use crate::config::fault::Fault;
-use crate::config::layers::{Where, assign_path};
-use crate::config::live::Live;
-use crate::config::load::{self, Loaded};
-use crate::config::paths::{self, PathError};
-use crate::config::value::LogFormat;
-use crate::config::{Settings, fault};
-use crate::logging::{Format, LogSettings, Logging};
+use aishd_config::env::{self, Env};
+use aishd_config::fault::Fault;
+use aishd_config::layers::{Where, assign_path};
+use aishd_config::live::Live;
+use aishd_config::load::{self, Loaded};
+use aishd_config::paths::{self, PathError};
+use aishd_config::value::LogFormat;
+use aishd_config::{Settings, fault};
+use aishd_logging::{Format, LogSettings, Logging};
 
 /// The configuration has these faults.
 #[derive(Debug, thiserror::Error)]

@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 
 use aish_proto::id::{ConversationId, Seq};
 
-use crate::core::access::Access;
-use crate::core::audit::Draft;
-use crate::core::event::{At, Event, Level, Record};
-use crate::core::policy::Policy;
-use crate::core::state::State;
-use crate::core::tool_name::{Alias, ToolName};
-use crate::store::{Commit, CommitError, Note, ReadError, Store};
-use crate::{clock, failpoint};
+use aishd_log::access::Access;
+use aishd_log::audit::Draft;
+use aishd_log::event::{Event, Level, Record};
+use aishd_log::state::State;
+use aishd_log::time::At;
+use aishd_log::tool_name::{Alias, ToolName};
+use aishd_platform::{clock, failpoint};
+use aishd_rules::policy::Policy;
+use aishd_store::{Commit, CommitError, Note, ReadError, Store};
 
 /// Where it stands that nothing is left to hand out.
 const KEY: &str = "levels.handed_out";

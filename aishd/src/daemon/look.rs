@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{configuration, exit};
 use crate::args::Args;
-use crate::config::env;
-use crate::store::look::{Look, Whole, look};
+use aishd_config::env;
+use aishd_store::look::{Look, Whole, look};
 
 /// Somebody waits for it.
 const WITHIN: Duration = Duration::from_secs(2);

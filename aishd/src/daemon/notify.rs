@@ -9,16 +9,16 @@ use std::time::Duration;
 use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
-use crate::child::spec::{Exit, Spec, Stream};
-use crate::child::{Children, SpawnError};
-use crate::clock;
-use crate::config::env;
-use crate::config::live::Live;
-use crate::config::settings::Notify;
-use crate::config::value::{NotifyMethod, NotifyWhen};
-use crate::conversation::directory::Directory;
-use crate::conversation::pending::{Asked, Open, Question};
-use crate::core::audit::{Draft, Notice, Told};
+use aishd_config::env;
+use aishd_config::live::Live;
+use aishd_config::settings::Notify;
+use aishd_config::value::{NotifyMethod, NotifyWhen};
+use aishd_conversation::directory::Directory;
+use aishd_conversation::pending::{Asked, Open, Question};
+use aishd_log::audit::{Draft, Notice, Told};
+use aishd_platform::clock;
+use aishd_process::spec::{Exit, Spec, Stream};
+use aishd_process::{Children, SpawnError};
 
 /// When it is looked again whether somebody who was there still is.
 const LOOK: Duration = Duration::from_secs(30);

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::watch::{Eye, Look};
-use crate::child::Children;
-use crate::config::env;
-use crate::config::live::Live;
-use crate::config::shelf::{self, Shelf, Which};
-use crate::logging::Redactor;
-use crate::mcp::hub::Hub;
-use crate::tools::Tools;
-use crate::tools::registry::{Means, Runner};
+use aishd_config::env;
+use aishd_config::live::Live;
+use aishd_config::shelf::{self, Shelf, Which};
+use aishd_logging::Redactor;
+use aishd_mcp::hub::Hub;
+use aishd_process::Children;
+use aishd_tools::Tools;
+use aishd_tools::registry::{Means, Runner};
 
 /// The tools of these servers, and what runs programs of others. The log learns their secrets before they do.
 pub(super) fn tools(hub: &Hub, children: &Children, state: &Path, redactor: &Redactor) -> Tools {

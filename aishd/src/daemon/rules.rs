@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::conversation::definitions::Definitions;
-use crate::core::policy::{Pattern, Policy};
-use crate::core::shell::UNASKED;
-use crate::tools::Tools;
+use aishd_conversation::definitions::Definitions;
+use aishd_log::pattern::Pattern;
+use aishd_log::shell::UNASKED;
+use aishd_rules::policy::Policy;
+use aishd_tools::Tools;
 
 /// Looks whenever tools or rules have changed, for ever.
 pub(super) async fn follow(

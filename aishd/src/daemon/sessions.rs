@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::child::Children;
-use crate::config::env;
-use crate::core::mcp::settings::Mcp;
-use crate::logging::Redactor;
-use crate::mcp::hub::{Hub, Parts};
-use crate::store::{Note, Store};
+use aishd_config::env;
+use aishd_logging::Redactor;
+use aishd_mcp::hub::{Hub, Parts};
+use aishd_mcp_messages::settings::Mcp;
+use aishd_process::Children;
+use aishd_store::{Note, Store};
 
 /// Time for MCP servers to end by themselves once their input is closed.
 const WAIT: Duration = Duration::from_secs(1);

@@ -7,11 +7,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::sessions;
-use crate::clock;
-use crate::config::live::Errors;
-use crate::core::event::At;
-use crate::rpc::{Server, Stopping};
 use crate::service;
+use aishd_config::live::Errors;
+use aishd_log::time::At;
+use aishd_platform::clock;
+use aishd_rpc::{Server, Stopping};
 
 /// A stop is over within six seconds, whatever runs; what is behind this in the end belongs to the store.
 const CHILDREN_UNTIL: Duration = Duration::from_millis(5500);

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::config::live::{Errors, Live, Reading};
+use aishd_config::live::{Errors, Live, Reading};
 
 /// Several events of one change become one.
 const QUIET: Duration = Duration::from_millis(20);

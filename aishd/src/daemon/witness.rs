@@ -7,15 +7,15 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
-use crate::clock;
-use crate::config::Settings;
-use crate::config::live::Live;
-use crate::config::settings::Notify;
-use crate::core::audit::rules::RuleChange;
-use crate::core::audit::{Draft, Told};
-use crate::core::policy::Policy;
-use crate::core::tool::Sha;
-use crate::store::{CommitError, Note, Store};
+use aishd_config::Settings;
+use aishd_config::live::Live;
+use aishd_config::settings::Notify;
+use aishd_log::audit::rules::RuleChange;
+use aishd_log::audit::{Draft, Told};
+use aishd_log::tool::Sha;
+use aishd_platform::clock;
+use aishd_rules::policy::Policy;
+use aishd_store::{CommitError, Note, Store};
 
 /// Where the rules stand that were told of last.
 const KEY: &str = "audit.policy";

@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let body = json!({"model": second, "stream": true, "messages": messages});
         serde_json::to_vec(&body)?
     };
-    aishd::tls::provide();
+    aishd_http::tls::provide();
     let client = reqwest::Client::builder()
         .no_proxy()
         .tls_certs_only([])

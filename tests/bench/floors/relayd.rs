@@ -96,7 +96,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("bench-relayd SOCKET BASE_URL".into());
     };
     let listener = UnixListener::bind(socket)?;
-    aishd::tls::provide();
+    aishd_http::tls::provide();
     let http = reqwest::Client::builder()
         .no_proxy()
         .tls_certs_only([])

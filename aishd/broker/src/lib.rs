@@ -1,0 +1,339 @@
+//! Talking to OpenAI-compatible servers. The broker is a transport layer: it knows nothing of
+//! conversations, of MCP or of policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+
+use aishd_model::hint::hint;
+use aishd_model::optional::Cured;
+use aishd_model::preset::{Backend, Endpoint, Models, Preset};
+use aishd_model::reply::{Broken, Delta, Failure, Reply, Stage};
+use aishd_model::thinking::Think;
+use aishd_process::Children;
+
+mod answer;
+mod chunk;
+mod client;
+mod demo;
+mod dialect;
+mod discover;
+mod error;
+mod found;
+mod key;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use answer::Asked;
+use client::Clients;
+use found::Found;
+pub use found::Memory;
+use key::{Environment, Secret, Secrets};
+
+/// HTTP clients and keys; cheap to clone.
+#[derive(Clone)]
+pub struct Broker {
+    inner: Arc<Inner>,
+}
+
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+type Learn = dyn Fn(&str) + Send + Sync;
+
+struct Inner {
+    clients: Clients,
+    children: Children,
+    environment: Box<Lookup>,
+    lent: Mutex<BTreeMap<String, Secret>>,
+    /// Endpoints and models whose answers begin in the middle of thinking.
+    open: Mutex<BTreeSet<(String, String)>>,
+    learn: Box<Learn>,
+    found: Found,
+}
+
+/// What one server said to a probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    pub preset: Option<String>,
+    pub endpoint: String,
+    pub models: Result<Vec<String>, String>,
+    pub ms: u64,
+}
+
+/// Which preset answers when none is configured.
+#[derive(Clone, Debug)]
+pub struct Discovery {
+    pub preset: Arc<Preset>,
+    /// Lines for people: what was found and used, or what was tried.
+    pub notices: Vec<String>,
+}
+
+impl Broker {
+    /// `environment` gives the daemon's own variables by name: keys of presets, and what a key command needs, which is
+    /// run as one of the `children`.
+    pub fn new(
+        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        children: Children,
+    ) -> Self {
+        Self::telling(environment, children, |_secret| {})
+    }
+
+    /// As [`Broker::new`]; `learn` is told of every secret before it is used, so that it can be kept out of logs.
+    pub fn telling(
+        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        children: Children,
+        learn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                clients: Clients::default(),
+                children,
+                environment: Box::new(environment),
+                lent: Mutex::default(),
+                open: Mutex::default(),
+                learn: Box::new(learn),
+                found: Found::default(),
+            }),
+        }
+    }
+
+    /// Values of environment variables by name, lent by a client; in memory only. What is lent goes before what the
+    /// daemon was started with, because it is newer.
+    pub fn lend(&self, secrets: BTreeMap<String, String>) {
+        secrets.values().for_each(|it| (self.inner.learn)(it));
+        let secrets = secrets
+            .into_iter()
+            .map(|(name, value)| (name, Secret::new(value)));
+        let mut lent = self.inner.lent.lock();
+        lent.extend(secrets);
+    }
+
+    /// Keeps what servers were found not to take, and reads what was kept.
+    pub fn remember(&self, memory: impl Memory + 'static) {
+        self.inner.found.remember(Box::new(memory));
+    }
+
+    /// The preset with what its server was found not to take: requests are made of it.
+    pub fn adapted(&self, preset: Arc<Preset>) -> Arc<Preset> {
+        self.inner.found.adapted(preset)
+    }
+
+    /// Whether the preset's key is there; `None` when it needs none. A key command is not run for this.
+    pub async fn has_key(&self, preset: &Preset) -> Option<bool> {
+        match &preset.backend {
+            Backend::Demo => None,
+            Backend::Http(endpoint) => key::present(&endpoint.key, &*self.inner).await,
+        }
+    }
+
+    /// Sends one request body (made by `core::request`) and streams the answer into `sink`.
+    /// Dropping the future closes the connection at once.
+    pub async fn stream(
+        &self,
+        preset: &Preset,
+        body: String,
+        sink: impl FnMut(Delta<'_>) + Send,
+    ) -> Result<Reply, Box<Broken>> {
+        let mut arrived = Reply::default();
+        self.stream_into(preset, body, &mut arrived, sink).await
+    }
+
+    /// As [`Broker::stream`], and what has come so far is in `arrived`, for whoever drops the future.
+    pub async fn stream_into(
+        &self,
+        preset: &Preset,
+        body: String,
+        arrived: &mut Reply,
+        sink: impl FnMut(Delta<'_>) + Send,
+    ) -> Result<Reply, Box<Broken>> {
+        match &preset.backend {
+            Backend::Demo => Ok(demo::answer(&body, arrived, sink).await),
+            Backend::Http(endpoint) => {
+                Box::pin(self.stream_http(preset, endpoint, body, arrived, sink)).await
+            }
+        }
+    }
+
+    async fn stream_http(
+        &self,
+        preset: &Preset,
+        endpoint: &Endpoint,
+        body: String,
+        arrived: &mut Reply,
+        mut sink: impl FnMut(Delta<'_>) + Send,
+    ) -> Result<Reply, Box<Broken>> {
+        let unsent = |failure| {
+            Box::new(Broken {
+                hint: hint(&failure, preset),
+                failure,
+                partial: Reply::default(),
+            })
+        };
+        if preset.model.is_empty() {
+            let why = format!("the preset {} has no model", preset.name);
+            return Err(unsent(Failure::Config(why)));
+        }
+        let key = key::fetch(&endpoint.key, &*self.inner, &self.inner.children)
+            .await
+            .map_err(unsent)?;
+        let secrets = self.inner.secrets(endpoint, key.as_ref());
+        tracing::debug!(target: "aishd::content", preset = preset.name, body, "request");
+        let mut body = Bytes::from(body);
+        let mut cured = Cured::default();
+        let streamed = loop {
+            let clients = &self.inner.clients;
+            let opened = stream::open(clients, endpoint, key.as_ref(), body.clone()).await;
+            let streamed = match opened {
+                Ok((response, started)) => {
+                    let limit = stream::ContentLimit::new(started, endpoint.timeouts);
+                    let body = stream::timed(response, started, endpoint.timeouts);
+                    let asked = Asked {
+                        model: &preset.model,
+                        think: self.think(preset, endpoint),
+                    };
+                    stream::read(body, limit, asked, arrived, &mut sink).await
+                }
+                Err(failure) => Err(unsent(failure)),
+            };
+            // Before anything of an answer, the same goes out once more without what the server does not want.
+            let other = match &streamed {
+                Err(broken) if broken.partial.is_silent() => {
+                    cured.cure(preset, &body, &broken.failure)
+                }
+                Ok(_) | Err(_) => None,
+            };
+            match other {
+                Some(other) => body = other.into(),
+                None => break streamed,
+            }
+        };
+        for told in &cured.told {
+            tracing::info!(preset = preset.name, told, "a request was sent again");
+        }
+        match streamed {
+            Ok(mut reply) => {
+                self.inner.found.learn(preset, &cured.learned);
+                reply.cured = cured;
+                tracing::debug!(target: "aishd::content", preset = preset.name, text = reply.text, "answer");
+                if reply.began_in_thinking {
+                    self.open_of().insert(place(preset, endpoint));
+                }
+                Ok(reply)
+            }
+            Err(mut broken) => {
+                broken.failure = presentable(broken.failure, &secrets);
+                broken.partial.cured = cured;
+                broken.hint = hint(&broken.failure, preset);
+                tracing::warn!(preset = preset.name, failure = %broken.failure, "no whole answer");
+                Err(broken)
+            }
+        }
+    }
+
+    /// How an answer of this preset begins, as far as that is known.
+    fn think(&self, preset: &Preset, endpoint: &Endpoint) -> Think {
+        match preset.think {
+            Think::Auto if self.open_of().contains(&place(preset, endpoint)) => Think::Open,
+            think @ (Think::Auto | Think::Open | Think::Off) => think,
+        }
+    }
+
+    fn open_of(&self) -> MutexGuard<'_, BTreeSet<(String, String)>> {
+        self.inner.open.lock()
+    }
+
+    /// The preset for somebody who configured none: the first local server with a model that answers, else the demo.
+    pub async fn discover(&self, models: &Models) -> Discovery {
+        Box::pin(discover::discover(&self.inner.clients, models)).await
+    }
+
+    /// The models that the preset's server lists, or why it does not, within the limit.
+    pub async fn models_of(
+        &self,
+        endpoint: &Endpoint,
+        limit: Duration,
+    ) -> Result<Vec<String>, Failure> {
+        let asked = Box::pin(discover::probe_one(&self.inner, endpoint, limit));
+        // A key command has a patience of its own.
+        tokio::time::timeout(limit, asked)
+            .await
+            .unwrap_or(Err(Failure::TimedOut(Stage::FirstByte)))
+    }
+
+    /// Asks every preset's server and the usual local ones what they serve.
+    pub async fn probe(&self, models: &Models) -> Vec<Probe> {
+        Box::pin(discover::probe(&self.inner, models)).await
+    }
+}
+
+impl fmt::Debug for Broker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Broker").finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn secrets(&self, endpoint: &Endpoint, key: Option<&Secret>) -> Secrets {
+        let secrets = Secrets::of(endpoint, key);
+        secrets.each(&self.learn);
+        secrets
+    }
+}
+
+impl Environment for Inner {
+    fn get(&self, name: &str) -> Option<String> {
+        let lent = self.lent.lock();
+        match lent.get(name) {
+            Some(secret) => Some(secret.expose().to_owned()),
+            None => self.own(name),
+        }
+    }
+
+    fn own(&self, name: &str) -> Option<String> {
+        (self.environment)(name)
+    }
+}
+
+/// What is learned of a model is learned of it at this address.
+fn place(preset: &Preset, endpoint: &Endpoint) -> (String, String) {
+    (endpoint.url.clone(), preset.model.clone())
+}
+
+/// A failure as people and logs may see it: without keys first, because a shortened key would no longer be found.
+fn presentable(failure: Failure, secrets: &Secrets) -> Failure {
+    let clean = |text: String| error::presentable(&secrets.redact(text));
+    match failure {
+        Failure::Http {
+            status,
+            message,
+            retry_after_ms,
+            detail,
+        } => Failure::Http {
+            status,
+            message: clean(message),
+            retry_after_ms,
+            detail,
+        },
+        Failure::Api { message, overflow } => Failure::Api {
+            message: clean(message),
+            overflow,
+        },
+        Failure::Transport(why) => Failure::Transport(clean(why)),
+        Failure::Config(why) => Failure::Config(clean(why)),
+        Failure::Key(why) => Failure::Key(clean(why)),
+        Failure::TooLarge(what) => Failure::TooLarge(clean(what)),
+        Failure::TooLong(why) => Failure::TooLong(clean(why)),
+        Failure::Unreadable(why) => Failure::Unreadable(clean(why)),
+        Failure::Refused
+        | Failure::Unresolved
+        | Failure::NoRoute
+        | Failure::Closed
+        | Failure::TimedOut(_)
+        | Failure::Cut
+        | Failure::Empty => failure,
+    }
+}

@@ -1,0 +1,21 @@
+//! The broker against recorded and written streams, against hostile servers, and against a real one.
+
+use std::collections::BTreeMap;
+
+use super::Broker;
+use aishd_process::Children;
+
+mod discovery;
+mod fuzz;
+mod hostile;
+mod llamacpp;
+mod scripted;
+mod streams;
+
+fn with_key(key: fn(&str) -> Option<String>) -> Broker {
+    Broker::new(key, Children::new(BTreeMap::new()))
+}
+
+fn without_keys() -> Broker {
+    with_key(|_| None)
+}

@@ -1,0 +1,182 @@
+//! `[mcp]`: servers, and how long they may take.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::address;
+use super::fault::Fault;
+use super::keys::{File, McpServer};
+use super::layers::Stack;
+use super::preset::check_literal;
+use super::settings::{home, said};
+use super::source::Place;
+use super::table::{Leaf, join};
+use super::value::{Secret, Time};
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::settings::{Auth, Endpoint, Http, Limits, Mcp, Server, Stdio};
+
+/// What is configured about MCP; faults are added to the others.
+pub(super) fn mcp(stack: &Stack, faults: &mut Vec<Fault>) -> Mcp {
+    let File { mcp, .. } = &stack.file;
+    let usual = Limits::default();
+    let time =
+        |leaf: &Leaf<Time>, usual: Duration| leaf.as_ref().map_or(usual, |it| it.value.value);
+    let mut servers = BTreeMap::new();
+    for (name, server) in &mcp.servers {
+        let check = Check {
+            path: join("mcp.servers", name),
+            server,
+            stack,
+        };
+        if let Some((alias, server)) = check.server(name, faults) {
+            servers.insert(alias, Arc::new(server));
+        }
+    }
+    Mcp {
+        limits: Limits {
+            connect: time(&mcp.connect_timeout, usual.connect),
+            start: time(&mcp.start_timeout, usual.start),
+            call: time(&mcp.call_timeout, usual.call),
+            longest_call: time(&mcp.call_timeout_with_progress, usual.longest_call),
+        },
+        roots: said(&mcp.roots).unwrap_or_default(),
+        import: said(&mcp.import),
+        servers,
+    }
+}
+
+/// One server, while it is looked at.
+struct Check<'a> {
+    path: String,
+    server: &'a McpServer,
+    stack: &'a Stack,
+}
+
+impl Check<'_> {
+    fn server(&self, name: &str, faults: &mut Vec<Fault>) -> Option<(Alias, Server)> {
+        let alias = name.parse::<Alias>().map_err(|error| {
+            self.fault(format!("`{}`: {error}", self.path), faults);
+        });
+        let endpoint = self.endpoint(faults);
+        let off = said(&self.server.enabled) == Some(false);
+        let server = Server {
+            endpoint: endpoint?,
+            off: off.then(|| "enabled = false".to_owned()),
+            sampling: said(&self.server.sampling).unwrap_or_default(),
+        };
+        Some((alias.ok()?, server))
+    }
+
+    fn place(&self) -> Option<&Place> {
+        self.stack.names.get(&self.path)
+    }
+
+    fn fault(&self, message: String, faults: &mut Vec<Fault>) {
+        if let Some(place) = self.place() {
+            faults.push(Fault::error(place, message));
+        }
+    }
+
+    fn endpoint(&self, faults: &mut Vec<Fault>) -> Option<Endpoint> {
+        let McpServer { url, command, .. } = self.server;
+        match (url, command) {
+            (Some(_), Some(command)) => {
+                let message = format!("`{}` has a url and a command", self.path);
+                faults.push(Fault::error(&command.place, message).help("it is one or the other"));
+                None
+            }
+            (None, None) => {
+                // Something in this table could not be read, so that what is missing may be just that.
+                let broken = &self.stack.broken;
+                if !broken.contains("") && !broken.contains(&self.path) {
+                    self.fault(
+                        format!("[{}] has no `url` and no `command`", self.path),
+                        faults,
+                    );
+                }
+                None
+            }
+            (Some(url), None) if address::has_userinfo(&url.value) => {
+                let message = format!(
+                    "`{}.url`: a name or a password has no place in an address",
+                    self.path
+                );
+                faults.push(
+                    Fault::error(&url.place, message).help(
+                        "auth_env names a token, or headers = { Authorization = \"${NAME}\" }",
+                    ),
+                );
+                None
+            }
+            (Some(url), None) => Some(Endpoint::Http(self.http(&url.value, faults))),
+            (None, Some(command)) if command.value.trim().is_empty() => {
+                let message = format!("`{}.command` is empty", self.path);
+                faults.push(Fault::error(&command.place, message));
+                None
+            }
+            (None, Some(command)) => Some(Endpoint::Stdio(self.stdio(&command.value, faults))),
+        }
+    }
+
+    fn http(&self, url: &str, faults: &mut Vec<Fault>) -> Http {
+        let server = self.server;
+        for (key, place) in [
+            ("args", server.args.as_ref().map(|it| &it.place)),
+            ("cwd", server.cwd.as_ref().map(|it| &it.place)),
+            (
+                "env",
+                server.env.values().flatten().next().map(|it| &it.place),
+            ),
+        ] {
+            self.only_with("a command", key, place, faults);
+        }
+        if let Some(token) = &server.auth_token {
+            check_literal(token, "better: auth_env", faults);
+        }
+        // The literal goes before the variable.
+        let auth = match (&server.auth_token, &server.auth_env) {
+            (Some(token), _) => Auth::Token(token.value.0.clone()),
+            (None, Some(name)) => Auth::Env(name.value.clone()),
+            (None, None) => Auth::None,
+        };
+        Http {
+            url: url.to_owned(),
+            auth,
+            headers: texts(&server.headers),
+        }
+    }
+
+    fn stdio(&self, command: &str, faults: &mut Vec<Fault>) -> Stdio {
+        let server = self.server;
+        for (key, place) in [
+            ("auth_env", server.auth_env.as_ref().map(|it| &it.place)),
+            ("auth_token", server.auth_token.as_ref().map(|it| &it.place)),
+            (
+                "headers",
+                server.headers.values().flatten().next().map(|it| &it.place),
+            ),
+        ] {
+            self.only_with("a url", key, place, faults);
+        }
+        Stdio {
+            command: command.to_owned(),
+            args: said(&server.args).unwrap_or_default(),
+            env: texts(&server.env),
+            cwd: server.cwd.as_ref().map(|it| home(&it.value)),
+        }
+    }
+
+    fn only_with(&self, with: &str, key: &str, place: Option<&Place>, faults: &mut Vec<Fault>) {
+        if let Some(place) = place {
+            let message = format!("`{}.{key}` goes with {with} only", self.path);
+            faults.push(Fault::error(place, message));
+        }
+    }
+}
+
+fn texts(table: &BTreeMap<String, Leaf<Secret>>) -> BTreeMap<String, String> {
+    let said = table.iter();
+    said.filter_map(|(name, leaf)| Some((name.clone(), leaf.as_ref()?.value.0.clone())))
+        .collect()
+}

@@ -1,0 +1,40 @@
+//! Commands of this machine: `[shell]`.
+
+use std::time::Duration;
+
+use super::fault::Fault;
+use super::layers::Stack;
+use super::settings::said;
+use aishd_log::shell::Rules;
+
+/// A shorter one would end what has hardly begun.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// The rules about commands; faults are added to the others.
+pub(super) fn rules(stack: &Stack, faults: &mut Vec<Fault>) -> Rules {
+    let shell = &stack.file.shell;
+    let mut rules = Rules::default();
+    if let Some(timeout) = &shell.timeout {
+        let time = timeout.value.value;
+        if time < SHORTEST {
+            let message = "`shell.timeout`: expected at least 100ms";
+            faults.push(Fault::error(&timeout.place, message));
+        }
+        rules.timeout_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    }
+    if let Some(bytes) = &shell.max_output_bytes {
+        rules.max_output_bytes = usize::try_from(bytes.value.0).unwrap_or(usize::MAX);
+    }
+    if let Some(names) = &shell.env_from_client {
+        for name in &names.value {
+            if name.is_empty() || name.contains(['=', '\0', '*']) {
+                let message = format!("`shell.env_from_client`: {name:?} is no name of a variable");
+                faults.push(Fault::error(&names.place, message));
+            }
+        }
+        rules.env_from_client.clone_from(&names.value);
+    }
+    rules.confirm = said(&shell.confirm).unwrap_or(true);
+    rules.feed_back = said(&shell.feed_back).unwrap_or_default();
+    rules
+}

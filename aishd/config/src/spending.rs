@@ -1,0 +1,35 @@
+//! `limits.daily_spend_usd`: what may be spent on a day, and what that cannot count.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::fault::Fault;
+use super::layers::Stack;
+use super::table::join;
+use aishd_log::spending::Nano;
+use aishd_model::preset::Preset;
+
+/// `None`: no limit.
+pub(super) fn daily(
+    stack: &Stack,
+    presets: &BTreeMap<String, Arc<Preset>>,
+    faults: &mut Vec<Fault>,
+) -> Option<Nano> {
+    let said = stack.file.limits.daily_spend_usd.as_ref()?;
+    let limit = said.value.nano();
+    if limit == Nano(0) {
+        return None;
+    }
+    let uncounted = presets.values().filter(|it| it.price.is_none());
+    let names: Vec<String> = uncounted.map(|it| join("models", &it.name)).collect();
+    if !names.is_empty() {
+        let message = format!(
+            "`limits.daily_spend_usd` cannot count what these presets cost, which have no `price`: {}",
+            names.join(", ")
+        );
+        let help = "price = { input = 3.0, output = 15.0 } in US dollars for a million tokens, with 0 for what costs nothing; \
+            once the limit is reached, presets without a price are not asked either";
+        faults.push(Fault::warning(&said.place, message).help(help));
+    }
+    Some(limit)
+}

@@ -1,0 +1,378 @@
+//! The kinds of values that keys take, each with its form in TOML and in the schema.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use toml::de::DeValue;
+
+use super::table::{Misread, Value, nearest};
+use aishd_log::spending::Nano;
+
+impl Value for String {
+    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+        match value.as_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(Misread::kind("a text", value)),
+        }
+    }
+
+    fn show(&self) -> String {
+        toml::Value::from(self.as_str()).to_string()
+    }
+}
+
+impl Value for bool {
+    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+        value
+            .as_bool()
+            .ok_or_else(|| Misread::kind("true or false", value))
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for PathBuf {
+    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+        String::read(value).map(Self::from)
+    }
+
+    fn show(&self) -> String {
+        self.display().to_string().show()
+    }
+}
+
+impl Value for Vec<String> {
+    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+        let list = value
+            .as_array()
+            .ok_or_else(|| Misread::kind("a list of texts", value))?;
+        let text = |it: &DeValue<'_>| match it.as_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(Misread::kind("only texts in the list", it)),
+        };
+        list.iter().map(|it| text(it.get_ref())).collect()
+    }
+
+    fn show(&self) -> String {
+        let items: Self = self.iter().map(Value::show).collect();
+        format!("[{}]", items.join(", "))
+    }
+}
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Value for Secret {
+    const SECRET: bool = true;
+
+    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+        String::read(value).map(Self)
+    }
+
+    fn show(&self) -> String {
+        self.0.show()
+    }
+}
+
+impl JsonSchema for Secret {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
+/// A whole number in a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole<const LEAST: u64, const MOST: u64>(pub u64);
+
+impl<const LEAST: u64, const MOST: u64> Value for Whole<LEAST, MOST> {
+    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+        let DeValue::Integer(number) = value else {
+            return Err(Misread::kind("a whole number", value));
+        };
+        let number = i128::from_str_radix(number.as_str(), number.radix()).ok();
+        match number.and_then(|it| u64::try_from(it).ok()) {
+            Some(number) if (LEAST..=MOST).contains(&number) => Ok(Self(number)),
+            Some(_) | None if LEAST == MOST => Err(Misread::new(format!("expected {LEAST}"))),
+            Some(_) | None => Err(Misread::new(format!(
+                "expected a number from {LEAST} to {MOST}"
+            ))),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Whole{LEAST}To{MOST}").into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": LEAST, "maximum": MOST })
+    }
+}
+
+/// A number from 0, of what is called `kind`.
+fn number(value: &DeValue<'_>, kind: &str, most: f64) -> Result<f64, Misread> {
+    let number: Option<f64> = match value {
+        DeValue::Integer(number) => number.as_str().parse().ok(),
+        DeValue::Float(number) => number.as_str().parse().ok(),
+        DeValue::String(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => return Err(Misread::kind(kind, value)),
+    };
+    number
+        .filter(|it| (0.0..=most).contains(it))
+        .ok_or_else(|| Misread::new(format!("expected {kind} from 0 to {most}")))
+}
+
+/// A temperature: how freely a model chooses its words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Temperature(pub f64);
+
+impl Temperature {
+    const MOST: f64 = 100.0;
+}
+
+impl Value for Temperature {
+    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+        number(value, "a number", Self::MOST).map(Self)
+    }
+
+    fn show(&self) -> String {
+        toml::Value::from(self.0).to_string()
+    }
+}
+
+impl JsonSchema for Temperature {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Temperature".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0, "maximum": 100 })
+    }
+}
+
+/// An amount of money in US dollars.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dollars(f64);
+
+impl Dollars {
+    const MOST: f64 = 1_000_000.0;
+
+    /// The nearest amount that can be counted with.
+    pub fn nano(self) -> Nano {
+        Nano::from_usd(self.0).unwrap_or_default()
+    }
+}
+
+impl Value for Dollars {
+    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+        number(value, "a number of dollars", Self::MOST).map(Self)
+    }
+
+    fn show(&self) -> String {
+        toml::Value::from(self.0).to_string()
+    }
+}
+
+impl JsonSchema for Dollars {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Dollars".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0, "maximum": Self::MOST })
+    }
+}
+
+/// A time: `250ms`, `5s`, `10m`, `1h 30m`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Time {
+    text: String,
+    pub value: Duration,
+}
+
+impl Time {
+    /// What [`Value::read`] takes, as nearly as a pattern can say it.
+    const PATTERN: &'static str = r"^\s*([0-9]+\s*[A-Za-z]+\s*)+$";
+    /// Longer ones mean "never", and arithmetic with them fails.
+    const MOST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+}
+
+impl Value for Time {
+    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+        let expected = r#"a time such as "250ms", "5s" or "10m""#;
+        let Some(text) = value.as_str() else {
+            return Err(Misread::kind(expected, value));
+        };
+        match humantime::parse_duration(text) {
+            Ok(time) if time.is_zero() => Err(Misread::new("a time of nothing is none")),
+            Ok(time) if time > Self::MOST => Err(Misread::new("expected at most a year")),
+            Ok(value) => Ok(Self {
+                text: text.to_owned(),
+                value,
+            }),
+            Err(_) => Err(Misread::new(format!("expected {expected}"))),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.text.show()
+    }
+}
+
+impl JsonSchema for Time {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": Self::PATTERN })
+    }
+}
+
+/// Declares closed sets of words.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($word:ident: $text:literal,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub enum $name { $($word,)* }
+
+            impl $name {
+                pub const WORDS: &[&str] = &[$($text),*];
+
+                pub fn word(self) -> &'static str {
+                    match self { $(Self::$word => $text,)* }
+                }
+            }
+
+            impl Value for $name {
+                fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+                    match value.as_str() {
+                        $(Some($text) => Ok(Self::$word),)*
+                        Some(other) => Err(not_a_word(other, Self::WORDS)),
+                        None => Err(Misread::kind("a text", value)),
+                    }
+                }
+
+                fn show(&self) -> String {
+                    format!("\"{}\"", self.word())
+                }
+            }
+
+            impl JsonSchema for $name {
+                fn inline_schema() -> bool {
+                    true
+                }
+
+                fn schema_name() -> std::borrow::Cow<'static, str> {
+                    stringify!($name).into()
+                }
+
+                fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+                    json_schema!({ "type": "string", "enum": Self::WORDS })
+                }
+            }
+        )*
+    };
+}
+
+fn not_a_word(found: &str, words: &[&str]) -> Misread {
+    Misread {
+        message: format!("expected one of {}", words.join(", ")),
+        label: nearest(found, words).map(|it| format!("did you mean `{it}`?")),
+    }
+}
+
+words! {
+    /// How the answers of a model begin.
+    Thinks {
+        Auto: "auto",
+        Open: "open",
+        Off: "off",
+    }
+    /// When something is used.
+    When {
+        Auto: "auto",
+        Always: "always",
+        Never: "never",
+    }
+    /// What a program that the daemon started may do as its client.
+    Client {
+        Read: "read",
+        Ask: "ask",
+    }
+    /// What becomes of a question that nobody answered in time.
+    OnTimeout {
+        Deny: "deny",
+        Wait: "wait",
+    }
+    /// When somebody is told of a question.
+    NotifyWhen {
+        Never: "never",
+        Unattended: "unattended",
+        Always: "always",
+    }
+    /// How somebody is told of a question.
+    NotifyMethod {
+        Auto: "auto",
+        Desktop: "desktop",
+        Osc: "osc",
+        Bell: "bell",
+        Command: "command",
+    }
+    /// How the log is written.
+    LogFormat {
+        Auto: "auto",
+        Text: "text",
+        Json: "json",
+        Journald: "journald",
+    }
+    /// Keys of the line editor.
+    Keymap {
+        Emacs: "emacs",
+        Vi: "vi",
+    }
+}

@@ -1,0 +1,386 @@
+//! From facts to everybody's view: number them, make them durable, let them be seen, then do what they lead
+//! to. What the store will not take waits here, and nothing else changes until it does.
+
+use std::time::Duration;
+
+use aish_proto::id::{Seq, TurnId};
+use tokio::time::Instant;
+
+use super::Conversation;
+use super::memories::Page;
+use super::view::LiveChange;
+use aishd_log::audit::Draft;
+use aishd_log::confirm::Person;
+use aishd_log::event::{Event, Record};
+use aishd_log::state::State;
+use aishd_log::usage::Usage;
+use aishd_platform::clock;
+use aishd_platform::failpoint;
+use aishd_rules::raise::ended_by;
+use aishd_store::{Claim, Commit, CommitError};
+use aishd_turn::turn::{Effect, Step};
+
+/// How long a commit that the store refused waits before it is tried again: first, and at most.
+const RETRY_FIRST: Duration = Duration::from_millis(200);
+pub(super) const RETRY_LONGEST: Duration = Duration::from_secs(2);
+
+/// A fact before it has its place in the log.
+#[derive(Clone, Debug)]
+pub(super) struct Fact {
+    pub(super) turn: Option<TurnId>,
+    /// Whoever caused it.
+    pub(super) by: Option<Person>,
+    pub(super) event: Event,
+}
+
+/// Facts, and what is to be done once they are durable.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    facts: Vec<Fact>,
+    effects: Vec<Effect>,
+    /// The running turn is over with them.
+    ends: bool,
+}
+
+/// What the store would not take.
+#[derive(Debug)]
+pub(super) struct Unstored {
+    pending: Pending,
+    pause: Duration,
+    pub(super) retry_at: Instant,
+}
+
+impl Pending {
+    pub(super) fn facts(facts: Vec<Fact>) -> Self {
+        Self {
+            facts,
+            effects: vec![],
+            ends: false,
+        }
+    }
+
+    /// What happened to a turn beside its own steps.
+    pub(super) fn led(facts: Vec<Fact>, effects: Vec<Effect>, ends: bool) -> Self {
+        Self {
+            facts,
+            effects,
+            ends,
+        }
+    }
+
+    /// What has to be written down before a stream may be opened.
+    pub(super) fn before_stream(facts: Vec<Fact>, opens: Effect) -> Self {
+        Self {
+            facts,
+            effects: vec![opens],
+            ends: false,
+        }
+    }
+
+    fn live(&self) -> LiveChange {
+        let says = |it: &Fact| matches!(it.event, Event::AssistantMessage { .. });
+        if self.ends || self.facts.iter().any(says) {
+            LiveChange::End
+        } else {
+            LiveChange::Keep
+        }
+    }
+}
+
+impl Conversation {
+    /// Stores what a step of the running turn says, lets everybody see it, then does what it asks for.
+    pub(super) async fn take_step(&mut self, step: Step) {
+        let Some(active) = &self.turn else { return };
+        let (turn, ends) = (active.id, step.ends_turn());
+        let answered = |it: &Event| {
+            let Event::ConfirmResolved(resolution) = it else {
+                return None;
+            };
+            resolution.by.clone()
+        };
+        let answered_by = step.events.iter().find_map(answered);
+        let caused_by = answered_by.or_else(|| active.stopped_by.clone());
+        let opens = |it: &Effect| matches!(it, Effect::OpenStream(_));
+        let asks_again = step.effects.iter().any(opens);
+        let events = self.with_ends_of_forms(step.events);
+        let mut facts: Vec<Fact> = events
+            .into_iter()
+            .map(|event| Fact {
+                turn: Some(turn),
+                by: by_of(&event, caused_by.as_ref()),
+                event,
+            })
+            .collect();
+        if asks_again {
+            facts.extend(self.steering(turn));
+        }
+        let owed = self.owed(Some(turn));
+        facts.splice(0..0, owed);
+        let effects = step.effects;
+        self.settle(Pending {
+            facts,
+            effects,
+            ends,
+        })
+        .await;
+    }
+
+    /// Makes it durable and does what follows; what the store will not take is tried again later.
+    pub(super) async fn settle(&mut self, pending: Pending) {
+        if !pending.facts.is_empty() {
+            if pending.ends {
+                failpoint::pass("turn.before_commit");
+            }
+            if let Err(error) = self.commit(&pending.facts, pending.live()).await {
+                self.wait_for_store(pending, &error);
+                return;
+            }
+            if pending.ends {
+                failpoint::pass("turn.after_commit");
+            }
+        }
+        self.unstored = None;
+        for effect in pending.effects {
+            Box::pin(self.perform(effect)).await;
+        }
+        if pending.ends {
+            let ended = self.turn.take();
+            self.stopper.set(None);
+            self.look_ahead(ended.as_ref());
+            Box::pin(self.start_next()).await;
+        }
+        Box::pin(self.next_command()).await;
+    }
+
+    pub(super) fn wait_for_store(&mut self, pending: Pending, error: &CommitError) {
+        let pause = match self.unstored.take() {
+            Some(before) => (before.pause * 2).min(RETRY_LONGEST),
+            None => RETRY_FIRST,
+        };
+        tracing::error!(%error, "what happened waits for the store");
+        self.publisher.stuck(error.to_string());
+        self.unstored = Some(Unstored {
+            pending,
+            pause,
+            retry_at: Instant::now() + pause,
+        });
+    }
+
+    /// Tries what the store would not take once more.
+    pub(super) async fn retry_commit(&mut self) {
+        if let Some(unstored) = &mut self.unstored {
+            let pending = std::mem::take(&mut unstored.pending);
+            self.settle(pending).await;
+        }
+    }
+
+    /// Makes facts durable, then visible. On an error nothing has changed.
+    pub(super) async fn commit(
+        &mut self,
+        facts: &[Fact],
+        live: LiveChange,
+    ) -> Result<Seq, CommitError> {
+        self.commit_with(facts, None, live).await
+    }
+
+    /// The same together with a page of the book of facts: both or neither.
+    pub(super) async fn commit_with(
+        &mut self,
+        facts: &[Fact],
+        page: Option<&Page<'_>>,
+        live: LiveChange,
+    ) -> Result<Seq, CommitError> {
+        let mut commit = self.number(facts);
+        commit.audit.extend(page.and_then(Page::told));
+        let note = page.and_then(Page::note);
+        pass_before(facts);
+        self.around.store.commit_with(commit.clone(), note).await?;
+        pass_after(facts);
+        self.publish(commit.records, commit.state, live);
+        Ok(self.state.last_seq)
+    }
+
+    /// Gives facts their places after the last one stored, and says what is told of them.
+    pub(super) fn number(&self, facts: &[Fact]) -> Commit {
+        let at = clock::now();
+        let mut state = self.state.clone();
+        let mut records: Vec<Record> = self.unborn.iter().cloned().collect();
+        // Whoever asks the first question makes the conversation.
+        let maker = facts.first().and_then(|it| it.by.clone());
+        let born = self.unborn.iter();
+        let born = born.filter_map(|it| Draft::of(self.id, &State::default(), it));
+        let mut audit: Vec<Draft> = born.map(|it| it.by(maker.clone())).collect();
+        let mut place = |state: &mut State, mut fact: Fact| {
+            let running = state
+                .running
+                .as_ref()
+                .filter(|it| Some(it.turn) == fact.turn);
+            if let (Event::TurnFinished { usage, .. }, Some(running)) = (&mut fact.event, running)
+                && running.usage != Usage::default()
+            {
+                // Of all its requests, those that no answer came of among them.
+                *usage = Some(running.usage);
+            }
+            let record = Record {
+                seq: state.last_seq.next(),
+                at,
+                turn: fact.turn,
+                client: fact.by.as_ref().map(|it| it.client),
+                event: fact.event,
+            };
+            let told = Draft::of(self.id, state, &record);
+            audit.extend(told.map(|it| it.by(fact.by)));
+            state.apply(&record);
+            records.push(record);
+        };
+        for fact in facts {
+            place(&mut state, fact.clone());
+            for end in ended_by(&fact.event, &state, at) {
+                let event = Event::ConfirmResolved(Box::new(end));
+                let (turn, by) = (None, None);
+                place(&mut state, Fact { turn, by, event });
+            }
+        }
+        let commit = Commit::new(self.id, records, state, audit);
+        if self.is_cancelled() || self.around.stopping.is_cancelled() {
+            // What waited for room may take the reserve then, and the end that follows it.
+            return commit.claiming(Claim::End);
+        }
+        commit
+    }
+
+    pub(super) fn publish(&mut self, records: Vec<Record>, state: State, live: LiveChange) {
+        let leaving = self.leaving(&records);
+        if let Some(transcript) = &mut self.transcript {
+            for record in &records {
+                transcript.apply(record);
+            }
+        }
+        self.sum_up(leaving);
+        self.unborn = None;
+        self.around.routes.count(&records);
+        let ended = ends_running(&self.state, &records);
+        self.state = state;
+        self.purse.set_budget(self.state.budget);
+        self.note_confirms(&records);
+        if ended {
+            self.around.allowances.end_turn(self.id);
+        }
+        self.publisher.advance(records, &self.state, live);
+    }
+}
+
+/// Whether a turn that ran is over; one that only waited takes nothing along.
+fn ends_running(before: &State, records: &[Record]) -> bool {
+    let mut running = before.running.as_ref().map(|it| it.turn);
+    let mut ended = false;
+    for record in records {
+        if let Event::TurnStarted { .. } = record.event {
+            running = record.turn;
+        }
+        if let Event::TurnFinished { .. } = record.event {
+            ended |= running.is_some() && record.turn == running;
+        }
+    }
+    ended
+}
+
+/// The places where a crash has to leave things whole.
+fn pass_before(facts: &[Fact]) {
+    for fact in facts {
+        if asks(&fact.event) {
+            failpoint::pass("confirm.before_store");
+        }
+        if let Event::FellBack { .. } = fact.event {
+            failpoint::pass("fallback.before_store");
+        }
+        if let Event::ToolStarted { .. } | Event::ShellStarted { .. } = fact.event {
+            failpoint::pass("tool.before_start_mark");
+        }
+        if let Event::Norris(_) = fact.event {
+            failpoint::pass("norris.before_store");
+        }
+        if let Event::ResourceChanged(_) = fact.event {
+            failpoint::pass("resource.before_store");
+        }
+        if let Event::SummaryUpdated(_) = fact.event {
+            failpoint::pass("summary.before_store");
+        }
+    }
+}
+
+fn asks(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::ConfirmRequested(_) | Event::RaiseRequested(_) | Event::MemoryProposed(_)
+    )
+}
+
+fn pass_after(facts: &[Fact]) {
+    for fact in facts {
+        if asks(&fact.event) {
+            failpoint::pass("confirm.after_store");
+        }
+        if let Event::ConfirmResolved(_) = fact.event {
+            failpoint::pass("confirm.after_answer_store");
+        }
+        if let Event::FellBack { .. } = fact.event {
+            failpoint::pass("fallback.after_store");
+        }
+        if let Event::ToolStarted { .. } | Event::ShellStarted { .. } = fact.event {
+            failpoint::pass("tool.after_start_mark");
+        }
+        if let Event::ResourceChanged(_) = fact.event {
+            failpoint::pass("resource.after_store");
+        }
+        if let Event::ToolResult { .. } | Event::ShellFinished { .. } = fact.event {
+            failpoint::pass("tool.after_result");
+        }
+        if let Event::Norris(_) = fact.event {
+            failpoint::pass("norris.after_store");
+        }
+    }
+}
+
+/// Whom a fact of a turn is put down to, where somebody answered or stopped it.
+fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
+    match event {
+        Event::PermissionChanged { by, .. } => by.clone(),
+        // One that ran to its end did so by itself.
+        Event::ToolResult { ms: Some(_), .. } | Event::ShellFinished { ms: Some(_), .. } => None,
+        Event::ConfirmResolved(_)
+        | Event::ToolResult { .. }
+        | Event::ShellFinished { .. }
+        | Event::TurnFinished { .. } => caused_by.cloned(),
+        Event::Created { .. }
+        | Event::UserMessage { .. }
+        | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
+        | Event::Norris(_)
+        | Event::FellBack { .. }
+        | Event::TurnStarted { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
+        | Event::ToolStarted { .. }
+        | Event::ResultKept { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
+        | Event::ConstraintsChanged { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
+        | Event::SummaryUpdated(_)
+        | Event::CwdChanged { .. }
+        | Event::ShellStarted { .. }
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::Imported(_)
+        | Event::ArchivedChanged { .. }
+        | Event::Status { .. } => None,
+    }
+}

@@ -1,0 +1,573 @@
+//! All conversations: opening them on demand, and what concerns more than one.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+use tracing::Instrument as _;
+
+use super::allowances::ClientAllowances;
+use super::attendance::Attendance;
+use super::beside::Told;
+use super::command_queue::CommandQueue;
+use super::definitions::Definitions;
+use super::elicit::Forms;
+use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
+use super::memories::Book;
+use super::pending::{Pending, Question};
+use super::purse::{Ledger, Purse};
+use super::routes::Routes;
+use super::summarize::Summing;
+use super::view::{Loading, Publisher, Recent, View};
+use super::{Conversation, Start, Surroundings, import};
+use aishd_broker::Broker;
+pub use aishd_broker::Probe as Probed;
+use aishd_log::audit::Draft;
+use aishd_log::confirm::Person;
+use aishd_log::constraints::Constraints;
+use aishd_log::event::{Event, Record};
+use aishd_log::purse::Budget;
+use aishd_log::spending::{Day, Spent};
+use aishd_log::state::State;
+use aishd_model::preset::Models;
+use aishd_platform::clock;
+use aishd_rules::boundary::Ground;
+use aishd_rules::catalog::Catalog;
+use aishd_rules::policy::Policy;
+use aishd_store::{Claim, Commit, Health, ReadError, Store};
+use aishd_tools::Tools;
+
+/// Requests that may wait in one conversation's mailbox; a sender waits beyond that.
+const MAILBOX: usize = 32;
+/// An actor that nobody needs ends after this, or sooner when there are many.
+const IDLE: Duration = Duration::from_secs(60);
+const IDLE_WHEN_CROWDED: Duration = Duration::from_millis(500);
+/// Imports at a time; each may hold a line.
+const IMPORTS: usize = 4;
+
+type Open = Arc<Mutex<HashMap<ConversationId, Entry>>>;
+
+/// An actor in memory. It holds no view, so that the actor knows when nobody looks.
+#[derive(Debug)]
+struct Entry {
+    mailbox: mpsc::Sender<Request>,
+    views: watch::Sender<View>,
+    recent: Arc<Recent>,
+    stopper: Stopper,
+    attendance: Attendance,
+    /// Tells this actor from one that took its place.
+    number: u64,
+}
+
+/// The way to every conversation; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Directory {
+    pub(super) around: Surroundings,
+    open: Open,
+    actors: Arc<Mutex<JoinSet<()>>>,
+    started: Arc<AtomicU64>,
+    crowded_at: usize,
+    /// An actor began, ended, or has another state.
+    changed: Arc<Notify>,
+    pub(super) imports: Arc<Semaphore>,
+}
+
+/// An actor's place in the directory, which it gives up when it ends.
+#[derive(Debug)]
+pub(super) struct Registration {
+    id: ConversationId,
+    number: u64,
+    open: Open,
+    crowded_at: usize,
+    changed: Arc<Notify>,
+}
+
+/// What a new conversation is made with.
+#[derive(Clone, Debug)]
+pub struct NewConversation {
+    pub title: Option<String>,
+    pub model: Option<String>,
+    pub cwd: String,
+    pub constraints: Constraints,
+    pub budget: Budget,
+}
+
+impl NewConversation {
+    pub(super) fn created(self) -> Event {
+        Event::Created {
+            title: self.title,
+            model: self.model,
+            cwd: self.cwd,
+            forked_from: None,
+            constraints: self.constraints,
+            importing: false,
+            budget: self.budget,
+        }
+    }
+}
+
+impl Registration {
+    pub(super) fn remove(&self) {
+        let mut open = self.open.lock();
+        if open
+            .get(&self.id)
+            .is_some_and(|it| it.number == self.number)
+        {
+            open.remove(&self.id);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Gives the place up if `still` holds while nobody can be handed it.
+    pub(super) fn remove_if(&self, still: impl FnOnce() -> bool) -> bool {
+        let mut open = self.open.lock();
+        let agreed = still();
+        if agreed {
+            open.remove(&self.id);
+            self.changed.notify_one();
+        }
+        agreed
+    }
+
+    pub(super) fn idle_time(&self) -> Duration {
+        if self.open.lock().len() > self.crowded_at {
+            IDLE_WHEN_CROWDED
+        } else {
+            IDLE
+        }
+    }
+}
+
+/// Also when the actor panics: nobody must go on waiting for it.
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+impl Directory {
+    /// `crowded_at`: with more actors than this in memory, idle ones end early.
+    pub fn new(around: Surroundings, crowded_at: usize) -> Self {
+        Self {
+            around,
+            open: Open::default(),
+            actors: Arc::default(),
+            started: Arc::default(),
+            crowded_at,
+            changed: Arc::default(),
+            imports: Arc::new(Semaphore::new(IMPORTS)),
+        }
+    }
+
+    /// Conversations in memory, and how many of them have a turn that runs.
+    pub fn load(&self) -> (usize, usize) {
+        let open = self.open.lock();
+        let running = open
+            .values()
+            .filter(|it| it.views.borrow().state.running.is_some());
+        (open.len(), running.count())
+    }
+
+    /// Waits until [`Directory::load`] may be different. For one waiter.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    pub fn health(&self) -> Health {
+        self.around.store.health()
+    }
+
+    pub fn models(&self) -> Arc<Models> {
+        self.around.models.borrow().clone()
+    }
+
+    /// What commands of runs are kept within.
+    pub fn ground(&self) -> &Ground {
+        &self.around.ground
+    }
+
+    /// What is spent on a day, by everybody.
+    pub fn ledger(&self) -> &Ledger {
+        &self.around.ledger
+    }
+
+    /// What was taken of models from this day on, oldest first.
+    pub async fn spent_since(&self, day: Day) -> Result<Vec<Spent>, RequestError> {
+        Ok(self.blocking(move |store| store.spent_since(day)).await??)
+    }
+
+    /// What is switched of routing and fallback.
+    pub fn routes(&self) -> &Routes {
+        &self.around.routes
+    }
+
+    /// What people keep for all conversations.
+    pub fn book(&self) -> &Book {
+        &self.around.book
+    }
+
+    pub fn broker(&self) -> &Broker {
+        &self.around.broker
+    }
+
+    pub async fn probe_models(&self) -> Vec<Probed> {
+        self.around.broker.probe(&self.models()).await
+    }
+
+    /// Opens every conversation that has work left from the last daemon, so that it is ended or goes on.
+    pub fn resume(&self) -> Result<usize, ReadError> {
+        let unsettled = self.around.store.unsettled();
+        let unsettled = unsettled.and_then(|it| self.half_imported(&it));
+        let (halves, whole) = unsettled.inspect_err(|_| {
+            // Nobody is to wait for what cannot be read.
+            self.around.pending.complete();
+        })?;
+        for half in halves {
+            import::discard(&self.around.store, half);
+        }
+        let handles: Vec<Handle> = whole.iter().map(|it| self.handle(*it)).collect();
+        let pending = self.around.pending.clone();
+        self.actors.lock().spawn(async move {
+            for mut handle in handles {
+                // What cannot be read says so to whoever opens it.
+                let _unreadable = handle.ready().await;
+            }
+            pending.complete();
+        });
+        Ok(whole.len())
+    }
+
+    /// The conversation, once it has been read.
+    pub async fn open(&self, id: ConversationId) -> Result<Handle, RequestError> {
+        if self.around.stopping.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        let mut handle = self.handle(id);
+        handle.ready().await?;
+        Ok(handle)
+    }
+
+    /// Runs `call` on the conversation; when its actor was just closing, on the one that replaces it.
+    pub async fn with<T, F>(
+        &self,
+        id: ConversationId,
+        call: impl Fn(Handle) -> F,
+    ) -> Result<T, RequestError>
+    where
+        F: Future<Output = Result<T, RequestError>>,
+    {
+        let mut last = RequestError::Closed;
+        for _ in 0..3 {
+            match self.open(id).await {
+                Ok(handle) => match call(handle).await {
+                    Err(RequestError::Closed) => {}
+                    done => return done,
+                },
+                Err(error) => last = error,
+            }
+            if !matches!(last, RequestError::Closed) {
+                break;
+            }
+        }
+        Err(last)
+    }
+
+    /// What is configured about calls.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.around.policy.borrow().clone()
+    }
+
+    /// All tools that there are, and what can be asked of them.
+    pub fn tools(&self) -> &Tools {
+        &self.around.tools
+    }
+
+    /// All tools that there are.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.around.tools.catalog()
+    }
+
+    /// Whether a person looks at this conversation now.
+    pub fn is_attended(&self, id: ConversationId) -> bool {
+        let open = self.open.lock();
+        open.get(&id).is_some_and(|it| it.attendance.is_attended())
+    }
+
+    /// What attached clients let run unasked.
+    pub fn allowances(&self) -> &ClientAllowances {
+        &self.around.allowances
+    }
+
+    pub fn definitions(&self) -> &Definitions {
+        &self.around.definitions
+    }
+
+    /// Every confirm that waits for a person.
+    pub fn pending(&self) -> &Pending {
+        &self.around.pending
+    }
+
+    /// A confirm's question, and its end if it has one.
+    pub async fn confirm(
+        &self,
+        confirm: ConfirmId,
+    ) -> Result<Option<(Question, Option<Record>)>, RequestError> {
+        let store = self.around.store.clone();
+        self.blocking(move |_| {
+            let Some(place) = store.find_confirm(confirm)? else {
+                return Ok(None);
+            };
+            let requested = store.record(place.conversation, place.requested)?;
+            let resolved = match place.resolved {
+                Some(seq) => store.record(place.conversation, seq)?,
+                None => None,
+            };
+            let question = requested.and_then(|it| Question::of(place.conversation, &it));
+            Ok(question.map(|it| (it, resolved)))
+        })
+        .await?
+        .map_err(|error: ReadError| error.into())
+    }
+
+    /// The conversation that a turn belongs to.
+    pub async fn with_turn<T, F>(
+        &self,
+        turn: TurnId,
+        call: impl Fn(Handle) -> F,
+    ) -> Result<T, RequestError>
+    where
+        F: Future<Output = Result<T, RequestError>>,
+    {
+        let place = self.around.store.find_turn(turn)?;
+        let place = place.ok_or(RequestError::UnknownTurn(turn))?;
+        self.with(place.conversation, call).await
+    }
+
+    fn handle(&self, id: ConversationId) -> Handle {
+        self.find_or_start(id, Start::Stored)
+    }
+
+    /// Under one lock, so that two callers never start two.
+    fn find_or_start(&self, id: ConversationId, start: Start) -> Handle {
+        let mut open = self.open.lock();
+        if let Some(entry) = open.get(&id).filter(|it| !it.mailbox.is_closed()) {
+            return self.handle_to(id, entry);
+        }
+        let (mailbox, requests) = mpsc::channel(MAILBOX);
+        let (publisher, views, recent) = Publisher::new(self.changed.clone());
+        let stopper = Stopper::default();
+        let attendance = Attendance::new();
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let entry = Entry {
+            mailbox,
+            views,
+            recent,
+            stopper: stopper.clone(),
+            attendance: attendance.clone(),
+            number,
+        };
+        let handle = self.handle_to(id, &entry);
+        let actor = Conversation {
+            id,
+            around: self.around.clone(),
+            state: State::default(),
+            transcript: None,
+            turn: None,
+            kept: None,
+            resolving: None,
+            unborn: None,
+            unstored: None,
+            mailbox: requests,
+            io: JoinSet::new(),
+            publisher,
+            stopper,
+            attended: attendance.watch(),
+            attendance,
+            forms: Forms::default(),
+            expiry_at: None,
+            own: None,
+            summing: Summing::default(),
+            commands: CommandQueue::default(),
+            proposing: false,
+            told: Told::default(),
+            unknown_told: BTreeSet::new(),
+            purse: Purse::new(
+                self.around.ledger.clone(),
+                self.around.models.clone(),
+                self.around.tokens.clone(),
+            ),
+            registration: Registration {
+                id,
+                number,
+                open: self.open.clone(),
+                crowded_at: self.crowded_at,
+                changed: self.changed.clone(),
+            },
+        };
+        open.insert(id, entry);
+        drop(open);
+        let mut actors = self.actors.lock();
+        while actors.try_join_next().is_some() {}
+        let span = tracing::info_span!("conversation", conversation = %id);
+        actors.spawn(actor.run(start).instrument(span));
+        handle
+    }
+
+    fn handle_to(&self, id: ConversationId, entry: &Entry) -> Handle {
+        Handle {
+            id,
+            mailbox: entry.mailbox.clone(),
+            view: entry.views.subscribe(),
+            recent: entry.recent.clone(),
+            store: self.around.store.clone(),
+            stopper: entry.stopper.clone(),
+            attendance: entry.attendance.clone(),
+        }
+    }
+
+    /// Makes a conversation; returns once it is durable.
+    pub async fn create(
+        &self,
+        new: NewConversation,
+        by: Person,
+    ) -> Result<(ConversationId, Seq), RequestError> {
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        self.check_model(&new)?;
+        let id = ConversationId(clock::ulid());
+        let mut state = State::default();
+        let records = vec![place(&mut state, None, new.created())];
+        let seq = state.last_seq;
+        self.commit(id, records, state, by).await?;
+        Ok((id, seq))
+    }
+
+    /// Asks in a conversation of this id that becomes durable together with the question.
+    pub async fn ask_first(
+        &self,
+        id: ConversationId,
+        new: NewConversation,
+        ask: &Ask,
+    ) -> Result<Accepted, RequestError> {
+        if self.around.stopping.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        self.check_model(&new)?;
+        for _ in 0..3 {
+            // As long as the store remembers it: the same call again must not bring it back.
+            if self.around.store.is_deleted(id)? {
+                return Err(RequestError::Deleted);
+            }
+            let handle = self.find_or_start(id, Start::OrNew(new.clone()));
+            match handle.send(ask.clone()).await {
+                Err(RequestError::Closed) => {
+                    if let Loading::Failed(why) = &handle.view().borrow().loading {
+                        return Err(RequestError::Storage(why.clone()));
+                    }
+                }
+                done => return done,
+            }
+        }
+        Err(RequestError::Closed)
+    }
+
+    pub(super) fn check_model(&self, new: &NewConversation) -> Result<(), RequestError> {
+        let Some(name) = new.model.as_ref().filter(|it| *it != "demo") else {
+            return Ok(());
+        };
+        if self.models().within(&new.cwd).presets.contains_key(name) {
+            return Ok(());
+        }
+        Err(RequestError::UnknownModel(name.clone()))
+    }
+
+    /// Stores a conversation that somebody made.
+    pub(super) async fn commit(
+        &self,
+        conversation: ConversationId,
+        records: Vec<Record>,
+        state: State,
+        by: Person,
+    ) -> Result<(), RequestError> {
+        // Of the first only: what is copied was told of where it happened.
+        let made = records.first();
+        let told = made.and_then(|it| Draft::of(conversation, &State::default(), it));
+        let audit = told.map(|it| it.by(Some(by))).into_iter().collect();
+        let commit = Commit::new(conversation, records, state, audit).claiming(Claim::Begin);
+        Ok(self.around.store.commit(commit).await?)
+    }
+
+    /// Removes a conversation and whatever runs in it.
+    pub async fn delete(&self, id: ConversationId, by: Person) -> Result<(), RequestError> {
+        self.with(id, |handle| {
+            let by = by.clone();
+            async move { handle.delete(by).await }
+        })
+        .await
+    }
+
+    /// Every conversation with its state, last used first.
+    pub async fn states(&self) -> Result<Vec<(ConversationId, State)>, RequestError> {
+        let mut states = self.blocking(|store| store.states()).await??;
+        states.retain(|(_, state)| !state.importing);
+        states.sort_by_key(|(id, state)| std::cmp::Reverse((state.updated_at, *id)));
+        Ok(states)
+    }
+
+    pub(super) async fn blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Store) -> T + Send + 'static,
+    ) -> Result<T, RequestError> {
+        let store = self.around.store.clone();
+        tokio::task::spawn_blocking(move || read(&store))
+            .await
+            .map_err(|panic| RequestError::Storage(panic.to_string()))
+    }
+
+    /// Waits until no turn runs. New ones must not start meanwhile.
+    pub async fn settled(&self) {
+        let handles: Vec<Handle> = self
+            .open
+            .lock()
+            .iter()
+            .map(|(id, entry)| self.handle_to(*id, entry))
+            .collect();
+        for mut handle in handles {
+            // A question that was let in a moment ago is on its way to the disk, and no view shows it yet.
+            handle.drained().await;
+            let _closed = handle
+                .view
+                .wait_for(|it| {
+                    // One that waits for a person goes on waiting with the next daemon.
+                    (it.state.running.is_none() || it.state.waits_for_person())
+                        && it.stuck.is_none()
+                })
+                .await;
+        }
+    }
+
+    /// Waits until every actor has ended; they do once the stopping token says so.
+    pub async fn closed(&self) {
+        let mut actors = std::mem::take(&mut *self.actors.lock());
+        while actors.join_next().await.is_some() {}
+    }
+}
+
+/// The event in its place after `state`, which moves on.
+pub(super) fn place(state: &mut State, turn: Option<TurnId>, event: Event) -> Record {
+    let record = Record {
+        seq: state.last_seq.next(),
+        at: clock::now(),
+        turn,
+        client: None,
+        event,
+    };
+    state.apply(&record);
+    record
+}

@@ -1,0 +1,291 @@
+//! Copying a conversation: its finished turns, under new names, in one commit.
+
+use std::collections::{HashMap, HashSet};
+
+use aish_proto::id::{ConversationId, Seq, TurnId};
+
+use super::directory::{Directory, place};
+use super::handle::{Handle, RequestError};
+use aishd_log::confirm::Person;
+use aishd_log::event::{Event, Origin, Record};
+use aishd_log::norris::NorrisEvent;
+use aishd_log::resource::Change;
+use aishd_log::rolling_summary::Summary;
+use aishd_log::state::State;
+use aishd_platform::clock;
+use aishd_store::ReadError;
+use aishd_turn::transcript::Transcript;
+
+/// How much of the log is read in one go.
+const PAGE_BYTES: usize = 1 << 20;
+
+impl Directory {
+    /// Copies a conversation up to the last turn that ended at or before `at`.
+    pub async fn fork(
+        &self,
+        id: ConversationId,
+        at: Option<Seq>,
+        by: Person,
+    ) -> Result<(ConversationId, Seq), RequestError> {
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        let handle = self.open(id).await?;
+        let source = handle.view().borrow().state.clone();
+        let (records, gone) = self
+            .blocking(move |_| settled_records(&handle, at))
+            .await??;
+        let copy = ConversationId(clock::ulid());
+        let cut = records.last().map_or(Seq(0), |it| it.seq);
+        let mut state = State::default();
+        let created = Event::Created {
+            title: Some(format!("{} (fork)", source.title())),
+            model: source.model.clone(),
+            cwd: source.cwd.clone(),
+            forked_from: Some((id, cut)),
+            // As they are now: a copy of an older part is no way around them.
+            constraints: source.constraints.clone(),
+            importing: false,
+            budget: source.budget,
+        };
+        let mut batch = vec![place(&mut state, None, created)];
+        let mut turns = HashMap::new();
+        let mut through = Seq(0);
+        for record in records {
+            let turn = record
+                .turn
+                .map(|old| *turns.entry(old).or_insert_with(|| TurnId(clock::ulid())));
+            batch.push(place(
+                &mut state,
+                turn,
+                copied(unpaid(record.event), &turns),
+            ));
+            if record.seq <= gone.through {
+                through = state.last_seq;
+            }
+        }
+        let left = left(&batch, through, gone.summary, &state);
+        batch.extend(left.map(|event| place(&mut state, None, event)));
+        // One commit, so that nobody ever sees half a copy.
+        let seq = state.last_seq;
+        self.commit(copy, batch, state, by).await?;
+        Ok((copy, seq))
+    }
+}
+
+/// What had left the context of the original.
+#[derive(Default)]
+struct Gone {
+    through: Seq,
+    summary: Option<Box<Summary>>,
+}
+
+/// What has left the copy's context with its first record: what had left the original's, and how that is summed up.
+fn left(
+    batch: &[Record],
+    through: Seq,
+    summary: Option<Box<Summary>>,
+    state: &State,
+) -> impl Iterator<Item = Event> + use<> {
+    let mut transcript = Transcript::default();
+    batch.iter().for_each(|it| transcript.apply(it));
+    let left = transcript.exchanges().take_while(|it| it.last() <= through);
+    let eviction = transcript.eviction(left.count(), state);
+    let summary = summary.filter(|_| eviction.is_some());
+    let summary = summary.map(|it| Event::SummaryUpdated(Box::new(Summary { through, ..*it })));
+    let eviction = eviction.map(|it| Event::Evicted(Box::new(it)));
+    eviction.into_iter().chain(summary)
+}
+
+/// Records of finished turns up to `at`, without the first and without what only concerned waiting; and what had left by
+/// then.
+fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<(Vec<Record>, Gone), ReadError> {
+    let last = at.unwrap_or(Seq(u64::MAX));
+    let mut records = vec![];
+    let mut cursor = Seq(1);
+    loop {
+        let page = handle.records_after(cursor, PAGE_BYTES)?;
+        let Some(end) = page.last() else { break };
+        cursor = end.seq;
+        records.extend(
+            page.iter()
+                .filter(|it| it.seq <= last)
+                .map(|it| Record::clone(it)),
+        );
+        if cursor >= last {
+            break;
+        }
+    }
+    let finished: HashSet<_> = records
+        .iter()
+        .filter(|it| matches!(it.event, Event::TurnFinished { .. }))
+        .filter_map(|it| it.turn)
+        .collect();
+    let mut gone = Gone::default();
+    for record in &records {
+        if let Event::Evicted(eviction) = &record.event {
+            gone.through = gone.through.max(eviction.through);
+        }
+        if let Event::SummaryUpdated(summary) = &record.event {
+            gone.summary = Some(summary.clone());
+        }
+    }
+    as_they_are(&mut records);
+    without_running(&mut records);
+    records.retain(|it| it.turn.is_none_or(|turn| finished.contains(&turn)));
+    records.retain(|it| {
+        !matches!(
+            it.event,
+            // The copy has one of its own.
+            Event::Evicted(_)
+                | Event::Restored(_)
+                | Event::ModelUsed(_)
+                | Event::BudgetChanged(_)
+                | Event::BudgetReached(_)
+                | Event::SummaryUpdated(_)
+                | Event::Renamed { .. }
+                | Event::Imported(_)
+                | Event::ArchivedChanged { .. }
+                | Event::TurnQueued { .. }
+                // Consent was given for the original.
+                | Event::ConfirmRequested(_)
+                | Event::RaiseRequested(_)
+                | Event::MemoryProposed(_)
+                | Event::ConfirmResolved(_)
+                | Event::PermissionChanged { .. }
+                | Event::Norris(NorrisEvent::Launched(_))
+                | Event::ConstraintsChanged { .. }
+        )
+    });
+    Ok((records, gone))
+}
+
+/// A command that runs goes on in the original, and ends there.
+fn without_running(records: &mut Vec<Record>) {
+    let ended: HashSet<String> = records
+        .iter()
+        .filter_map(|it| command_of(it, true))
+        .collect();
+    records.retain(|it| command_of(it, false).is_none_or(|call| ended.contains(&call)));
+}
+
+/// The command of a person that a record is the start or the end of.
+fn command_of(record: &Record, end: bool) -> Option<String> {
+    let own = record.turn.is_none();
+    let call = if let Event::ShellFinished { call, .. } = &record.event {
+        end.then_some(call)
+    } else if let Event::ShellStarted { call, .. } = &record.event {
+        (!end).then_some(call)
+    } else {
+        None
+    };
+    call.filter(|_| own).cloned()
+}
+
+/// A copy has each resource once, as it was in the end, also those of turns that it does not have.
+fn as_they_are(records: &mut Vec<Record>) {
+    let mut last = HashMap::new();
+    for record in &*records {
+        if let Event::ResourceChanged(changed) = &record.event {
+            last.insert(changed.name.clone(), record.seq);
+        }
+    }
+    records.retain_mut(|record| {
+        let Event::ResourceChanged(changed) = &mut record.event else {
+            return true;
+        };
+        record.turn = None;
+        // To the copy it is new, but it was made when it was made.
+        changed.change = Change::Created;
+        let made = (record.at, changed.by.clone());
+        changed.created.get_or_insert(made);
+        changed.data.is_some() && last.get(&changed.name) == Some(&record.seq)
+    });
+}
+
+/// The original has paid for it.
+fn unpaid(mut event: Event) -> Event {
+    if let Event::AssistantMessage { usage, payee, .. } = &mut event {
+        *usage = None;
+        *payee = None;
+    }
+    event
+}
+
+/// The event as it stands in a copy: keys belong to the original, and turns have new names.
+fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
+    let renamed = |old: TurnId| turns.get(&old).copied().unwrap_or(old);
+    match event {
+        Event::UserMessage {
+            text,
+            attachments,
+            model,
+            origin,
+            calls,
+            key: _,
+            on_confirm: _,
+            max_tool_depth: _,
+            environment,
+        } => Event::UserMessage {
+            text,
+            attachments,
+            model,
+            origin: match origin {
+                Origin::Asked | Origin::Imported => origin,
+                Origin::Retry(old) => Origin::Retry(renamed(old)),
+                Origin::Continue(old) => Origin::Continue(renamed(old)),
+            },
+            key: None,
+            on_confirm: None,
+            max_tool_depth: None,
+            calls,
+            environment,
+        },
+        Event::TurnFinished {
+            stop,
+            text,
+            usage,
+            error,
+            merged_into,
+        } => Event::TurnFinished {
+            stop,
+            text,
+            usage,
+            error,
+            merged_into: merged_into.map(renamed),
+        },
+        other @ (Event::Created { .. }
+        | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
+        | Event::Norris(_)
+        | Event::FellBack { .. }
+        | Event::TurnStarted { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ToolStarted { .. }
+        | Event::ResultKept { .. }
+        | Event::ToolResult { .. }
+        | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
+        | Event::ConfirmResolved(_)
+        | Event::PermissionChanged { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
+        | Event::ConstraintsChanged { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
+        | Event::SummaryUpdated(_)
+        | Event::ShellStarted { .. }
+        | Event::ShellFinished { .. }
+        | Event::CwdChanged { .. }
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::Imported(_)
+        | Event::ArchivedChanged { .. }
+        | Event::Status { .. }) => other,
+    }
+}

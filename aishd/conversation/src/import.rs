@@ -1,0 +1,239 @@
+//! Making a conversation of messages from elsewhere: in commits of about a megabyte, seen by nobody before the last of
+//! them. An import that ends early is taken out again, by its drop or by the next daemon.
+
+use aish_proto::id::{ConversationId, Seq, TurnId};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::directory::{Directory, NewConversation, place};
+use super::handle::RequestError;
+use aishd_log::audit::Draft;
+use aishd_log::confirm::Person;
+use aishd_log::event::{Event, Imported, Record};
+use aishd_log::state::State;
+use aishd_platform::clock;
+use aishd_platform::failpoint;
+use aishd_store::{Claim, Commit, ReadError, Store};
+use aishd_turn::import::{Fact, Fault, Import};
+
+/// What waits for a commit, in bytes of the imported text.
+const COMMIT_BYTES: u64 = 1 << 20;
+
+/// Why nothing is imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error("{0}")]
+    Fault(Fault),
+    #[error("too many imports at a time")]
+    Crowded,
+    #[error("{0}")]
+    Request(RequestError),
+}
+
+impl From<RequestError> for ImportError {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
+    }
+}
+
+/// An import on its way.
+#[derive(Debug)]
+pub struct Importing {
+    id: ConversationId,
+    store: Store,
+    text: Import,
+    state: State,
+    /// Facts that are not stored yet.
+    records: Vec<Record>,
+    /// Bytes of the text whose facts are stored.
+    stored: u64,
+    standing: Standing,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// What the store has of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Nothing,
+    Half,
+    Whole,
+}
+
+/// One that is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    pub imported: Imported,
+    pub seq: Seq,
+}
+
+impl Directory {
+    /// Begins to import into a conversation of this id, which must be new.
+    pub async fn begin_import(
+        &self,
+        id: ConversationId,
+        new: NewConversation,
+    ) -> Result<Importing, ImportError> {
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining.into());
+        }
+        self.check_model(&new)?;
+        let permit = self.imports.clone().try_acquire_owned();
+        let permit = permit.map_err(|_full| ImportError::Crowded)?;
+        let known = self.blocking(move |store| known(store, id)).await?;
+        match known.map_err(RequestError::from)? {
+            Known::New => {}
+            Known::Here => return Err(RequestError::Exists.into()),
+            Known::Deleted => return Err(RequestError::Deleted.into()),
+        }
+        let mut state = State::default();
+        let mut created = new.created();
+        if let Event::Created { importing, .. } = &mut created {
+            *importing = true;
+        }
+        let records = vec![place(&mut state, None, created)];
+        Ok(Importing {
+            id,
+            store: self.around.store.clone(),
+            text: Import::default(),
+            state,
+            records,
+            stored: 0,
+            standing: Standing::Nothing,
+            _permit: permit,
+        })
+    }
+
+    /// What was imported into this conversation, if it was.
+    pub async fn imported(&self, id: ConversationId) -> Result<Option<Done>, RequestError> {
+        let read = self.blocking(move |store| {
+            let loaded = store.load(id)?;
+            let seq = loaded.map_or(Seq(0), |it| it.state.imported);
+            let record = store.record(id, seq)?;
+            Ok::<_, ReadError>(record.and_then(|it| {
+                if let Event::Imported(imported) = it.event {
+                    Some(Done { imported, seq })
+                } else {
+                    None
+                }
+            }))
+        });
+        Ok(read.await??)
+    }
+
+    /// Of conversations that are unsettled: those that are half an import, and the others.
+    pub(super) fn half_imported(
+        &self,
+        unsettled: &[ConversationId],
+    ) -> Result<(Vec<ConversationId>, Vec<ConversationId>), ReadError> {
+        let (mut halves, mut whole) = (vec![], vec![]);
+        for id in unsettled {
+            let loaded = self.around.store.load(*id)?;
+            if loaded.is_some_and(|it| it.state.importing) {
+                halves.push(*id);
+            } else {
+                whole.push(*id);
+            }
+        }
+        Ok((halves, whole))
+    }
+}
+
+enum Known {
+    New,
+    Here,
+    Deleted,
+}
+
+fn known(store: &Store, id: ConversationId) -> Result<Known, ReadError> {
+    Ok(if store.load(id)?.is_some() {
+        Known::Here
+    } else if store.is_deleted(id)? {
+        Known::Deleted
+    } else {
+        Known::New
+    })
+}
+
+impl Importing {
+    pub fn id(&self) -> ConversationId {
+        self.id
+    }
+
+    /// Bytes of the text so far.
+    pub fn taken(&self) -> u64 {
+        self.text.taken()
+    }
+
+    /// Takes the next piece in.
+    pub async fn take(&mut self, piece: &str) -> Result<(), ImportError> {
+        let mut facts = vec![];
+        let taken = self.text.take(piece, &mut new_turn, &mut facts);
+        taken.map_err(ImportError::Fault)?;
+        self.add(facts);
+        if self.text.taken() - self.stored >= COMMIT_BYTES && !self.records.is_empty() {
+            self.stored = self.text.taken();
+            self.standing = Standing::Half;
+            let records = std::mem::take(&mut self.records);
+            self.commit(records, vec![]).await?;
+            failpoint::pass("import.half");
+        }
+        Ok(())
+    }
+
+    /// The conversation is there, whole and durable.
+    pub async fn finish(mut self, by: Person) -> Result<Done, ImportError> {
+        let mut facts = vec![];
+        let text = std::mem::take(&mut self.text);
+        let ended = text.finish(&mut new_turn, &mut facts);
+        let imported = ended.map_err(ImportError::Fault)?;
+        self.add(facts);
+        let before = self.state.clone();
+        let end = place(&mut self.state, None, Event::Imported(imported));
+        let seq = end.seq;
+        let told = Draft::of(self.id, &before, &end).map(|it| it.by(Some(by)));
+        let mut records = std::mem::take(&mut self.records);
+        records.push(end);
+        failpoint::pass("import.before_commit");
+        // Whoever asked may leave while it is on its way to the disk: then it stays, if it gets there.
+        let before = std::mem::replace(&mut self.standing, Standing::Whole);
+        let committed = self.commit(records, told.into_iter().collect()).await;
+        if committed.is_err() {
+            self.standing = before;
+        }
+        committed?;
+        failpoint::pass("import.after_commit");
+        Ok(Done { imported, seq })
+    }
+
+    fn add(&mut self, facts: Vec<Fact>) {
+        for (turn, event) in facts {
+            self.records.push(place(&mut self.state, Some(turn), event));
+        }
+    }
+
+    async fn commit(&self, records: Vec<Record>, audit: Vec<Draft>) -> Result<(), RequestError> {
+        let commit = Commit::new(self.id, records, self.state.clone(), audit);
+        Ok(self.store.commit(commit.claiming(Claim::Begin)).await?)
+    }
+}
+
+fn new_turn() -> TurnId {
+    TurnId(clock::ulid())
+}
+
+/// An import that ends early leaves nothing behind.
+impl Drop for Importing {
+    fn drop(&mut self) {
+        if self.standing == Standing::Half {
+            discard(&self.store, self.id);
+        }
+    }
+}
+
+/// Where the store does not take it now, it stays unseen, and the next daemon tries again.
+pub(super) fn discard(store: &Store, id: ConversationId) {
+    if store.discard(id) {
+        tracing::info!(conversation = %id, "half an import is taken out");
+    } else {
+        tracing::warn!(conversation = %id, "half an import could not be taken out");
+    }
+}

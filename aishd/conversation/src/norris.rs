@@ -1,0 +1,489 @@
+//! Runs in the actor: launching one, leading it, asking another model, and taking one up that a daemon left. What a run does is
+//! in the turn machine, and what it may do is in the gate.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aish_proto::id::TurnId;
+use futures_util::FutureExt as _;
+use tokio::time::{Instant, timeout};
+
+use super::ask::fact;
+use super::choose::Chosen;
+use super::commit::{Fact, Pending};
+use super::handle::{Accepted, Ask, RequestError};
+use super::purse::Purse;
+use super::view::LiveChange;
+use super::{Active, Conversation, Done};
+use aishd_broker::Broker;
+use aishd_log::canonical::canonical;
+use aishd_log::confirm::Person;
+use aishd_log::ending::Within;
+use aishd_log::event::{Event, Origin};
+use aishd_log::norris::launch::Launch;
+use aishd_log::norris::standing::Standing;
+use aishd_log::norris::{NorrisEvent, Spent};
+use aishd_log::shell;
+use aishd_log::spending::{Nano, Purpose};
+use aishd_log::state::State;
+use aishd_log::tool::{Reach, Sha};
+use aishd_model::norris_settings::second;
+use aishd_model::opinion::{Opinion, Planned, body, read, too_long};
+use aishd_model::preset::Preset;
+use aishd_platform::clock;
+use aishd_rules::autonomy::{Autonomy, Heard};
+use aishd_rules::boundary::Failures;
+use aishd_rules::gate::{Execution, Go, Judged, spelled};
+use aishd_turn::run::Run;
+use aishd_turn::turn::{Effect, Input, Owing, Step, Turn};
+
+/// A goal, checked for form and size, and what a person grants for it.
+#[derive(Clone, Debug)]
+pub struct Launching {
+    pub ask: Ask,
+    pub launch: Launch,
+}
+
+/// What a person does to a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lead {
+    Pause,
+    Resume,
+}
+
+/// What another model said, and what waits for it.
+#[derive(Debug)]
+pub(super) struct Opined {
+    heard: Heard,
+    owing: Vec<Owing>,
+}
+
+/// How long a turn has worked, and what its requests have taken: those of tasks beside it among them.
+#[derive(Debug)]
+pub(super) struct Clock {
+    worked: Duration,
+    since: Instant,
+    purse: Purse,
+    /// What the conversation had taken before this turn.
+    before: (u64, Nano),
+}
+
+impl Clock {
+    /// Of a turn that begins.
+    pub(super) fn start(purse: &Purse) -> Self {
+        Self {
+            worked: Duration::ZERO,
+            since: Instant::now(),
+            before: purse.taken(),
+            purse: purse.clone(),
+        }
+    }
+
+    /// Of one that another daemon left, as far as the log says.
+    pub(super) fn of(state: &State, purse: &Purse) -> Self {
+        let worked = state.norris.as_ref().map_or(0, |it| it.spent.ms);
+        let of_turn = state.running.as_ref().map(|it| it.usage);
+        let of_turn = of_turn.unwrap_or_default();
+        let (tokens, cost) = purse.taken();
+        Self {
+            worked: Duration::from_millis(worked),
+            before: (
+                tokens.saturating_sub(of_turn.tokens()),
+                cost.minus(of_turn.cost.unwrap_or_default()),
+            ),
+            ..Self::start(purse)
+        }
+    }
+
+    fn spent(&self) -> Spent {
+        let (tokens, cost) = self.purse.taken();
+        Spent {
+            ms: u64::try_from(self.worked.as_millis()).unwrap_or(u64::MAX),
+            tokens: tokens.saturating_sub(self.before.0),
+            cost: cost.minus(self.before.1),
+        }
+    }
+}
+
+impl Active {
+    /// Hands its machine an input, with the time that passed and what was paid for meanwhile.
+    pub(super) fn hear(&mut self, input: Input) -> Step {
+        let now = Instant::now();
+        if self.machine.works() {
+            self.clock.worked += now.duration_since(self.clock.since);
+        }
+        self.clock.since = now;
+        self.machine.note_spent(self.clock.spent());
+        self.machine.handle(input)
+    }
+}
+
+/// Makes a turn a run, if the log says that it is one.
+pub(super) fn with_run(machine: Turn, state: &State, turn: TurnId) -> Turn {
+    match state.norris.as_ref().filter(|it| it.turn == turn) {
+        Some(standing) => machine.with_run(Run::of(standing)),
+        None => machine,
+    }
+}
+
+impl Conversation {
+    /// Takes a goal in and starts the run, in one commit. It waits for nothing: a run that begins some time later is not
+    /// what somebody agreed to.
+    pub(super) async fn launch(&mut self, launching: Launching) -> Result<Accepted, RequestError> {
+        let Launching { ask, launch } = launching;
+        if let Some(known) = self.known(&ask.key)? {
+            return Ok(known);
+        }
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        let runs = self.turn.is_some() || self.resolving.is_some();
+        if runs || !self.state.queue.is_empty() {
+            return Err(RequestError::Busy);
+        }
+        let by_hand = ask.model.clone().or_else(|| self.state.model.clone());
+        let chosen = self.choose_named(by_hand.as_deref());
+        let Ask {
+            text,
+            attachments,
+            key,
+            model,
+            by,
+            on_confirm,
+            max_tool_depth,
+            calls,
+            environment,
+            mode: _,
+            expected: _,
+            place: _,
+        } = ask;
+        let question = Event::UserMessage {
+            text,
+            attachments,
+            key: Some(key),
+            model,
+            origin: Origin::Asked,
+            on_confirm,
+            max_tool_depth,
+            calls,
+            environment: self.said_anew(environment),
+        };
+        let turn = TurnId(clock::ulid());
+        let launched = Event::Norris(NorrisEvent::Launched(Box::new(launch)));
+        let facts = vec![fact(turn, by.clone(), question), fact(turn, by, launched)];
+        let seq = self.state.last_seq.next();
+        match chosen {
+            Chosen::Ready(preset, told) => self.begin(turn, preset, told, facts).await?,
+            Chosen::Look => {
+                self.commit(&facts, LiveChange::Keep).await?;
+                self.look_for_preset(turn);
+            }
+            Chosen::Gone(name) => return Err(RequestError::UnknownModel(name)),
+            // Nothing that is named is a list.
+            Chosen::List(..) => return Err(RequestError::Busy),
+        }
+        Ok(Accepted {
+            turn,
+            seq,
+            position: 0,
+            duplicate: false,
+        })
+    }
+
+    /// Pauses or resumes the run. To do so twice changes nothing.
+    pub(super) async fn lead(&mut self, lead: Lead, by: Person) -> Result<Standing, RequestError> {
+        if lead == Lead::Resume && self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        let active = self.turn.as_mut().filter(|it| it.machine.is_run());
+        let active = active.ok_or(RequestError::NoRun)?;
+        let turn = active.id;
+        let step = active.hear(match lead {
+            Lead::Pause => Input::Paused,
+            Lead::Resume => Input::Resumed,
+        });
+        let before = self.state.norris.clone();
+        self.take_led(turn, step, &by).await;
+        if self.unstored.is_some() {
+            let why = "that still waits for the store";
+            return Err(RequestError::Storage(why.to_owned()));
+        }
+        // One that met a limit as it was resumed is over.
+        let standing = self.state.norris.clone().or(before);
+        standing.map(|it| *it).ok_or(RequestError::NoRun)
+    }
+
+    async fn take_led(&mut self, turn: TurnId, step: Step, by: &Person) {
+        let ends = step.ends_turn();
+        let opens = |it: &Effect| matches!(it, Effect::OpenStream(_));
+        let opens = step.effects.iter().any(opens);
+        let mut facts: Vec<Fact> = step
+            .events
+            .into_iter()
+            .map(|event| fact(turn, by.clone(), event))
+            .collect();
+        if opens {
+            facts.extend(self.steering(turn));
+        }
+        self.settle(Pending::led(facts, step.effects, ends)).await;
+    }
+
+    /// What the running turn may do unasked.
+    pub(super) fn autonomy(&self) -> Option<Autonomy<'_>> {
+        let active = self.turn.as_ref()?;
+        let standing = self.standing_of(active.id)?;
+        Some(Autonomy {
+            levels: &standing.launch.levels,
+            heard: active.heard.as_ref(),
+        })
+    }
+
+    fn standing_of(&self, turn: TurnId) -> Option<&Standing> {
+        let standing = self.state.norris.as_deref();
+        standing.filter(|it| it.turn == turn)
+    }
+
+    /// Asks another model about what would begin next. True: all is judged again when it has answered.
+    pub(super) fn ask_for_opinion(
+        &mut self,
+        owing: &[Owing],
+        approved: Option<Sha>,
+        judged: &[Judged],
+    ) -> bool {
+        let Some(active) = &self.turn else {
+            return false;
+        };
+        let (turn, token) = (active.id, active.token.clone());
+        let Some(standing) = self.standing_of(turn) else {
+            return false;
+        };
+        // A person's word is worth more.
+        if !standing.launch.second_opinion || approved.is_some() {
+            return false;
+        }
+        let refused = |it: &&Judged| matches!(it, Judged::Refuse { .. });
+        let next = judged.iter().zip(owing).find(|(it, _)| !refused(it));
+        let (action, call, digest) = match next {
+            Some((Judged::Run(go), owed)) if go.tool.reach != Reach::Conversation => {
+                (Action::of_call(go), owed.id(), go.digest)
+            }
+            Some((Judged::Execute(run), owed)) => (Action::of_command(run), owed.id(), run.digest),
+            Some((Judged::Run(_) | Judged::Ask(_) | Judged::Refuse { .. } | Judged::Later, _))
+            | None => {
+                return false;
+            }
+        };
+        let is_known = |it: &Heard| it.call == call && it.digest == digest;
+        if active.heard.as_ref().is_some_and(is_known) {
+            return false;
+        }
+        let models = self.models();
+        let asking = Asking {
+            broker: self.around.broker.clone(),
+            preset: second(&models, &active.model.0),
+            purse: self.purse.clone(),
+            goal: standing.launch.goal.clone(),
+            action,
+            within: models.norris.second_opinion_within,
+        };
+        let call = call.to_owned();
+        let name = asking.preset.as_ref().map(|it| it.name.clone());
+        let owing = owing.to_vec();
+        self.io.spawn(async move {
+            let asked = AssertUnwindSafe(asking.ask()).catch_unwind();
+            let opinion = match token.run_until_cancelled(asked).await {
+                Some(Ok(opinion)) => opinion,
+                Some(Err(_panic)) => Opinion::Missing("internal error".to_owned()),
+                None => Opinion::Missing("the run was stopped".to_owned()),
+            };
+            let heard = Heard {
+                call,
+                digest,
+                preset: name.unwrap_or_default(),
+                opinion,
+            };
+            Done::Opinion(turn, Box::new(Opined { heard, owing }))
+        });
+        true
+    }
+
+    /// Another model has answered: all is judged with that, by the rules as they are now.
+    pub(super) async fn opined(&mut self, turn: TurnId, opined: Opined) {
+        let stop = self.stop_of_token();
+        let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
+            return;
+        };
+        if active.token.is_cancelled() {
+            return self.stop_now(stop).await;
+        }
+        let Opined { heard, owing } = opined;
+        active.heard = Some(heard);
+        let judge = Effect::Judge {
+            owing,
+            approved: None,
+        };
+        if !active.machine.keep_for_later(judge.clone()) {
+            self.perform(judge).await;
+        }
+    }
+
+    /// An action begins. What was said of it was about that one, once.
+    pub(super) fn note_action(&mut self, command: Option<&Execution>) {
+        if let Some(active) = &mut self.turn {
+            active.heard = None;
+            let inside = command.filter(|it| it.setting.boundary.is_some());
+            active.failures.begun(inside.map(|it| it.digest));
+        }
+    }
+
+    pub(super) fn note_end_inside(&mut self, turn: TurnId, within: Within) {
+        if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
+            active.failures.ended(within);
+        }
+    }
+
+    /// When the run has worked for as long as it may, while there is something that would be cut short then.
+    pub(super) fn time_over_at(&self) -> Option<Instant> {
+        let active = self.turn.as_ref().filter(|it| !it.token.is_cancelled())?;
+        let left = active.machine.time_left()?;
+        active.clock.since.checked_add(Duration::from_millis(left))
+    }
+
+    pub(super) async fn time_is_over(&mut self) {
+        if let Some(active) = &mut self.turn {
+            let step = active.hear(Input::TimeIsOver);
+            self.take_step(step).await;
+        }
+    }
+
+    /// Takes up a run that another daemon left, and returns what is to be told of that. It stands still; `None`: there is
+    /// none that could go on.
+    pub(super) fn take_up_run(&mut self) -> Option<Vec<Event>> {
+        let running = self.state.running.clone()?;
+        let standing = self.standing_of(running.turn)?.clone();
+        let event = |seq| {
+            let record = self.around.store.record(self.id, seq);
+            record.ok().flatten().map(|it| it.event)
+        };
+        let (
+            Some(Event::TurnStarted { model, source, .. }),
+            Some(Event::UserMessage { on_confirm, .. }),
+        ) = (event(running.started_seq), event(running.message_seq))
+        else {
+            tracing::warn!(conversation = %self.id, "a run cannot be read");
+            return None;
+        };
+        let clock = Clock::of(&self.state, &self.purse);
+        let mut run = Run::of(&standing);
+        run.note_spent(clock.spent());
+        let (machine, paused) = Turn::take_up(run, running.items, running.usage);
+        let token = self.around.stopping.child_token();
+        self.turn = Some(Active {
+            id: running.turn,
+            machine,
+            preset: None,
+            second: None,
+            asking: None,
+            model: (model, source),
+            offer: None,
+            held: vec![],
+            rules: self.models().context.clone(),
+            on_confirm: on_confirm.unwrap_or_default(),
+            token: token.clone(),
+            stopped_by: None,
+            clock,
+            heard: None,
+            failures: Failures::default(),
+            top: self.state.cwd.clone(),
+        });
+        self.stopper.set(Some((running.turn, token)));
+        tracing::info!(conversation = %self.id, turn = %running.turn, "a run waits to be resumed");
+        Some(paused.map(Event::Norris).into_iter().collect())
+    }
+}
+
+/// One question to another model.
+struct Asking {
+    broker: Broker,
+    /// `None`: there is no other.
+    preset: Option<Arc<Preset>>,
+    purse: Purse,
+    goal: String,
+    action: Action,
+    within: Duration,
+}
+
+/// What it is about, as it would run.
+struct Action {
+    tool: String,
+    description: String,
+    arguments: String,
+}
+
+impl Action {
+    fn of_call(go: &Go) -> Self {
+        Self {
+            tool: go.tool.name.to_string(),
+            description: go.tool.description.clone(),
+            arguments: spelled(&go.arguments),
+        }
+    }
+
+    fn of_command(run: &Execution) -> Self {
+        let arguments = serde_json::json!({"command": run.command, "directory": run.setting.cwd});
+        Self {
+            tool: shell::TOOL.to_owned(),
+            description: shell::tool().description.clone(),
+            arguments: canonical(&arguments),
+        }
+    }
+}
+
+impl Asking {
+    async fn ask(self) -> Opinion {
+        let Some(preset) = self.preset else {
+            return Opinion::Missing("there is no other preset that could be asked".to_owned());
+        };
+        let planned = Planned {
+            goal: &self.goal,
+            tool: &self.action.tool,
+            description: &self.action.description,
+            arguments: &self.action.arguments,
+        };
+        if let Some(opinion) = too_long(planned) {
+            return opinion;
+        }
+        let preset = self.broker.adapted(preset);
+        let body = body(&preset, planned);
+        let bytes = body.len();
+        let admitted = self
+            .purse
+            .admit_aside(&preset, bytes as u64, Purpose::Opinion);
+        let ticket = match admitted {
+            Ok(ticket) => ticket,
+            Err(reached) => return Opinion::Missing(reached.to_string()),
+        };
+        let meter = ticket.meter();
+        meter.sends(bytes);
+        let answer = self.broker.stream(&preset, body, |delta| {
+            meter.receives(delta.text().len());
+        });
+        match timeout(self.within, answer).await {
+            Ok(Ok(reply)) => {
+                ticket.charge_aside(Some(&reply), None);
+                read(&reply.text)
+            }
+            // What its server said is not for the log of a conversation.
+            Ok(Err(broken)) => {
+                ticket.charge_aside(Some(&broken.partial), Some(&broken.failure));
+                Opinion::Missing(format!("{} failed", preset.name))
+            }
+            Err(_elapsed) => Opinion::Missing(format!(
+                "{} said nothing within {} s",
+                preset.name,
+                self.within.as_secs()
+            )),
+        }
+    }
+}

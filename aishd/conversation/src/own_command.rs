@@ -1,0 +1,247 @@
+//! Commands of people: nobody is asked, and they have no turn. Those of one conversation run one after another, beside
+//! whatever else it does; each that began has a start and an end in the log.
+
+use aish_proto::id::Seq;
+use tokio_util::sync::CancellationToken;
+
+use super::command::check;
+use super::command_queue::Next;
+use super::commit::{Fact, Pending};
+use super::handle::{Handle, Request, RequestError};
+use super::view::LiveChange;
+use super::{Conversation, Done};
+use aishd_log::confirm::Person;
+use aishd_log::ending::{Ended, Ending};
+use aishd_log::environment::Environment;
+use aishd_log::event::Event;
+use aishd_log::shell::{Given, Proposed};
+use aishd_platform::clock;
+use aishd_rules::gate::Execution;
+use aishd_store::CommitError;
+use aishd_turn::turn::{Input, Step, finish, left, not_begun};
+
+/// What a person wants run.
+#[derive(Clone, Debug)]
+pub struct OwnCommand {
+    pub command: String,
+    /// `None`: the conversation's directory.
+    pub cwd: Option<String>,
+    pub environment: Environment,
+    pub into_context: bool,
+    pub by: Person,
+}
+
+/// One that was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Began {
+    pub call: String,
+    /// Where its start stands; `None`: it waits for those before it.
+    pub seq: Option<Seq>,
+}
+
+/// One that runs.
+#[derive(Debug)]
+pub(super) struct Runs {
+    pub(super) command: String,
+    pub(super) given: Given,
+    pub(super) token: CancellationToken,
+    /// Who ended it.
+    pub(super) stopped_by: Option<Person>,
+}
+
+impl Handle {
+    /// Returns once its start is in the log, or it waits.
+    pub async fn run_command(&self, wanted: OwnCommand) -> Result<Began, RequestError> {
+        self.request(|reply| Request::RunCommand(Box::new(wanted), reply))
+            .await
+    }
+
+    /// Ends one that runs or waits; false: it was over. Returns once its end is in the log.
+    pub async fn cancel_command(&self, call: String, by: Person) -> Result<bool, RequestError> {
+        self.request(|reply| Request::CancelCommand(call, by, reply))
+            .await
+    }
+}
+
+impl Conversation {
+    pub(super) async fn run_own(&mut self, wanted: OwnCommand) -> Result<Began, RequestError> {
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        check(&wanted.command).map_err(|why| RequestError::BadCommand(why.to_owned()))?;
+        let call = format!("run-{}", aish_proto::id::TurnId(clock::ulid()));
+        if self.commands.is_empty() {
+            let seq = Some(self.begin_own(&call, wanted).await?);
+            return Ok(Began { call, seq });
+        }
+        if self.commands.is_full() {
+            return Err(RequestError::TooManyCommands);
+        }
+        self.commands.wait(call.clone(), wanted);
+        Ok(Began { call, seq: None })
+    }
+
+    async fn begin_own(&mut self, call: &str, wanted: OwnCommand) -> Result<Seq, CommitError> {
+        let cwd = wanted.cwd.as_deref().unwrap_or(&self.state.cwd);
+        let setting = self.setting(wanted.environment, cwd);
+        let run = Execution {
+            digest: setting.digest(&wanted.command),
+            command: wanted.command,
+            setting,
+            rule: "run by a person".to_owned(),
+        };
+        let given = if wanted.into_context {
+            Given::WithNextQuestion
+        } else {
+            Given::Never
+        };
+        let fact = Fact {
+            turn: None,
+            by: Some(wanted.by),
+            event: run.started(call, None, given),
+        };
+        let seq = self.commit(&[fact], LiveChange::Keep).await?;
+        let token = self.around.stopping.child_token();
+        let runs = Runs {
+            command: run.command.clone(),
+            given,
+            token: token.clone(),
+            stopped_by: None,
+        };
+        self.commands.begin_own(call.to_owned(), runs);
+        let begun = self.begun(None, call, run, token);
+        let name = call.to_owned();
+        self.io
+            .spawn(async move { Done::OwnEnded(name, Box::new(begun.run().await)) });
+        Ok(seq)
+    }
+
+    /// Begins what waited for a command that has ended.
+    pub(super) async fn next_command(&mut self) {
+        while self.unstored.is_none()
+            && let Some(next) = self.commands.next()
+        {
+            match next {
+                Next::Own(call, wanted) => self.begin_waiting(&call, *wanted).await,
+                Next::OfTurn => self.free_turn().await,
+            }
+        }
+    }
+
+    async fn begin_waiting(&mut self, call: &str, wanted: OwnCommand) {
+        let (command, by) = (wanted.command.clone(), wanted.by.clone());
+        let why = if self.around.draining.is_cancelled() || self.around.stopping.is_cancelled() {
+            "aishd ended before it began".to_owned()
+        } else {
+            match self.begin_own(call, wanted).await {
+                Ok(_) => return,
+                Err(error) => format!("its start could not be stored: {error}"),
+            }
+        };
+        self.never_began(call, &command, by, &why).await;
+    }
+
+    /// The running turn's command can run now, if it still waits for that.
+    async fn free_turn(&mut self) {
+        if self.is_cancelled() {
+            return self.stop_now(self.stop_of_token()).await;
+        }
+        let Some(active) = &mut self.turn else { return };
+        let step = active.hear(Input::Freed);
+        Box::pin(self.take_step(step)).await;
+    }
+
+    /// Whoever looks on sees that it came to nothing; no model is told.
+    async fn never_began(&mut self, call: &str, command: &str, by: Person, why: &str) {
+        let fact = Fact {
+            turn: None,
+            by: Some(by),
+            event: not_begun(call, command, why, Given::Never),
+        };
+        Box::pin(self.settle(Pending::facts(vec![fact]))).await;
+    }
+
+    pub(super) async fn cancel_own(
+        &mut self,
+        call: &str,
+        by: Person,
+    ) -> Result<bool, RequestError> {
+        if let Some(waited) = self.commands.take_waiting(call) {
+            let why = "cancelled before it began";
+            self.never_began(call, &waited.command, waited.by, why)
+                .await;
+        } else {
+            let Some(runs) = self.commands.own_mut(call) else {
+                return Ok(false);
+            };
+            runs.stopped_by.get_or_insert(by);
+            runs.token.cancel();
+            self.until_own_over(Some(call)).await;
+        }
+        if self.unstored.is_some() {
+            let why = "the command was stopped, and its end still waits for the store";
+            return Err(RequestError::Storage(why.to_owned()));
+        }
+        Ok(true)
+    }
+
+    /// Lets stopped commands say what they still owe: this one, or all.
+    pub(super) async fn until_own_over(&mut self, call: Option<&str>) {
+        let runs = |it: &Self| match call {
+            Some(call) => it.commands.own(call).is_some(),
+            None => it.commands.runs_own(),
+        };
+        self.work_while(runs).await;
+    }
+
+    pub(super) async fn own_ended(&mut self, call: String, ended: Ended) {
+        let Some(runs) = self.commands.end_own(&call) else {
+            return;
+        };
+        let proposed = Proposed {
+            call,
+            command: runs.command,
+        };
+        // It may have come to its own end first.
+        let stopped_by = runs
+            .stopped_by
+            .filter(|_| ended.ending == Ending::Cancelled);
+        let mut step = Step::default();
+        finish(&proposed, ended, runs.given, &mut step);
+        let facts = step.events.into_iter().map(|event| Fact {
+            turn: None,
+            by: stopped_by.clone(),
+            event,
+        });
+        self.settle(Pending::facts(facts.collect())).await;
+    }
+
+    /// What the last daemon left running: nobody knows what became of it.
+    pub(super) fn own_left(&self) -> Vec<Fact> {
+        let own = self.state.shell.own.iter();
+        let ends = own.filter_map(|it| {
+            let (command, given) = match self.around.store.record(self.id, it.seq) {
+                Ok(Some(record)) => begun_by(record.event)?,
+                Ok(None) => return None,
+                Err(error) => {
+                    // It is ended by the next one who can read it.
+                    tracing::warn!(conversation = %self.id, %error, "the start of a command cannot be read");
+                    return None;
+                }
+            };
+            Some(Fact {
+                turn: None,
+                by: None,
+                event: left(&it.call, &command, Ending::Unknown, given),
+            })
+        });
+        ends.collect()
+    }
+}
+
+fn begun_by(event: Event) -> Option<(String, Given)> {
+    let Event::ShellStarted { command, given, .. } = event else {
+        return None;
+    };
+    Some((command, given))
+}

@@ -1,0 +1,123 @@
+//! Levels that somebody wants raised, in the actor: questions of the conversation, which hold up none of its turns. The
+//! whole of each is in the log and what counts of it in the state, so that the next daemon finds them as they were.
+
+use aish_proto::id::ConfirmId;
+
+use super::Conversation;
+use super::commit::Fact;
+use super::handle::{AnswerOutcome, Answering, Raising, RequestError};
+use super::view::LiveChange;
+use aishd_log::confirm::{Fate, Resolution};
+use aishd_log::event::Event;
+use aishd_log::level_request::{Granted, OPTIONS, OpenRaise};
+use aishd_platform::clock;
+use aishd_rules::raise::{Judged, Standing, Wanted, judge};
+
+impl Conversation {
+    /// Puts the question before people, unless it stands already or there is nothing to ask.
+    pub(super) async fn want_level(&mut self, wanted: Wanted) -> Result<Raising, RequestError> {
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        let by = wanted.by.clone();
+        let judged = judge(
+            wanted,
+            Standing {
+                state: &self.state,
+                policy: &self.around.policy.borrow(),
+                attended: self.attended_by(),
+                now: clock::now(),
+                next: self.next_confirm(),
+            },
+        );
+        Ok(match judged {
+            Judged::Already(level) => Raising::Already(level),
+            Judged::AboveMaximum { provider, max } => {
+                return Err(RequestError::AboveMaximum { provider, max });
+            }
+            Judged::Unasked(upgrade, why) => Raising::Unasked(upgrade, why),
+            Judged::Open(confirm, upgrade) => Raising::Asked(confirm, upgrade),
+            Judged::TooMany => return Err(RequestError::TooManyRaises),
+            Judged::Ask(raise) => {
+                let (confirm, upgrade) = (raise.id, raise.upgrade.clone());
+                let fact = Fact {
+                    turn: None,
+                    by: Some(by),
+                    event: Event::RaiseRequested(raise),
+                };
+                self.commit(&[fact], LiveChange::Keep).await?;
+                Raising::Asked(confirm, upgrade)
+            }
+        })
+    }
+
+    pub(super) fn open_raise(&self, confirm: ConfirmId) -> Option<OpenRaise> {
+        let mut open = self.state.raises.iter();
+        open.find(|it| it.id == confirm).cloned()
+    }
+
+    /// The answer and the level that it gives are one commit.
+    pub(super) async fn answer_raise(
+        &mut self,
+        open: OpenRaise,
+        answering: Answering,
+    ) -> Result<AnswerOutcome, RequestError> {
+        let bad = |why: &str| Err(RequestError::BadAnswer(why.to_owned()));
+        if self.around.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        let now = clock::now();
+        if open.is_over(now) {
+            self.end_raise(&open, Fate::Expired).await;
+            return Ok(AnswerOutcome::Expired);
+        }
+        if answering.digest != open.upgrade.digest() {
+            return Ok(AnswerOutcome::ArgumentsChanged);
+        }
+        if !OPTIONS.contains(&answering.decision) {
+            return bad("a level is raised or denied; this confirm takes no other answer");
+        }
+        if answering.arguments.is_some() || answering.content.is_some() {
+            return bad("a level has nothing to edit or to fill in");
+        }
+        let policy = self.around.policy.borrow().clone();
+        let provider = &open.upgrade.provider;
+        let has = policy.level(provider, &self.state.grants);
+        let granted = open.upgrade.granted(has, policy.max_level(provider));
+        let allows = answering.decision.allows();
+        let raised = match granted {
+            Granted::AboveMaximum if allows => {
+                self.end_raise(&open, Fate::Cancelled).await;
+                return Ok(AnswerOutcome::Cancelled);
+            }
+            Granted::Raises { from } if allows => Some(Event::PermissionChanged {
+                provider: Some(provider.clone()),
+                from,
+                to: open.upgrade.to,
+                revoked: false,
+                by: Some(answering.by.clone()),
+                confirm: Some(open.id),
+            }),
+            Granted::AboveMaximum | Granted::Raises { .. } | Granted::AlreadyThere => None,
+        };
+        let resolution = Resolution {
+            decision: Some(answering.decision),
+            by: Some(answering.by.clone()),
+            reason: answering.reason.filter(|it| !it.is_empty()),
+            ..open.unanswered(if allows { Fate::Allowed } else { Fate::Denied }, now)
+        };
+        let events = [Event::ConfirmResolved(Box::new(resolution))];
+        let facts = events.into_iter().chain(raised).map(|event| Fact {
+            turn: None,
+            by: Some(answering.by.clone()),
+            event,
+        });
+        let facts: Vec<Fact> = facts.collect();
+        self.commit(&facts, LiveChange::Keep).await?;
+        Ok(AnswerOutcome::Resolved)
+    }
+
+    async fn end_raise(&mut self, open: &OpenRaise, fate: Fate) {
+        self.end_aside(open.unanswered(fate, clock::now())).await;
+    }
+}

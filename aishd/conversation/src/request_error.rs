@@ -1,0 +1,85 @@
+//! Why a conversation refuses a request.
+
+use aish_proto::id::{ConversationId, TurnId};
+
+use super::archive::Gone;
+use aishd_log::access::Access;
+use aishd_log::purse::Reached;
+use aishd_log::resource::ChangeError;
+use aishd_log::tool_name::Alias;
+use aishd_rules::raise::MOST;
+use aishd_store::{CommitError, ReadError};
+
+/// Why a request was not done. Nothing of it was kept.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RequestError {
+    #[error("a turn is running")]
+    Busy,
+    #[error("the running turn is {}", running.map_or("none".to_owned(), |it| it.to_string()))]
+    StaleTurn { running: Option<TurnId> },
+    #[error("{queued} turns wait already")]
+    QueueFull { queued: usize },
+    #[error("the daemon is shutting down")]
+    Draining,
+    #[error("this idempotency key was used for another question")]
+    KeyReused,
+    #[error("no model preset is called {0:?}")]
+    UnknownModel(String),
+    #[error("no turn {0} waits or ran here")]
+    UnknownTurn(TurnId),
+    #[error("{0} has not left the context, or nothing is known of its exchange")]
+    NotArchived(Gone),
+    #[error("the exchange of {0} is in the context")]
+    InContext(Gone),
+    #[error("turn {0} is not the last one, and only that can go on")]
+    NotLast(TurnId),
+    #[error("nothing that left the context is summed up here")]
+    NoSummary,
+    #[error("there is no room in the context for it: {0}")]
+    NoRoom(String),
+    #[error("{1}")]
+    Budget(ConversationId, Reached),
+    #[error("no turn has finished here yet")]
+    NothingToRepeat,
+    #[error("every call of that list has begun, and none is started twice by itself")]
+    NothingLeft,
+    #[error("there is a conversation of this id already")]
+    Exists,
+    #[error("the conversation of this id was deleted")]
+    Deleted,
+    #[error("there is no such conversation")]
+    Missing,
+    #[error("{provider} is already at level {}", level.number())]
+    AlreadyAtLevel { provider: Alias, level: Access },
+    #[error("so many commands wait in this conversation already")]
+    TooManyCommands,
+    #[error("{MOST} levels are asked about in this conversation already")]
+    TooManyRaises,
+    #[error("max_level of {provider} is {}", max.number())]
+    AboveMaximum { provider: Alias, max: Access },
+    #[error("{0}")]
+    BadAnswer(String),
+    #[error("{0}")]
+    BadCommand(String),
+    #[error("{0}")]
+    Resource(ChangeError),
+    #[error("{0}")]
+    Storage(String),
+    /// The actor went while the request was on its way; it may be sent again.
+    #[error("the conversation was closed")]
+    Closed,
+    #[error("no autonomous run goes on here")]
+    NoRun,
+}
+
+impl From<CommitError> for RequestError {
+    fn from(error: CommitError) -> Self {
+        Self::Storage(error.to_string())
+    }
+}
+
+impl From<ReadError> for RequestError {
+    fn from(error: ReadError) -> Self {
+        Self::Storage(error.to_string())
+    }
+}

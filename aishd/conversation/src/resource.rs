@@ -1,0 +1,278 @@
+//! The shared context: its actor is the one place where a resource changes, whether a person wants that or
+//! a call. What a call changes becomes durable in one commit with its result.
+
+use std::time::Duration;
+
+use aish_proto::id::ConversationId;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::Conversation;
+use super::commit::Fact;
+use super::handle::{RequestError, ResourceDone};
+use super::view::LiveChange;
+use aishd_log::access::Access;
+use aishd_log::confirm::Person;
+use aishd_log::event::Event;
+use aishd_log::resource::{
+    Author, ChangeError, Checking, Data, Head, MOST_CHANGES, ResourceChange, ResourceChanged,
+    ResourceName, Standing, may_write,
+};
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::schema::{Misfit, Schema};
+use aishd_platform::clock;
+use aishd_store::{ReadError, Store};
+use aishd_tools::Output;
+use aishd_tools::builtin::{data, example};
+use aishd_tools::registry::{Context, Given};
+use aishd_turn::turn::Returned;
+
+/// So much is told of what does not fit a schema.
+const MOST_MISFITS: usize = 20;
+/// Of a schema that a call or a client brings.
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+const CHECK_WITHIN: Duration = Duration::from_secs(5);
+
+impl Conversation {
+    /// Returns once it is durable.
+    pub(super) async fn change_resource(
+        &mut self,
+        change: ResourceChange,
+        by: Person,
+    ) -> Result<ResourceDone, RequestError> {
+        let author = Author::person(&by);
+        let mut checking = Checking::new(&author, clock::now(), self.state.resources);
+        let checked = checking.check(change, |name| self.standing(name));
+        let changed = checked.map_err(RequestError::Resource)?;
+        let fact = Fact {
+            turn: None,
+            by: Some(by),
+            event: Event::ResourceChanged(Box::new(changed.clone())),
+        };
+        let seq = self.commit(&[fact], LiveChange::Keep).await?;
+        Ok(ResourceDone { seq, changed })
+    }
+
+    /// What a call wants changed is settled, or nothing of it is and its reply says why.
+    pub(super) fn check_changes(&self, call: &str, returned: &mut Returned) {
+        let changes = std::mem::take(&mut returned.changes);
+        // A call that failed changes nothing.
+        if changes.is_empty() || !returned.ok {
+            return;
+        }
+        match self.changed_by(call, returned.needs, changes) {
+            Ok(changed) => {
+                if returned.content.is_empty() {
+                    returned.content = said(&changed);
+                }
+                returned.changed = changed;
+            }
+            Err(error) => {
+                *returned = Returned {
+                    content: format!("[aish] nothing was changed: {error}"),
+                    ms: returned.ms,
+                    ..Returned::default()
+                };
+            }
+        }
+    }
+
+    fn changed_by(
+        &self,
+        call: &str,
+        needs: Access,
+        changes: Vec<ResourceChange>,
+    ) -> Result<Vec<ResourceChanged>, ChangeError> {
+        if changes.len() > MOST_CHANGES {
+            return Err(ChangeError::TooMany(changes.len()));
+        }
+        let mut open = self.state.running.iter().flat_map(|it| &it.open_calls);
+        let subject = open
+            .find(|it| it.id == call)
+            .and_then(|it| it.subject.as_ref());
+        let unknown = || ChangeError::Unread("the call is not one that runs".to_owned());
+        let tool = &subject.ok_or_else(unknown)?.tool;
+        self.check_level(tool.alias(), needs)?;
+        let author = Author::Provider(tool.alias().clone());
+        let mut checking = Checking::new(&author, clock::now(), self.state.resources);
+        let each = changes.into_iter();
+        each.map(|it| checking.check(it, |name| self.standing(name)))
+            .collect()
+    }
+
+    /// The call needed what it needed when it began, and its provider has what it has now.
+    fn check_level(&self, provider: &Alias, needs: Access) -> Result<(), ChangeError> {
+        if self.state.constraints.read_only {
+            return Err(ChangeError::ReadOnly);
+        }
+        let policy = self.around.policy.borrow();
+        let most = policy.providers.get(provider).map(|it| it.max_level);
+        let is_bounded = most.is_some_and(|it| it < Access::Write);
+        let has = policy.level(provider, &self.state.grants);
+        if may_write(needs, has) && !is_bounded {
+            Ok(())
+        } else {
+            Err(ChangeError::Level(provider.clone()))
+        }
+    }
+
+    fn standing(&self, name: &ResourceName) -> Result<Standing, ChangeError> {
+        let standing = self.around.store.resource(self.id, name);
+        standing.map_err(|error| ChangeError::Unread(error.to_string()))
+    }
+}
+
+/// What a call that says nothing else says of its changes.
+fn said(changed: &[ResourceChanged]) -> String {
+    let one = |it: &ResourceChanged| {
+        json!({
+            "name": it.name.as_str(),
+            "change": it.change.as_str(),
+            "revision": it.revision,
+            "bytes": it.bytes(),
+        })
+    };
+    match changed {
+        [only] => one(only).to_string(),
+        several => Value::Array(several.iter().map(one).collect()).to_string(),
+    }
+}
+
+/// What a call of a manifest's tool is given, without what is not there; or the reply of a call that cannot be.
+pub(super) async fn context(
+    store: Store,
+    conversation: ConversationId,
+    names: Vec<ResourceName>,
+) -> Result<Context, Output> {
+    if names.is_empty() {
+        return Ok(Context::new());
+    }
+    let found = move || {
+        let mut context = Context::new();
+        for name in names {
+            if let Some((head, data)) = store.resource_data(conversation, &name)? {
+                let revision = head.revision;
+                context.insert(name, Given { revision, data });
+            }
+        }
+        Ok(context)
+    };
+    read(found).await
+}
+
+/// Runs a call of `data-tool`. Every failure becomes text.
+pub(super) async fn data(store: Store, conversation: ConversationId, call: data::Call) -> Output {
+    match call {
+        data::Call::Change(change) => Output::changing(change),
+        data::Call::Read(name) => match found(store, conversation, &name).await {
+            Ok((head, data)) => Output::answered(data::shown(&name, &head, &data)),
+            Err(output) => output,
+        },
+        data::Call::List { after, limit } => list(store, conversation, after, limit).await,
+        data::Call::Validate { name, schema } => {
+            let (head, data) = match found(store, conversation, &name).await {
+                Ok(found) => found,
+                Err(output) => return output,
+            };
+            match misfits(schema, &data).await {
+                Ok(mismatches) => Output::answered(data::validated(&name, &head, &mismatches)),
+                Err(error) => Output::refused(error.to_string()),
+            }
+        }
+    }
+}
+
+/// Runs a call of `example-tool`.
+pub(super) async fn example(
+    store: Store,
+    conversation: ConversationId,
+    call: example::Call,
+) -> Output {
+    match call {
+        example::Call::Greet => Output::answered(example::greeting()),
+        example::Call::Echo(text) => Output::answered(text),
+        example::Call::EchoResource(name) => match found(store, conversation, &name).await {
+            Ok((_, data)) => Output::answered(data.as_str().to_owned()),
+            Err(output) => output,
+        },
+    }
+}
+
+/// Why nothing was checked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    #[error("the schema cannot be used: {0}")]
+    Unusable(String),
+    #[error("the resource is too large to be checked against this schema")]
+    TooLong,
+    #[error("the check was not over within {} s", CHECK_WITHIN.as_secs())]
+    TooSlow,
+}
+
+/// Where the data of a resource is not as a schema says; without a schema, nowhere.
+pub async fn misfits(schema: Option<Value>, data: &Data) -> Result<Vec<Misfit>, CheckError> {
+    let Some(schema) = schema else {
+        return Ok(vec![]);
+    };
+    if schema.to_string().len() > MAX_SCHEMA_BYTES {
+        let why = format!("it has more than {MAX_SCHEMA_BYTES} bytes");
+        return Err(CheckError::Unusable(why));
+    }
+    // What the store has is what was checked when it came.
+    let value = serde_json::from_str(data.as_str()).unwrap_or(Value::Null);
+    let check = move || {
+        let schema = Schema::new(&schema).map_err(CheckError::Unusable)?;
+        schema
+            .misfits(&value, MOST_MISFITS)
+            .ok_or(CheckError::TooLong)
+    };
+    // What a schema may cost is bounded; this is for a machine that is busy.
+    let checked = timeout(CHECK_WITHIN, tokio::task::spawn_blocking(check)).await;
+    match checked {
+        Ok(checked) => checked.unwrap_or_else(|panic| Err(CheckError::Unusable(panic.to_string()))),
+        Err(_elapsed) => Err(CheckError::TooSlow),
+    }
+}
+
+async fn found(
+    store: Store,
+    conversation: ConversationId,
+    name: &ResourceName,
+) -> Result<(Head, Data), Output> {
+    let wanted = name.clone();
+    let read = read(move || store.resource_data(conversation, &wanted)).await?;
+    read.ok_or_else(|| Output::refused(ChangeError::Missing(name.to_string()).to_string()))
+}
+
+async fn list(
+    store: Store,
+    conversation: ConversationId,
+    after: Option<ResourceName>,
+    limit: usize,
+) -> Output {
+    let page = read(move || {
+        let total = store.load(conversation)?;
+        let total = total.map_or(0, |it| it.state.resources);
+        // One more than is shown says whether there are more.
+        let page = store.resources(conversation, after.as_ref(), limit + 1)?;
+        Ok((total, page))
+    });
+    match page.await {
+        Ok((total, page)) => {
+            let shown = &page[..limit.min(page.len())];
+            Output::answered(data::listed(shown, total, page.len() > limit))
+        }
+        Err(output) => output,
+    }
+}
+
+async fn read<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ReadError> + Send + 'static,
+) -> Result<T, Output> {
+    let failed = |why: String| Output::failed(format!("[aish] tool dispatch failed: {why}"));
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(read)) => Ok(read),
+        Ok(Err(error)) => Err(failed(error.to_string())),
+        Err(panic) => Err(failed(panic.to_string())),
+    }
+}

@@ -1,0 +1,217 @@
+//! A turn that another daemon left waiting for a person goes on here.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+
+use super::context::abandoned;
+use super::norris::{Clock, with_run};
+use super::terms::Terms;
+use super::{Active, Conversation, Done, failed};
+use aishd_broker::Discovery;
+use aishd_log::confirm::Confirm;
+use aishd_log::event::{Event, Source};
+use aishd_model::preset::Preset;
+use aishd_model::reply::Failure;
+use aishd_rules::boundary::Failures;
+use aishd_store::ReadError;
+use aishd_turn::turn::{Course, Owing, Paused, StreamId, Turn};
+
+/// What the log says of such a turn.
+struct Waiting {
+    model: (String, Source),
+    terms: Terms,
+    text: Arc<str>,
+    owing: Vec<Owing>,
+    called: bool,
+    confirm: Confirm,
+    course: Option<Course>,
+}
+
+impl Conversation {
+    /// Takes up a turn whose only open work is a confirm. False: there is none that could go on.
+    pub(super) fn resume(&mut self) -> bool {
+        let Some(running) = self.state.running.clone() else {
+            return false;
+        };
+        let began = running.open_calls.iter().any(|it| it.started);
+        if began || self.state.confirms.is_empty() {
+            return false;
+        }
+        let waiting = match self.read_waiting() {
+            Ok(Some(waiting)) => waiting,
+            Ok(None) => return false,
+            Err(error) => {
+                tracing::warn!(conversation = %self.id, %error, "a waiting turn cannot be read");
+                return false;
+            }
+        };
+        let token = self.around.stopping.child_token();
+        let paused = Paused {
+            items: running.items,
+            depth: running.rounds.saturating_sub(1),
+            usage: running.usage,
+            text: waiting.text,
+            owing: waiting.owing,
+            called: waiting.called,
+            confirm: waiting.confirm,
+            course: waiting.course.map(Box::new),
+        };
+        let policy = self.around.policy.borrow().clone();
+        let mut machine = Turn::resume(paused, waiting.terms.max_depth(&policy));
+        machine.set_feed_back(policy.shell.feed_back);
+        self.turn = Some(Active {
+            id: running.turn,
+            machine: with_run(machine, &self.state, running.turn),
+            preset: None,
+            second: None,
+            asking: None,
+            model: waiting.model,
+            offer: None,
+            held: vec![],
+            rules: self.models().context.clone(),
+            on_confirm: waiting.terms.on_confirm,
+            token: token.clone(),
+            stopped_by: None,
+            clock: Clock::of(&self.state, &self.purse),
+            heard: None,
+            failures: Failures::default(),
+            top: self.state.cwd.clone(),
+        });
+        self.stopper.set(Some((running.turn, token)));
+        tracing::info!(conversation = %self.id, turn = %running.turn, "a turn goes on waiting for a person");
+        true
+    }
+
+    fn read_waiting(&self) -> Result<Option<Waiting>, ReadError> {
+        let Some(running) = &self.state.running else {
+            return Ok(None);
+        };
+        let Some(open) = self.state.confirms.first() else {
+            return Ok(None);
+        };
+        let event = |seq| {
+            let record = self.around.store.record(self.id, seq);
+            record.map(|it| it.map(|it| it.event))
+        };
+        let (
+            Some(Event::UserMessage {
+                on_confirm,
+                max_tool_depth,
+                calls: list,
+                origin,
+                ..
+            }),
+            Some(Event::TurnStarted { model, source, .. }),
+            Some(Event::AssistantMessage {
+                text,
+                calls,
+                commands,
+                ..
+            }),
+            Some(Event::ConfirmRequested(confirm)),
+        ) = (
+            event(running.message_seq)?,
+            event(running.started_seq)?,
+            event(running.answer_seq)?,
+            event(open.seq)?,
+        )
+        else {
+            return Ok(None);
+        };
+        let course = match &list {
+            Some(list) => self.course(list, origin, Some(running))?,
+            None => None,
+        };
+        let called = !calls.is_empty();
+        let owed = |it: &Owing| running.open_calls.iter().any(|open| open.id == it.id());
+        let calls = calls.into_iter().map(Owing::Call);
+        let owing = calls.chain(commands.into_iter().map(Owing::Command));
+        let owing: Vec<Owing> = owing.filter(owed).collect();
+        // The one that is asked about comes first, or the log is not what this program writes.
+        let fits = owing.first().is_some_and(|it| it.id() == confirm.call);
+        Ok(fits.then_some(Waiting {
+            model: (model, source),
+            terms: Terms {
+                on_confirm: on_confirm.unwrap_or_default(),
+                max_tool_depth,
+            },
+            text,
+            owing,
+            called,
+            confirm: *confirm,
+            course,
+        }))
+    }
+
+    /// Opens a stream, with the preset that the turn began with.
+    pub(super) async fn open_stream_of(&mut self, stream: StreamId) {
+        let models = self.models();
+        let Some(active) = &mut self.turn else { return };
+        if active.preset.is_some() {
+            return self.open_stream(stream).await;
+        }
+        let (turn, (name, source)) = (active.id, active.model.clone());
+        let preset = match source {
+            Source::Configured => models.presets.get(&name).cloned(),
+            Source::Demo => Some(Arc::new(Preset::demo())),
+            // A list of calls opens no stream, and nothing is imported into a turn.
+            Source::None | Source::Imported => None,
+            Source::Discovered => {
+                let broker = self.around.broker.clone();
+                let token = active.token.clone();
+                self.io.spawn(async move {
+                    let looking = AssertUnwindSafe(broker.discover(&models)).catch_unwind();
+                    let Some(looked) = token.run_until_cancelled(looking).await else {
+                        return abandoned(turn, stream);
+                    };
+                    let discovery = looked.unwrap_or_else(|_panic| Discovery {
+                        preset: Arc::new(Preset::demo()),
+                        notices: vec![],
+                    });
+                    Done::Found(turn, stream, Box::new(discovery))
+                });
+                return;
+            }
+        };
+        match preset {
+            Some(preset) => {
+                active.preset = Some(preset);
+                self.find_way();
+                self.open_stream(stream).await;
+            }
+            None => {
+                let gone = format!("no model preset is called {name:?} any more");
+                self.spawn(turn, stream, async move {
+                    failed(stream, Failure::Config(gone))
+                });
+            }
+        }
+    }
+
+    /// A local server was found to go on with.
+    pub(super) async fn found(
+        &mut self,
+        turn: aish_proto::id::TurnId,
+        stream: StreamId,
+        discovery: Discovery,
+    ) {
+        let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
+            return;
+        };
+        if active.token.is_cancelled() {
+            return Box::pin(self.apply_done(abandoned(turn, stream))).await;
+        }
+        if discovery.preset.is_demo() {
+            let gone = "the local server that answered before is not there any more".to_owned();
+            self.spawn(turn, stream, async move {
+                failed(stream, Failure::Config(gone))
+            });
+            return;
+        }
+        active.preset = Some(discovery.preset);
+        self.find_way();
+        self.open_stream(stream).await;
+    }
+}

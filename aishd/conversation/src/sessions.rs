@@ -1,0 +1,44 @@
+//! Through which sessions a conversation calls tools: everybody's, or its own where it keeps itself from something. So what it
+//! may not touch does not come to it by what others left in a session.
+
+use std::path::PathBuf;
+
+use super::Conversation;
+use aishd_log::constraints::Constraints;
+use aishd_tools::Tools;
+
+/// Sessions of its own, for the constraints that they were begun under. They end with it.
+#[derive(Debug)]
+pub(super) struct Own {
+    constraints: Constraints,
+    roots: Vec<PathBuf>,
+    tools: Tools,
+}
+
+impl Conversation {
+    /// What calls and reads of resources go through now.
+    pub(super) fn tools(&mut self) -> Tools {
+        let constraints = &self.state.constraints;
+        if constraints.is_empty() {
+            self.own = None;
+            return self.around.tools.clone();
+        }
+        let roots = constraints.directories();
+        let roots: Vec<PathBuf> = if roots.is_empty() {
+            vec![PathBuf::from(&self.state.cwd)]
+        } else {
+            roots
+        };
+        let is_same = |it: &Own| it.constraints == *constraints && it.roots == roots;
+        if let Some(own) = self.own.as_ref().filter(|it| is_same(it)) {
+            return own.tools.clone();
+        }
+        let tools = self.around.tools.own(roots.clone());
+        self.own = Some(Own {
+            constraints: constraints.clone(),
+            roots,
+            tools: tools.clone(),
+        });
+        tools
+    }
+}

@@ -1,0 +1,305 @@
+//! What everybody outside the actor sees of a conversation: one value that changes as a whole.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use aish_proto::id::Seq;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use super::doing::{Doing, Word};
+use super::live::Live;
+use super::printing::{Printing, Which};
+use aishd_log::event::{Event, Record};
+use aishd_log::state::State;
+use aishd_model::reply::Delta;
+
+/// Text of recent records that is kept in memory, so that followers at the head read no disk.
+const RECENT_BYTES: usize = 256 << 10;
+
+/// How far the actor is.
+#[derive(Clone, Debug)]
+pub enum Loading {
+    /// It has not read its state yet.
+    Loading,
+    Ready,
+    /// There is no such conversation.
+    Missing,
+    /// The store could not give it, or take what it had to write.
+    Failed(String),
+}
+
+/// The conversation at one moment: state as of the head of the log, and the item being written after it.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub loading: Loading,
+    pub state: Arc<State>,
+    pub live: Option<Arc<Live>>,
+    /// What commands print, the oldest first.
+    pub printing: Vec<Arc<Printing>>,
+    /// What running calls say.
+    pub doing: Arc<Doing>,
+    /// Grows with each delta, so that a watcher wakes.
+    pub live_version: u64,
+    /// The commit that the actor cannot get into the store at the moment.
+    pub stuck: Option<String>,
+}
+
+/// The actor's end.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    view: watch::Sender<View>,
+    recent: Arc<Recent>,
+    /// Told of every change but the text being written.
+    changed: Arc<Notify>,
+}
+
+impl Publisher {
+    pub(super) fn new(changed: Arc<Notify>) -> (Self, watch::Sender<View>, Arc<Recent>) {
+        let view = watch::Sender::new(View {
+            loading: Loading::Loading,
+            state: Arc::default(),
+            live: None,
+            printing: vec![],
+            doing: Arc::default(),
+            live_version: 0,
+            stuck: None,
+        });
+        let recent = Arc::<Recent>::default();
+        let publisher = Self {
+            view: view.clone(),
+            recent: recent.clone(),
+            changed,
+        };
+        (publisher, view, recent)
+    }
+
+    pub(super) fn loaded(&self, loading: Loading, state: &State) {
+        self.view.send_modify(|view| {
+            view.loading = loading;
+            view.state = Arc::new(state.clone());
+        });
+        self.changed.notify_one();
+    }
+
+    /// New records and the state after them; `live` is what is being written from now on.
+    pub(super) fn advance(&self, records: Vec<Record>, state: &State, live: LiveChange) {
+        let ended: Vec<_> = records.iter().filter_map(ended).collect();
+        self.recent.push(records);
+        self.view.send_modify(|view| {
+            view.loading = Loading::Ready;
+            view.state = Arc::new(state.clone());
+            view.stuck = None;
+            match live {
+                LiveChange::Keep => {}
+                LiveChange::End => view.live = None,
+            }
+            for (which, at) in &ended {
+                let mut printing = view.printing.iter();
+                if let Some(over) = printing.find(|it| it.is_of(which)) {
+                    over.end(*at);
+                }
+            }
+        });
+        self.changed.notify_one();
+    }
+
+    pub(super) fn begin_live(&self, live: Arc<Live>) {
+        self.view.send_modify(|view| view.live = Some(live));
+    }
+
+    /// A command begins to print; what others printed whose end is told by now goes.
+    pub(super) fn begin_printing(&self, printing: Arc<Printing>) {
+        self.view.send_modify(|view| {
+            view.printing.retain(|it| !it.is_over());
+            view.printing.push(printing);
+        });
+    }
+
+    pub(super) fn stuck(&self, why: String) {
+        self.view.send_modify(|view| view.stuck = Some(why));
+    }
+
+    /// Whether nobody looks: no handle, no follower.
+    pub(super) fn is_unwatched(&self) -> bool {
+        self.view.receiver_count() == 0
+    }
+
+    /// Waits until nobody looks.
+    pub(super) async fn unwatched(&self) {
+        self.view.closed().await;
+    }
+
+    pub(super) fn teller(&self) -> Teller {
+        Teller(self.view.clone())
+    }
+
+    pub(super) fn printer(&self, printing: Arc<Printing>) -> Printer {
+        Printer(self.view.clone(), printing)
+    }
+
+    pub(super) fn live_sender(&self) -> LiveSender {
+        LiveSender(self.view.clone())
+    }
+}
+
+/// What a step does to the item being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LiveChange {
+    Keep,
+    End,
+}
+
+/// Adds deltas; held by the task that streams.
+#[derive(Clone, Debug)]
+pub(super) struct LiveSender(watch::Sender<View>);
+
+impl LiveSender {
+    pub(super) fn push(&self, live: &Live, delta: Delta<'_>) {
+        live.push(delta);
+        self.0.send_modify(|view| view.live_version += 1);
+    }
+}
+
+/// Passes on what a command prints; held by the task that reads it.
+#[derive(Clone, Debug)]
+pub(super) struct Printer(watch::Sender<View>, Arc<Printing>);
+
+impl Printer {
+    pub(super) fn print(&self, text: &str) {
+        self.1.push(text);
+        self.0.send_modify(|view| view.live_version += 1);
+    }
+}
+
+/// Passes on what a running call says; held by the task that waits for it.
+#[derive(Clone, Debug)]
+pub(super) struct Teller(watch::Sender<View>);
+
+impl Teller {
+    pub(super) fn say(&self, word: Word) {
+        self.0.send_modify(|view| {
+            view.doing.say(word);
+            view.live_version += 1;
+        });
+    }
+
+    pub(super) fn forget(&self, call: &str) {
+        self.0.borrow().doing.forget(call);
+    }
+}
+
+/// The newest records, in memory.
+#[derive(Debug, Default)]
+pub struct Recent(Mutex<Ring>);
+
+#[derive(Debug, Default)]
+struct Ring {
+    records: VecDeque<(Arc<Record>, usize)>,
+    bytes: usize,
+}
+
+impl Recent {
+    fn push(&self, records: Vec<Record>) {
+        let mut ring = self.0.lock();
+        for record in records {
+            let bytes = weight(&record);
+            ring.bytes += bytes;
+            ring.records.push_back((Arc::new(record), bytes));
+        }
+        while ring.bytes > RECENT_BYTES {
+            let Some((_oldest, bytes)) = ring.records.pop_front() else {
+                break;
+            };
+            ring.bytes -= bytes;
+        }
+    }
+
+    /// Records after `cursor`, about `max_bytes` of them; `None` when they begin before what is kept.
+    pub(super) fn after(&self, cursor: Seq, max_bytes: usize) -> Option<Vec<Arc<Record>>> {
+        let ring = self.0.lock();
+        let first = ring.records.front()?.0.seq;
+        let skip = usize::try_from((cursor.0 + 1).checked_sub(first.0)?).ok()?;
+        let mut left = max_bytes;
+        let page = ring.records.iter().skip(skip).take_while(|(_, bytes)| {
+            let fits = left > 0;
+            left = left.saturating_sub(*bytes);
+            fits
+        });
+        Some(page.map(|(record, _)| record.clone()).collect())
+    }
+}
+
+/// The command whose end a record is.
+fn ended(record: &Record) -> Option<(Which, Seq)> {
+    if let Event::ShellFinished { call, .. } = &record.event {
+        return Some(((record.turn, call.clone()), record.seq));
+    }
+    None
+}
+
+/// About what a record takes in memory and on the wire.
+fn weight(record: &Record) -> usize {
+    use aishd_log::call_list::CallList;
+    let text = match &record.event {
+        Event::UserMessage {
+            text,
+            attachments,
+            calls,
+            ..
+        } => {
+            let attached = attachments.iter().map(|it| it.text.len()).sum::<usize>();
+            text.len() + attached + calls.as_ref().map_or(0, CallList::bytes)
+        }
+        Event::AssistantMessage {
+            text,
+            reasoning,
+            calls,
+            ..
+        } => {
+            text.len() + reasoning.len() + calls.iter().map(|it| it.arguments.len()).sum::<usize>()
+        }
+        Event::ToolResult { content, .. } => content.len(),
+        Event::ShellStarted { command, .. } => command.len(),
+        Event::ShellFinished {
+            command, output, ..
+        } => command.len() + output.len(),
+        Event::ConfirmRequested(confirm) => {
+            let asked = confirm.elicitation.as_ref();
+            let asked = asked.map_or(0, |it| it.to_string().len());
+            let for_model = confirm.sampling.as_ref();
+            let for_model = for_model.map_or(0, |it| it.params.to_string().len());
+            3 * confirm.arguments.len() + asked + for_model + 4096
+        }
+        Event::RaiseRequested(_) => 256,
+        Event::MemoryProposed(proposal) => proposal.text.len() + 256,
+        Event::ToolStarted { arguments, .. } => arguments.len(),
+        Event::ResourceChanged(changed) => usize::try_from(changed.bytes()).unwrap_or(usize::MAX),
+        Event::ResultKept { text, .. } => text.len(),
+        Event::Evicted(eviction) => 64 * eviction.exchanges.len(),
+        Event::SummaryUpdated(summary) => summary.text.len(),
+        Event::TurnFinished { text, .. } => text.len(),
+        Event::Status { text, .. } => text.len(),
+        Event::FellBack { cause, .. } => cause.len(),
+        Event::Created { .. }
+        | Event::TurnQueued { .. }
+        | Event::RouteDecided(_)
+        | Event::Norris(_)
+        | Event::TurnStarted { .. }
+        | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
+        | Event::ModelChanged { .. }
+        | Event::CwdChanged { .. }
+        | Event::Renamed { .. }
+        | Event::Imported(_)
+        | Event::ConfirmResolved(_)
+        | Event::PermissionChanged { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
+        | Event::ConstraintsChanged { .. }
+        | Event::ArchivedChanged { .. } => 0,
+    };
+    text + 256
+}

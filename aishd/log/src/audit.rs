@@ -1,0 +1,374 @@
+//! The audit trail: what is told of every decision about an effect, and of every call.
+//!
+//! No text of a model, of a tool or of a person stands in it, so that there can be no secret in it: names, rules,
+//! digests, sizes and times do. What was said stands in the conversation's log, and `fact` is the digest of that.
+//! The serde attributes spell the stored form out, as in [`crate::event`].
+
+pub mod chain;
+pub mod fact;
+pub mod rules;
+pub mod verdict;
+
+use std::num::NonZeroU32;
+
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use serde::{Deserialize, Serialize};
+
+use self::rules::RuleChange;
+use crate::access::Access;
+use crate::confirm::{Decision, Denial, Fate, OnConfirm, Person};
+use crate::event::{Record, Source};
+use crate::grants::Scope;
+use crate::level_request::Upgrade;
+use crate::norris::launch::{Levels, Limits};
+use crate::pattern::Patterns;
+use crate::resource::Change;
+use crate::routed::{self, Which};
+use crate::state::State;
+use crate::time::At;
+use crate::tool::{Sha, Subject};
+use crate::tool_name::{Alias, ToolName};
+
+/// One thing that is told, before it has its place in the trail.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Draft {
+    pub at: At,
+    #[serde(
+        rename = "conversation",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub conversation: Option<ConversationId>,
+    /// Where the fact stands in the conversation's log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<Seq>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Whoever caused it, where that was somebody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Person>,
+    /// Of the bytes that stand there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fact: Option<Sha>,
+    pub told: Told,
+}
+
+/// What is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Told {
+    /// A client asked for a turn; `on_confirm` is what it allowed for it beforehand.
+    #[serde(rename = "turn_asked")]
+    TurnAsked {
+        #[serde(
+            rename = "on_confirm",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        on_confirm: Option<OnConfirm>,
+    },
+    /// The model that gets the conversation to read.
+    #[serde(rename = "model_chosen")]
+    ModelChosen { model: String, source: Source },
+    /// A question's look was asked which preset answers it.
+    #[serde(rename = "question_routed")]
+    QuestionRouted(routed::Routed),
+    /// Another model gets the conversation to read, because the first one's server looks down.
+    #[serde(rename = "fell_back")]
+    FellBack {
+        from: String,
+        to: String,
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+    },
+    /// Somebody switched routing or fallback; `None`: as it is configured.
+    #[serde(rename = "routing_switched")]
+    RoutingSwitched {
+        which: Which,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: Option<bool>,
+    },
+    /// What people keep for all conversations; what it says is not told.
+    #[serde(rename = "memory_changed")]
+    MemoryChanged { what: String },
+    #[serde(rename = "confirm_requested")]
+    ConfirmRequested {
+        confirm: ConfirmId,
+        subject: Subject,
+        needs: Access,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raise_to: Option<Access>,
+        why: String,
+    },
+    /// Somebody let a model work by itself.
+    #[serde(rename = "norris_launched")]
+    NorrisLaunched {
+        levels: Levels,
+        limits: Limits,
+        second_opinion: bool,
+    },
+    /// A level was asked for.
+    #[serde(rename = "raise_requested")]
+    RaiseRequested {
+        confirm: ConfirmId,
+        upgrade: Upgrade,
+        #[serde(
+            rename = "wanted_for",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        wanted_for: Option<ToolName>,
+    },
+    /// A fact was proposed; what it says is not told.
+    #[serde(rename = "memory_proposed")]
+    MemoryProposed {
+        confirm: ConfirmId,
+        /// Of the fact, as an answer is bound to it.
+        digest: Sha,
+        /// Whose idea it is.
+        preset: String,
+    },
+    #[serde(rename = "confirm_resolved")]
+    ConfirmResolved {
+        confirm: ConfirmId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
+        /// What it was about, where that was a level.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        upgrade: Option<Upgrade>,
+        fate: Fate,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decision: Option<Decision>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waited_ms: Option<u64>,
+        /// Definitions that run unasked from now on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        approved: Vec<(ToolName, Sha)>,
+    },
+    /// From here on it may have had its effect.
+    #[serde(rename = "call_started")]
+    CallStarted {
+        call: CallMark,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
+        /// What let it through.
+        rule: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+    },
+    #[serde(rename = "call_ended")]
+    CallEnded {
+        call: CallMark,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
+        outcome: Outcome,
+    },
+    /// It never began.
+    #[serde(rename = "call_refused")]
+    CallRefused {
+        call: CallMark,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        denial: Option<Denial>,
+        because: String,
+    },
+    #[serde(rename = "permission_changed")]
+    PermissionChanged {
+        /// Absent: the one level of an older layout, which was handed out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Alias>,
+        from: Access,
+        to: Access,
+        #[serde(default)]
+        revoked: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+    },
+    /// A client lets these run unasked while it is attached; nothing: it took that back.
+    #[serde(rename = "auto_approve_set")]
+    AutoApproveSet {
+        #[serde(default)]
+        patterns: Patterns,
+        scope: Scope,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        count: Option<NonZeroU32>,
+    },
+    /// Somebody made a conversation of what was said elsewhere.
+    #[serde(rename = "conversation_imported")]
+    ConversationImported { messages: u64 },
+    /// Other rules of the configuration are in force.
+    #[serde(rename = "policy_changed")]
+    PolicyChanged(RuleChange),
+    /// The conversation keeps itself from other things than before.
+    #[serde(rename = "constraints_changed")]
+    ConstraintsChanged(RuleChange),
+    /// What a server has under this name is in every request from now on; the digest is of the name.
+    #[serde(rename = "resource_pinned")]
+    ResourcePinned { provider: Alias, resource: Sha },
+    #[serde(rename = "resource_unpinned")]
+    ResourceUnpinned { provider: Alias, resource: Sha },
+    /// The shared context changed. The digest is of the resource's name, which can be a model's text.
+    #[serde(rename = "resource_changed")]
+    ResourceChanged {
+        /// `None`: a person did it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Alias>,
+        resource: Sha,
+        change: Change,
+        revision: u64,
+        bytes: u64,
+    },
+    /// A server was asked for a prompt; its answer became a question, or was shown.
+    #[serde(rename = "prompt_asked")]
+    PromptAsked {
+        provider: Alias,
+        /// Not named where the server did not know it. The digest is of the name and the arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<ToolName>,
+        digest: Sha,
+        outcome: Outcome,
+    },
+    /// Somebody read a resource of a server.
+    #[serde(rename = "resource_read")]
+    ResourceRead {
+        provider: Alias,
+        /// Of its URI.
+        resource: Sha,
+    },
+    /// Somebody had a server connected to, left or begun anew.
+    #[serde(rename = "server_changed")]
+    ServerChanged {
+        provider: Alias,
+        change: ServerChange,
+        /// Of the command or the URL as it is shown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<Sha>,
+    },
+    /// A program of the configuration was started, for somebody to come to a question.
+    #[serde(rename = "notice_given")]
+    NoticeGiven {
+        confirm: ConfirmId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
+        /// What it is about, where that is a level.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        upgrade: Option<Upgrade>,
+        outcome: Notice,
+    },
+    /// What an action was taken to mean.
+    #[serde(rename = "routed")]
+    Routed(Routed),
+    /// Its log goes; what was told of it stays.
+    #[serde(rename = "conversation_deleted")]
+    ConversationDeleted,
+}
+
+/// A choice of the router, and what the rules say to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routed {
+    /// The digest of its words.
+    pub action: Sha,
+    pub outcome: RoutedAs,
+    /// The likeliest, where one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+    /// How sure, in thousandths.
+    pub confidence: u16,
+    /// The rule that the action is against.
+    #[serde(
+        rename = "contradiction",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub contradiction: Option<String>,
+}
+
+/// How a routing ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RoutedAs {
+    #[serde(rename = "found")]
+    Found,
+    #[serde(rename = "ambiguous")]
+    Ambiguous,
+    #[serde(rename = "unknown")]
+    Unknown,
+}
+
+/// What somebody did to the session with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ServerChange {
+    #[serde(rename = "connected")]
+    Connected,
+    #[serde(rename = "disconnected")]
+    Disconnected,
+    #[serde(rename = "restarted")]
+    Restarted,
+}
+
+/// What became of a call that began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    #[serde(rename = "ok")]
+    Ok { bytes: u64, ms: u64 },
+    #[serde(rename = "failed")]
+    Failed { bytes: u64, ms: u64 },
+    /// It was left while it ran.
+    #[serde(rename = "unknown")]
+    Unknown,
+}
+
+/// What became of a program that tells of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Notice {
+    #[serde(rename = "given")]
+    Given,
+    /// It could not be started, ended with a fault, or was ended because it did not.
+    #[serde(rename = "failed")]
+    Failed,
+}
+
+/// Ties the start of a call to its end: a few digits of the digest of its id, which is the model server's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallMark(pub String);
+
+impl CallMark {
+    pub fn of(call: &str) -> Self {
+        let digest = Sha::of(call.as_bytes()).to_string();
+        Self(digest.chars().take(16).collect())
+    }
+}
+
+impl Draft {
+    /// What is to be told of a record that comes after `before`. Its `fact` is not known yet.
+    pub fn of(conversation: ConversationId, before: &State, record: &Record) -> Option<Self> {
+        Some(Self {
+            at: record.at,
+            conversation: Some(conversation),
+            seq: Some(record.seq),
+            turn: record.turn,
+            by: None,
+            fact: None,
+            told: fact::told(before, &record.event)?,
+        })
+    }
+
+    /// The same, put down to somebody.
+    pub fn by(self, by: Option<Person>) -> Self {
+        Self { by, ..self }
+    }
+
+    /// What concerns no event of a conversation's log.
+    pub fn beside(at: At, told: Told) -> Self {
+        Self {
+            at,
+            conversation: None,
+            seq: None,
+            turn: None,
+            by: None,
+            fact: None,
+            told,
+        }
+    }
+}

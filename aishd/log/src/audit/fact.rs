@@ -1,0 +1,337 @@
+//! What is told of an event of a conversation's log.
+
+use super::rules::RuleChange;
+use super::{CallMark, Outcome, Told};
+use crate::confirm::{Confirm, Denial, Resolution};
+use crate::constraints::Constraints;
+use crate::event::{Event, Origin, Refused, Source};
+use crate::level_request::Raise;
+use crate::memory::question::Proposal;
+use crate::norris::NorrisEvent;
+use crate::pinned::Pinned;
+use crate::resource::ResourceChanged;
+use crate::shell::TOOL;
+use crate::state::State;
+use crate::tool::{Sha, Subject};
+
+/// Whether the trail has a record of such an event: [`Draft::of`](super::Draft::of) gives one for these, and for no others.
+pub fn tells(event: &Event) -> bool {
+    match event {
+        Event::RouteDecided(_)
+        | Event::FellBack { .. }
+        | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
+        | Event::ConfirmResolved(_)
+        | Event::ToolStarted { .. }
+        | Event::ShellStarted { .. }
+        | Event::ShellFinished { .. }
+        | Event::PermissionChanged { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
+        | Event::Norris(NorrisEvent::Launched(_))
+        | Event::Imported(_)
+        | Event::ConstraintsChanged { .. } => true,
+        // What was imported had no effect here; of the import as a whole there is a record.
+        Event::UserMessage { origin, .. } => *origin != Origin::Imported,
+        Event::TurnStarted { source, .. } => *source != Source::Imported,
+        Event::ToolResult { refused, .. } => !is_imported(refused.as_deref()),
+        Event::Created { constraints, .. } => !constraints.is_empty(),
+        Event::Norris(
+            NorrisEvent::StepBegun { .. }
+            | NorrisEvent::Nudged { .. }
+            | NorrisEvent::Paused { .. }
+            | NorrisEvent::Resumed
+            | NorrisEvent::Ended { .. },
+        )
+        | Event::TurnQueued { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ResultKept { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
+        | Event::SummaryUpdated(_)
+        | Event::CwdChanged { .. }
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::ArchivedChanged { .. }
+        | Event::Status { .. }
+        | Event::TurnFinished { .. } => false,
+    }
+}
+
+fn is_imported(refused: Option<&Refused>) -> bool {
+    refused.is_some_and(|it| it.imported)
+}
+
+#[expect(
+    clippy::too_many_lines,
+    reason = "one arm for each kind of event, and nothing else"
+)]
+pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
+    if !tells(event) {
+        return None;
+    }
+    Some(match event {
+        Event::UserMessage { on_confirm, .. } => Told::TurnAsked {
+            on_confirm: on_confirm.clone(),
+        },
+        Event::TurnStarted { model, source, .. } => Told::ModelChosen {
+            model: model.clone(),
+            source: *source,
+        },
+        Event::RouteDecided(routed) => Told::QuestionRouted(routed.clone()),
+        Event::FellBack { .. } => return fell_back(event),
+        Event::ConfirmRequested(confirm) => asked(confirm),
+        Event::RaiseRequested(raise) => raised(raise),
+        Event::MemoryProposed(proposal) => proposed(proposal),
+        Event::ConfirmResolved(resolution) => resolved(before, resolution),
+        Event::ToolStarted {
+            call,
+            name,
+            digest,
+            rule,
+            confirm,
+            ..
+        } => Told::CallStarted {
+            call: CallMark::of(call),
+            subject: Subject::named(name, *digest),
+            rule: rule.clone(),
+            confirm: *confirm,
+        },
+        Event::ToolResult { .. } => return ended(before, event),
+        Event::ShellStarted {
+            call,
+            digest,
+            rule,
+            confirm,
+            ..
+        } => Told::CallStarted {
+            call: CallMark::of(call),
+            subject: Subject::named(TOOL, *digest),
+            rule: rule.clone(),
+            confirm: *confirm,
+        },
+        Event::ShellFinished { .. } => return command_ended(before, event),
+        Event::PermissionChanged {
+            provider,
+            from,
+            to,
+            revoked,
+            confirm,
+            by: _,
+        } => Told::PermissionChanged {
+            provider: provider.clone(),
+            from: *from,
+            to: *to,
+            revoked: *revoked,
+            confirm: *confirm,
+        },
+        Event::ConstraintsChanged { constraints, .. } => limits(&before.constraints, constraints),
+        Event::Created { constraints, .. } if !constraints.is_empty() => {
+            limits(&Constraints::default(), constraints)
+        }
+        Event::ResourcePinned(Pinned { alias, uri }) => {
+            let (provider, resource) = (alias.clone(), Sha::of(uri.as_bytes()));
+            Told::ResourcePinned { provider, resource }
+        }
+        Event::ResourceUnpinned(Pinned { alias, uri }) => {
+            let (provider, resource) = (alias.clone(), Sha::of(uri.as_bytes()));
+            Told::ResourceUnpinned { provider, resource }
+        }
+        Event::ResourceChanged(changed) => resource_changed(changed),
+        Event::Imported(imported) => Told::ConversationImported {
+            messages: imported.messages,
+        },
+        Event::Norris(NorrisEvent::Launched(launch)) => Told::NorrisLaunched {
+            levels: launch.levels.clone(),
+            limits: launch.limits,
+            second_opinion: launch.second_opinion,
+        },
+        Event::Norris(
+            NorrisEvent::StepBegun { .. }
+            | NorrisEvent::Nudged { .. }
+            | NorrisEvent::Paused { .. }
+            | NorrisEvent::Resumed
+            | NorrisEvent::Ended { .. },
+        )
+        | Event::Created { .. }
+        | Event::TurnQueued { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ResultKept { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
+        | Event::SummaryUpdated(_)
+        | Event::CwdChanged { .. }
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::ArchivedChanged { .. }
+        | Event::Status { .. }
+        | Event::TurnFinished { .. } => return None,
+    })
+}
+
+fn raised(raise: &Raise) -> Told {
+    Told::RaiseRequested {
+        confirm: raise.id,
+        upgrade: raise.upgrade.clone(),
+        wanted_for: raise.wanted_for.clone(),
+    }
+}
+
+fn proposed(proposal: &Proposal) -> Told {
+    Told::MemoryProposed {
+        confirm: proposal.id,
+        digest: proposal.digest(),
+        preset: proposal.preset.clone(),
+    }
+}
+
+fn limits(before: &Constraints, after: &Constraints) -> Told {
+    Told::ConstraintsChanged(between(before, after))
+}
+
+/// What is told of a request that went to another preset: no word of a server.
+fn fell_back(event: &Event) -> Option<Told> {
+    let Event::FellBack {
+        from,
+        to,
+        reason,
+        status,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(Told::FellBack {
+        from: from.clone(),
+        to: to.clone(),
+        reason: reason.clone(),
+        status: *status,
+    })
+}
+
+fn asked(confirm: &Confirm) -> Told {
+    Told::ConfirmRequested {
+        confirm: confirm.id,
+        subject: confirm.subject(),
+        needs: confirm.needs,
+        raise_to: confirm.raise_to,
+        why: confirm.why_told.as_ref().unwrap_or(&confirm.why).clone(),
+    }
+}
+
+/// What it was about is known from before, when it was open.
+fn resolved(before: &State, resolution: &Resolution) -> Told {
+    let mut open = before.confirms.iter();
+    let open = open.find(|it| it.id == resolution.confirm);
+    let mut raises = before.raises.iter();
+    let raise = raises.find(|it| it.id == resolution.confirm);
+    Told::ConfirmResolved {
+        confirm: resolution.confirm,
+        subject: open.and_then(|it| it.subject.clone()),
+        upgrade: raise.map(|it| it.upgrade.clone()),
+        fate: resolution.fate,
+        decision: resolution.decision,
+        waited_ms: resolution.waited_ms,
+        approved: resolution.approved.clone(),
+    }
+}
+
+fn resource_changed(changed: &ResourceChanged) -> Told {
+    Told::ResourceChanged {
+        provider: changed.by.provider().cloned(),
+        resource: Sha::of(changed.name.as_str().as_bytes()),
+        change: changed.change,
+        revision: changed.revision,
+        bytes: changed.bytes(),
+    }
+}
+
+fn between(before: &Constraints, now: &Constraints) -> RuleChange {
+    RuleChange::between(&before.lines(), &now.lines())
+}
+
+/// What is told of a call's reply.
+fn ended(before: &State, event: &Event) -> Option<Told> {
+    let Event::ToolResult {
+        call,
+        ok,
+        content,
+        denial,
+        ms,
+        kept,
+        refused,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(match refused {
+        Some(refused) => never_began(call, refused, *denial),
+        None => Told::CallEnded {
+            call: CallMark::of(call),
+            subject: started(before, call),
+            outcome: outcome(*ok, kept.map_or(content.len() as u64, |it| it.bytes), *ms),
+        },
+    })
+}
+
+fn never_began(call: &str, refused: &Refused, denial: Option<Denial>) -> Told {
+    Told::CallRefused {
+        call: CallMark::of(call),
+        subject: refused.subject.clone(),
+        denial,
+        because: refused.because.clone(),
+    }
+}
+
+/// The same for a command.
+fn command_ended(before: &State, event: &Event) -> Option<Told> {
+    let Event::ShellFinished {
+        call,
+        ending,
+        bytes,
+        ms,
+        denial,
+        refused,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(match refused {
+        Some(refused) => never_began(call, refused, *denial),
+        None => Told::CallEnded {
+            call: CallMark::of(call),
+            subject: started(before, call),
+            outcome: outcome(ending.is_success(), *bytes, *ms),
+        },
+    })
+}
+
+/// What the call was when it began.
+fn started(before: &State, call: &str) -> Option<Subject> {
+    let mut open = before.running.iter().flat_map(|it| &it.open_calls);
+    let in_turn = open.find(|it| it.id == call);
+    let own = || {
+        let mut own = before.shell.own.iter();
+        let own = own.find(|it| it.call == call)?;
+        Subject::named(TOOL, own.digest)
+    };
+    in_turn.map_or_else(own, |it| it.subject.clone())
+}
+
+fn outcome(ok: bool, bytes: u64, ms: Option<u64>) -> Outcome {
+    match (ms, ok) {
+        (None, _) => Outcome::Unknown,
+        (Some(ms), true) => Outcome::Ok { bytes, ms },
+        (Some(ms), false) => Outcome::Failed { bytes, ms },
+    }
+}

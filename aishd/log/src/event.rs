@@ -1,0 +1,461 @@
+//! Facts of one conversation, in the past tense, and the form in which they are stored.
+//!
+//! The serde attributes spell the stored form out: renaming a Rust field changes no byte on disk.
+//! Fields are only ever added, with a default; `tests/data/store` holds old records that must load.
+
+mod turn;
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use aish_proto::id::{ClientId, ConfirmId, ConversationId, ResultId, Seq, TurnId};
+use serde::{Deserialize, Serialize};
+
+use crate::access::Access;
+use crate::block::KeptBlock;
+use crate::call_list::CallList;
+use crate::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
+use crate::constraints::Constraints;
+use crate::ending::Ending;
+use crate::environment::Environment;
+use crate::eviction::{Eviction, Left};
+use crate::level_request::Raise;
+use crate::memory::question::Proposal;
+use crate::norris::NorrisEvent;
+use crate::pinned::Pinned;
+use crate::purse::{Budget, BudgetChanged, Reached};
+use crate::resource::ResourceChanged;
+use crate::rolling_summary::Summary;
+use crate::routed::Routed;
+use crate::shell::{Given, Proposed};
+use crate::spending::{Paid, Payee};
+use crate::structured::Structured;
+use crate::time::At;
+use crate::tool::{Sha, Subject};
+use crate::tool_call::ToolCall;
+use crate::tool_name::Alias;
+use crate::turn_error::TurnError;
+use crate::usage::Usage;
+
+pub use self::turn::{Attachment, Key, Origin, Source, Stop};
+
+/// One event in its place in the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    pub seq: Seq,
+    pub at: At,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// The client that caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientId>,
+    pub event: Event,
+}
+
+/// What happened. Deltas are no events: the finished message is the truth.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Event {
+    /// Always the first.
+    #[serde(rename = "created")]
+    Created {
+        #[serde(default)]
+        title: Option<String>,
+        #[serde(default)]
+        model: Option<String>,
+        cwd: String,
+        #[serde(
+            rename = "forked_from",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        forked_from: Option<(ConversationId, Seq)>,
+        #[serde(
+            rename = "constraints",
+            default,
+            skip_serializing_if = "Constraints::is_empty"
+        )]
+        constraints: Constraints,
+        /// What is imported follows; until its end is in the log, nobody sees the conversation.
+        #[serde(
+            rename = "importing",
+            default,
+            skip_serializing_if = "std::ops::Not::not"
+        )]
+        importing: bool,
+        #[serde(default, skip_serializing_if = "Budget::is_none")]
+        budget: Budget,
+    },
+    /// A question was accepted. It joins the transcript when its turn starts or is merged.
+    #[serde(rename = "user_message")]
+    UserMessage {
+        text: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+        /// The client's idempotency key, and the digest of what it asked with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<Key>,
+        /// A preset named by hand for this turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        #[serde(default)]
+        origin: Origin,
+        /// What is done where a person would have to be asked.
+        #[serde(
+            rename = "on_confirm",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        on_confirm: Option<OnConfirm>,
+        /// Rounds of calls, where the asker wants fewer than the configuration allows.
+        #[serde(
+            rename = "max_tool_depth",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        max_tool_depth: Option<NonZeroU32>,
+        /// The turn runs these calls and asks no model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        calls: Option<CallList>,
+        /// What the asker's client gave for commands. `None`: what the question before it came with.
+        #[serde(
+            rename = "environment",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        environment: Option<Environment>,
+    },
+    /// The turn waits at this position, 1 being next; said again when it is moved.
+    #[serde(rename = "turn_queued")]
+    TurnQueued {
+        position: u32,
+        /// It joins the running turn if that makes another model request.
+        #[serde(default)]
+        steer: bool,
+    },
+    #[serde(rename = "turn_started")]
+    TurnStarted {
+        model: String,
+        model_id: String,
+        source: Source,
+    },
+    /// The look of a question was asked which preset answers it; stands behind the start of its turn.
+    #[serde(rename = "route_decided")]
+    RouteDecided(Routed),
+    /// A request failed before anything of its answer was shown, and goes to another preset, once. The turn's own
+    /// preset stays what it was.
+    #[serde(rename = "fell_back")]
+    FellBack {
+        from: String,
+        to: String,
+        /// What the server of `to` is asked for.
+        model_id: String,
+        /// Why `from` looks as if it was down, in words of ours.
+        reason: String,
+        /// The failure, as it would have ended the turn.
+        cause: String,
+        /// Where there was an answer over HTTP.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+    },
+    #[serde(rename = "assistant_message")]
+    AssistantMessage {
+        /// Position of the answer in its turn, from 0.
+        item: u32,
+        text: Arc<str>,
+        #[serde(
+            rename = "reasoning",
+            default,
+            skip_serializing_if = "String::is_empty"
+        )]
+        reasoning: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ToolCall>,
+        /// Lines of it that propose commands, taken out of it where it ended properly.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commands: Vec<Proposed>,
+        /// Fields of the message that we do not know and the same model wants back.
+        #[serde(
+            rename = "extra",
+            default,
+            skip_serializing_if = "serde_json::Map::is_empty"
+        )]
+        extra: serde_json::Map<String, serde_json::Value>,
+        complete: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        served_by: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// Who was asked for it; absent: nobody who could take money for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        payee: Option<Box<Payee>>,
+    },
+    /// A model was asked, and no message came of it: a summary, a server's request, an answer that was stopped before its
+    /// first word.
+    #[serde(rename = "model_used")]
+    ModelUsed(Box<Paid>),
+    /// The conversation may take another amount than before.
+    #[serde(rename = "budget_changed")]
+    BudgetChanged(Box<BudgetChanged>),
+    /// A request was not sent, because a budget is used up.
+    #[serde(rename = "budget_reached")]
+    BudgetReached(Reached),
+    /// A person is asked. The turn waits, over a restart too.
+    #[serde(rename = "confirm_requested")]
+    ConfirmRequested(Box<Confirm>),
+    /// A person is asked whether a provider gets a level. No turn waits for it.
+    #[serde(rename = "raise_requested")]
+    RaiseRequested(Box<Raise>),
+    /// A person is asked whether a fact that a model proposes is kept. No turn waits for it.
+    #[serde(rename = "memory_proposed")]
+    MemoryProposed(Box<Proposal>),
+    /// Once for each confirm.
+    #[serde(rename = "confirm_resolved")]
+    ConfirmResolved(Box<Resolution>),
+    /// The mark that a call was started: from here on it is never started again by itself.
+    #[serde(rename = "tool_started")]
+    ToolStarted {
+        call: String,
+        name: String,
+        /// Canonical: what runs.
+        arguments: String,
+        digest: Sha,
+        /// What let it through.
+        rule: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+    },
+    /// A part of a result that is too long for the model's context, or of a block of it that is no text; in order,
+    /// before the result itself.
+    #[serde(rename = "result_kept")]
+    ResultKept { result: ResultId, text: String },
+    /// The one reply of a call.
+    #[serde(rename = "tool_result")]
+    ToolResult {
+        call: String,
+        name: String,
+        ok: bool,
+        content: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        denial: Option<Denial>,
+        /// How long it ran.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ms: Option<u64>,
+        /// The whole of it, where `content` is less.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<KeptResult>,
+        /// Blocks of it that are no text; their parts stand before it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        blocks: Vec<KeptBlock>,
+        /// Its value, where it has one that fits its output schema.
+        #[serde(
+            rename = "structured",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        structured: Option<Structured>,
+        /// Why it never began. `None`: it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<Box<Refused>>,
+    },
+    /// The mark that a command was started: from here on it is never started again by itself. Without a turn it is a
+    /// person's own.
+    #[serde(rename = "shell_started")]
+    ShellStarted {
+        call: String,
+        command: String,
+        cwd: String,
+        shell: String,
+        digest: Sha,
+        /// What let it through.
+        rule: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+        #[serde(default)]
+        given: Given,
+    },
+    /// The one end of a command, whether it began or not.
+    #[serde(rename = "shell_finished")]
+    ShellFinished {
+        call: String,
+        command: String,
+        /// Where it ran.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<String>,
+        ending: Ending,
+        /// What is shown of what it printed; where nothing could be, why.
+        output: String,
+        #[serde(default)]
+        bytes: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ms: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<KeptResult>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        denial: Option<Denial>,
+        /// Why it never began. `None`: it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<Box<Refused>>,
+        #[serde(default)]
+        given: Given,
+    },
+    /// Commands run there from now on.
+    #[serde(rename = "cwd_changed")]
+    CwdChanged { cwd: String, from: String },
+    /// A provider has another level in this conversation.
+    #[serde(rename = "permission_changed")]
+    PermissionChanged {
+        /// Absent: all of them, in the layout in which a conversation had one level. Nobody's calls go by that;
+        /// the daemon hands it out at its start.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Alias>,
+        from: Access,
+        to: Access,
+        /// What was always allowed of it was taken back too.
+        #[serde(default)]
+        revoked: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Person>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+    },
+    /// It is in the context from now on, as it is at each request.
+    #[serde(rename = "resource_pinned")]
+    ResourcePinned(Pinned),
+    #[serde(rename = "resource_unpinned")]
+    ResourceUnpinned(Pinned),
+    /// The shared context changed.
+    #[serde(rename = "resource_changed")]
+    ResourceChanged(Box<ResourceChanged>),
+    /// The conversation keeps itself from other things than before.
+    #[serde(rename = "constraints_changed")]
+    ConstraintsChanged {
+        constraints: Constraints,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Person>,
+    },
+    /// Whole exchanges left the context; they stay in the log.
+    #[serde(rename = "evicted")]
+    Evicted(Box<Eviction>),
+    /// One of them is in the context again.
+    #[serde(rename = "restored")]
+    Restored(Left),
+    /// A model has summed up what left the context.
+    #[serde(rename = "summary_updated")]
+    SummaryUpdated(Box<Summary>),
+    /// What happens to a run that works by itself.
+    #[serde(rename = "norris")]
+    Norris(NorrisEvent),
+    #[serde(rename = "model_changed")]
+    ModelChanged {
+        #[serde(default)]
+        model: Option<String>,
+    },
+    #[serde(rename = "renamed")]
+    Renamed { title: String },
+    #[serde(rename = "archived_changed")]
+    ArchivedChanged { archived: bool },
+    /// All that was imported stands before it. None of it was asked, called or allowed here.
+    #[serde(rename = "imported")]
+    Imported(Imported),
+    #[serde(rename = "status")]
+    Status { level: Level, text: String },
+    #[serde(rename = "turn_finished")]
+    TurnFinished {
+        stop: Stop,
+        /// The last answer's text.
+        #[serde(default)]
+        text: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<TurnError>,
+        /// The running turn that took the question in.
+        #[serde(
+            rename = "merged_into",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        merged_into: Option<TurnId>,
+    },
+}
+
+impl Event {
+    /// What it says was taken, and of whom. Records of before there were prices name nobody.
+    pub fn paid(&self) -> Option<(&Payee, &Usage)> {
+        if let Self::AssistantMessage {
+            usage: Some(usage),
+            payee: Some(payee),
+            ..
+        } = self
+        {
+            return Some((payee, usage));
+        }
+        if let Self::ModelUsed(paid) = self {
+            return Some((&paid.payee, &paid.usage));
+        }
+        None
+    }
+
+    /// Whether it is a question that a person asks, and not an old one again: outputs that wait go with it.
+    pub fn is_new_question(&self) -> bool {
+        let Self::UserMessage { origin, calls, .. } = self else {
+            return false;
+        };
+        match origin {
+            Origin::Asked | Origin::Imported => true,
+            Origin::Retry(_) => false,
+            // The rest of a list has its own question.
+            Origin::Continue(_) => calls.is_some(),
+        }
+    }
+}
+
+/// What came with an import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// Of the text, so that an import whose reply was lost is known again.
+    pub bytes: u64,
+    /// Questions, each with what followed on it.
+    pub exchanges: u64,
+    pub messages: u64,
+    /// System messages, which were left out.
+    #[serde(default)]
+    pub left_out: u64,
+    /// Calls without a result.
+    #[serde(default)]
+    pub unanswered: u64,
+}
+
+/// A call that never began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Not known where it was no call of a known tool, or was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
+    /// The rule, or why; never with a word of the model or of a person.
+    pub because: String,
+    /// It was asked for elsewhere, and came with an import.
+    #[serde(
+        rename = "imported",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub imported: bool,
+}
+
+/// A result that is kept whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptResult {
+    pub result: ResultId,
+    pub bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Level {
+    #[serde(rename = "debug")]
+    Debug,
+    #[serde(rename = "info")]
+    Info,
+    #[serde(rename = "warning")]
+    Warning,
+}

@@ -1,0 +1,42 @@
+//! The facts of a conversation, the state that is made of them, and what both consist of. Pure.
+
+// For what tests of other packages include.
+#[cfg(test)]
+extern crate self as aishd_log;
+
+pub mod access;
+pub mod audit;
+pub mod block;
+pub mod call_list;
+pub mod canonical;
+pub mod confirm;
+pub mod constraints;
+pub mod ending;
+pub mod environment;
+pub mod event;
+pub mod eviction;
+pub mod grants;
+pub mod hidden;
+pub mod level_request;
+pub mod memory;
+pub mod norris;
+pub mod pattern;
+pub mod pinned;
+pub mod purse;
+pub mod resource;
+pub mod rolling_summary;
+pub mod routed;
+#[cfg(test)]
+mod samples;
+pub mod shell;
+pub mod shorten;
+pub mod shown_name;
+pub mod spending;
+pub mod state;
+pub mod structured;
+pub mod time;
+pub mod tool;
+pub mod tool_call;
+pub mod tool_name;
+pub mod turn_error;
+pub mod usage;

@@ -1,0 +1,88 @@
+//! Norris, the autonomous mode: a turn in which the model plans, acts and looks until it says that it is done, a limit is
+//! met, or a person stops it. All of it is pure; the turn machine runs the loop and the gate asks here
+//! what may be done unasked.
+
+pub mod launch;
+pub mod standing;
+
+use serde::{Deserialize, Serialize};
+
+use crate::norris::launch::Launch;
+use crate::spending::Nano;
+
+/// A fact of a run. The serde attributes spell the stored form out, as in [`crate::event`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NorrisEvent {
+    /// A person has launched it; its question stands before it. The first step begins with the turn.
+    #[serde(rename = "launched")]
+    Launched(Box<Launch>),
+    #[serde(rename = "step_begun")]
+    StepBegun {
+        /// From 1.
+        step: u32,
+        spent: Spent,
+    },
+    /// The model neither acted nor said that it was done, and is told so.
+    #[serde(rename = "nudged")]
+    Nudged { text: String },
+    /// Nothing new begins until a person resumes it.
+    #[serde(rename = "paused")]
+    Paused { pause: Pause, spent: Spent },
+    #[serde(rename = "resumed")]
+    Resumed,
+    /// Stands before the end of its turn.
+    #[serde(rename = "ended")]
+    Ended {
+        outcome: Outcome,
+        /// What the model said, or which limit it was.
+        reason: String,
+        step: u32,
+        spent: Spent,
+    },
+}
+
+/// What a run has used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Milliseconds in which it worked; waiting for a person is none.
+    pub ms: u64,
+    /// In and out, those of second opinions among them.
+    pub tokens: u64,
+    /// Of requests whose price is known.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub cost: Nano,
+}
+
+fn is_nothing(cost: &Nano) -> bool {
+    *cost == Nano(0)
+}
+
+/// Why a run stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pause {
+    #[serde(rename = "person")]
+    Person,
+    /// The daemon ended under it. What had begun is of unknown effect, and nothing is done again by itself.
+    #[serde(rename = "interrupted")]
+    Interrupted,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The model says that the goal is reached.
+    #[serde(rename = "done")]
+    Done,
+    /// The model gave up.
+    #[serde(rename = "halted")]
+    Halted,
+    /// One of its limits was met, or a budget is used up.
+    #[serde(rename = "limit")]
+    Limit,
+    /// A person stopped it.
+    #[serde(rename = "stopped")]
+    Stopped,
+    /// The model's server failed, or it refused.
+    #[serde(rename = "failed")]
+    Failed,
+}

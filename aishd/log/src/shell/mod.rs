@@ -1,0 +1,156 @@
+//! Commands of this machine: what a model proposes with a line of its answer, what a person runs, and what becomes of it.
+//! What a text means to a shell is read elsewhere; here it is bytes that run or do not.
+//!
+//! The serde attributes spell the stored form out, as in [`crate::event`].
+
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::access::Access;
+use crate::environment::Environment;
+use crate::tool::{Network, Reach, Tool, Word};
+
+/// The capability that rules can name. No model is offered it: it proposes commands by lines of its text.
+pub const TOOL: &str = "shell__run";
+/// No server and no manifest can have this name.
+pub const PROVIDER: &str = "shell";
+/// What people are told where nobody is asked about commands.
+pub const UNASKED: &str =
+    "shell.confirm is false: commands that a model proposes run without a question";
+/// A longer text is no command.
+const MAX_COMMAND_BYTES: usize = 64 << 10;
+
+/// Why no shell can be given that. Nobody is asked about it: no answer to such a question would be true.
+pub fn why_it_cannot_run(command: &str) -> Option<&'static str> {
+    if command.trim().is_empty() {
+        Some("the command is empty")
+    } else if command.len() > MAX_COMMAND_BYTES {
+        Some("the command is longer than 64 KiB")
+    } else if command.contains('\0') {
+        Some("the command has a zero byte")
+    } else {
+        None
+    }
+}
+
+/// A line of a model's answer that proposes a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proposed {
+    pub call: String,
+    pub command: String,
+}
+
+/// What a confirm asks about a command, besides what every confirm has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    pub command: String,
+    pub shell: String,
+    /// What the asker's client gave; with the values, because they are part of what is approved.
+    #[serde(default)]
+    pub environment: Environment,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<Segment>,
+    /// Why it could not be read to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
+    /// Why it may be destructive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dangers: Vec<String>,
+}
+
+/// One simple command of it, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    pub runs: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redirects: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub substitutes: Vec<String>,
+}
+
+/// What becomes of an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Given {
+    /// It waits, and goes to the model with the next question.
+    #[default]
+    #[serde(rename = "with_next_question")]
+    WithNextQuestion,
+    /// The turn goes on with it (`shell.feed_back`).
+    #[serde(rename = "at_once")]
+    AtOnce,
+    /// No model is shown it.
+    #[serde(rename = "never")]
+    Never,
+}
+
+/// The rules about commands that are configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Whether a person is asked about what a model proposes.
+    pub confirm: bool,
+    pub timeout_ms: u64,
+    pub max_output_bytes: usize,
+    /// Variables that commands get from the client which asked.
+    pub env_from_client: Vec<String>,
+    pub feed_back: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let names = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"];
+        Self {
+            confirm: true,
+            timeout_ms: 5 * 60 * 1000,
+            max_output_bytes: 4 << 20,
+            env_from_client: names.map(str::to_owned).to_vec(),
+            feed_back: false,
+        }
+    }
+}
+
+impl Rules {
+    /// Each in a line of its own, as the configuration calls it.
+    pub fn lines(&self) -> impl Iterator<Item = String> + use<> {
+        let Self {
+            confirm,
+            timeout_ms,
+            max_output_bytes,
+            env_from_client,
+            feed_back,
+        } = self;
+        [
+            format!("shell.confirm = {confirm}"),
+            format!("shell.timeout = {timeout_ms} ms"),
+            format!("shell.max_output_bytes = {max_output_bytes}"),
+            format!("shell.env_from_client = {}", env_from_client.join(", ")),
+            format!("shell.feed_back = {feed_back}"),
+        ]
+        .into_iter()
+    }
+}
+
+/// The capability as rules see it.
+pub fn tool() -> &'static Arc<Tool> {
+    static ONE: LazyLock<Arc<Tool>> = LazyLock::new(|| {
+        #[expect(clippy::expect_used, reason = "the name is written above")]
+        let name = TOOL.parse().expect("a well-formed name");
+        Arc::new(Tool {
+            name,
+            description: "Runs a command in the conversation's directory.".to_owned(),
+            schema: json!({"type": "object"}),
+            annotations: json!({}),
+            server: "this machine".into(),
+            place: "this machine".into(),
+            needs: Access::Execute,
+            needs_by: Word::Ours,
+            reads_only: false,
+            reach: Reach::World,
+            network: Network::MayLeave,
+            packages: Arc::default(),
+            directory: None,
+        })
+    });
+    &ONE
+}

@@ -1,0 +1,589 @@
+//! The state of a conversation: the fold of its events, the same function live and on load.
+//!
+//! It is small and stays small, because it is stored beside every commit: texts are in the log, and the
+//! queue names them by position.
+
+pub mod shell;
+pub mod turns;
+mod unsettled;
+
+use std::collections::BTreeSet;
+
+use aish_proto::id::{ConfirmId, Seq, TurnId};
+use serde::{Deserialize, Serialize};
+
+use self::shell::Shell;
+use self::turns::{OpenCall, Queued, Running};
+use crate::access::Access;
+use crate::block::KeptBlock;
+use crate::confirm::{Confirm, ConfirmKind, Resolution};
+use crate::constraints::Constraints;
+use crate::event::{Event, Origin, Record, Stop};
+use crate::eviction::{Eviction, Left};
+use crate::grants::Grants;
+use crate::level_request::{OpenRaise, Raise};
+use crate::memory::question::{OpenProposal, Proposal};
+use crate::norris::standing;
+use crate::norris::standing::Standing;
+use crate::pinned::Pinned;
+use crate::purse::Budget;
+use crate::resource::{Change, ResourceChanged};
+use crate::routed::Routed;
+use crate::shell::{PROVIDER, Proposed, TOOL};
+use crate::time::At;
+use crate::tool::{Sha, Subject};
+use crate::tool_call::ToolCall;
+use crate::tool_name::{Alias, ToolName};
+use crate::usage::Usage;
+
+/// Longest title that is taken from a first message.
+const TITLE_FROM_TEXT_CHARS: usize = 60;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    pub last_seq: Seq,
+    #[serde(default)]
+    pub title: Option<String>,
+    /// A preset by name; `None`: the default.
+    #[serde(default)]
+    pub model: Option<String>,
+    #[serde(default)]
+    pub cwd: String,
+    #[serde(default)]
+    pub archived: bool,
+    #[serde(default)]
+    pub created_at: At,
+    #[serde(default)]
+    pub updated_at: At,
+    /// Turns that were asked for.
+    #[serde(default)]
+    pub turns: u64,
+    #[serde(default)]
+    pub usage: Usage,
+    /// What it may take.
+    #[serde(default, skip_serializing_if = "Budget::is_none")]
+    pub budget: Budget,
+    #[serde(default)]
+    pub running: Option<Running>,
+    #[serde(default)]
+    pub queue: Vec<Queued>,
+    /// The last turn was interrupted, and nothing has been started since: the queue waits.
+    #[serde(default)]
+    pub held: bool,
+    /// The last turn that ended after it had started.
+    #[serde(default)]
+    pub last_turn: Option<TurnId>,
+    /// Events up to here left the context, those of `restored` excepted.
+    #[serde(default)]
+    pub evicted_through: Seq,
+    /// Reading what the context holds begins with this record. `None`: behind `evicted_through`.
+    #[serde(
+        rename = "context_from",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub context_from: Option<Seq>,
+    /// The last eviction that lists what left; 0: there was none.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub last_eviction: Seq,
+    /// Exchanges that left and are not back.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub left: u64,
+    /// Exchanges that left and are back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restored: Vec<Left>,
+    /// Where the summary of what left stands; 0: there is none.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub summary_seq: Seq,
+    /// What people granted here.
+    #[serde(default)]
+    pub grants: Grants,
+    /// The level of all providers together, in the older layout, until it is handed out. No call goes by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_level: Option<Access>,
+    /// Providers whose calls began here, for the choice among equal names.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub used: BTreeSet<Alias>,
+    /// What it keeps itself from.
+    #[serde(default)]
+    pub constraints: Constraints,
+    /// Questions that the running turn waits for, oldest first.
+    #[serde(default)]
+    pub confirms: Vec<OpenConfirm>,
+    /// Levels that somebody wants raised, oldest first. No turn waits for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub raises: Vec<OpenRaise>,
+    /// Facts that a model proposes, oldest first. No turn waits for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proposals: Vec<OpenProposal>,
+    /// Confirms so far.
+    #[serde(default)]
+    pub confirm_count: u32,
+    /// Resources that are in each request, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<Pinned>,
+    /// A result had blocks that are no text, and people were told what becomes of those.
+    #[serde(
+        rename = "keeps_blocks",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub keeps_blocks: bool,
+    /// How the last turn that asked a model came to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Began>,
+    /// Resources of the shared context; what they are is looked up in the store.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resources: u32,
+    /// The run that works by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norris: Option<Box<Standing>>,
+    /// What there is of commands.
+    #[serde(default, skip_serializing_if = "Shell::is_empty")]
+    pub shell: Shell,
+    /// It is half an import: nobody sees it, and the next daemon takes it out.
+    #[serde(
+        rename = "importing",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub importing: bool,
+    /// Where its import ended; 0: it was not imported.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub imported: Seq,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+fn is_first(seq: &Seq) -> bool {
+    *seq == Seq(0)
+}
+
+/// Which model a turn asks, and why that one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Began {
+    pub turn: TurnId,
+    /// The preset by name.
+    pub model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routed: Option<Routed>,
+    /// The preset that a request of it fell back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fell_back: Option<String>,
+}
+
+/// A confirm that waits; the whole of it is in the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenConfirm {
+    pub id: ConfirmId,
+    pub seq: Seq,
+    pub requested_at: At,
+    #[serde(default)]
+    pub expires_at: Option<At>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
+    /// The call that runs and waits for it; `None`: the call has not begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+}
+
+impl Began {
+    fn with(turn: TurnId, model: &str) -> Self {
+        Self {
+            turn,
+            model: model.to_owned(),
+            routed: None,
+            fell_back: None,
+        }
+    }
+}
+
+impl State {
+    /// The title for people, also when none was given.
+    pub fn title(&self) -> &str {
+        self.title.as_deref().unwrap_or("untitled")
+    }
+
+    /// Turns wait for `turn/continue` or `queue/resume`, because the one before them was interrupted.
+    pub fn is_held(&self) -> bool {
+        self.held && self.running.is_none() && !self.queue.is_empty()
+    }
+
+    /// The running turn goes on when a person has answered.
+    pub fn requires_action(&self) -> bool {
+        !self.confirms.is_empty()
+    }
+
+    /// Reading what the context holds begins behind this record: questions that wait may stand before what left.
+    pub fn context_begins(&self) -> Seq {
+        let questions = self.queue.iter().map(|it| it.message_seq);
+        let running = self.running.iter().map(|it| it.message_seq);
+        let outputs = self.shell.pending_from;
+        let first = questions.chain(running).chain(outputs);
+        let first = first.map(|it| Seq(it.0 - 1)).min();
+        let begin = self.context_from.map(|it| Seq(it.0.saturating_sub(1)));
+        let begin = begin.unwrap_or(self.evicted_through);
+        first.map_or(begin, |it| it.min(begin))
+    }
+
+    /// Whether a message that came into the context with this record has left it and is not back.
+    pub fn has_left(&self, at: Seq) -> bool {
+        at <= self.evicted_through && !self.restored.iter().any(|it| it.holds(at))
+    }
+
+    /// Takes the next event in. Records come in the order of their `seq`, each once.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
+    pub fn apply(&mut self, record: &Record) {
+        self.last_seq = record.seq;
+        self.updated_at = record.at;
+        self.shell.apply(record);
+        match &record.event {
+            Event::Created {
+                title,
+                model,
+                cwd,
+                constraints,
+                importing,
+                budget,
+                forked_from: _,
+            } => {
+                self.importing = *importing;
+                self.created_at = record.at;
+                self.budget = *budget;
+                self.title.clone_from(title);
+                self.model.clone_from(model);
+                self.cwd.clone_from(cwd);
+                self.constraints.clone_from(constraints);
+            }
+            Event::UserMessage { text, origin, .. } => self.asked(record, text, *origin),
+            Event::TurnQueued { position, steer } => self.move_to(record.turn, *position, *steer),
+            Event::TurnStarted { .. } | Event::RouteDecided(_) | Event::FellBack { .. } => {
+                self.model_asked(record);
+            }
+            Event::AssistantMessage {
+                usage,
+                calls,
+                commands,
+                ..
+            } => {
+                self.said(record.seq, calls, commands);
+                self.used(record.turn, usage.unwrap_or_default());
+            }
+            Event::ModelUsed(paid) => self.used(record.turn, paid.usage),
+            Event::BudgetChanged(changed) => self.budget = changed.budget,
+            Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
+            Event::RaiseRequested(raise) => self.wanted_raised(record, raise),
+            Event::MemoryProposed(proposal) => self.fact_proposed(record, proposal),
+            Event::ConfirmResolved(resolution) => self.answered(resolution),
+            Event::ToolStarted {
+                call, name, digest, ..
+            } => self.call_started(call, name, *digest),
+            Event::ShellStarted { call, digest, .. } => {
+                if record.turn.is_some() {
+                    self.call_started(call, TOOL, *digest);
+                }
+            }
+            Event::ShellFinished { call, .. } => {
+                if record.turn.is_some() {
+                    self.replied(call, &[]);
+                }
+            }
+            Event::CwdChanged { cwd, .. } => self.cwd.clone_from(cwd),
+            Event::PermissionChanged {
+                provider,
+                to,
+                revoked,
+                ..
+            } => self.level_changed(provider.as_ref(), *to, *revoked),
+            Event::ConstraintsChanged { constraints, .. } => {
+                self.constraints.clone_from(constraints);
+            }
+            Event::ToolResult { call, blocks, .. } => self.replied(call, blocks),
+            Event::ResourcePinned(pinned) => {
+                if !self.pinned.contains(pinned) {
+                    self.pinned.push(pinned.clone());
+                }
+            }
+            Event::ResourceUnpinned(pinned) => self.pinned.retain(|it| it != pinned),
+            Event::ResourceChanged(changed) => self.resource_changed(changed),
+            Event::Evicted(eviction) => self.evicted(record.seq, eviction),
+            Event::Restored(left) => {
+                self.left = self.left.saturating_sub(1);
+                self.restored.push(*left);
+            }
+            Event::SummaryUpdated(_) => self.summary_seq = record.seq,
+            Event::ModelChanged { model } => self.model.clone_from(model),
+            Event::Renamed { title } => self.title = Some(title.clone()),
+            Event::Imported(_) => (self.importing, self.imported) = (false, record.seq),
+            Event::ArchivedChanged { archived } => self.archived = *archived,
+            Event::Norris(event) => standing::apply(&mut self.norris, record.turn, event),
+            Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
+            Event::TurnFinished {
+                stop, merged_into, ..
+            } => {
+                if merged_into.is_some() {
+                    self.flush(record.turn);
+                }
+                self.finished(record.turn, *stop);
+            }
+        }
+    }
+
+    /// A question stands in the queue from the moment it is asked; starting takes it out.
+    fn asked(&mut self, record: &Record, text: &str, origin: Origin) {
+        let Some(turn) = record.turn else { return };
+        self.turns += 1;
+        if self.title.is_none() && matches!(origin, Origin::Asked | Origin::Imported) {
+            self.title = title_from(text);
+        }
+        self.queue.push(Queued {
+            turn,
+            message_seq: record.seq,
+            steer: false,
+            is_new: record.event.is_new_question(),
+            environment_seq: self.shell.environment_seq(),
+            retry: match origin {
+                Origin::Retry(old) => Some(old),
+                Origin::Asked | Origin::Continue(_) | Origin::Imported => None,
+            },
+        });
+    }
+
+    /// Outputs that wait go with a question that begins to be answered.
+    fn flush(&mut self, turn: Option<TurnId>) {
+        let mut waiting = self.queue.iter();
+        if waiting.any(|it| Some(it.turn) == turn && it.is_new) {
+            self.shell.flushed();
+        }
+    }
+
+    fn move_to(&mut self, turn: Option<TurnId>, position: u32, steer: bool) {
+        let Some(from) = self.queue.iter().position(|it| Some(it.turn) == turn) else {
+            return;
+        };
+        let mut queued = self.queue.remove(from);
+        queued.steer = steer;
+        let to = usize::try_from(position.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.queue.insert(to.min(self.queue.len()), queued);
+    }
+
+    /// A turn that asks a model, and what becomes of that.
+    fn model_asked(&mut self, record: &Record) {
+        if let Event::TurnStarted { model, source, .. } = &record.event {
+            if let (Some(turn), true) = (record.turn, source.is_a_model()) {
+                self.began = Some(Began::with(turn, model));
+            }
+            self.started(record);
+        }
+        let Some(began) = &mut self.began else { return };
+        if let Event::RouteDecided(routed) = &record.event {
+            began.routed = Some(routed.clone());
+        }
+        if let Event::FellBack { to, .. } = &record.event {
+            began.fell_back = Some(to.clone());
+        }
+    }
+
+    fn replied(&mut self, call: &str, blocks: &[KeptBlock]) {
+        self.keeps_blocks |= !blocks.is_empty();
+        if let Some(running) = &mut self.running {
+            running.open_calls.retain(|it| it.id != call);
+        }
+    }
+
+    fn started(&mut self, record: &Record) {
+        let Some(at) = self
+            .queue
+            .iter()
+            .position(|it| Some(it.turn) == record.turn)
+        else {
+            return;
+        };
+        self.flush(record.turn);
+        let queued = self.queue.remove(at);
+        let back = self.restored.len();
+        self.restored.retain(|it| Some(it.turn) != queued.retry);
+        self.left += (back - self.restored.len()) as u64;
+        self.held = false;
+        self.running = Some(Running {
+            turn: queued.turn,
+            message_seq: queued.message_seq,
+            started_seq: record.seq,
+            items: 0,
+            open_calls: vec![],
+            answer_seq: Seq(0),
+            rounds: 0,
+            usage: Usage::default(),
+            environment_seq: queued.environment_seq,
+        });
+    }
+
+    /// The model has finished an answer.
+    fn said(&mut self, at: Seq, calls: &[ToolCall], commands: &[Proposed]) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        let open = |id: &str, name: &str, command: Option<&str>| OpenCall {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            started: false,
+            subject: None,
+            command: command.map(str::to_owned),
+        };
+        let called = calls.iter().map(|it| open(&it.id, &it.name, None));
+        let proposed = commands.iter();
+        let proposed = proposed.map(|it| open(&it.call, TOOL, Some(&it.command)));
+        running.items += 1;
+        running.answer_seq = at;
+        running.open_calls = called.chain(proposed).collect();
+        running.rounds += u32::from(!running.open_calls.is_empty());
+    }
+
+    /// A request was answered, or charged for without that.
+    fn used(&mut self, turn: Option<TurnId>, usage: Usage) {
+        self.usage = self.usage.plus(usage);
+        let running = self.running.iter_mut();
+        for running in running.filter(|it| Some(it.turn) == turn) {
+            running.usage = running.usage.plus(usage);
+        }
+    }
+
+    fn evicted(&mut self, at: Seq, eviction: &Eviction) {
+        let Eviction {
+            through,
+            before: _,
+            begin,
+            count: _,
+            exchanges,
+            previous: _,
+        } = eviction;
+        self.context_from = *begin;
+        let back = self.restored.len();
+        self.restored.retain(|it| it.last > *through);
+        let again = back - self.restored.len();
+        self.left += (exchanges.len() + again) as u64;
+        self.evicted_through = self.evicted_through.max(*through);
+        if !exchanges.is_empty() {
+            self.last_eviction = at;
+        }
+    }
+
+    fn call_started(&mut self, call: &str, name: &str, digest: Sha) {
+        let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
+        open.filter(|it| it.id == call).for_each(|it| {
+            it.started = true;
+            it.subject = Subject::named(name, digest);
+        });
+        let tool: Option<ToolName> = name.parse().ok();
+        self.used.extend(tool.map(|it| it.alias().clone()));
+    }
+
+    fn level_changed(&mut self, provider: Option<&Alias>, to: Access, revoked: bool) {
+        let Some(provider) = provider else {
+            self.one_level = (to > Access::Read).then_some(to);
+            return;
+        };
+        self.grants.levels.insert(provider.clone(), to);
+        if revoked {
+            self.grants.approved.retain(|it, _| it.alias() != provider);
+            if provider.as_str() == PROVIDER {
+                self.grants.commands.clear();
+            }
+        }
+    }
+
+    fn resource_changed(&mut self, changed: &ResourceChanged) {
+        match changed.change {
+            Change::Created => self.resources += 1,
+            Change::Updated => {}
+            Change::Deleted => self.resources = self.resources.saturating_sub(1),
+        }
+    }
+
+    fn asked_person(&mut self, record: &Record, confirm: &Confirm) {
+        self.confirm_count = self.confirm_count.max(confirm.number);
+        self.confirms.push(OpenConfirm {
+            id: confirm.id,
+            seq: record.seq,
+            requested_at: record.at,
+            expires_at: confirm.expires_at,
+            subject: Some(confirm.subject()),
+            call: match confirm.kind {
+                ConfirmKind::Elicitation | ConfirmKind::Sampling => Some(confirm.call.clone()),
+                ConfirmKind::Tool | ConfirmKind::Shell | ConfirmKind::Halt => None,
+            },
+        });
+    }
+
+    fn wanted_raised(&mut self, record: &Record, raise: &Raise) {
+        self.confirm_count = self.confirm_count.max(raise.number);
+        self.raises.push(OpenRaise {
+            id: raise.id,
+            seq: record.seq,
+            requested_at: record.at,
+            expires_at: raise.expires_at,
+            upgrade: raise.upgrade.clone(),
+        });
+    }
+
+    fn fact_proposed(&mut self, record: &Record, proposal: &Proposal) {
+        self.confirm_count = self.confirm_count.max(proposal.number);
+        self.proposals.push(OpenProposal {
+            id: proposal.id,
+            seq: record.seq,
+            requested_at: record.at,
+        });
+    }
+
+    fn answered(&mut self, resolution: &Resolution) {
+        self.confirms.retain(|it| it.id != resolution.confirm);
+        self.raises.retain(|it| it.id != resolution.confirm);
+        self.proposals.retain(|it| it.id != resolution.confirm);
+        for (tool, approved) in resolution.approved.iter().cloned() {
+            if tool == crate::shell::tool().name {
+                self.grants.commands.insert(approved);
+            } else {
+                self.grants.approved.insert(tool, approved);
+            }
+        }
+    }
+
+    fn finished(&mut self, turn: Option<TurnId>, stop: Stop) {
+        self.queue.retain(|it| Some(it.turn) != turn);
+        if self.norris.as_ref().map(|it| it.turn) == turn {
+            self.norris = None;
+        }
+        if self.running.as_ref().map(|it| it.turn) == turn {
+            self.running = None;
+            self.last_turn = turn;
+            self.held = stop == Stop::Interrupted;
+            // There is nothing left to join: they wait like all others.
+            for queued in &mut self.queue {
+                queued.steer = false;
+            }
+        }
+    }
+}
+
+/// The first words of a first message.
+fn title_from(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|it| !it.is_empty())?;
+    let words: String = line
+        .chars()
+        .map(|it| if it.is_control() { ' ' } else { it })
+        .collect();
+    if words.chars().count() <= TITLE_FROM_TEXT_CHARS {
+        return Some(words);
+    }
+    let cut: String = words.chars().take(TITLE_FROM_TEXT_CHARS - 1).collect();
+    Some(format!("{}…", cut.trim_end()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! What the state has of commands: those of people that run, outputs that wait for a question, and what they run with.
+
+use aish_proto::id::Seq;
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Event, Record};
+use crate::shell::Given;
+use crate::tool::Sha;
+
+/// So much of a command is shown of one that runs; the log has all of it.
+const MOST_SHOWN_BYTES: usize = 256;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shell {
+    /// Commands of people that run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<OwnCommand>,
+    /// The first output that waits for the next question.
+    #[serde(
+        rename = "pending_from",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub pending_from: Option<Seq>,
+    /// What the last question came with that said it.
+    #[serde(
+        rename = "environment",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub environment: Option<Environment>,
+    /// Where it was before it changed its directory.
+    #[serde(
+        rename = "previous_cwd",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub previous_cwd: Option<String>,
+}
+
+/// One that runs by itself, without a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnCommand {
+    pub call: String,
+    /// Where its start stands.
+    pub seq: Seq,
+    pub digest: Sha,
+    /// Its beginning, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shown: String,
+}
+
+/// Where an environment stands, and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    pub seq: Seq,
+    pub digest: Sha,
+}
+
+impl Shell {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn environment_seq(&self) -> Option<Seq> {
+        self.environment.map(|it| it.seq)
+    }
+
+    /// Takes in what an event says of commands.
+    pub(super) fn apply(&mut self, record: &Record) {
+        if let Event::UserMessage {
+            environment: Some(given),
+            ..
+        } = &record.event
+        {
+            self.environment = Some(Environment {
+                seq: record.seq,
+                digest: given.digest(),
+            });
+        }
+        if let (
+            Event::ShellStarted {
+                call,
+                command,
+                digest,
+                ..
+            },
+            None,
+        ) = (&record.event, record.turn)
+        {
+            let shown = command.floor_char_boundary(MOST_SHOWN_BYTES);
+            self.own.push(OwnCommand {
+                call: call.clone(),
+                seq: record.seq,
+                digest: *digest,
+                shown: command[..shown].to_owned(),
+            });
+        }
+        if let Event::ShellFinished { call, given, .. } = &record.event {
+            if record.turn.is_none() {
+                self.own.retain(|it| it.call != *call);
+            }
+            if *given == Given::WithNextQuestion {
+                self.pending_from.get_or_insert(record.seq);
+            }
+        }
+        if let Event::CwdChanged { from, .. } = &record.event {
+            self.previous_cwd = Some(from.clone());
+        }
+    }
+
+    /// A question has taken the outputs along.
+    pub(super) fn flushed(&mut self) {
+        self.pending_from = None;
+    }
+}

@@ -1,0 +1,73 @@
+//! The turns of a conversation that are not over, as its state has them.
+
+use aish_proto::id::{Seq, TurnId};
+use serde::{Deserialize, Serialize};
+
+use crate::tool::Subject;
+use crate::usage::Usage;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Running {
+    pub turn: TurnId,
+    /// Where its question stands.
+    pub message_seq: Seq,
+    pub started_seq: Seq,
+    /// Answers of the model that are finished.
+    #[serde(default)]
+    pub items: u32,
+    /// Calls of the last answer that have no result yet.
+    #[serde(default)]
+    pub open_calls: Vec<OpenCall>,
+    /// Where the last answer stands.
+    #[serde(default)]
+    pub answer_seq: Seq,
+    /// Answers that called tools.
+    #[serde(default)]
+    pub rounds: u32,
+    #[serde(default)]
+    pub usage: Usage,
+    /// Where the environment stands that its commands run with.
+    #[serde(
+        rename = "environment_seq",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub environment_seq: Option<Seq>,
+}
+
+/// A call whose reply is still owed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenCall {
+    pub id: String,
+    pub name: String,
+    /// Whether it began to run: then its effect is unknown until it has said so.
+    #[serde(default)]
+    pub started: bool,
+    /// What began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
+    /// What is proposed, where it is a command and no call of a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queued {
+    pub turn: TurnId,
+    /// Where its question stands.
+    pub message_seq: Seq,
+    #[serde(default)]
+    pub steer: bool,
+    /// The turn whose answer leaves the context with its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<TurnId>,
+    /// Outputs that wait go with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_new: bool,
+    #[serde(
+        rename = "environment_seq",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub environment_seq: Option<Seq>,
+}

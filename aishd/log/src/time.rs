@@ -1,0 +1,8 @@
+//! When something happened.
+
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct At(pub i64);

@@ -1,0 +1,45 @@
+//! What a call of a tool gave.
+
+use serde_json::Value;
+
+use aishd_log::block::BlockKind;
+
+/// A result of `tools/call`, flattened for a model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// As the server says; a failure may come without it.
+    pub is_error: bool,
+    /// Text blocks joined with newlines, a placeholder of one line for each other block; the structured content
+    /// where there is no text.
+    pub text: String,
+    /// What the placeholders stand for, in their order.
+    pub attachments: Vec<Attachment>,
+    /// As the server sent it.
+    pub structured: Option<Value>,
+}
+
+/// A block that is no text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    pub kind: BlockKind,
+    pub mime: String,
+    pub uri: Option<String>,
+    pub body: Body,
+    /// Where the line ends that stands for it in the text, in bytes.
+    pub end: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    Bytes(Vec<u8>),
+    Text(String),
+}
+
+impl Body {
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Text(text) => text.len(),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! How the servers do, as one value that is replaced as a whole.
+
+use std::sync::Arc;
+
+use crate::tool::Tool;
+use aishd_log::time::At;
+use aishd_log::tool_name::{Alias, ToolName};
+
+/// All servers at one moment, by alias.
+#[derive(Clone, Debug, Default)]
+pub struct Servers {
+    /// Grows whenever a tool came, went or changed.
+    pub toolset: u64,
+    pub list: Vec<Arc<ServerStatus>>,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct ServerStatus {
+    pub alias: Alias,
+    /// The URL or the command, without secrets.
+    pub endpoint: String,
+    pub kind: Kind,
+    /// What its definitions are bound to.
+    pub identity: String,
+    pub state: State,
+    pub since: At,
+    /// Who it says it is.
+    pub about: About,
+    /// What can be offered: the listed tools, those of the last session while it connects, none after a failure.
+    pub tools: Arc<[Arc<Tool>]>,
+    /// Tools that were left out or repaired, and other oddities of this session.
+    pub remarks: Arc<[String]>,
+    /// How long the last handshake took.
+    pub connect_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Http,
+    Stdio,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Not to be connected to, and why.
+    Off(String),
+    Connecting,
+    Ready,
+    /// It is tried again by itself, for HTTP also when it is needed.
+    Failed {
+        why: String,
+        /// Why in detail, where a person can do something about it.
+        hint: Option<String>,
+    },
+}
+
+/// What a server told of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    pub name: String,
+    pub version: String,
+    /// The protocol revision in use; empty before the first session.
+    pub protocol: String,
+    pub instructions: Option<String>,
+    pub offers: Offers,
+}
+
+/// What a server announced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the protocol's capabilities are independent switches"
+)]
+pub struct Offers {
+    pub tools: bool,
+    pub tools_changes: bool,
+    pub resources: bool,
+    /// It tells when one changes that somebody asked it to tell of.
+    pub resources_changes: bool,
+    pub prompts: bool,
+}
+
+impl Servers {
+    pub fn get(&self, alias: &Alias) -> Option<&Arc<ServerStatus>> {
+        self.list.iter().find(|it| it.alias == *alias)
+    }
+
+    /// A tool that can be offered.
+    pub fn tool(&self, name: &ToolName) -> Option<&Arc<Tool>> {
+        self.get(name.alias())?
+            .tools
+            .iter()
+            .find(|it| it.called == name.tool())
+    }
+
+    /// Every tool that can be offered, with its whole name.
+    pub fn tools(&self) -> impl Iterator<Item = (ToolName, &Arc<Tool>)> {
+        self.list.iter().flat_map(|server| {
+            server.tools.iter().filter_map(|tool| {
+                let name = ToolName::new(server.alias.clone(), &tool.called).ok()?;
+                Some((name, tool))
+            })
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! How MCP servers are reached.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::confidential;
+use crate::server::Kind;
+use aishd_log::tool_name::Alias;
+
+/// Everything that is configured about MCP.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mcp {
+    pub limits: Limits,
+    /// Whether servers are told the directories of the open conversations.
+    pub roots: bool,
+    /// Where servers of other programs are looked for when somebody asks; `None`: in the usual places.
+    pub import: Option<Vec<String>>,
+    pub servers: BTreeMap<Alias, Arc<Server>>,
+}
+
+/// Times and sizes of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// One exchange of the handshake, and the longest that a call waits for a session that is connecting.
+    pub connect: Duration,
+    /// A child that is started may fetch and compile itself before it says its first word.
+    pub start: Duration,
+    /// A call without any progress.
+    pub call: Duration,
+    /// A call, whatever progress it reports.
+    pub longest_call: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            start: Duration::from_secs(60),
+            call: Duration::from_secs(120),
+            longest_call: Duration::from_secs(15 * 60),
+        }
+    }
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// As it was written, without the values of variables: what is shown, and what its definitions are bound to.
+    pub endpoint: Endpoint,
+    /// Why it is not connected to, if it is not to be.
+    pub off: Option<String>,
+    /// Whether it may ask for a model; a person is asked each time.
+    pub sampling: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    Http(Http),
+    Stdio(Stdio),
+}
+
+/// A server behind a URL.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Http {
+    pub url: String,
+    pub auth: Auth,
+    pub headers: BTreeMap<String, String>,
+}
+
+/// Where the bearer token comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Auth {
+    None,
+    /// A literal of the configuration.
+    Token(String),
+    /// An environment variable of the daemon.
+    Env(String),
+}
+
+/// A server that is a child process.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Stdio {
+    pub command: String,
+    pub args: Vec<String>,
+    /// Beyond the allow-list that every child gets.
+    pub env: BTreeMap<String, String>,
+    pub cwd: Option<PathBuf>,
+}
+
+impl Endpoint {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Http(_) => Kind::Http,
+            Self::Stdio(_) => Kind::Stdio,
+        }
+    }
+
+    /// The URL or the command, as people may see it.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Http(http) => without_userinfo(&http.url),
+            Self::Stdio(stdio) => {
+                let words = std::iter::once(stdio.command.clone());
+                let words = words.chain(confidential::covered(&stdio.args));
+                words.collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+}
+
+/// A password in a URL is for its server and nobody else; so is what stands in its query.
+fn without_userinfo(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
+}
+
+// Values of headers and of the environment are often secrets, so none of them is written.
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http")
+            .field("url", &without_userinfo(&self.url))
+            .field("auth", &self.auth)
+            .field("headers", &self.headers.keys())
+            .finish()
+    }
+}
+
+impl fmt::Debug for Auth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Token(_) => f.write_str("Token(..)"),
+            Self::Env(name) => f.debug_tuple("Env").field(name).finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Stdio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdio")
+            .field("command", &self.command)
+            .field("args", &self.args.len())
+            .field("env", &self.env.keys())
+            .field("cwd", &self.cwd)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_secret_is_shown_or_logged() {
+        let http = Endpoint::Http(Http {
+            url: "https://me:hush@host.example:8/mcp?key=hush#hush".to_owned(),
+            auth: Auth::Token("hush".to_owned()),
+            headers: BTreeMap::from([("X-Key".to_owned(), "hush".to_owned())]),
+        });
+        assert_eq!("https://host.example:8/mcp", http.shown());
+        let stdio = Endpoint::Stdio(Stdio {
+            command: "docker".to_owned(),
+            args: vec!["run".to_owned(), "--token=hush".to_owned()],
+            env: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
+            cwd: None,
+        });
+        assert_eq!("docker run --token=[key]", stdio.shown());
+        let logged = format!("{http:?} {stdio:?}");
+        assert!(!logged.contains("hush"), "{logged}");
+    }
+}

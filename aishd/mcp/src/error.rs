@@ -1,0 +1,208 @@
+//! How a session or a call fails.
+
+use aishd_log::tool_name::{Alias, ToolName};
+
+pub use super::message::RpcError;
+
+/// A call gave no result. Its text is what stands behind `[aish] tool dispatch failed: ` or `[aish] tool transport
+/// error: `; [`CallError::side`] says which.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CallError {
+    #[error("unknown tool {0}")]
+    UnknownTool(ToolName),
+    #[error("there is no MCP server {0}")]
+    UnknownServer(Alias),
+    /// Its server offers another tool under that name now.
+    #[error("{0} changed after the call was let through; nothing ran")]
+    Changed(ToolName),
+    #[error("{0} was taken away after the call was let through; nothing ran")]
+    Gone(ToolName),
+    /// The server answered with an error.
+    #[error("{}", .0.message)]
+    Rpc(RpcError),
+    #[error("MCP server {alias}: {failure}")]
+    Transport { alias: Alias, failure: Failure },
+    #[error("MCP server {alias} gave no answer within {seconds} s")]
+    TimedOut { alias: Alias, seconds: u64 },
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// Where a call failed: before it was sent, on its way, or because somebody ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Dispatch,
+    Transport,
+    Cancelled,
+}
+
+impl CallError {
+    pub fn side(&self) -> Side {
+        match self {
+            Self::UnknownTool(_)
+            | Self::UnknownServer(_)
+            | Self::Changed(_)
+            | Self::Gone(_)
+            | Self::Rpc(_) => Side::Dispatch,
+            Self::Transport { .. } | Self::TimedOut { .. } => Side::Transport,
+            Self::Cancelled => Side::Cancelled,
+        }
+    }
+
+    /// Whether the server may have begun to do what it was asked for.
+    pub fn may_have_happened(&self) -> bool {
+        match self {
+            Self::UnknownTool(_) | Self::UnknownServer(_) | Self::Changed(_) | Self::Gone(_) => {
+                false
+            }
+            Self::Rpc(_) | Self::TimedOut { .. } | Self::Cancelled => true,
+            Self::Transport { failure, .. } => failure.may_have_happened(),
+        }
+    }
+}
+
+/// Why the wire to a server did not carry a question and its answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Failure {
+    /// It never left us.
+    #[error("not connected: {0}")]
+    NotConnected(String),
+    #[error("cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("authentication failed: HTTP {status}{}", token.reason())]
+    Auth { status: u16, token: Token },
+    #[error("HTTP {status}{}", said(.message))]
+    Http { status: u16, message: String },
+    /// The server does not know our session any more.
+    #[error("the session was lost: {0}")]
+    SessionLost(String),
+    #[error("the connection broke before the answer: {0}")]
+    Cut(String),
+    #[error("did not answer {0}")]
+    Silent(String),
+    /// A child that has gone.
+    #[error("the server ended: {0}")]
+    Ended(String),
+    #[error("the answer is longer than {0} MiB")]
+    TooLarge(usize),
+    #[error("the answer is not understood: {0}")]
+    Unreadable(String),
+}
+
+/// What was sent along to prove who we are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Token {
+    None,
+    Literal,
+    Env(String),
+    /// The variable holds nothing.
+    EnvUnset(String),
+}
+
+impl Token {
+    fn reason(&self) -> String {
+        match self {
+            Self::None => ", and no token is configured".to_owned(),
+            Self::Literal => ", with the token auth_token".to_owned(),
+            Self::Env(name) => format!(", with the token in {name}"),
+            Self::EnvUnset(name) => format!(", and the variable {name} is not set"),
+        }
+    }
+}
+
+impl Failure {
+    /// What a person can do about it.
+    pub fn hint(&self, alias: &Alias) -> Option<String> {
+        match self {
+            Self::Auth { token, .. } => Some(match token {
+                Token::None => {
+                    format!("set mcp.servers.{alias}.auth_env to the variable that holds its token")
+                }
+                Token::Literal => format!("check mcp.servers.{alias}.auth_token"),
+                Token::Env(name) => {
+                    format!("check the value of {name} in the daemon's environment")
+                }
+                Token::EnvUnset(name) => {
+                    format!("start aishd with {name} in its environment")
+                }
+            }),
+            Self::Ended(_) => Some(format!("aishctl mcp logs {alias}")),
+            Self::NotConnected(_)
+            | Self::Unreachable(_)
+            | Self::Http { .. }
+            | Self::SessionLost(_)
+            | Self::Cut(_)
+            | Self::Silent(_)
+            | Self::TooLarge(_)
+            | Self::Unreadable(_) => None,
+        }
+    }
+
+    /// The same for a question that was on its way when its session ended so.
+    pub(super) fn in_flight(&self) -> Self {
+        match self {
+            Self::NotConnected(why) | Self::Unreachable(why) | Self::SessionLost(why) => {
+                Self::Cut(why.clone())
+            }
+            Self::Auth { .. } => Self::Cut(self.to_string()),
+            Self::Http { .. }
+            | Self::Cut(_)
+            | Self::Silent(_)
+            | Self::Ended(_)
+            | Self::TooLarge(_)
+            | Self::Unreadable(_) => self.clone(),
+        }
+    }
+
+    fn may_have_happened(&self) -> bool {
+        match self {
+            Self::NotConnected(_) | Self::Unreachable(_) | Self::Auth { .. } => false,
+            // Whoever hears of it was sent more than once, or cannot be sent again.
+            Self::Http { .. }
+            | Self::SessionLost(_)
+            | Self::Cut(_)
+            | Self::Silent(_)
+            | Self::Ended(_)
+            | Self::TooLarge(_)
+            | Self::Unreadable(_) => true,
+        }
+    }
+}
+
+fn said(message: &str) -> String {
+    if message.is_empty() {
+        String::new()
+    } else {
+        format!(": {message}")
+    }
+}
+
+/// How one exchange fails, before it is known whose call it was.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Broken {
+    Rpc(RpcError),
+    Failure(Failure),
+    TimedOut,
+    Cancelled,
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl Broken {
+    pub(super) fn of(self, alias: &Alias, limit: std::time::Duration) -> CallError {
+        let alias = alias.clone();
+        match self {
+            Self::Rpc(error) => CallError::Rpc(error),
+            Self::Failure(failure) => CallError::Transport { alias, failure },
+            Self::TimedOut => CallError::TimedOut {
+                alias,
+                seconds: limit.as_secs().max(1),
+            },
+            Self::Cancelled => CallError::Cancelled,
+        }
+    }
+}

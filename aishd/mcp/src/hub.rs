@@ -1,0 +1,556 @@
+//! All sessions: made from the settings or at run time, supervised, and asked through here.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use parking_lot::Mutex;
+use reqwest::Url;
+use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::elicit::Elicitation;
+use super::error::{CallError, Failure};
+use super::fresh::Fresh;
+use super::inbox::Note;
+use super::peer::Patience;
+use super::sample::Sampling;
+use super::secrets::Learn;
+use super::session::{Command, Ends, Kept, Session};
+use super::shared::Shared;
+use super::work::Work;
+use aishd_log::tool_name::{Alias, ToolName};
+use aishd_mcp_messages::content;
+use aishd_mcp_messages::mirror;
+use aishd_mcp_messages::offered::Approved;
+use aishd_mcp_messages::outcome::Outcome;
+use aishd_mcp_messages::server::Servers;
+use aishd_mcp_messages::settings::{Endpoint, Mcp, Server};
+use aishd_process::Children;
+
+/// Commands that wait for a session's actor, which never works long on one.
+const MAILBOX: usize = 32;
+
+type Environment = dyn Fn(&str) -> Option<String> + Send + Sync;
+type Recall = dyn Fn(&str) -> Option<String> + Send + Sync;
+type Keep = dyn Fn(&str, String) + Send + Sync;
+
+/// What the hub is built from.
+pub struct Parts {
+    pub children: Children,
+    /// The daemon's own variables.
+    pub environment: Box<Environment>,
+    /// What was kept under a key, if anything was.
+    pub recall: Box<Recall>,
+    /// Keeps a text under a key, over the end of the daemon.
+    pub keep: Box<Keep>,
+    /// The directories of the conversations.
+    pub roots: Box<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
+    /// Is told each secret that goes to a server, before it does, so that it can be kept out of logs.
+    pub learn: Box<Learn>,
+    /// Cuts out of a text what was learnt, and what looks like a secret.
+    pub redact: Box<dyn Fn(&str) -> String + Send + Sync>,
+    /// Whether a call may bring a form before people; what is off is not announced.
+    pub elicitation: bool,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").finish_non_exhaustive()
+    }
+}
+
+/// A handle; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Hub {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    sessions: Mutex<BTreeMap<Alias, Handle>>,
+    tasks: Arc<Mutex<JoinSet<()>>>,
+    stop: CancellationToken,
+    /// Held by the one change of the set of servers that is being made.
+    change: tokio::sync::Mutex<()>,
+    /// Whose servers these are, where they are one conversation's own sessions with them.
+    origin: Option<Hub>,
+}
+
+/// Sessions end with the last handle to them.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        for handle in self.sessions.lock().values() {
+            handle.ends.stop.cancel();
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Handle {
+    server: Arc<Server>,
+    /// Connected to at run time, so that the configuration does not take it away.
+    by_hand: bool,
+    mailbox: mpsc::Sender<Command>,
+    ends: Ends,
+    ended: CancellationToken,
+    kept: Kept,
+}
+
+/// The set of servers cannot be changed so.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ChangeError {
+    #[error("there is an MCP server {0} already")]
+    Taken(Alias),
+    #[error(
+        "rules of the configuration speak of {0}, and no other server than a configured one can be called so"
+    )]
+    Reserved(Alias),
+    #[error("there is no MCP server {0}")]
+    Unknown(Alias),
+    #[error("MCP server {alias}: {failure}")]
+    Failed { alias: Alias, failure: Failure },
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+impl Hub {
+    /// No session is begun before [`Hub::configure`].
+    pub fn new(parts: Parts) -> Self {
+        let shared = Arc::new(Shared::new(parts));
+        Self {
+            inner: Arc::new(Inner {
+                shared,
+                sessions: Mutex::default(),
+                tasks: Arc::default(),
+                stop: CancellationToken::new(),
+                change: tokio::sync::Mutex::default(),
+                origin: None,
+            }),
+        }
+    }
+
+    /// The same servers in sessions that nobody else uses, each begun when it is first wanted; they end with the last
+    /// handle to them. A server that asks is told of these directories.
+    pub fn own(&self, roots: Vec<PathBuf>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                shared: Arc::new(self.inner.shared.own(roots)),
+                sessions: Mutex::default(),
+                tasks: self.inner.tasks.clone(),
+                stop: self.inner.stop.child_token(),
+                change: tokio::sync::Mutex::default(),
+                origin: Some(self.clone()),
+            }),
+        }
+    }
+
+    /// How the servers do, now and whenever that changes.
+    pub fn servers(&self) -> watch::Receiver<Arc<Servers>> {
+        self.inner.shared.servers.subscribe()
+    }
+
+    /// Begins, replaces and ends sessions so that they are those of the settings. Only what differs is touched; calls
+    /// in flight finish on the session that they began on. It waits for no server.
+    pub async fn configure(&self, settings: Mcp) {
+        let _alone = self.inner.change.lock().await;
+        let servers = settings.servers.clone();
+        *self.inner.shared.settings() = settings;
+        let gone: Vec<Alias> = {
+            let sessions = self.inner.sessions.lock();
+            let gone = sessions.iter().filter(|(alias, it)| {
+                let wanted = servers.get(*alias);
+                wanted.is_none_or(|wanted| **wanted != *it.server) && !it.by_hand
+            });
+            gone.map(|(alias, _)| alias.clone()).collect()
+        };
+        for alias in gone {
+            if let Some(handle) = self.inner.sessions.lock().remove(&alias) {
+                handle.ends.retire.cancel();
+            }
+            if !servers.contains_key(&alias) {
+                self.inner.shared.forget(&alias);
+            }
+        }
+        for (alias, server) in servers {
+            let mut sessions = self.inner.sessions.lock();
+            if !sessions.contains_key(&alias) {
+                let ends = self.ends();
+                self.begin(&mut sessions, alias, server, ends, /*by_hand*/ false);
+            }
+        }
+    }
+
+    /// A new server, until it is disconnected or the daemon ends. Returns when it is there, or why it is not; it is
+    /// listed either way, and tried again. It is not called what is `reserved`: rules go by aliases.
+    pub async fn connect(
+        &self,
+        alias: Option<Alias>,
+        endpoint: Endpoint,
+        reserved: &(dyn Fn(&Alias) -> bool + Sync),
+    ) -> Result<Alias, ChangeError> {
+        let told = {
+            let _alone = self.inner.change.lock().await;
+            let alias = self.free(alias, &endpoint, reserved)?;
+            let server = Server {
+                endpoint,
+                off: None,
+                sampling: false,
+            };
+            let mut sessions = self.inner.sessions.lock();
+            let (named, ends) = (alias.clone(), self.ends());
+            self.begin(
+                &mut sessions,
+                named,
+                Arc::new(server),
+                ends,
+                /*by_hand*/ true,
+            );
+            alias
+        };
+        self.refresh(&told).await?;
+        Ok(told)
+    }
+
+    fn free(
+        &self,
+        alias: Option<Alias>,
+        endpoint: &Endpoint,
+        reserved: &(dyn Fn(&Alias) -> bool + Sync),
+    ) -> Result<Alias, ChangeError> {
+        if self.inner.stop.is_cancelled() {
+            return Err(ChangeError::Stopping);
+        }
+        let sessions = self.inner.sessions.lock();
+        let taken = |it: &Alias| sessions.contains_key(it) || reserved(it);
+        match alias {
+            Some(alias) if sessions.contains_key(&alias) => Err(ChangeError::Taken(alias)),
+            Some(alias) if reserved(&alias) => Err(ChangeError::Reserved(alias)),
+            Some(alias) => Ok(alias),
+            None => Ok(match endpoint {
+                Endpoint::Http(http) => {
+                    let url = Url::parse(&http.url).ok();
+                    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+                    Alias::for_host(host, taken)
+                }
+                Endpoint::Stdio(stdio) => {
+                    let name = Path::new(&stdio.command).file_stem();
+                    let name = name.unwrap_or_default().to_string_lossy();
+                    Alias::near(&name, taken)
+                }
+            }),
+        }
+    }
+
+    /// Ends a session for good, its calls in flight with it. A configured server comes back with the next start.
+    pub async fn disconnect(&self, alias: &Alias) -> Result<(), ChangeError> {
+        let _alone = self.inner.change.lock().await;
+        let handle = self.inner.sessions.lock().remove(alias);
+        let handle = handle.ok_or_else(|| ChangeError::Unknown(alias.clone()))?;
+        handle.ends.stop.cancel();
+        handle.ended.cancelled().await;
+        self.inner.shared.forget(alias);
+        Ok(())
+    }
+
+    /// Ends the session and begins another; returns when that is there.
+    pub async fn restart(&self, alias: &Alias) -> Result<(), ChangeError> {
+        self.command(alias, Command::Restart).await
+    }
+
+    /// Asks for the tools again; connects where there is no session.
+    pub async fn refresh(&self, alias: &Alias) -> Result<(), ChangeError> {
+        self.command(alias, Command::Refresh).await
+    }
+
+    /// Has the lists of tools asked for again whose time is over. It waits for nobody.
+    pub fn freshen(&self) {
+        for handle in self.inner.sessions.lock().values() {
+            if handle.kept.listed.is_over() {
+                let (told, _nobody_waits) = oneshot::channel();
+                // One that is so busy is asked the next time.
+                let _busy = handle.mailbox.try_send(Command::Refresh(told));
+            }
+        }
+    }
+
+    async fn command(
+        &self,
+        alias: &Alias,
+        command: impl FnOnce(oneshot::Sender<Result<(), Failure>>) -> Command,
+    ) -> Result<(), ChangeError> {
+        let handle = self.handle(alias);
+        let handle = handle.ok_or_else(|| ChangeError::Unknown(alias.clone()))?;
+        let (told, answer) = oneshot::channel();
+        let sent = handle.mailbox.send(command(told)).await;
+        let ended = || Failure::NotConnected("it was disconnected".to_owned());
+        let result = match sent {
+            Ok(()) => answer.await.unwrap_or_else(|_gone| Err(ended())),
+            Err(_gone) => Err(ended()),
+        };
+        result.map_err(|failure| ChangeError::Failed {
+            alias: alias.clone(),
+            failure,
+        })
+    }
+
+    /// The last words of a server that is a child, without secrets, and how many bytes before them are gone.
+    pub fn log(&self, alias: &Alias) -> Option<(String, u64)> {
+        let (text, mut lost) = self.handle(alias)?.kept.log.text();
+        let mut text = text.as_str();
+        // The first of its lines has lost its beginning, and may be the rest of a secret.
+        if let Some((torn, whole)) = text.split_once('\n').filter(|_| lost > 0) {
+            lost += torn.len() as u64 + 1;
+            text = whole;
+        }
+        let lines = text.split_inclusive('\n');
+        let lines = lines.map(|it| (self.inner.shared.parts.redact)(it));
+        Some((lines.collect(), lost))
+    }
+
+    /// Calls a tool while it is the one that was approved; `ears` hear what it says and wants to know meanwhile.
+    pub async fn call(
+        &self,
+        approved: Approved,
+        arguments: Map<String, Value>,
+        ears: Ears,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, CallError> {
+        let name = &approved.name.clone();
+        let servers = self.inner.offers().borrow().clone();
+        let known = servers.get(name.alias()).is_some();
+        let tool = match servers.tool(name) {
+            Some(tool) => tool.clone(),
+            // A server that is down has no tools, and that is what has to be said.
+            None if known => return Err(self.no_tool(name, &servers)),
+            None => return Err(CallError::UnknownTool(name.clone())),
+        };
+        let headers = tool.mirrored.iter();
+        let mirrored = headers
+            .filter_map(|it| Some((it.name.clone(), mirror::value(it, &arguments)?)))
+            .collect();
+        let params = json!({"name": tool.name, "arguments": arguments});
+        let asked = Asked {
+            method: "tools/call",
+            params,
+            about: Some(tool.name.clone()),
+            mirrored,
+            ears,
+            approved: Some(approved),
+        };
+        let result = self.ask(name.alias(), asked, cancel).await?;
+        Ok(content::flatten(&result))
+    }
+
+    fn no_tool(&self, name: &ToolName, servers: &Servers) -> CallError {
+        use aishd_mcp_messages::server::State;
+        let server = servers.get(name.alias());
+        let why = match server.map(|it| &it.state) {
+            Some(State::Failed { why, .. } | State::Off(why)) => why.clone(),
+            Some(State::Connecting) => "it is still connecting".to_owned(),
+            Some(State::Ready) | None => return CallError::UnknownTool(name.clone()),
+        };
+        CallError::Transport {
+            alias: name.alias().clone(),
+            failure: Failure::NotConnected(why),
+        }
+    }
+
+    /// One request; the session may have to be made first.
+    pub(super) async fn ask(
+        &self,
+        alias: &Alias,
+        asked: Asked,
+        cancel: &CancellationToken,
+    ) -> Result<Value, CallError> {
+        let handle = self.handle(alias);
+        let handle = handle.ok_or_else(|| CallError::UnknownServer(alias.clone()))?;
+        let limits = self.inner.shared.limits();
+        let Value::Object(params) = asked.params else {
+            return Err(CallError::UnknownServer(alias.clone()));
+        };
+        let (reply, answer) = oneshot::channel();
+        let work = Work {
+            method: asked.method,
+            params,
+            about: asked.about,
+            mirrored: asked.mirrored,
+            patience: Patience {
+                quiet: limits.call,
+                longest: limits.longest_call.max(limits.call),
+            },
+            ears: asked.ears,
+            approved: asked.approved.map(Box::new),
+            cancel: cancel.clone(),
+            reply,
+            wait_until: Instant::now() + limits.connect,
+            repeated: false,
+        };
+        let failed = |failure| CallError::Transport {
+            alias: alias.clone(),
+            failure,
+        };
+        let gone = Failure::NotConnected("it was disconnected".to_owned());
+        let asking = async {
+            let sent = handle.mailbox.send(Command::Ask(work)).await;
+            sent.map_err(|_ended| failed(gone.clone()))?;
+            // The session that had it has gone without a word of how far it was.
+            answer
+                .await
+                .unwrap_or_else(|_ended| Err(failed(gone.in_flight())))
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(CallError::Cancelled),
+            answer = asking => answer,
+        }
+    }
+
+    /// Ends every session and waits until no child is left.
+    pub async fn stop(&self) {
+        self.inner.stop.cancel();
+        let _alone = self.inner.change.lock().await;
+        self.inner.sessions.lock().clear();
+        let mut tasks = std::mem::take(&mut *self.inner.tasks.lock());
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// What is known of a server's resources.
+    pub(super) fn fresh(&self, alias: &Alias) -> Option<Fresh> {
+        Some(self.handle(alias)?.kept.fresh)
+    }
+
+    fn handle(&self, alias: &Alias) -> Option<Handle> {
+        let Some(origin) = &self.inner.origin else {
+            return self.inner.sessions.lock().get(alias).cloned();
+        };
+        let wanted = origin.handle(alias)?;
+        let mut sessions = self.inner.sessions.lock();
+        if let Some(begun) = sessions.get(alias) {
+            if begun.server == wanted.server && !begun.ended.is_cancelled() {
+                return Some(begun.clone());
+            }
+            begun.ends.retire.cancel();
+        }
+        // What ends a session there ends this one.
+        let ends = Ends {
+            stop: wanted.ends.stop.child_token(),
+            retire: wanted.ends.retire.child_token(),
+        };
+        let (alias, server) = (alias.clone(), wanted.server);
+        self.begin(&mut sessions, alias, server, ends, /*by_hand*/ false)
+    }
+
+    fn ends(&self) -> Ends {
+        Ends {
+            stop: self.inner.stop.child_token(),
+            retire: CancellationToken::new(),
+        }
+    }
+
+    fn begin(
+        &self,
+        sessions: &mut BTreeMap<Alias, Handle>,
+        alias: Alias,
+        server: Arc<Server>,
+        ends: Ends,
+        by_hand: bool,
+    ) -> Option<Handle> {
+        if self.inner.stop.is_cancelled() {
+            return None;
+        }
+        let (mailbox, commands) = mpsc::channel(MAILBOX);
+        let handle = Handle {
+            server: server.clone(),
+            by_hand,
+            mailbox,
+            ends,
+            ended: CancellationToken::new(),
+            kept: Kept::default(),
+        };
+        let session = Session::new(
+            alias.clone(),
+            server,
+            self.inner.shared.clone(),
+            commands,
+            handle.ends.clone(),
+            handle.kept.clone(),
+        );
+        // Who asks next sees it, whether its actor has run or not.
+        session.publish();
+        let ended = handle.ended.clone();
+        let mut tasks = self.inner.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(supervise(session, ended));
+        sessions.insert(alias, handle.clone());
+        Some(handle)
+    }
+}
+
+impl Inner {
+    /// What is offered, and known of the servers that offer it.
+    fn offers(&self) -> &watch::Sender<Arc<Servers>> {
+        match &self.origin {
+            Some(origin) => origin.inner.offers(),
+            None => &self.shared.servers,
+        }
+    }
+}
+
+/// Who hears what a call says and wants to know while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Ears {
+    /// Progress and log messages; what this has no room for is left out.
+    pub notes: Option<mpsc::Sender<Note>>,
+    /// Forms that the server wants filled in. `None`: nobody can.
+    pub forms: Option<mpsc::Sender<Elicitation>>,
+    /// What the server wants a model to be asked. `None`: nobody can allow it.
+    pub models: Option<mpsc::Sender<Sampling>>,
+}
+
+/// A question on its way to a session.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) method: &'static str,
+    /// An object.
+    pub(super) params: Value,
+    pub(super) about: Option<String>,
+    pub(super) mirrored: Vec<(String, String)>,
+    pub(super) ears: Ears,
+    /// `None`: it is no call of a tool.
+    pub(super) approved: Option<Approved>,
+}
+
+impl Asked {
+    /// Something that is `about` a prompt or a URI.
+    pub(super) fn new(method: &'static str, params: Value, about: &str) -> Self {
+        Self {
+            method,
+            params,
+            about: Some(about.to_owned()),
+            mirrored: vec![],
+            ears: Ears::default(),
+            approved: None,
+        }
+    }
+}
+
+/// A panic costs the session that it happened in, and that begins anew.
+async fn supervise(mut session: Session, ended: CancellationToken) {
+    while AssertUnwindSafe(session.run())
+        .catch_unwind()
+        .await
+        .is_err()
+    {
+        tracing::error!("a session of MCP panicked; it begins anew");
+        session.broke().await;
+    }
+    ended.cancel();
+}

@@ -1,0 +1,485 @@
+//! From an address to a session: which era the server speaks, the handshake, the list of its tools.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::client;
+use super::era::{
+    self, Abilities, CAPABILITY_MISSING, Era, HEADER_MISMATCH, NEWEST_SESSION, STATELESS,
+    VERSION_UNSUPPORTED,
+};
+use super::error::{Broken, Failure};
+use super::event_stream;
+use super::http::Http;
+use super::inbox::Inbox;
+use super::link::Link;
+use super::listen;
+use super::message::METHOD_NOT_FOUND;
+use super::pages::Pages;
+use super::peer::{Kind, Patience, Peer, Question};
+use super::ring::Ring;
+use super::secrets::Secrets;
+use super::shared::Shared;
+use super::stdio;
+use aishd_log::hidden::without_hidden;
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::remarks::Remarks;
+use aishd_mcp_messages::server::About;
+use aishd_mcp_messages::settings;
+use aishd_mcp_messages::settings::Limits;
+use aishd_mcp_messages::text::{cut, one_line};
+use aishd_mcp_messages::tool;
+use aishd_mcp_messages::tool::{Listed, Mirroring};
+
+/// How long the last words of a child are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long a server may think about whether it knows the newest revision.
+const PROBE: Duration = Duration::from_secs(3);
+/// How long a session waits for the stream beside its questions.
+const BESIDE: Duration = Duration::from_secs(1);
+/// A server need not hear that we leave.
+const GOODBYE: Duration = Duration::from_secs(1);
+const MAX_INSTRUCTIONS_CHARS: usize = 4000;
+const MAX_NAME_CHARS: usize = 100;
+
+/// A session that is up.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) peer: Peer,
+    pub(super) about: About,
+    pub(super) listed: Listed,
+    pub(super) connect_ms: u64,
+    /// What runs as long as the session does.
+    pub(super) pumps: JoinSet<()>,
+    /// Ends a child.
+    pub(super) stop: CancellationToken,
+}
+
+/// What a session is made with.
+#[derive(Clone, Copy)]
+pub(super) struct Means<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) alias: &'a Alias,
+    /// What its definitions are bound to.
+    pub(super) identity: &'a str,
+    pub(super) inbox: &'a Arc<Inbox>,
+    /// What it may ask.
+    pub(super) abilities: Abilities,
+    /// What it spoke last time.
+    pub(super) recalled: Option<Era>,
+    /// Where the last words of a child go.
+    pub(super) log: &'a Ring,
+    /// Values of variables that are named like secrets, and were put into what it is reached by.
+    pub(super) used: &'a [String],
+}
+
+impl Means<'_> {
+    fn limits(&self) -> Limits {
+        self.shared.limits()
+    }
+
+    fn peer(&self, link: Link, era: Era) -> Peer {
+        Peer {
+            link: Arc::new(link),
+            inbox: self.inbox.clone(),
+            era,
+            abilities: self.abilities,
+        }
+    }
+}
+
+impl Live {
+    /// Leaves in good order. Returns when nothing of a child is left.
+    pub(super) async fn end(mut self) {
+        let leaving = self.peer.link.leave();
+        let _slow = tokio::time::timeout(GOODBYE, leaving).await;
+        self.stop.cancel();
+        if matches!(*self.peer.link, Link::Stdio(_)) {
+            while self.pumps.join_next().await.is_some() {}
+        } else {
+            self.pumps.shutdown().await;
+        }
+    }
+}
+
+/// Connects to a server behind a URL.
+pub(super) async fn http(server: &settings::Http, means: Means<'_>) -> Result<Live, Failure> {
+    let started = Instant::now();
+    let limits = means.limits();
+    let mut address = client::address(server, means.shared.environment(), means.shared.learn())?;
+    for secret in means.used {
+        address.secrets.add(secret, means.shared.learn());
+    }
+    let client = means.shared.client(&address.url)?;
+    let peer = |era| {
+        let http = Http::new(client.clone(), address.clone(), means.inbox.clone());
+        means.peer(Link::Http(http), era)
+    };
+    let old = || event_stream(&client, &address, means);
+    // What was spoken last time is tried first, and found out again only where it does not work any more.
+    let again = match means.recalled {
+        Some(Era::Session) => Some(session(&peer(Era::Session), limits).await),
+        Some(Era::EventStream) => Some(old().await),
+        Some(Era::Stateless) | None => None,
+    };
+    let opened = match again {
+        Some(Ok(opened)) => opened,
+        Some(Err(failure)) if is_final(&failure) => return Err(failure),
+        Some(Err(_)) | None => {
+            let stateless = peer(Era::Stateless);
+            match probe(&stateless, PROBE.min(limits.connect)).await? {
+                Some(opened) => opened,
+                None => match session(&peer(Era::Session), limits).await {
+                    Ok(opened) => opened,
+                    Err(
+                        failure @ Failure::Http {
+                            status: 400 | 404 | 405,
+                            ..
+                        },
+                    ) => old().await.map_err(|_neither| failure)?,
+                    Err(failure) => return Err(failure),
+                },
+            }
+        }
+    };
+    finish(opened, means, started).await
+}
+
+/// Starts a child and shakes hands with it. It may need long before it can say anything.
+pub(super) async fn stdio(server: &settings::Stdio, means: Means<'_>) -> Result<Live, Failure> {
+    let started = Instant::now();
+    let limits = Limits {
+        connect: means.limits().start.max(means.limits().connect),
+        ..means.limits()
+    };
+    let start = async {
+        let stop = CancellationToken::new();
+        let (children, log) = (means.shared.children(), means.log);
+        let secrets = Secrets::of_child(server, means.used, means.shared.learn());
+        let starting = stdio::start(
+            children,
+            (means.alias, server),
+            means.inbox,
+            log,
+            secrets,
+            stop.clone(),
+        );
+        let (link, pumps) = starting.await?;
+        Ok::<_, Failure>((Link::Stdio(link), pumps, stop))
+    };
+    let (link, pumps, stop) = start.await?;
+    let stateless = means.peer(link, Era::Stateless);
+    let session_peer = Peer {
+        era: Era::Session,
+        ..stateless.clone()
+    };
+    let opened = match means.recalled {
+        Some(Era::Session | Era::EventStream) => again(&stateless, &session_peer, limits).await,
+        Some(Era::Stateless) | None => either(&stateless, &session_peer, limits).await,
+    };
+    let mut opened = match opened {
+        Ok(opened) => opened,
+        Err(failure) => {
+            hear_out(pumps, &stop).await;
+            return Err(failure);
+        }
+    };
+    opened.pumps = pumps;
+    opened.stop = stop;
+    finish(opened, means, started).await
+}
+
+/// Asks a child as last time. It may have become a newer one since.
+async fn again(stateless: &Peer, session_peer: &Peer, limits: Limits) -> Result<Opened, Failure> {
+    match session(session_peer, limits).await {
+        Err(failure) if !is_final(&failure) => {
+            let probed = probe(stateless, PROBE).await?;
+            probed.ok_or(failure)
+        }
+        other => other,
+    }
+}
+
+/// What a child that is no use has said on its standard error is what a person looks for: it is read before the child is
+/// let go of.
+async fn hear_out(mut pumps: JoinSet<()>, stop: &CancellationToken) {
+    stop.cancel();
+    let all = async { while pumps.join_next().await.is_some() {} };
+    let _it_goes_on = tokio::time::timeout(LAST_WORDS, all).await;
+}
+
+/// Asks a child both ways. It may need long to say its first word, so that silence says nothing about its era; and one
+/// that knows the newest revision refuses `initialize`.
+async fn either(stateless: &Peer, older: &Peer, limits: Limits) -> Result<Opened, Failure> {
+    let probing = probe(stateless, limits.connect);
+    tokio::pin!(probing);
+    tokio::select! {
+        probed = &mut probing => {
+            return match probed? {
+                Some(opened) => Ok(opened),
+                None => session(older, limits).await,
+            };
+        }
+        () = tokio::time::sleep(PROBE) => {}
+    }
+    let opening = session(older, limits);
+    tokio::pin!(opening);
+    tokio::select! {
+        biased;
+        probed = &mut probing => match probed? {
+            Some(opened) => Ok(opened),
+            None => opening.await,
+        },
+        opened = &mut opening => match opened {
+            Ok(opened) => Ok(opened),
+            Err(failure) => probing.await?.ok_or(failure),
+        },
+    }
+}
+
+/// Nothing else that could be tried would end otherwise.
+fn is_final(failure: &Failure) -> bool {
+    match failure {
+        Failure::NotConnected(_)
+        | Failure::Unreachable(_)
+        | Failure::Auth { .. }
+        | Failure::Ended(_) => true,
+        Failure::Http { .. }
+        | Failure::SessionLost(_)
+        | Failure::Cut(_)
+        | Failure::Silent(_)
+        | Failure::TooLarge(_)
+        | Failure::Unreadable(_) => false,
+    }
+}
+
+/// A handshake that succeeded.
+#[derive(Debug)]
+struct Opened {
+    peer: Peer,
+    about: About,
+    remarks: Remarks,
+    pumps: JoinSet<()>,
+    stop: CancellationToken,
+}
+
+async fn event_stream(
+    client: &reqwest::Client,
+    address: &client::Address,
+    means: Means<'_>,
+) -> Result<Opened, Failure> {
+    let opening = event_stream::open(client.clone(), address.clone());
+    let opened = tokio::time::timeout(means.limits().connect, opening).await;
+    let (stream, answers) =
+        opened.map_err(|_elapsed| Failure::Silent("with an address".to_owned()))??;
+    let mut pumps = JoinSet::new();
+    pumps.spawn(answers.pump(means.inbox.clone()));
+    let peer = means.peer(Link::EventStream(stream), Era::EventStream);
+    let mut opened = session(&peer, means.limits()).await?;
+    opened.pumps = pumps;
+    Ok(opened)
+}
+
+fn upkeep(method: &str, params: Map<String, Value>, patience: Patience) -> Question<'_> {
+    Question {
+        method,
+        params,
+        about: None,
+        mirrored: &[],
+        patience,
+        kind: Kind::Upkeep,
+    }
+}
+
+/// Whether the server speaks 2026-07-28; `None` says that it does not.
+async fn probe(peer: &Peer, limit: Duration) -> Result<Option<Opened>, Failure> {
+    if let Link::Http(http) = &*peer.link {
+        http.speak(Some(STATELESS));
+    }
+    let patience = Patience::once(limit);
+    for _ in 0..2 {
+        let asked = peer
+            .ask(upkeep("server/discover", Map::new(), patience))
+            .await;
+        let broken = match asked {
+            Ok(result) => return Ok(discovered(peer, &result)),
+            Err(unanswered) => unanswered.broken,
+        };
+        match broken {
+            Broken::Rpc(error) if error.code == VERSION_UNSUPPORTED => {
+                let supported = error.data.get("supported").and_then(Value::as_array);
+                let ours = supported.is_some_and(|it| it.iter().any(|it| it == STATELESS));
+                if !ours {
+                    return Ok(None);
+                }
+            }
+            Broken::Rpc(error) if matches!(error.code, HEADER_MISMATCH | CAPABILITY_MISSING) => {
+                // A modern server that wants something else: it says what, and `initialize` would not help.
+                return Err(Failure::Unreadable(format!(
+                    "server/discover: {}",
+                    error.message
+                )));
+            }
+            Broken::Failure(failure) if is_final(&failure) => return Err(failure),
+            Broken::Rpc(_) | Broken::Failure(_) | Broken::TimedOut | Broken::Cancelled => {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// What `server/discover` gave; a server that answers everything with `{}` has not understood it.
+fn discovered(peer: &Peer, result: &Value) -> Option<Opened> {
+    let versions = result.get("supportedVersions")?.as_array()?;
+    if !versions.iter().any(|it| it == STATELESS) {
+        return None;
+    }
+    let meta = result.get("_meta");
+    let named = meta.and_then(|it| it.get("io.modelcontextprotocol/serverInfo"));
+    let named = named.or(result.get("serverInfo"));
+    Some(Opened {
+        peer: peer.clone(),
+        about: about(named, result, STATELESS.to_owned()),
+        remarks: Remarks::default(),
+        pumps: JoinSet::new(),
+        stop: CancellationToken::new(),
+    })
+}
+
+fn about(named: Option<&Value>, result: &Value, protocol: String) -> About {
+    let said = |name| {
+        let text = named.and_then(|it| it.get(name)).and_then(Value::as_str);
+        one_line(text.unwrap_or_default(), MAX_NAME_CHARS)
+    };
+    let instructions = result.get("instructions").and_then(Value::as_str);
+    About {
+        name: said("name"),
+        version: said("version"),
+        protocol,
+        instructions: instructions.map(|it| cut(&without_hidden(it).0, MAX_INSTRUCTIONS_CHARS)),
+        offers: era::offers(result.get("capabilities").unwrap_or(&Value::Null)),
+    }
+}
+
+/// `initialize`, with whatever revision the server answers.
+async fn session(peer: &Peer, limits: Limits) -> Result<Opened, Failure> {
+    let params = json!({
+        "protocolVersion": NEWEST_SESSION,
+        "capabilities": peer.abilities.announced(),
+        "clientInfo": era::client_info(),
+    });
+    let Value::Object(params) = params else {
+        return Err(Failure::Unreadable("our own params".to_owned()));
+    };
+    let patience = Patience::once(limits.connect);
+    let asked = peer.ask(upkeep("initialize", params, patience)).await;
+    let result = asked.map_err(|it| failure("initialize", it.broken, limits.connect))?;
+    let mut remarks = Remarks::default();
+    let version = result.get("protocolVersion").and_then(Value::as_str);
+    let version = one_line(version.unwrap_or(NEWEST_SESSION), 40);
+    if version != NEWEST_SESSION {
+        remarks.push(format!(
+            "protocol version mismatch (sent {NEWEST_SESSION}, got {version}); proceeding"
+        ));
+    }
+    if let Link::Http(http) = &*peer.link {
+        http.speak(Some(&version));
+    }
+    peer.tell("notifications/initialized", Value::Null).await;
+    Ok(Opened {
+        peer: peer.clone(),
+        about: about(result.get("serverInfo"), &result, version),
+        remarks,
+        pumps: JoinSet::new(),
+        stop: CancellationToken::new(),
+    })
+}
+
+/// A step of the handshake that went wrong.
+fn failure(step: &str, broken: Broken, limit: Duration) -> Failure {
+    match broken {
+        Broken::Failure(failure) => failure,
+        Broken::Rpc(error) => Failure::Unreadable(format!("{step}: {}", error.message)),
+        Broken::TimedOut | Broken::Cancelled => {
+            Failure::Silent(format!("{step} within {} s", limit.as_secs_f32()))
+        }
+    }
+}
+
+async fn finish(opened: Opened, means: Means<'_>, started: Instant) -> Result<Live, Failure> {
+    let Opened {
+        peer,
+        about,
+        mut remarks,
+        mut pumps,
+        stop,
+    } = opened;
+    // Before the tools are listed, so that no change of them goes unheard.
+    match peer.era {
+        Era::Session => {
+            let (tell, open) = oneshot::channel();
+            pumps.spawn(listen::beside(peer.link.clone(), tell));
+            // What a server says during the first call arrives only where the stream is open by then. One that does
+            // not even refuse it is not waited for.
+            let _in_time = tokio::time::timeout(BESIDE, open).await;
+        }
+        Era::Stateless => {
+            pumps.spawn(listen::subscribed(peer.clone(), about.offers));
+        }
+        Era::EventStream => {}
+    }
+    let mut listed = Listed::default();
+    if about.offers.tools {
+        listed = tools(&peer, means.identity, means.limits()).await?;
+    }
+    remarks.append(std::mem::take(&mut listed.remarks));
+    listed.remarks = remarks;
+    let connect_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok(Live {
+        peer,
+        about,
+        listed,
+        connect_ms,
+        pumps,
+        stop,
+    })
+}
+
+/// All tools of a server.
+pub(super) async fn tools(peer: &Peer, identity: &str, limits: Limits) -> Result<Listed, Failure> {
+    let patience = Patience::once(limits.connect);
+    let mut pages = Pages::new("tools/list", "tools");
+    while let Some(params) = pages.next() {
+        let asked = peer.ask(upkeep("tools/list", params, patience)).await;
+        match asked.map_err(|it| it.broken) {
+            Ok(page) => pages.take(page),
+            // It is there, and lists none: nothing else is wrong with it.
+            Err(Broken::Rpc(error)) => {
+                let mut listed = Listed::default();
+                if error.code != METHOD_NOT_FOUND {
+                    let remark = format!("tools/list: {}", error.message);
+                    listed.remarks.push(remark);
+                }
+                return Ok(listed);
+            }
+            Err(broken) => return Err(failure("tools/list", broken, limits.connect)),
+        }
+    }
+    let list = pages.list();
+    let mirroring = match (peer.era, &*peer.link) {
+        (Era::Stateless, Link::Http(_)) => Mirroring::Headers,
+        (Era::Stateless | Era::Session | Era::EventStream, _) => Mirroring::None,
+    };
+    let mut listed = tool::read(&list.entries, identity, mirroring);
+    let of_tools = std::mem::replace(&mut listed.remarks, list.remarks);
+    listed.remarks.append(of_tools);
+    listed.holds = list.holds;
+    Ok(listed)
+}

@@ -1,0 +1,62 @@
+//! A server wants a model to be asked while its call runs: who may decide that, and what the server hears.
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::elicit::People;
+use super::message::{INTERNAL_ERROR, INVALID_PARAMS};
+use aishd_log::tool_name::Alias;
+
+/// What the protocol has for a person's no.
+const REJECTED: i64 = -1;
+
+/// A request for a model. Whoever takes it answers it, or drops it, which dismisses it.
+#[derive(Debug)]
+pub struct Sampling {
+    /// Which server asks; a person is to be shown that.
+    pub alias: Alias,
+    /// As sent.
+    pub params: Value,
+    /// Closed when the server does not want to know any more.
+    pub answer: oneshot::Sender<Sampled>,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sampled {
+    /// The model's answer, as the server is told it.
+    Answered(Value),
+    Declined,
+    /// Neither yes nor no: the question went away.
+    Dismissed,
+    /// It cannot be asked, for this reason.
+    Refused(String),
+    /// It was allowed, and the model gave no whole answer.
+    Failed(String),
+}
+
+/// The answer to `sampling/createMessage`, as result or as error.
+pub(super) async fn answer(
+    alias: &Alias,
+    people: Option<&People>,
+    params: Value,
+) -> Result<Value, (i64, String)> {
+    let asked = match people {
+        Some(people) => people.sample(alias, params).await,
+        None => None,
+    };
+    let sampled = asked.unwrap_or_else(|| {
+        tracing::warn!(mcp = %alias, "a request for a model of no call that anybody looks at is declined");
+        Sampled::Declined
+    });
+    match sampled {
+        Sampled::Answered(result) => Ok(result),
+        Sampled::Declined => Err((
+            REJECTED,
+            "the user rejected the sampling request".to_owned(),
+        )),
+        Sampled::Dismissed => Err((REJECTED, "nobody answered the sampling request".to_owned())),
+        Sampled::Refused(why) => Err((INVALID_PARAMS, why)),
+        Sampled::Failed(why) => Err((INTERNAL_ERROR, why)),
+    }
+}

@@ -1,0 +1,103 @@
+//! What a server is told in confidence: the log learns it before it is used, and where the server repeats it in an error
+//! it is cut out.
+
+use std::collections::BTreeMap;
+
+use aishd_mcp_messages::confidential;
+use aishd_mcp_messages::secret_name;
+use aishd_mcp_messages::settings::Stdio;
+
+/// What stands where a secret was.
+const MARK: &str = "[key]";
+/// A shorter text is no secret, and cutting it out of messages would only make them unreadable.
+const MIN_SECRET_BYTES: usize = 4;
+
+/// Is told a secret before it is used.
+pub(super) type Learn = dyn Fn(&str) + Send + Sync;
+
+/// Deliberately without Debug and Display of its values.
+#[derive(Clone, Default)]
+pub(super) struct Secrets(Vec<String>);
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secrets").finish_non_exhaustive()
+    }
+}
+
+impl Secrets {
+    /// Values of headers or variables that are named like secrets.
+    pub(super) fn named(values: &BTreeMap<String, String>, learn: &Learn) -> Self {
+        let mut secrets = Self::default();
+        for (_, value) in values.iter().filter(|(name, _)| secret_name::tells(name)) {
+            secrets.add(value, learn);
+            // Of `Bearer abc`, also the part that somebody would repeat.
+            if let Some((_scheme, bare)) = value.trim().split_once(' ') {
+                secrets.add(bare, learn);
+            }
+        }
+        secrets
+    }
+
+    /// Of a child: its variables, its arguments, and what `used` gives: variables that were put into either.
+    pub(super) fn of_child(child: &Stdio, used: &[String], learn: &Learn) -> Self {
+        let mut secrets = Self::named(&child.env, learn);
+        let in_arguments = confidential::secrets(&child.args);
+        for secret in in_arguments.chain(used.iter().map(String::as_str)) {
+            secrets.add(secret, learn);
+        }
+        secrets
+    }
+
+    pub(super) fn add(&mut self, secret: &str, learn: &Learn) {
+        learn(secret);
+        self.hide(secret);
+    }
+
+    /// Cut out of errors like a secret; the log does not learn it, since it may be a common word.
+    pub(super) fn hide(&mut self, value: &str) {
+        let value = value.trim();
+        if value.len() >= MIN_SECRET_BYTES {
+            self.0.push(value.to_owned());
+            // The longest first, so that one which holds another goes as a whole.
+            self.0.sort_by_key(|it| std::cmp::Reverse(it.len()));
+        }
+    }
+
+    pub(super) fn redact(&self, text: &str) -> String {
+        let secrets = self.0.iter();
+        secrets.fold(text.to_owned(), |text, it| text.replace(it, MARK))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn what_is_named_like_a_secret_is_learnt_and_cut_out() {
+        let learnt = Arc::new(Mutex::new(vec![]));
+        let told = learnt.clone();
+        let learn = move |it: &str| told.lock().push(it.to_owned());
+        let values = [
+            ("Authorization", "Bearer s3same"),
+            ("X-Api-Key", "s3same-too"),
+            ("LOG_LEVEL", "warn"),
+        ];
+        let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut secrets = Secrets::named(&BTreeMap::from(values), &learn);
+        secrets.hide("notes");
+        secrets.hide("abc");
+        assert_eq!(
+            "warn: [key] and [key], [key] of [key], abc",
+            secrets.redact("warn: s3same and s3same-too, Bearer s3same of notes, abc")
+        );
+        let learnt = learnt.lock().clone();
+        assert_eq!(vec!["Bearer s3same", "s3same", "s3same-too"], learnt);
+        assert!(!format!("{secrets:?}").contains("s3same"));
+    }
+}

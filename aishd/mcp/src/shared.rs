@@ -1,0 +1,251 @@
+//! What every session uses, and the list of servers that all of them write.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use reqwest::{Client, Url};
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::client::Clients;
+use super::elicit::{People, Respondent};
+use super::era::Abilities;
+use super::error::Failure;
+use super::hub::Parts;
+use super::remembered::Remembered;
+use super::secrets::Learn;
+use aishd_log::tool::Sha;
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::expand::expand;
+use aishd_mcp_messages::server::{ServerStatus, Servers};
+use aishd_mcp_messages::settings::{Endpoint, Limits, Mcp, Server};
+use aishd_process::Children;
+
+pub(super) struct Shared {
+    pub(super) parts: Arc<Parts>,
+    clients: Clients,
+    settings: Arc<Mutex<Mcp>>,
+    roots: Box<Roots>,
+    pub(super) servers: watch::Sender<Arc<Servers>>,
+}
+
+/// The directories that a server is told of when it asks.
+type Roots = dyn Fn() -> Vec<PathBuf> + Send + Sync;
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(parts: Parts) -> Self {
+        let parts = Arc::new(parts);
+        let all = parts.clone();
+        Self::with_roots(parts, Arc::default(), Box::new(move || (all.roots)()))
+    }
+
+    /// The same for sessions of one conversation: they are told of its directories, and listed nowhere.
+    pub(super) fn own(&self, roots: Vec<PathBuf>) -> Self {
+        let (parts, settings) = (self.parts.clone(), self.settings.clone());
+        Self::with_roots(parts, settings, Box::new(move || roots.clone()))
+    }
+
+    fn with_roots(parts: Arc<Parts>, settings: Arc<Mutex<Mcp>>, roots: Box<Roots>) -> Self {
+        Self {
+            parts,
+            clients: Clients::default(),
+            settings,
+            roots,
+            servers: watch::channel(Arc::default()).0,
+        }
+    }
+
+    pub(super) fn settings(&self) -> MutexGuard<'_, Mcp> {
+        self.settings.lock()
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.settings().limits
+    }
+
+    /// What this server may ask.
+    pub(super) fn abilities(&self, server: &Server) -> Abilities {
+        Abilities {
+            roots: self.settings().roots,
+            elicitation: self.parts.elicitation,
+            sampling: server.sampling,
+        }
+    }
+
+    pub(super) fn children(&self) -> &Children {
+        &self.parts.children
+    }
+
+    pub(super) fn environment(&self) -> &(dyn Fn(&str) -> Option<String> + Send + Sync) {
+        &*self.parts.environment
+    }
+
+    pub(super) fn learn(&self) -> &Learn {
+        &*self.parts.learn
+    }
+
+    pub(super) fn client(&self, url: &Url) -> Result<Client, Failure> {
+        self.clients.get(url, self.limits().connect)
+    }
+
+    /// Who answers for a call, or for none.
+    pub(super) fn respondent<'a>(
+        &'a self,
+        alias: &'a Alias,
+        abilities: Abilities,
+        people: Option<People>,
+    ) -> Respondent<'a> {
+        Respondent {
+            alias,
+            abilities,
+            people,
+            roots: if self.settings().roots {
+                &*self.roots
+            } else {
+                // Asked all the same, there are none.
+                &|| vec![]
+            },
+        }
+    }
+
+    /// Who a server is, so that consent to its tools is to no other.
+    pub(super) fn identity(&self, endpoint: &Endpoint) -> String {
+        identity(endpoint, &*self.parts.environment)
+    }
+
+    pub(super) fn recall(&self, endpoint: &Endpoint, identity: &str) -> Remembered {
+        let kept = (self.parts.recall)(&self.key(endpoint));
+        let kept = kept.map(|it| Remembered::read(&it, identity, endpoint.kind()));
+        kept.unwrap_or_default()
+    }
+
+    pub(super) fn keep(&self, endpoint: &Endpoint, text: String) {
+        (self.parts.keep)(&self.key(endpoint), text);
+    }
+
+    /// Servers of one origin are told apart by their paths.
+    fn key(&self, endpoint: &Endpoint) -> String {
+        let identity = self.identity(endpoint);
+        format!("mcp {identity} {}", endpoint.shown())
+    }
+
+    pub(super) fn publish(&self, status: &ServerStatus) {
+        self.servers.send_modify(|all| {
+            let mut next = Servers::clone(all);
+            let before = next.list.iter().position(|it| it.alias == status.alias);
+            let status = Arc::new(status.clone());
+            match before {
+                Some(at) => {
+                    if differs(&next.list[at], &status) {
+                        next.toolset += 1;
+                    }
+                    next.list[at] = status;
+                }
+                None => {
+                    next.toolset += u64::from(!status.tools.is_empty());
+                    next.list.push(status);
+                    next.list.sort_by(|a, b| a.alias.cmp(&b.alias));
+                }
+            }
+            *all = Arc::new(next);
+        });
+    }
+
+    pub(super) fn forget(&self, alias: &Alias) {
+        self.servers.send_modify(|all| {
+            let mut next = Servers::clone(all);
+            let had = next.get(alias).is_some_and(|it| !it.tools.is_empty());
+            next.toolset += u64::from(had);
+            next.list.retain(|it| it.alias != *alias);
+            *all = Arc::new(next);
+        });
+    }
+}
+
+/// The command, its arguments, the program that they mean, its variables and its directory; or the origin of the URL.
+fn identity(endpoint: &Endpoint, environment: &dyn Fn(&str) -> Option<String>) -> String {
+    // Where a variable has no value no session is made.
+    let meant = |text: &str| expand(text, environment).unwrap_or_else(|_unset| text.to_owned());
+    match endpoint {
+        Endpoint::Http(http) => match Url::parse(&meant(&http.url)) {
+            Ok(url) => url.origin().ascii_serialization(),
+            Err(_none) => String::new(),
+        },
+        Endpoint::Stdio(stdio) => {
+            let own = stdio.env.get("PATH").map(|it| meant(it));
+            let path = own.or_else(|| environment("PATH"));
+            let program = program(&meant(&stdio.command), &path.unwrap_or_default());
+            // As written, so that a token may change; the digest, because a literal may be one.
+            let around = json!([stdio.env, stdio.cwd]);
+            let around = Sha::of_value(&around);
+            json!([program, stdio.command, stdio.args, around.to_string()]).to_string()
+        }
+    }
+}
+
+fn differs(before: &ServerStatus, after: &ServerStatus) -> bool {
+    let digests = |it: &ServerStatus| it.tools.iter().map(|it| it.digest).collect::<Vec<_>>();
+    digests(before) != digests(after)
+}
+
+/// The file that a command means, as the child will look for it.
+fn program(command: &str, path: &str) -> PathBuf {
+    if command.contains('/') {
+        return PathBuf::from(command);
+    }
+    let candidates = path.split(':').filter(|it| !it.is_empty());
+    let mut candidates = candidates.map(|it| Path::new(it).join(command));
+    candidates
+        .find(|it| it.is_file())
+        .unwrap_or_else(|| PathBuf::from(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use aishd_mcp_messages::settings::{Auth, Http, Stdio};
+
+    fn stdio(command: &str, arg: &str) -> Endpoint {
+        Endpoint::Stdio(Stdio {
+            command: command.to_owned(),
+            args: vec![arg.to_owned()],
+            env: BTreeMap::from([("TOKEN".to_owned(), "${TOKEN}".to_owned())]),
+            cwd: None,
+        })
+    }
+
+    fn http(url: &str) -> Endpoint {
+        Endpoint::Http(Http {
+            url: url.to_owned(),
+            auth: Auth::None,
+            headers: BTreeMap::new(),
+        })
+    }
+
+    /// The program that a variable leads to is a part of the consent, and the value of a token is not.
+    #[test]
+    fn another_program_or_origin_behind_a_variable_is_another_server() {
+        let of = |endpoint: &Endpoint, name: &str, value: &str| {
+            let lookup = |it: &str| (it == name).then(|| value.to_owned());
+            identity(endpoint, &lookup)
+        };
+        let program = stdio("${BIN}/server", "x");
+        assert_ne!(of(&program, "BIN", "/a"), of(&program, "BIN", "/b"));
+        let token = stdio("/bin/server", "--token=${TOKEN}");
+        assert_eq!(of(&token, "TOKEN", "one"), of(&token, "TOKEN", "two"));
+        let url = http("https://${HOST}/mcp");
+        assert_eq!("https://a.example", of(&url, "HOST", "a.example"));
+        assert_eq!("https://b.example", of(&url, "HOST", "b.example"));
+        assert_eq!("", of(&http("${URL}"), "HOST", "b.example"));
+        assert_ne!(of(&program, "TOKEN", "t"), of(&program, "BIN", "/a"));
+    }
+}

@@ -1,0 +1,259 @@
+//! Servers that are children: one JSON message a line on its pipes, its errors in a ring for people.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe::Sender;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::error::Failure;
+use super::inbox::{Inbox, Origin};
+use super::message;
+use super::ring::Ring;
+use super::secrets::Secrets;
+use super::sse::MAX_LINE_BYTES;
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::settings;
+use aishd_mcp_messages::text::one_line;
+use aishd_process::running::Child;
+use aishd_process::spec::{Exit, Spec, Stream};
+use aishd_process::{Children, SpawnError};
+
+/// Messages that wait for a child that does not read; who comes then waits for its own deadline.
+const OUTGOING: usize = 64;
+const READ_BYTES: usize = 64 << 10;
+/// Time to end by itself once its input is closed; then it is told to.
+const GRACE: Duration = Duration::from_secs(1);
+const MAX_SAID_CHARS: usize = 200;
+
+/// Our end of a child.
+#[derive(Debug)]
+pub(super) struct Stdio {
+    lines: mpsc::Sender<String>,
+    secrets: Secrets,
+}
+
+/// Starts the child. What runs with it is in `pumps`, and ends after `stop`, when nothing of the child is left.
+pub(super) async fn start(
+    children: &Children,
+    (alias, server): (&Alias, &settings::Stdio),
+    inbox: &Arc<Inbox>,
+    log: &Ring,
+    secrets: Secrets,
+    stop: CancellationToken,
+) -> Result<(Stdio, JoinSet<()>), Failure> {
+    let cwd = server
+        .cwd
+        .clone()
+        .unwrap_or_else(|| Path::new("/").to_owned());
+    let mut spec = Spec::new(&server.command, cwd);
+    spec.args.clone_from(&server.args);
+    spec.env.clone_from(&server.env);
+    spec.provider = Some(alias.as_str().into());
+    spec.stdin = Stream::Piped;
+    spec.stderr = Stream::Piped;
+    let mut child = children.spawn(&spec).await.map_err(|it| unstarted(&it))?;
+    let (lines, outgoing) = mpsc::channel(OUTGOING);
+    let mut pumps = JoinSet::new();
+    let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
+        return Err(Failure::NotConnected("its pipes are missing".to_owned()));
+    };
+    log.say(&format!("started as process {}", child.pid()));
+    pumps.spawn(write(stdin, outgoing, stop.clone()));
+    pumps.spawn(keep_errors(stderr, log.clone()));
+    let last_words = LastWords {
+        log: log.clone(),
+        secrets: secrets.clone(),
+    };
+    pumps.spawn(live(child, stdout, inbox.clone(), last_words, stop));
+    Ok((Stdio { lines, secrets }, pumps))
+}
+
+fn unstarted(error: &SpawnError) -> Failure {
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    let why = match source {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    };
+    Failure::NotConnected(why)
+}
+
+/// What is told of a child that ended.
+struct LastWords {
+    log: Ring,
+    secrets: Secrets,
+}
+
+impl LastWords {
+    fn of(&self, exit: &Exit) -> String {
+        match self.log.last_line() {
+            Some(line) => {
+                let line = self.secrets.redact(&line);
+                format!("{exit}: {}", one_line(&line, MAX_SAID_CHARS))
+            }
+            None => exit.to_string(),
+        }
+    }
+}
+
+impl Stdio {
+    pub(super) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Waits for room; the caller has the deadline.
+    pub(super) async fn send(&self, line: String) -> Result<(), Failure> {
+        let sent = self.lines.send(line).await;
+        sent.map_err(|_ended| Failure::Cut("its input is closed".to_owned()))
+    }
+}
+
+/// Dropping the pipe closes it, which is how a child is asked to end.
+async fn write(mut stdin: Sender, mut lines: mpsc::Receiver<String>, stop: CancellationToken) {
+    loop {
+        let line = tokio::select! {
+            line = lines.recv() => line,
+            () = stop.cancelled() => return,
+        };
+        let Some(mut line) = line else { return };
+        line.push('\n');
+        let written = tokio::select! {
+            written = stdin.write_all(line.as_bytes()) => written,
+            () = stop.cancelled() => return,
+        };
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+async fn keep_errors(mut stderr: impl AsyncRead + Unpin, log: Ring) {
+    let mut piece = vec![0; 8 << 10];
+    while let Ok(got @ 1..) = stderr.read(&mut piece).await {
+        log.add(&piece[..got]);
+    }
+}
+
+/// Reads until the child ends or is to end, and stays until nothing of it is left.
+async fn live(
+    mut child: Child,
+    stdout: impl AsyncRead + Unpin,
+    inbox: Arc<Inbox>,
+    last_words: LastWords,
+    stop: CancellationToken,
+) {
+    let reading = read(stdout, &inbox);
+    tokio::pin!(reading);
+    let exit = tokio::select! {
+        exit = child.wait() => {
+            // Its last words may still be in the pipe, and somebody else may hold it open.
+            let _held = tokio::time::timeout(Duration::from_millis(500), &mut reading).await;
+            Some(exit)
+        }
+        () = &mut reading => None,
+        () = stop.cancelled() => None,
+    };
+    let asked = stop.is_cancelled();
+    let exit = match exit {
+        Some(exit) => exit,
+        None => child.end(GRACE).await,
+    };
+    last_words.log.say(&format!("ended: {exit}"));
+    if !asked {
+        inbox.close(Failure::Ended(last_words.of(&exit))).await;
+    }
+}
+
+pub(super) async fn read(mut stdout: impl AsyncRead + Unpin, inbox: &Inbox) {
+    let mut line = vec![];
+    let mut skipping = false;
+    let mut piece = vec![0; READ_BYTES];
+    while let Ok(got @ 1..) = stdout.read(&mut piece).await {
+        let mut bytes = &piece[..got];
+        while let Some(end) = bytes.iter().position(|it| *it == b'\n') {
+            let (head, rest) = bytes.split_at(end);
+            bytes = &rest[1..];
+            if !std::mem::take(&mut skipping) {
+                line.extend_from_slice(head);
+                take(&line, inbox).await;
+            }
+            line.clear();
+        }
+        if !skipping {
+            line.extend_from_slice(bytes);
+        }
+        if line.len() > MAX_LINE_BYTES {
+            // Its end is looked for, and nothing of it is held.
+            skipping = true;
+            line = vec![];
+            inbox.spoiled(Failure::TooLarge(MAX_LINE_BYTES >> 20));
+        }
+    }
+}
+
+async fn take(line: &[u8], inbox: &Inbox) {
+    if line.len() > MAX_LINE_BYTES {
+        inbox.spoiled(Failure::TooLarge(MAX_LINE_BYTES >> 20));
+        return;
+    }
+    match message::read(line) {
+        Some(messages) => {
+            for message in messages {
+                inbox.take(message, Origin::Pipe).await;
+            }
+        }
+        // Programs print all kinds of things; only what looks like a message is one that was lost.
+        None if line.trim_ascii_start().starts_with(b"{") => {
+            tracing::debug!(bytes = line.len(), "a line that is no JSON");
+        }
+        None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Broken;
+    use crate::fresh::Fresh;
+    use crate::inbox::{Hears, Purpose};
+    use tokio::sync::watch;
+
+    async fn check(bytes: &[u8], expected: &str) {
+        let (to_actor, _actor) = mpsc::channel(8);
+        let (changed, _changes) = watch::channel(0);
+        let inbox = Inbox::new(1, to_actor, changed, Fresh::default());
+        let mut question = inbox.ask(Purpose::Upkeep, Hears::default());
+        read(bytes, &inbox).await;
+        let seen = match question.reply.try_recv() {
+            Ok(Ok(result)) => result.to_string(),
+            Ok(Err(Broken::Failure(failure))) => failure.to_string(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(expected, seen);
+    }
+
+    #[tokio::test]
+    async fn noise_around_a_message_does_not_hide_it() {
+        check(b"Starting on stdio\n\n{\"id\":1,\"result\":7}\n", "7").await;
+        check(b"{ broken\r\n{\"id\":1,\"result\":7}\r\n", "7").await;
+        check(
+            b"\xff\xfe\n{\"id\":1,\"result\":\"\xff\"}\n",
+            "\"\u{fffd}\"",
+        )
+        .await;
+    }
+
+    /// A long line was dropped and its call hung.
+    #[tokio::test]
+    async fn a_line_that_is_too_long_ends_the_call_and_is_not_held() {
+        let mut bytes = br#"{"id":1,"result":""#.to_vec();
+        bytes.resize(10 << 20, b'x');
+        bytes.extend_from_slice(b"\"}\n");
+        check(&bytes, "the answer is longer than 4 MiB").await;
+    }
+}

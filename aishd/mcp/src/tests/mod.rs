@@ -1,0 +1,312 @@
+//! Sessions with servers that do what real ones have done: each row of the table in the design is a script here. The
+//! servers are tests/data/mcp/*.py, over real sockets and pipes.
+
+mod approved;
+mod fuzz;
+mod http;
+mod real;
+mod stateless;
+mod stdio;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio as Pipe};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::hub::{Ears, Hub, Parts};
+use super::{CallError, Elicitation, Elicited, Note, Side};
+use aishd_log::tool::Sha;
+use aishd_log::tool_name::{Alias, ToolName};
+use aishd_mcp_messages::offered::{Approved, offered};
+use aishd_mcp_messages::outcome::Outcome;
+use aishd_mcp_messages::server::{ServerStatus, State};
+use aishd_mcp_messages::settings::{Auth, Endpoint, Http, Limits, Mcp, Server, Stdio};
+use aishd_process::Children;
+
+/// Longer than anything here takes on the busiest machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+type Kept = Arc<Mutex<BTreeMap<String, String>>>;
+
+/// A hub with one server `a`.
+struct Bench {
+    hub: Hub,
+    kept: Kept,
+    settings: Mcp,
+    /// Ends the server when the test does.
+    server: Option<Running>,
+    /// Where calls send the forms of their server.
+    forms: Option<mpsc::Sender<Elicitation>>,
+    elicitations: Option<mpsc::Receiver<Elicitation>>,
+}
+
+struct Running {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+fn script(name: &str) -> PathBuf {
+    aish_testkit::repository::top()
+        .join("tests/data/mcp")
+        .join(name)
+}
+
+fn serve(mode: &str, port: u16) -> Running {
+    let mut child = Command::new("python3")
+        .arg(script("http_server.py"))
+        .args([mode, &port.to_string()])
+        .stdout(Pipe::piped())
+        .spawn()
+        .expect("python3 is there");
+    let mut line = String::new();
+    let stdout = child.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let port = line.trim().parse().expect("a port");
+    Running { child, port }
+}
+
+fn children() -> Children {
+    let base = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
+    Children::behind(aish_testkit::built("aishd"), base)
+}
+
+/// Who answers the forms of servers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum People {
+    None,
+    Some,
+}
+
+/// Where forms go, and where they come out.
+type Forms = (mpsc::Sender<Elicitation>, mpsc::Receiver<Elicitation>);
+
+fn hub(kept: &Kept, people: People) -> (Hub, Option<Forms>) {
+    let (sender, receiver) = mpsc::channel(4);
+    let (recalled, keeping) = (kept.clone(), kept.clone());
+    let hub = Hub::new(Parts {
+        children: children(),
+        environment: Box::new(|name| (name == "LMCP_TOKEN").then(|| "sesame".to_owned())),
+        recall: Box::new(move |key| recalled.lock().get(key).cloned()),
+        keep: Box::new(move |key, text| {
+            keeping.lock().insert(key.to_owned(), text);
+        }),
+        roots: Box::new(|| vec![PathBuf::from("/some where")]),
+        learn: Box::new(|_secret| {}),
+        redact: Box::new(str::to_owned),
+        elicitation: people == People::Some,
+    });
+    (hub, (people == People::Some).then_some((sender, receiver)))
+}
+
+fn limits() -> Limits {
+    Limits {
+        connect: Duration::from_secs(4),
+        start: Duration::from_secs(30),
+        call: Duration::from_secs(30),
+        longest_call: Duration::from_secs(60),
+    }
+}
+
+fn url(port: u16) -> Http {
+    Http {
+        url: format!("http://127.0.0.1:{port}/mcp"),
+        auth: Auth::None,
+        headers: BTreeMap::new(),
+    }
+}
+
+fn python(mode: &str) -> Stdio {
+    Stdio {
+        command: "python3".to_owned(),
+        args: vec![
+            script("stdio_server.py").display().to_string(),
+            mode.to_owned(),
+        ],
+        env: BTreeMap::new(),
+        cwd: None,
+    }
+}
+
+impl Bench {
+    /// A server over HTTP.
+    async fn http(mode: &str) -> Self {
+        let server = serve(mode, 0);
+        let endpoint = Endpoint::Http(url(server.port));
+        let mut bench = Self::with(endpoint, limits(), People::None).await;
+        bench.server = Some(server);
+        bench
+    }
+
+    /// A server that is a child.
+    async fn stdio(mode: &str) -> Self {
+        Self::with(Endpoint::Stdio(python(mode)), limits(), People::None).await
+    }
+
+    async fn with(endpoint: Endpoint, limits: Limits, people: People) -> Self {
+        let kept = Kept::default();
+        let (hub, forms) = hub(&kept, people);
+        let (forms, elicitations) = forms.unzip();
+        let server = Server {
+            endpoint,
+            off: None,
+            sampling: false,
+        };
+        let settings = Mcp {
+            limits,
+            roots: false,
+            import: None,
+            servers: BTreeMap::from([(alias(), Arc::new(server))]),
+        };
+        hub.configure(settings.clone()).await;
+        Self {
+            hub,
+            kept,
+            settings,
+            server: None,
+            forms,
+            elicitations,
+        }
+    }
+
+    async fn until(&self, found: impl Fn(&ServerStatus) -> bool) -> Arc<ServerStatus> {
+        let mut servers = self.hub.servers();
+        let wait = servers.wait_for(|all| all.get(&alias()).is_some_and(|it| found(it)));
+        let waited = tokio::time::timeout(PATIENCE, wait).await;
+        match waited {
+            Ok(all) => all.unwrap().get(&alias()).unwrap().clone(),
+            Err(_elapsed) => panic!("{:?}", self.hub.servers().borrow().list),
+        }
+    }
+
+    async fn ready(&self) -> Arc<ServerStatus> {
+        self.until(|it| it.state == State::Ready).await
+    }
+
+    async fn failed(&self) -> (String, Option<String>) {
+        let status = self
+            .until(|it| matches!(it.state, State::Failed { .. }))
+            .await;
+        match &status.state {
+            State::Failed { why, hint } => (why.clone(), hint.clone()),
+            other @ (State::Off(_) | State::Connecting | State::Ready) => panic!("{other:?}"),
+        }
+    }
+
+    fn tools(&self) -> Vec<String> {
+        let servers = self.hub.servers().borrow().clone();
+        servers
+            .tools()
+            .map(|(name, _)| name.tool().to_owned())
+            .collect()
+    }
+
+    async fn outcome(&self, tool: &str, arguments: Value) -> Result<Outcome, CallError> {
+        let Value::Object(arguments) = arguments else {
+            panic!("arguments are an object");
+        };
+        let name = ToolName::new(alias(), tool).unwrap();
+        let never = CancellationToken::new();
+        let ears = Ears {
+            notes: None,
+            forms: self.forms.clone(),
+            models: None,
+        };
+        let call = self
+            .hub
+            .call(approved(&self.hub, &name), arguments, ears, &never);
+        tokio::time::timeout(PATIENCE, call)
+            .await
+            .expect("every call ends")
+    }
+
+    /// What a call gives, in a line.
+    async fn call(&self, tool: &str) -> String {
+        said(self.outcome(tool, json!({})).await)
+    }
+
+    /// What the server was sent: method, headers, params.
+    async fn sent(&self) -> Vec<(String, Value, Value)> {
+        let port = self.server.as_ref().unwrap().port;
+        let log = reqwest::get(format!("http://127.0.0.1:{port}/log"))
+            .await
+            .unwrap();
+        let log: Vec<(Option<String>, Value, Value)> = log.json().await.unwrap();
+        let log = log.into_iter();
+        log.map(|(method, headers, params)| (method.unwrap_or_default(), headers, params))
+            .collect()
+    }
+
+    async fn methods(&self) -> Vec<String> {
+        self.sent().await.into_iter().map(|it| it.0).collect()
+    }
+}
+
+/// What a person would be shown of it now.
+fn approved(hub: &Hub, name: &ToolName) -> Approved {
+    let servers = hub.servers().borrow().clone();
+    let server = servers.get(name.alias());
+    let tool = server.zip(servers.tool(name));
+    let tool = tool.and_then(|(server, tool)| offered(server, tool));
+    match tool {
+        Some(tool) => Approved::of(&tool),
+        // Nobody was ever shown it.
+        None => Approved {
+            name: name.clone(),
+            definition: Sha::of(&[]),
+        },
+    }
+}
+
+fn said(result: Result<Outcome, CallError>) -> String {
+    match result {
+        Ok(outcome) if outcome.is_error => format!("error result: {}", outcome.text),
+        Ok(outcome) => outcome.text,
+        Err(error) => match error.side() {
+            Side::Dispatch => format!("dispatch failed: {error}"),
+            Side::Transport => format!("transport error: {error}"),
+            Side::Cancelled => "cancelled".to_owned(),
+        },
+    }
+}
+
+fn alias() -> Alias {
+    "a".parse().unwrap()
+}
+
+fn hears(notes: mpsc::Sender<Note>) -> Ears {
+    Ears {
+        notes: Some(notes),
+        forms: None,
+        models: None,
+    }
+}
+
+/// Notes in a line each.
+fn noted(notes: &mut mpsc::Receiver<Note>) -> Vec<String> {
+    let mut seen = vec![];
+    while let Ok(note) = notes.try_recv() {
+        seen.push(match note {
+            Note::Progress {
+                progress,
+                total,
+                message,
+            } => format!("{progress}/{total:?} {message:?}"),
+            Note::Log { level, text, .. } => format!("{level}: {text}"),
+        });
+    }
+    seen
+}

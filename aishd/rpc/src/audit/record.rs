@@ -1,0 +1,493 @@
+//! A record of the trail as the wire has it.
+
+use std::num::NonZeroU32;
+
+use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
+
+use crate::confirm::{answerer, decision};
+use crate::convert::{denied, provider_or_all};
+use aishd_conversation::audit::Told;
+use aishd_log::audit::{Notice, Outcome, Routed, RoutedAs, ServerChange, Told as What};
+use aishd_log::confirm::{Denial, Fate};
+use aishd_log::grants::Scope;
+use aishd_log::level_request::Upgrade;
+use aishd_log::norris::launch::Limits;
+use aishd_log::pattern::Patterns;
+use aishd_log::routed;
+use aishd_log::tool::Subject;
+use aishd_logging::Redactor;
+use aishd_platform::clock;
+
+/// As much of a call's arguments is shown.
+const ARGUMENT_BYTES: usize = 2000;
+
+pub(super) fn subject(told: &What) -> Option<&Subject> {
+    match told {
+        What::ConfirmRequested { subject, .. } => Some(subject),
+        What::ConfirmResolved { subject, .. }
+        | What::NoticeGiven { subject, .. }
+        | What::CallStarted { subject, .. }
+        | What::CallEnded { subject, .. }
+        | What::CallRefused { subject, .. } => subject.as_ref(),
+        What::TurnAsked { .. }
+        | What::ModelChosen { .. }
+        | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
+        | What::PermissionChanged { .. }
+        | What::NorrisLaunched { .. }
+        | What::AutoApproveSet { .. }
+        | What::PolicyChanged(_)
+        | What::ConstraintsChanged(_)
+        | What::ResourcePinned { .. }
+        | What::ResourceUnpinned { .. }
+        | What::ResourceChanged { .. }
+        | What::PromptAsked { .. }
+        | What::ResourceRead { .. }
+        | What::ServerChanged { .. }
+        | What::Routed(_)
+        | What::ConversationImported { .. }
+        | What::ConversationDeleted => None,
+    }
+}
+
+pub(super) fn decided(told: &What) -> Option<AuditDecision> {
+    match told {
+        What::ConfirmRequested { .. }
+        | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. } => Some(AuditDecision::Ask),
+        What::ConfirmResolved { fate, .. } => Some(match fate {
+            Fate::Allowed => AuditDecision::Allow,
+            Fate::Denied => AuditDecision::Deny,
+            Fate::Expired => AuditDecision::Expire,
+            Fate::Cancelled => AuditDecision::Cancel,
+        }),
+        What::CallStarted { .. } => Some(AuditDecision::Allow),
+        What::CallRefused { denial, .. } => denial.map(|it| match it {
+            Denial::Expired => AuditDecision::Expire,
+            Denial::Person | Denial::Policy | Denial::NoApprover => AuditDecision::Deny,
+        }),
+        What::TurnAsked { .. }
+        | What::ModelChosen { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
+        | What::CallEnded { .. }
+        | What::PermissionChanged { .. }
+        | What::NorrisLaunched { .. }
+        | What::AutoApproveSet { .. }
+        | What::PolicyChanged(_)
+        | What::ConstraintsChanged(_)
+        | What::ResourcePinned { .. }
+        | What::ResourceUnpinned { .. }
+        | What::ResourceChanged { .. }
+        | What::PromptAsked { .. }
+        | What::ResourceRead { .. }
+        | What::ServerChanged { .. }
+        | What::NoticeGiven { .. }
+        | What::ConversationImported { .. }
+        | What::ConversationDeleted => None,
+        What::Routed(it) => it.contradiction.as_ref().map(|_| AuditDecision::Deny),
+    }
+}
+
+pub(super) fn record(it: Told, redactor: &Redactor) -> AuditRecord {
+    let Told {
+        sealed,
+        entry,
+        arguments,
+    } = it;
+    let draft = entry.draft;
+    let subject = subject(&draft.told);
+    let mut record = AuditRecord {
+        n: entry.n,
+        at: clock::rfc3339(draft.at),
+        kind: kind(&draft.told),
+        conversation: draft.conversation,
+        seq: draft.seq,
+        turn: draft.turn,
+        client: draft.by.as_ref().map(|it| it.client),
+        provider: subject.map(|it| it.tool.alias().to_string()),
+        tool: subject.map(|it| it.tool.to_string()),
+        digest: subject.map(|it| it.digest.to_string()),
+        decision: decided(&draft.told),
+        because: None,
+        denied: None,
+        confirm: None,
+        answer: None,
+        by: draft.by.map(answerer),
+        waited_ms: None,
+        approved: vec![],
+        call: None,
+        outcome: None,
+        bytes: None,
+        ms: None,
+        from: None,
+        to: None,
+        model: None,
+        added: vec![],
+        removed: vec![],
+        arguments: arguments.map(|it| shortened(&redactor.redact(&it))),
+        hash: sealed.hash.to_string(),
+    };
+    fill(&mut record, draft.told);
+    record
+}
+
+fn kind(told: &What) -> AuditKind {
+    match told {
+        What::TurnAsked { .. } => AuditKind::TurnAsked,
+        What::ModelChosen { .. } => AuditKind::ModelChosen,
+        What::QuestionRouted(_) => AuditKind::QuestionRouted,
+        What::FellBack { .. } => AuditKind::FellBack,
+        What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
+        What::NorrisLaunched { .. } => AuditKind::NorrisLaunched,
+        What::MemoryChanged { .. } => AuditKind::MemoryChanged,
+        What::ConfirmRequested { .. }
+        | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. } => AuditKind::ConfirmRequested,
+        What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
+        What::CallStarted { .. } => AuditKind::CallStarted,
+        What::CallEnded { .. } => AuditKind::CallEnded,
+        What::CallRefused { .. } => AuditKind::CallRefused,
+        What::PermissionChanged { .. } => AuditKind::PermissionChanged,
+        What::AutoApproveSet { .. } => AuditKind::AutoApproveSet,
+        What::PolicyChanged(_) => AuditKind::PolicyChanged,
+        What::ConstraintsChanged(_) => AuditKind::ConstraintsChanged,
+        What::ResourcePinned { .. } => AuditKind::ResourcePinned,
+        What::ResourceUnpinned { .. } => AuditKind::ResourceUnpinned,
+        What::ResourceChanged { .. } => AuditKind::ResourceChanged,
+        What::PromptAsked { .. } => AuditKind::PromptAsked,
+        What::ResourceRead { .. } => AuditKind::ResourceRead,
+        What::ServerChanged { .. } => AuditKind::ServerChanged,
+        What::NoticeGiven { .. } => AuditKind::NoticeGiven,
+        What::Routed(_) => AuditKind::Routed,
+        What::ConversationImported { .. } => AuditKind::ConversationImported,
+        What::ConversationDeleted => AuditKind::ConversationDeleted,
+    }
+}
+
+/// What only some kinds have.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one arm for each kind of record, and nothing else"
+)]
+fn fill(record: &mut AuditRecord, told: What) {
+    match told {
+        What::TurnAsked { on_confirm } => {
+            let allowed = on_confirm.iter().flat_map(|it| it.allow.iter());
+            record.approved = allowed.map(ToString::to_string).collect();
+        }
+        What::ModelChosen { model, .. } => record.model = Some(model),
+        What::ConfirmRequested {
+            confirm,
+            raise_to,
+            why,
+            ..
+        } => {
+            record.confirm = Some(confirm);
+            record.to = raise_to.map(aishd_log::access::Access::number);
+            record.because = Some(why);
+        }
+        What::RaiseRequested {
+            confirm,
+            upgrade,
+            wanted_for,
+        } => {
+            record.confirm = Some(confirm);
+            record.digest = Some(upgrade.digest().to_string());
+            record.because = Some(match wanted_for {
+                Some(tool) => format!("{}, for {tool}", upgrade.why()),
+                None => upgrade.why(),
+            });
+            fill_of_upgrade(record, Some(upgrade));
+        }
+        What::MemoryProposed {
+            confirm,
+            digest,
+            preset,
+        } => {
+            record.confirm = Some(confirm);
+            record.digest = Some(digest.to_string());
+            record.because = Some("a fact to remember".to_owned());
+            record.model = Some(preset);
+        }
+        What::ConfirmResolved {
+            confirm,
+            decision: answer,
+            waited_ms,
+            approved,
+            upgrade,
+            subject: _,
+            fate: _,
+        } => {
+            fill_of_upgrade(record, upgrade);
+            record.confirm = Some(confirm);
+            record.answer = answer.map(decision);
+            record.waited_ms = waited_ms;
+            record.approved = approved.iter().map(|(tool, _)| tool.to_string()).collect();
+        }
+        What::CallStarted {
+            call,
+            rule,
+            confirm,
+            ..
+        } => {
+            record.call = Some(call.0);
+            record.because = Some(rule);
+            record.confirm = confirm;
+        }
+        What::CallEnded { call, outcome, .. } => {
+            record.call = Some(call.0);
+            ended(record, outcome);
+        }
+        What::CallRefused {
+            call,
+            denial,
+            because,
+            ..
+        } => {
+            record.call = Some(call.0);
+            record.denied = denial.map(denied);
+            record.because = Some(because);
+        }
+        What::PermissionChanged {
+            provider,
+            from,
+            to,
+            revoked,
+            confirm,
+        } => {
+            record.provider = Some(provider_or_all(provider.as_ref()));
+            (record.from, record.to) = (Some(from.number()), Some(to.number()));
+            record.because = revoked.then(|| "revoked".to_owned());
+            record.confirm = confirm;
+        }
+        What::NoticeGiven {
+            confirm,
+            outcome,
+            upgrade,
+            subject: _,
+        } => {
+            fill_of_upgrade(record, upgrade);
+            record.confirm = Some(confirm);
+            record.outcome = Some(match outcome {
+                Notice::Given => AuditOutcome::Ok,
+                Notice::Failed => AuditOutcome::Failed,
+            });
+        }
+        told @ (What::AutoApproveSet { .. }
+        | What::NorrisLaunched { .. }
+        | What::QuestionRouted(_)
+        | What::FellBack { .. }
+        | What::RoutingSwitched { .. }
+        | What::MemoryChanged { .. }
+        | What::PolicyChanged(_)
+        | What::ConstraintsChanged(_)
+        | What::ResourcePinned { .. }
+        | What::ResourceUnpinned { .. }
+        | What::ResourceChanged { .. }
+        | What::PromptAsked { .. }
+        | What::ResourceRead { .. }
+        | What::ServerChanged { .. }
+        | What::Routed(_)
+        | What::ConversationImported { .. }
+        | What::ConversationDeleted) => fill_of_no_call(record, told),
+    }
+}
+
+fn bounds(limits: Limits, second_opinion: bool) -> String {
+    let opinion = if second_opinion { "with" } else { "without" };
+    let cost = limits.cost.map(|it| format!(", {it}")).unwrap_or_default();
+    format!("{} steps{cost}, {opinion} a second opinion", limits.steps)
+}
+
+fn fill_of_upgrade(record: &mut AuditRecord, upgrade: Option<Upgrade>) {
+    if let Some(Upgrade { provider, from, to }) = upgrade {
+        record.provider = Some(provider.to_string());
+        (record.from, record.to) = (Some(from.number()), Some(to.number()));
+    }
+}
+
+/// The same, of what concerns no call of a model.
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of entry")]
+fn fill_of_no_call(record: &mut AuditRecord, told: What) {
+    match told {
+        What::AutoApproveSet {
+            patterns,
+            scope,
+            count,
+        } => {
+            record.approved = patterns.iter().map(ToString::to_string).collect();
+            record.because = Some(how_long(&patterns, scope, count));
+        }
+        What::ResourcePinned { provider, resource }
+        | What::ResourceUnpinned { provider, resource }
+        | What::ResourceRead { provider, resource } => {
+            record.provider = Some(provider.to_string());
+            record.digest = Some(resource.to_string());
+        }
+        What::ResourceChanged {
+            provider,
+            resource,
+            change,
+            revision,
+            bytes,
+        } => {
+            record.provider = provider.map(|it| it.to_string());
+            record.digest = Some(resource.to_string());
+            record.because = Some(format!("{}, revision {revision}", change.as_str()));
+            record.bytes = Some(bytes);
+        }
+        What::PromptAsked {
+            provider,
+            prompt,
+            digest,
+            outcome,
+        } => {
+            record.provider = Some(provider.to_string());
+            record.tool = prompt.map(|it| it.to_string());
+            record.digest = Some(digest.to_string());
+            ended(record, outcome);
+        }
+        What::ServerChanged {
+            provider,
+            change,
+            place,
+        } => {
+            record.provider = Some(provider.to_string());
+            record.digest = place.map(|it| it.to_string());
+            record.because = Some(done_to_server(change).to_owned());
+        }
+        What::Routed(routed) => fill_of_routing(record, routed),
+        What::QuestionRouted(routed) => fill_of_class(record, routed),
+        told @ What::FellBack { .. } => fill_of_fallback(record, told),
+        What::RoutingSwitched { which, on } => fill_of_switch(record, which, on),
+        What::NorrisLaunched {
+            levels,
+            limits,
+            second_opinion,
+        } => {
+            record.approved = levels.spelled();
+            record.because = Some(bounds(limits, second_opinion));
+        }
+        What::ConversationImported { messages } => {
+            record.because = Some(format!("{messages} messages"));
+        }
+        What::MemoryChanged { what } => record.because = Some(what),
+        What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
+            record.digest = Some(change.digest.to_string());
+            let unnamed = (change.unnamed > 0).then_some(change.unnamed);
+            record.because = unnamed.map(|it| format!("{it} more rules changed"));
+            (record.added, record.removed) = (change.added, change.removed);
+        }
+        What::TurnAsked { .. }
+        | What::ModelChosen { .. }
+        | What::ConfirmRequested { .. }
+        | What::RaiseRequested { .. }
+        | What::MemoryProposed { .. }
+        | What::ConfirmResolved { .. }
+        | What::CallStarted { .. }
+        | What::CallEnded { .. }
+        | What::CallRefused { .. }
+        | What::PermissionChanged { .. }
+        | What::NoticeGiven { .. }
+        | What::ConversationDeleted => {}
+    }
+}
+
+fn fill_of_class(record: &mut AuditRecord, routed: routed::Routed) {
+    record.because = Some(format!("{}: {}", routed.class.name(), routed.rule));
+    record.model = Some(routed.preset);
+}
+
+fn fill_of_fallback(record: &mut AuditRecord, told: What) {
+    if let What::FellBack {
+        from, to, reason, ..
+    } = told
+    {
+        record.because = Some(format!("{from}: {reason}"));
+        record.model = Some(to);
+    }
+}
+
+fn done_to_server(change: ServerChange) -> &'static str {
+    match change {
+        ServerChange::Connected => "connected to by hand",
+        ServerChange::Disconnected => "disconnected",
+        ServerChange::Restarted => "restarted",
+    }
+}
+
+fn fill_of_switch(record: &mut AuditRecord, which: routed::Which, on: Option<bool>) {
+    let how = match on {
+        Some(true) => "on",
+        Some(false) => "off",
+        None => "as configured",
+    };
+    record.because = Some(format!("{} {how}", which.key()));
+}
+
+fn fill_of_routing(record: &mut AuditRecord, routed: Routed) {
+    let Routed {
+        action,
+        outcome,
+        tool,
+        confidence,
+        contradiction,
+    } = routed;
+    record.digest = Some(action.to_string());
+    record.provider = tool.as_ref().map(|it| it.alias().to_string());
+    record.tool = tool.map(|it| it.to_string());
+    record.because = Some(how_sure(outcome, confidence, contradiction));
+}
+
+fn how_sure(outcome: RoutedAs, confidence: u16, contradiction: Option<String>) -> String {
+    let outcome = match outcome {
+        RoutedAs::Found => "found",
+        RoutedAs::Ambiguous => "ambiguous",
+        RoutedAs::Unknown => return "unknown".to_owned(),
+    };
+    let (whole, part) = (confidence / 1000, confidence % 1000);
+    let sure = format!("{outcome}, confidence {whole}.{part:03}");
+    match contradiction {
+        Some(rule) => format!("{sure}; contradicts {rule}"),
+        None => sure,
+    }
+}
+
+fn how_long(patterns: &Patterns, scope: Scope, count: Option<NonZeroU32>) -> String {
+    if patterns.is_empty() {
+        return "taken back".to_owned();
+    }
+    let scope = match scope {
+        Scope::Turn => "for a turn",
+        Scope::Client => "while the client is attached",
+    };
+    match count {
+        Some(count) => format!("{scope}, {count} calls"),
+        None => scope.to_owned(),
+    }
+}
+
+fn ended(record: &mut AuditRecord, outcome: Outcome) {
+    let (outcome, bytes, ms) = match outcome {
+        Outcome::Ok { bytes, ms } => (AuditOutcome::Ok, Some(bytes), Some(ms)),
+        Outcome::Failed { bytes, ms } => (AuditOutcome::Failed, Some(bytes), Some(ms)),
+        Outcome::Unknown => (AuditOutcome::Unknown, None, None),
+    };
+    (record.outcome, record.bytes, record.ms) = (Some(outcome), bytes, ms);
+}
+
+fn shortened(text: &str) -> String {
+    if text.len() <= ARGUMENT_BYTES {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(ARGUMENT_BYTES);
+    let kept = text.get(..end).unwrap_or_default();
+    format!("{kept}… ({} bytes)", text.len())
+}

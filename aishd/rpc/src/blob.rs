@@ -1,0 +1,62 @@
+//! `blob/put`: input that is too large for one line, in pieces. A blob lives as long as its connection and is
+//! used up by the first `turn/send` that names it and is accepted.
+
+use aish_proto::daemon::{BlobPut, BlobPutResult};
+use aish_proto::error::ErrorKind;
+use aish_proto::id::BlobId;
+use aish_proto::limits::INPUT_BYTES;
+use jsonrpsee::RpcModule;
+
+use super::connection::Connection;
+use super::refusal::Refusal;
+use super::{Call, Server, register};
+use aishd_platform::clock;
+
+/// What one connection may have put and not used, in bytes: enough for two questions on the way.
+const KEPT_BYTES: usize = 2 * INPUT_BYTES;
+
+const ANOTHER: &str =
+    "blob/put without `blob` begins one; it ends with its connection and is used once";
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<BlobPut, _, _>(module, put);
+}
+
+async fn put(call: Call<BlobPut>) -> Result<BlobPutResult, Refusal> {
+    let mut blobs = call.connection.blobs.lock();
+    let kept: usize = blobs.values().map(String::len).sum();
+    if kept + call.params.text.len() > KEPT_BYTES {
+        let message = format!("more than {KEPT_BYTES} bytes put and not sent");
+        return Err(Refusal::new(ErrorKind::TooLarge, message)
+            .hint("turn/send with a blob uses it up, and so does the end of the connection"));
+    }
+    let blob = match call.params.blob {
+        Some(blob) if !blobs.contains_key(&blob) => {
+            return Err(
+                Refusal::new(ErrorKind::NotFound, "no such blob on this connection").hint(ANOTHER),
+            );
+        }
+        Some(blob) => blob,
+        None => BlobId(clock::ulid()),
+    };
+    let text = blobs.entry(blob).or_default();
+    text.push_str(&call.params.text);
+    let bytes = text.len();
+    Ok(BlobPutResult { blob, bytes })
+}
+
+/// What a blob holds; it stays.
+pub(super) fn read(connection: &Connection, blob: BlobId) -> Result<String, Refusal> {
+    connection.blobs.lock().get(&blob).cloned().ok_or_else(|| {
+        Refusal::new(
+            ErrorKind::NotFound,
+            format!("no blob {blob} on this connection"),
+        )
+        .hint(ANOTHER)
+    })
+}
+
+/// Takes blobs out of their connection.
+pub(super) fn use_up(connection: &Connection, blobs: &[BlobId]) {
+    connection.blobs.lock().retain(|it, _| !blobs.contains(it));
+}

@@ -1,0 +1,103 @@
+//! `config/*`, and what else of the configuration goes over the wire.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use aish_proto::config::{
+    self as wire, Check, CheckParams, CheckResult, Setting, Show, ShowParams, ShowResult,
+};
+use jsonrpsee::RpcModule;
+
+use super::refusal::Refusal;
+use super::{Call, Server, register};
+use aishd_config::live::{Live, Standing};
+use aishd_config::settings::Notify;
+use aishd_config::value::{Keymap, NotifyMethod, NotifyWhen, When};
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Show, _, _>(module, show);
+    register::<Check, _, _>(module, check);
+}
+
+async fn show(call: Call<Show>) -> Result<ShowResult, Refusal> {
+    let ShowParams { cwd } = call.params;
+    let cwd = cwd.map(PathBuf::from);
+    if cwd.as_ref().is_some_and(|it| !it.is_absolute()) {
+        return Err(Refusal::params("cwd must be an absolute path"));
+    }
+    let mut values = read(&call.server, move |it| it.show(cwd.as_deref())).await?;
+    super::route::overlay(&call.server, &mut values);
+    let standing = call.server.config.standing().borrow().clone();
+    let settings = values.into_iter().map(|it| Setting {
+        key: it.key,
+        value: it.value,
+        origin: it.origin,
+    });
+    Ok(ShowResult {
+        settings: settings.collect(),
+        file: call.server.config.file().map(|it| it.display().to_string()),
+        named: call.server.config.is_named(),
+        state: call.server.about.state_dir.display().to_string(),
+        errors: standing.errors.clone(),
+        restart_needed: standing.restart_needed.clone(),
+    })
+}
+
+async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
+    let CheckParams {} = call.params;
+    let (errors, warnings) = read(&call.server, Live::check).await?;
+    Ok(CheckResult { errors, warnings })
+}
+
+/// Asks the configuration, on a thread that may wait for files.
+pub(super) async fn read<T: Send + 'static>(
+    server: &Server,
+    ask: impl FnOnce(&Live) -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let live: Arc<Live> = server.config.clone();
+    tokio::task::spawn_blocking(move || ask(&live))
+        .await
+        .map_err(|panic| Refusal::internal(&panic.to_string()))
+}
+
+/// How clients look.
+pub(super) fn ui(standing: &Standing) -> wire::Ui {
+    let ui = &standing.ui;
+    wire::Ui {
+        color: when(ui.color),
+        markdown: when(ui.markdown),
+        theme: ui.theme.clone(),
+        editor: ui.editor.clone(),
+        keymap: match ui.keymap {
+            Keymap::Emacs => wire::Keymap::Emacs,
+            Keymap::Vi => wire::Keymap::Vi,
+        },
+        notify: notify(&standing.notify),
+    }
+}
+
+fn notify(notify: &Notify) -> wire::Notify {
+    wire::Notify {
+        when: match notify.when {
+            NotifyWhen::Never => wire::NotifyWhen::Never,
+            NotifyWhen::Unattended => wire::NotifyWhen::Unattended,
+            NotifyWhen::Always => wire::NotifyWhen::Always,
+        },
+        method: match notify.method {
+            NotifyMethod::Auto => wire::NotifyMethod::Auto,
+            NotifyMethod::Desktop => wire::NotifyMethod::Desktop,
+            NotifyMethod::Osc => wire::NotifyMethod::Osc,
+            NotifyMethod::Bell => wire::NotifyMethod::Bell,
+            NotifyMethod::Command => wire::NotifyMethod::Command,
+        },
+        after_ms: u64::try_from(notify.after.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+fn when(when: When) -> wire::When {
+    match when {
+        When::Auto => wire::When::Auto,
+        When::Always => wire::When::Always,
+        When::Never => wire::When::Never,
+    }
+}

@@ -1,0 +1,319 @@
+//! `conversation/*`, attaching apart.
+
+use aish_proto::conversation::{
+    Archive, ConversationStatus, Create, CreateParams, CreateResult, Delete, Fork, History,
+    HistoryResult, Limits, List, ListParams, ListResult, ListState, Rename, Search, SearchHit,
+    SearchResult, SeqResult, SetBudget, SetConstraints, SetModel, StatusOf, Unarchive,
+};
+use aish_proto::error::ErrorKind;
+use aish_proto::event::Envelope;
+use aish_proto::id::{ConversationId, Seq};
+use aish_proto::limits::TITLE_CHARS;
+use aish_proto::method::Empty;
+use jsonrpsee::RpcModule;
+
+use super::connection::Connection;
+use super::convert::{self, Log};
+use super::fit::FITTING_BYTES;
+use super::refusal::Refusal;
+use super::{Call, Server, notices, register, usage};
+use aishd_conversation::directory::NewConversation;
+use aishd_conversation::handle::Change;
+use aishd_conversation::search::{After, MAX_QUERY_CHARS};
+use aishd_log::constraints::{Constraints, MAX_ROOTS, Root};
+use aishd_log::state::State;
+
+const LIST_DEFAULT: u32 = 100;
+const LIST_MOST: u32 = 500;
+const SEARCH_DEFAULT: u32 = 50;
+const SEARCH_MOST: u32 = 200;
+const HISTORY_MOST: u32 = 1000;
+/// Stored form of one page of history; its wire form may be longer, and is measured too.
+const HISTORY_BYTES: usize = 1 << 20;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Create, _, _>(module, create);
+    register::<SetConstraints, _, _>(module, |call: Call<SetConstraints>| async move {
+        let params = call.params;
+        let constraints = kept_from(params.constraints)?;
+        let change_to = Change::Constraints(constraints);
+        change(&call.server, &call.connection, params.id, change_to).await
+    });
+    register::<SetBudget, _, _>(module, |call: Call<SetBudget>| async move {
+        let change_to = Change::Budget(usage::asked(call.params.budget));
+        change(&call.server, &call.connection, call.params.id, change_to).await
+    });
+    register::<List, _, _>(module, list);
+    register::<StatusOf, _, _>(module, status);
+    register::<Rename, _, _>(module, rename);
+    register::<Fork, _, _>(module, fork);
+    register::<Archive, _, _>(module, |call: Call<Archive>| async move {
+        change(
+            &call.server,
+            &call.connection,
+            call.params.id,
+            Change::Archived(true),
+        )
+        .await
+    });
+    register::<Unarchive, _, _>(module, |call: Call<Unarchive>| async move {
+        change(
+            &call.server,
+            &call.connection,
+            call.params.id,
+            Change::Archived(false),
+        )
+        .await
+    });
+    register::<Delete, _, _>(module, delete);
+    register::<History, _, _>(module, history);
+    register::<Search, _, _>(module, search);
+    register::<SetModel, _, _>(module, |call: Call<SetModel>| async move {
+        let model = Change::Model(call.params.model.clone());
+        change(&call.server, &call.connection, call.params.id, model).await
+    });
+}
+
+async fn create(call: Call<Create>) -> Result<CreateResult, Refusal> {
+    let new = checked(call.params)?;
+    let notices = notices::of(&call.server, &new.cwd).await;
+    let (id, seq) = call
+        .server
+        .directory
+        .create(new, call.connection.person())
+        .await?;
+    Ok(CreateResult { id, seq, notices })
+}
+
+/// What a new conversation is made with, if it may be made so.
+pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> {
+    let CreateParams {
+        title,
+        model,
+        cwd,
+        constraints,
+        budget,
+    } = params;
+    if let Some(title) = &title {
+        check_title(title)?;
+    }
+    if !cwd.starts_with('/') {
+        return Err(Refusal::params("cwd must be an absolute path"));
+    }
+    let constraints = constraints.unwrap_or_default();
+    Ok(NewConversation {
+        title,
+        model,
+        cwd,
+        constraints: kept_from(constraints)?,
+        budget: usage::asked(budget),
+    })
+}
+
+fn kept_from(limits: Limits) -> Result<Constraints, Refusal> {
+    if limits.roots.len() > MAX_ROOTS {
+        let rule = format!("a conversation has at most {MAX_ROOTS} roots");
+        return Err(Refusal::params(&rule));
+    }
+    let roots = limits.roots.into_iter().map(Root::try_from);
+    let roots = roots.collect::<Result<Vec<_>, _>>();
+    Ok(Constraints {
+        read_only: limits.read_only,
+        no_network: limits.no_network,
+        roots: roots.map_err(|error| Refusal::params(&format!("roots: {error}")))?,
+    })
+}
+
+fn check_title(title: &str) -> Result<(), Refusal> {
+    let chars = title.chars().count();
+    if title.trim().is_empty() || chars > TITLE_CHARS || title.chars().any(char::is_control) {
+        let rule = format!("a title has 1 to {TITLE_CHARS} characters and no control character");
+        return Err(Refusal::params(&rule));
+    }
+    Ok(())
+}
+
+async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+    let ListParams {
+        state,
+        title,
+        cursor,
+        limit,
+    } = call.params;
+    let limit = limit.unwrap_or(LIST_DEFAULT).clamp(1, LIST_MOST) as usize;
+    let states = call.server.directory.states().await?;
+    let wanted = states.into_iter().filter(|(_, it)| match state {
+        ListState::Open => !it.archived,
+        ListState::Archived => it.archived,
+        ListState::All => true,
+    });
+    let wanted = wanted.filter(|(_, it)| title.as_deref().is_none_or(|title| it.title() == title));
+    // The list is ordered by last use and then by id, so that a position survives changes elsewhere.
+    let after = cursor.map(|it| position(&it)).transpose()?;
+    let mut rest = wanted
+        .skip_while(|(id, it)| after.is_some_and(|after| (it.updated_at.0, *id) >= after))
+        .peekable();
+    let page: Vec<(ConversationId, State)> = rest.by_ref().take(limit).collect();
+    let more = rest.peek().is_some();
+    let next_cursor = page
+        .last()
+        .filter(|_| more)
+        .map(|(id, it)| format!("{}-{id}", it.updated_at.0));
+    let show = |(id, state): &(ConversationId, State)| {
+        convert::status(*id, state, call.server.rooms.attached(*id))
+    };
+    Ok(ListResult {
+        conversations: page.iter().map(show).collect(),
+        next_cursor,
+    })
+}
+
+fn position(cursor: &str) -> Result<(i64, ConversationId), Refusal> {
+    cursor
+        .split_once('-')
+        .and_then(|(at, id)| Some((at.parse().ok()?, id.parse().ok()?)))
+        .ok_or_else(|| Refusal::params("cursor is not one that conversation/list gave"))
+}
+
+async fn status(call: Call<StatusOf>) -> Result<ConversationStatus, Refusal> {
+    let id = call.params.id;
+    let handle = call.server.directory.open(id).await?;
+    let state = handle.view().borrow().state.clone();
+    Ok(convert::status(id, &state, call.server.rooms.attached(id)))
+}
+
+async fn change(
+    server: &Server,
+    connection: &Connection,
+    id: ConversationId,
+    change: Change,
+) -> Result<SeqResult, Refusal> {
+    let by = connection.person();
+    let seq = server.directory.with(id, |handle| {
+        let (change, by) = (change.clone(), by.clone());
+        async move { handle.change(change, by).await }
+    });
+    Ok(SeqResult { seq: seq.await? })
+}
+
+async fn rename(call: Call<Rename>) -> Result<SeqResult, Refusal> {
+    check_title(&call.params.title)?;
+    let title = Change::Title(call.params.title.clone());
+    change(&call.server, &call.connection, call.params.id, title).await
+}
+
+async fn fork(call: Call<Fork>) -> Result<CreateResult, Refusal> {
+    let (id, seq) = call
+        .server
+        .directory
+        .fork(call.params.id, call.params.at_seq, call.connection.person())
+        .await?;
+    Ok(CreateResult {
+        id,
+        seq,
+        notices: vec![],
+    })
+}
+
+async fn delete(call: Call<Delete>) -> Result<Empty, Refusal> {
+    let id = call.params.id;
+    let handle = call.server.directory.open(id).await?;
+    let title = handle.view().borrow().state.title().to_owned();
+    drop(handle);
+    if title != call.params.confirm_title {
+        return Err(Refusal::params(
+            "confirmTitle is not the conversation's title",
+        ));
+    }
+    let by = call.connection.person();
+    call.server.directory.delete(id, by).await?;
+    Ok(Empty {})
+}
+
+async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
+    let id = call.params.id;
+    let limit = call.params.limit.clamp(1, HISTORY_MOST) as usize;
+    let before = call.params.before_seq.unwrap_or(Seq(u64::MAX));
+    let handle = call.server.directory.open(id).await?;
+    let records = handle.records_before(before, limit, HISTORY_BYTES)?;
+    let log = Log {
+        epoch: call.server.about.epoch,
+        conversation: Some(id),
+    };
+    let first = records.first().map(|it| it.seq);
+    let mut events: Vec<Envelope> = Vec::with_capacity(records.len());
+    let mut bytes = 0;
+    // The newest are what is asked for; one alone always fits.
+    for record in records.iter().rev() {
+        let text = log.stored(record);
+        bytes += text.len() + 1;
+        if bytes > FITTING_BYTES && !events.is_empty() {
+            break;
+        }
+        let event = serde_json::from_str(&text);
+        events.push(event.map_err(|error| Refusal::internal(&error.to_string()))?);
+    }
+    events.reverse();
+    let left_out = events.len() < records.len();
+    Ok(HistoryResult {
+        more: left_out || first.is_some_and(|it| it > Seq(1)),
+        events,
+    })
+}
+
+async fn search(call: Call<Search>) -> Result<SearchResult, Refusal> {
+    let params = call.params;
+    if params.query.trim().is_empty() {
+        return Err(Refusal::params("the query is empty"));
+    }
+    if params.query.chars().nth(MAX_QUERY_CHARS).is_some() {
+        let rule = format!("a query has at most {MAX_QUERY_CHARS} characters");
+        return Err(Refusal::params(&rule));
+    }
+    let limit = params.limit.unwrap_or(SEARCH_DEFAULT).clamp(1, SEARCH_MOST) as usize;
+    let mut among = call.server.directory.states().await?;
+    among.retain(|(id, state)| match params.id {
+        Some(only) => *id == only,
+        None => params.include_archived || !state.archived,
+    });
+    if let (Some(only), true) = (params.id, among.is_empty()) {
+        let message = format!("there is no conversation {only}");
+        return Err(Refusal::new(ErrorKind::NotFound, message).hint("aishctl conv list"));
+    }
+    let after = params.cursor.as_deref().map(after).transpose()?;
+    let mut found = call
+        .server
+        .directory
+        .search(params.query, among, after, limit)
+        .await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let last = found.last().filter(|_| more);
+    let next_cursor = last.map(|it| format!("{}-{}", it.conversation, it.record.seq));
+    let hits = found.into_iter().map(|it| SearchHit {
+        conversation: it.conversation,
+        title: it.title,
+        seq: it.record.seq,
+        turn: it.record.turn,
+        kind: it.kind.to_owned(),
+        excerpt: it.excerpt,
+        left_context: it.left,
+    });
+    Ok(SearchResult {
+        hits: hits.collect(),
+        more,
+        next_cursor,
+    })
+}
+
+fn after(cursor: &str) -> Result<After, Refusal> {
+    let parts = cursor.split_once('-');
+    parts
+        .and_then(|(conversation, seq)| {
+            Some(After {
+                conversation: conversation.parse().ok()?,
+                seq: Seq(seq.parse().ok()?),
+            })
+        })
+        .ok_or_else(|| Refusal::params("cursor is not one that conversation/search gave"))
+}

@@ -1,0 +1,396 @@
+//! `daemon/doctor`: the daemon looks itself over. Servers are asked all at the same moment, and none is waited for
+//! long; no prompt is sent to anybody.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use aish_proto::doctor::{Check, Doctor, DoctorResult, Outcome};
+use aish_proto::method::Empty;
+use aish_proto::network;
+use futures_util::future::join_all;
+use jsonrpsee::RpcModule;
+use tokio::time::Instant;
+
+use super::refusal::Refusal;
+use super::{Call, Server, register};
+use aishd_config::env;
+use aishd_config::shelf::Shelf;
+use aishd_log::turn_error::FailureClass;
+use aishd_mcp_messages::server::{ServerStatus, State};
+use aishd_mcp_messages::text::one_line;
+use aishd_model::preset::{Backend, Endpoint, KeySource, Preset};
+use aishd_model::reply::Failure;
+
+const PROBE_LIMIT: Duration = Duration::from_secs(2);
+/// Of what is told of an MCP server.
+const MAX_SAID_CHARS: usize = 300;
+/// Somebody should know before the store has to refuse.
+const LITTLE_ROOM_BYTES: u64 = 256 << 20;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Doctor, _, _>(module, doctor);
+}
+
+async fn doctor(call: Call<Doctor>) -> Result<DoctorResult, Refusal> {
+    let Empty {} = call.params;
+    let server = &call.server;
+    let mut checks = vec![config(server)];
+    checks.extend(network(&env::of_network()));
+    checks.extend(models(server).await);
+    checks.extend(tools(server).await);
+    let servers = server.hub.servers().borrow().clone();
+    checks.extend(servers.list.iter().map(|it| mcp(it)));
+    checks.extend(spending(server));
+    checks.push(boundary(server));
+    checks.push(store(server));
+    Ok(DoctorResult { checks })
+}
+
+fn check(name: impl Into<String>, outcome: Outcome, detail: impl Into<String>) -> Check {
+    Check {
+        check: name.into(),
+        outcome,
+        detail: detail.into(),
+        fix: None,
+    }
+}
+
+fn fix(check: Check, fix: impl Into<String>) -> Check {
+    Check {
+        fix: Some(fix.into()),
+        ..check
+    }
+}
+
+fn config(server: &Server) -> Check {
+    let place = match server.config.file().filter(|it| it.exists()) {
+        Some(path) => path.display().to_string(),
+        None => "there is none; everything has its default".to_owned(),
+    };
+    let standing = server.config.standing().borrow().clone();
+    if let Some(error) = standing.errors.first() {
+        let detail = format!("{error}; running the previous one");
+        return fix(
+            check("config", Outcome::Fail, detail),
+            "aishctl config check",
+        );
+    }
+    if !standing.restart_needed.is_empty() {
+        let keys = standing.restart_needed.join(", ");
+        let detail = format!("{place}: {keys} wait for a restart");
+        return fix(
+            check("config", Outcome::Warn, detail),
+            "aishctl service restart",
+        );
+    }
+    match standing.warnings.len() {
+        0 => check("config", Outcome::Ok, place),
+        count => {
+            let plural = if count == 1 { "" } else { "s" };
+            let detail = format!("{place}: {count} warning{plural}");
+            fix(
+                check("config", Outcome::Warn, detail),
+                "aishctl config check",
+            )
+        }
+    }
+}
+
+/// Through which proxy servers are reached and which certificates are trusted, where somebody has said so.
+fn network(set: &[(&str, String)]) -> Option<Check> {
+    let said = set
+        .iter()
+        .map(|(name, value)| format!("{name}={}", network::shown(value)));
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| check("network", Outcome::Ok, said.join(" · ")))
+}
+
+async fn models(server: &Server) -> Vec<Check> {
+    let models = server.directory.models();
+    let presets: Vec<_> = models
+        .presets
+        .values()
+        .filter_map(|preset| match &preset.backend {
+            Backend::Http(endpoint) => Some((preset, endpoint)),
+            Backend::Demo => None,
+        })
+        .collect();
+    if presets.is_empty() {
+        return vec![found(server).await];
+    }
+    let asked = presets
+        .into_iter()
+        .map(|(preset, endpoint)| model(server, preset, endpoint));
+    join_all(asked).await
+}
+
+async fn model(server: &Server, preset: &Preset, endpoint: &Endpoint) -> Check {
+    let name = format!("model {}", preset.name);
+    let place = endpoint.base();
+    let broker = server.directory.broker();
+    if broker.has_key(preset).await == Some(false) {
+        return no_key(name, endpoint);
+    }
+    let began = Instant::now();
+    let listed = broker.models_of(endpoint, PROBE_LIMIT).await;
+    let ms = began.elapsed().as_millis();
+    match listed {
+        Ok(models) if models.contains(&preset.model) => {
+            let detail = format!("{place} · {} is there · {ms} ms", preset.model);
+            check(name, Outcome::Ok, detail)
+        }
+        Ok(_) => {
+            let detail = format!("{place} answers, and does not list {}", preset.model);
+            let command = format!(
+                "aishctl model probe shows what it has; models.{}.model names one",
+                preset.name
+            );
+            fix(check(name, Outcome::Warn, detail), command)
+        }
+        Err(failure) => {
+            let what = match failure.class() {
+                FailureClass::Unreachable => "start that server, or correct the preset's endpoint",
+                FailureClass::Unauthorized => {
+                    "the server wants another key: correct the preset's key"
+                }
+                FailureClass::Rejected => {
+                    "not every server lists its models; a question shows whether it answers"
+                }
+                FailureClass::RateLimited => "try again later",
+                FailureClass::ContextOverflow
+                | FailureClass::Cut
+                | FailureClass::Config
+                | FailureClass::Storage => "look at the server's own log",
+            };
+            let outcome = match failure.class() {
+                FailureClass::Rejected | FailureClass::RateLimited => Outcome::Warn,
+                FailureClass::Unreachable
+                | FailureClass::Unauthorized
+                | FailureClass::ContextOverflow
+                | FailureClass::Cut
+                | FailureClass::Config
+                | FailureClass::Storage => Outcome::Fail,
+            };
+            let detail = format!("{place}: {}", what_happened(&failure));
+            fix(check(name, outcome, detail), what)
+        }
+    }
+}
+
+/// Without the name of the layer, which is for those who look at the code.
+fn what_happened(failure: &Failure) -> String {
+    let text = failure.to_string();
+    match text.split_once(": ") {
+        Some((_layer, rest)) => rest.to_owned(),
+        None => text,
+    }
+}
+
+fn no_key(name: String, endpoint: &Endpoint) -> Check {
+    let (detail, what) = match &endpoint.key {
+        KeySource::Env(variable) => (
+            format!("{variable} is not set in aishd, and nobody has lent it"),
+            format!(
+                "export {variable} in the shell that asks, or put it into ~/.config/aish/env (0600) and restart aishd"
+            ),
+        ),
+        KeySource::File(path) => (
+            format!("the key file {} cannot be used", path.display()),
+            format!("put the key there, and: chmod 600 {}", path.display()),
+        ),
+        KeySource::Command(_) | KeySource::Literal(_) | KeySource::None => (
+            "its key is empty".to_owned(),
+            "correct the preset's key".to_owned(),
+        ),
+    };
+    fix(check(name, Outcome::Fail, detail), what)
+}
+
+/// The limit of a day, if there is one, and what it cannot count.
+fn spending(server: &Server) -> Option<Check> {
+    let models = server.directory.models();
+    let limit = models.daily_usd?;
+    let (_, spent, _) = server.directory.ledger().today();
+    let detail = format!("{spent} of {limit} today (UTC)");
+    let uncounted = models.presets.values().filter(|it| it.price.is_none());
+    let uncounted: Vec<&str> = uncounted.map(|it| it.name.as_str()).collect();
+    if spent >= limit {
+        let warned = check("spending", Outcome::Warn, format!("{detail}: used up"));
+        return Some(fix(warned, "limits.daily_spend_usd raises it"));
+    }
+    if uncounted.is_empty() {
+        return Some(check("spending", Outcome::Ok, detail));
+    }
+    let names = uncounted.join(", ");
+    let detail = format!("{detail}; what {names} cost cannot be counted");
+    Some(fix(
+        check("spending", Outcome::Warn, detail),
+        "models.NAME.price says what a preset costs; 0 for what costs nothing",
+    ))
+}
+
+/// Tools that are written down, if there are any.
+async fn tools(server: &Server) -> Option<Check> {
+    let count = server.directory.tools().registry().providers.len();
+    let report = super::registry::ask(server, Shelf::report).await;
+    let faults = report.map(|it| it.faults).unwrap_or_default();
+    let Some(first) = faults.first() else {
+        let plural = if count == 1 { "" } else { "s" };
+        let detail = format!("{count} manifest{plural}");
+        return (count > 0).then(|| check("tools", Outcome::Ok, detail));
+    };
+    let more = match faults.len() - 1 {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    Some(fix(
+        check("tools", Outcome::Warn, format!("{first}{more}")),
+        "correct it; aishctl tools reload shows all of them",
+    ))
+}
+
+/// One MCP server. It is not asked: how it does is known.
+fn mcp(server: &ServerStatus) -> Check {
+    let alias = &server.alias;
+    let name = format!("mcp {alias}");
+    match &server.state {
+        State::Ready => {
+            let count = server.tools.len();
+            let plural = if count == 1 { "" } else { "s" };
+            let mut detail = format!("{count} tool{plural}, protocol {}", server.about.protocol);
+            if let Some(ms) = server.connect_ms {
+                let _infallible = write!(detail, ", there after {ms} ms");
+            }
+            let remarks = server.remarks.len();
+            if remarks > 0 {
+                let plural = if remarks == 1 { "" } else { "s" };
+                let _infallible = write!(detail, "; {remarks} remark{plural}: aishctl mcp list");
+            }
+            check(name, Outcome::Ok, detail)
+        }
+        State::Off(why) => check(name, Outcome::Ok, format!("off: {why}")),
+        State::Connecting => fix(
+            check(name, Outcome::Warn, "it is still connecting"),
+            format!("aishctl mcp logs {alias}, if it stays so"),
+        ),
+        State::Failed { why, hint } => {
+            let usual = format!("aishctl mcp logs {alias} says why; aishctl mcp restart {alias}");
+            let hint = hint.as_deref().map(|it| one_line(it, MAX_SAID_CHARS));
+            let failed = check(name, Outcome::Fail, one_line(why, MAX_SAID_CHARS));
+            fix(failed, hint.unwrap_or(usual))
+        }
+    }
+}
+
+/// What is there when nothing is configured.
+async fn found(server: &Server) -> Check {
+    let asked = tokio::time::timeout(PROBE_LIMIT, server.directory.probe_models()).await;
+    let servers = asked.unwrap_or_default();
+    let answering = servers.iter().find(|it| it.models.is_ok());
+    match answering {
+        Some(it) => {
+            let detail = format!(
+                "none is configured; {} answers on this machine",
+                it.endpoint
+            );
+            check("models", Outcome::Ok, detail)
+        }
+        None => {
+            let detail = "none is configured and none was found on this machine: the demo answers";
+            let what = "start a local server such as Ollama, or name one in the configuration";
+            fix(check("models", Outcome::Warn, detail), what)
+        }
+    }
+}
+
+/// Whether the kernel holds what runs do unasked.
+fn boundary(server: &Server) -> Check {
+    match &server.directory.ground().missing {
+        None => check(
+            "runs",
+            Outcome::Ok,
+            "the kernel holds their commands to the conversation's directories",
+        ),
+        Some(why) => fix(
+            check(
+                "runs",
+                Outcome::Warn,
+                format!("nothing holds their commands, so each is asked about: {why}"),
+            ),
+            "a kernel of 6.12 or later with landlock among its lsm= has what it takes",
+        ),
+    }
+}
+
+fn store(server: &Server) -> Check {
+    let health = server.directory.health();
+    let mut detail = format!(
+        "{} · journal {}",
+        server.about.state_dir.display(),
+        size(health.journal_bytes)
+    );
+    if let Some(ago) = health.synced_ago {
+        let _infallible = write!(detail, " · last synced {:.1} s ago", ago.as_secs_f64());
+    }
+    if let Some(free) = health.free_bytes {
+        let _infallible = write!(detail, " · {} free", size(free));
+    }
+    if let Some(problem) = health.problem {
+        let failed = check("store", Outcome::Fail, format!("{detail} · {problem}"));
+        return fix(
+            failed,
+            "aishd goes on by itself once the disk takes data again",
+        );
+    }
+    let repairs = health.repairs.join("; ");
+    if !repairs.is_empty() {
+        let warned = check("store", Outcome::Warn, format!("{detail} · {repairs}"));
+        return fix(
+            warned,
+            "nothing to do; look after the disk if it happens again",
+        );
+    }
+    match health.free_bytes {
+        Some(free) if free < LITTLE_ROOM_BYTES => fix(
+            check("store", Outcome::Warn, detail),
+            "make room on that disk; without any, questions are refused",
+        ),
+        Some(_) | None => check("store", Outcome::Ok, detail),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    let (unit, shift) = match bytes {
+        0..0x10_0000 => ("KiB", 10),
+        0x10_0000..0x4000_0000 => ("MiB", 20),
+        0x4000_0000.. => ("GiB", 30),
+    };
+    let tenths = (u128::from(bytes) * 10) >> shift;
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_is_told_without_its_password() {
+        let set = [
+            ("HTTPS_PROXY", "http://me:s3cret@proxy:3128".to_owned()),
+            ("SSL_CERT_FILE", "/etc/corp.pem".to_owned()),
+        ];
+        assert_eq!(
+            Some("HTTPS_PROXY=http://***@proxy:3128 · SSL_CERT_FILE=/etc/corp.pem"),
+            network(&set).as_ref().map(|it| it.detail.as_str())
+        );
+        assert_eq!(None, network(&[]));
+    }
+
+    #[test]
+    fn sizes_are_for_people() {
+        assert_eq!("0.0 KiB", size(0));
+        assert_eq!("1.5 KiB", size(1536));
+        assert_eq!("1.0 MiB", size(1 << 20));
+        assert_eq!("12.2 GiB", size(13_100_000_000));
+    }
+}

@@ -1,0 +1,318 @@
+//! The wire's server side: the socket, the lines, the methods, the subscriptions. Methods and params are
+//! jsonrpsee's; lines, batches, limits and subscriptions are ours.
+
+mod attach;
+mod audit;
+mod auto_approve;
+mod blob;
+mod config;
+mod confirm;
+mod connection;
+mod context;
+mod conversation;
+mod convert;
+mod daemon;
+mod descent;
+mod doctor;
+mod encoded;
+mod envelope;
+mod fit;
+mod intent;
+mod kept;
+mod lifecycle;
+pub mod listen;
+mod log;
+mod mcp;
+mod memory;
+mod metrics;
+mod model;
+mod negotiate;
+mod norris;
+mod notices;
+mod outbox;
+pub mod peer;
+mod permission;
+mod pin;
+mod prompt;
+mod refusal;
+mod registry;
+mod resource;
+mod room;
+mod route;
+mod saved_prompt;
+mod shell;
+mod tool;
+mod toolset;
+mod transfer;
+mod turn;
+mod turn_end;
+mod usage;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use aish_proto::id::Epoch;
+use aish_proto::limits::Limits;
+use aish_proto::method::{Method, Order};
+use jsonrpsee::types::Params;
+use jsonrpsee::{Extensions, RpcModule};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use self::connection::{AfterReply, Connection};
+use self::peer::ProviderAmong;
+use self::refusal::Refusal;
+use self::room::Rooms;
+use aishd_config::live::Live;
+use aishd_config::shelf::Shelf;
+use aishd_conversation::directory::Directory;
+use aishd_log::time::At;
+use aishd_logging::{Redactor, Ring};
+use aishd_mcp::hub::Hub;
+
+/// What every method is given.
+pub struct Server {
+    pub directory: Directory,
+    /// Who a client is that this daemon started.
+    pub provider_among: ProviderAmong,
+    pub hub: Hub,
+    /// Manifests of tools.
+    pub shelf: Arc<Shelf>,
+    pub about: About,
+    pub limits: Limits,
+    /// The last lines of the log.
+    pub log: Ring,
+    /// What must not be shown of a call's arguments.
+    pub redactor: Redactor,
+    /// Begins the ordered stop, with the time that running turns get.
+    pub stop: watch::Sender<Option<Stopping>>,
+    /// Cancelled when no connection may live any longer.
+    pub closing: CancellationToken,
+    pub config: Arc<Live>,
+    rooms: Rooms,
+    /// Subscriptions that have not been sent their last event.
+    untold: watch::Sender<usize>,
+    counters: Counters,
+    /// Why a client was cut, by its process id, until it is told.
+    cut: Mutex<HashMap<u32, String>>,
+}
+
+/// What does not change while the daemon runs.
+#[derive(Clone, Debug)]
+pub struct About {
+    pub epoch: Epoch,
+    pub started_at: At,
+    pub socket: PathBuf,
+    pub state_dir: PathBuf,
+    pub repairs: Vec<String>,
+}
+
+/// The ordered stop, as asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopping {
+    pub reason: String,
+    pub deadline_ms: u64,
+    pub deadline_at: At,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    connections: AtomicU64,
+    connected: AtomicU64,
+    calls: AtomicU64,
+    events: AtomicU64,
+    cut: AtomicU64,
+}
+
+/// The parts that a server is made of.
+pub struct Parts {
+    pub directory: Directory,
+    pub provider_among: ProviderAmong,
+    pub hub: Hub,
+    pub shelf: Arc<Shelf>,
+    pub about: About,
+    pub limits: Limits,
+    pub log: Ring,
+    pub redactor: Redactor,
+    pub stop: watch::Sender<Option<Stopping>>,
+    pub closing: CancellationToken,
+    pub config: Arc<Live>,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts")
+            .field("about", &self.about)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Time for the last events of an ordered stop; who does not read is not waited for.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+impl Server {
+    /// Time that running turns get at a stop when nobody says otherwise.
+    pub fn grace(&self) -> Duration {
+        self.config.standing().borrow().grace
+    }
+
+    /// Waits until every subscription has been sent all there is, the word of the stop included.
+    pub async fn farewell(&self) {
+        let mut untold = self.untold.subscribe();
+        let all_told = untold.wait_for(|it| *it == 0);
+        let _too_slow = tokio::time::timeout(FAREWELL, all_told).await;
+    }
+
+    fn untold(self: &Arc<Self>) -> Untold {
+        self.untold.send_modify(|it| *it += 1);
+        Untold(self.clone())
+    }
+}
+
+/// A subscription that an ordered stop has to wait for; dropped, it has been sent everything, or is gone.
+struct Untold(Arc<Server>);
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        self.0.untold.send_modify(|it| *it -= 1);
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("about", &self.about)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            directory: parts.directory,
+            provider_among: parts.provider_among,
+            hub: parts.hub,
+            shelf: parts.shelf,
+            about: parts.about,
+            limits: parts.limits,
+            log: parts.log,
+            redactor: parts.redactor,
+            stop: parts.stop,
+            closing: parts.closing,
+            config: parts.config,
+            rooms: Rooms::default(),
+            untold: watch::channel(0).0,
+            counters: Counters::default(),
+            cut: Mutex::default(),
+        }
+    }
+}
+
+/// One call of a method: its params are parsed, and its client is allowed to make it.
+struct Call<M: Method> {
+    server: Arc<Server>,
+    connection: Arc<Connection>,
+    after_reply: AfterReply,
+    params: M::Params,
+}
+
+/// All methods of this build; what is not here is an unknown method.
+fn methods(server: Arc<Server>) -> RpcModule<Server> {
+    let mut module = RpcModule::from_arc(server);
+    daemon::register_all(&mut module);
+    doctor::register_all(&mut module);
+    log::register_all(&mut module);
+    conversation::register_all(&mut module);
+    transfer::register_all(&mut module);
+    attach::register_all(&mut module);
+    turn::register_all(&mut module);
+    shell::register_all(&mut module);
+    context::register_all(&mut module);
+    memory::register_all(&mut module);
+    kept::register_all(&mut module);
+    tool::register_all(&mut module);
+    toolset::register_all(&mut module);
+    registry::register_all(&mut module);
+    intent::register_all(&mut module);
+    negotiate::register_all(&mut module);
+    confirm::register_all(&mut module);
+    permission::register_all(&mut module);
+    auto_approve::register_all(&mut module);
+    audit::register_all(&mut module);
+    model::register_all(&mut module);
+    norris::register_all(&mut module);
+    route::register_all(&mut module);
+    usage::register_all(&mut module);
+    mcp::register_all(&mut module);
+    prompt::register_all(&mut module);
+    saved_prompt::register_all(&mut module);
+    pin::register_all(&mut module);
+    blob::register_all(&mut module);
+    resource::register_all(&mut module);
+    config::register_all(&mut module);
+    module
+}
+
+/// Adds one method: role, params and errors are handled here, once.
+fn register<M, H, F>(module: &mut RpcModule<Server>, handler: H)
+where
+    M: Method,
+    H: Fn(Call<M>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<M::Result, Refusal>> + Send,
+    M::Result: Clone,
+{
+    let added = module.register_async_method(M::NAME, move |params, server, extensions| {
+        let handler = handler.clone();
+        async move {
+            let call = prepare::<M>(&params, server, &extensions)?;
+            let connection = call.connection.clone();
+            let _alone = match M::ORDER {
+                Order::Conversation => Some(connection.change.lock().await),
+                Order::Unordered => None,
+            };
+            let stop = call.server.stop.subscribe();
+            handler(call).await.map_err(|refusal| {
+                let stopping = stop.borrow().is_some();
+                let refusal = if stopping {
+                    refusal.while_stopping()
+                } else {
+                    refusal
+                };
+                let error = refusal.into_error();
+                tracing::debug!(code = error.code(), "refused: {}", error.message());
+                error
+            })
+        }
+    });
+    debug_assert!(added.is_ok(), "{} is registered twice", M::NAME);
+}
+
+fn prepare<M: Method>(
+    params: &Params<'_>,
+    server: Arc<Server>,
+    extensions: &Extensions,
+) -> Result<Call<M>, jsonrpsee::types::ErrorObjectOwned> {
+    let connection = extensions
+        .get::<Arc<Connection>>()
+        .cloned()
+        .ok_or_else(|| Refusal::internal("the call has no connection").into_error())?;
+    connection
+        .may_call(M::NAME, M::ROLE, &server.directory.policy())
+        .map_err(Refusal::into_error)?;
+    let text = params.as_str().unwrap_or("{}").trim_start();
+    if text.starts_with('[') {
+        return Err(Refusal::params("positional params are refused; send an object").into_error());
+    }
+    let params = serde_json::from_str(text)
+        .map_err(|error| Refusal::params(&error.to_string()).into_error())?;
+    Ok(Call {
+        server,
+        connection,
+        after_reply: extensions.get::<AfterReply>().cloned().unwrap_or_default(),
+        params,
+    })
+}

@@ -1,0 +1,60 @@
+//! `model/*`.
+
+use aish_proto::method::Empty;
+use aish_proto::model::{
+    KeyStatus, List, ListResult, ModelStatus, Probe, ProbeResult, ProbedServer,
+};
+use futures_util::future::join_all;
+use jsonrpsee::RpcModule;
+
+use super::refusal::Refusal;
+use super::{Call, Server, convert, register};
+use aishd_model::preset::{Backend, Preset};
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<List, _, _>(module, list);
+    register::<Probe, _, _>(module, probe);
+}
+
+async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+    let Empty {} = call.params;
+    let models = call.server.directory.models();
+    let broker = call.server.directory.broker();
+    let default = models.default.as_deref();
+    let show = async |preset: &Preset| ModelStatus {
+        name: preset.name.clone(),
+        source: convert::source_of(preset.source),
+        endpoint: match &preset.backend {
+            Backend::Http(endpoint) => Some(endpoint.url.clone()),
+            Backend::Demo => None,
+        },
+        model: preset.model.clone(),
+        default: default == Some(preset.name.as_str()),
+        key: match broker.has_key(preset).await {
+            None => KeyStatus::None,
+            Some(true) => KeyStatus::Present,
+            Some(false) => KeyStatus::Missing,
+        },
+    };
+    let mut list: Vec<ModelStatus> = join_all(models.presets.values().map(|it| show(it))).await;
+    if !models.presets.contains_key("demo") {
+        list.push(show(&Preset::demo()).await);
+    }
+    Ok(ListResult { models: list })
+}
+
+async fn probe(call: Call<Probe>) -> Result<ProbeResult, Refusal> {
+    let Empty {} = call.params;
+    let servers = call.server.directory.probe_models().await;
+    let show = |it: aishd_conversation::directory::Probed| ProbedServer {
+        preset: it.preset,
+        endpoint: it.endpoint,
+        ok: it.models.is_ok(),
+        error: it.models.as_ref().err().cloned(),
+        models: it.models.unwrap_or_default(),
+        ms: it.ms,
+    };
+    Ok(ProbeResult {
+        servers: servers.into_iter().map(show).collect(),
+    })
+}

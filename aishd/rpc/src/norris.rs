@@ -1,0 +1,391 @@
+//! `norris/*`: launching and leading a run that works by itself, and how one looks on the wire.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aish_proto::event as wire;
+use aish_proto::id::ConversationId;
+use aish_proto::norris::{
+    Halt, HaltResult, NorrisActivity, NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause,
+    NorrisRun, NorrisSpent, Pause, Resume, RunParams, Start, StartParams, StartResult,
+};
+use jsonrpsee::RpcModule;
+
+use super::connection::Connection;
+use super::convert::Log;
+use super::refusal::Refusal;
+use super::turn::{check_key, digest};
+use super::usage::usd;
+use super::{Call, Server, register};
+use aishd_conversation::handle::{Ask, Handle, Mode, Place, RequestError};
+use aishd_conversation::norris::{Launching, Lead};
+use aishd_log::access::Access;
+use aishd_log::event::{Key, Record};
+use aishd_log::norris;
+use aishd_log::norris::NorrisEvent;
+use aishd_log::norris::launch::{Launch, Levels, Limits, MAX_GOAL_BYTES};
+use aishd_log::norris::standing::Standing;
+use aishd_log::spending::Nano;
+use aishd_log::state::State;
+use aishd_log::tool_name::Alias;
+use aishd_model::norris_settings::second;
+use aishd_model::preset::{Models, Preset};
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Start, _, _>(module, start);
+    register::<Pause, _, _>(module, |call: Call<Pause>| async move {
+        lead(&call.server, &call.connection, call.params, Lead::Pause).await
+    });
+    register::<Resume, _, _>(module, |call: Call<Resume>| async move {
+        lead(&call.server, &call.connection, call.params, Lead::Resume).await
+    });
+    register::<Halt, _, _>(module, halt);
+}
+
+async fn start(call: Call<Start>) -> Result<StartResult, Refusal> {
+    let Call {
+        server,
+        connection,
+        params,
+        ..
+    } = call;
+    let conversation = params.conversation;
+    let handle = server.directory.open(conversation).await?;
+    let state = handle.view().borrow().state.clone();
+    let models = server.directory.models();
+    let models = models.within(&state.cwd);
+    let launching = launching(&server, params, &connection, models)?;
+    let launch = launching.launch.clone();
+    let model = launching.ask.model.clone();
+    let accepted = server
+        .directory
+        .with(conversation, |handle| {
+            let launching = launching.clone();
+            async move { handle.launch(launching).await }
+        })
+        .await?;
+    let handle = server.directory.open(conversation).await?;
+    let state = handle.view().borrow().state.clone();
+    let run = if accepted.duplicate {
+        run(&state).filter(|it| it.turn == accepted.turn)
+    } else {
+        // As it was launched: it may be further by now.
+        Some(run_of(
+            &Standing::launched(accepted.turn, launch.clone()),
+            &State::default(),
+        ))
+    };
+    Ok(StartResult {
+        turn: accepted.turn,
+        seq: accepted.seq,
+        duplicate: accepted.duplicate,
+        run,
+        notices: notices(
+            &server,
+            &launch,
+            models,
+            model.or_else(|| state.model.clone()),
+        ),
+    })
+}
+
+fn launching(
+    server: &Server,
+    params: StartParams,
+    connection: &Connection,
+    models: &Models,
+) -> Result<Launching, Refusal> {
+    let spelled = serde_json::to_string(&params).unwrap_or_default();
+    let StartParams {
+        conversation: _,
+        goal,
+        idempotency_key,
+        model,
+        levels,
+        steps,
+        time_ms,
+        tokens,
+        cost_usd,
+    } = params;
+    check_key(&idempotency_key)?;
+    let goal = goal.trim().to_owned();
+    if goal.is_empty() {
+        return Err(Refusal::params("the goal is empty"));
+    }
+    if goal.len() > MAX_GOAL_BYTES {
+        let message = format!(
+            "the goal has {} bytes; at most {MAX_GOAL_BYTES} are taken",
+            goal.len()
+        );
+        return Err(Refusal::params(&message));
+    }
+    let configured = models.norris.limits;
+    let limits = Limits {
+        steps: steps.unwrap_or(configured.steps),
+        ms: time_ms.or(configured.ms),
+        tokens: tokens.or(configured.tokens),
+        cost: cost_usd.map(|it| Nano(it.nanos)).or(configured.cost),
+    };
+    let nothing = [limits.ms, limits.tokens, limits.cost.map(|it| it.0)];
+    if limits.steps == 0 || nothing.contains(&Some(0)) {
+        return Err(Refusal::params("a limit of a run is more than 0"));
+    }
+    let launch = Launch {
+        goal: goal.clone(),
+        levels: levels.map(read_levels).transpose()?.unwrap_or_default(),
+        limits,
+        second_opinion: models.norris.second_opinion,
+    };
+    let ask = Ask {
+        text: goal,
+        attachments: vec![],
+        key: Key {
+            body: digest(&spelled, &[], None),
+            key: idempotency_key,
+        },
+        mode: Mode::Reject,
+        expected: None,
+        model,
+        by: connection.person(),
+        place: Place::Existing,
+        on_confirm: None,
+        max_tool_depth: None,
+        calls: None,
+        environment: connection.environment(server),
+    };
+    Ok(Launching { ask, launch })
+}
+
+fn read_levels(levels: NorrisLevels) -> Result<Levels, Refusal> {
+    let NorrisLevels { all, providers } = levels;
+    let level = |number| {
+        let wrong = || Refusal::params("a level is 1, 2 or 3");
+        Access::from_number(number).ok_or_else(wrong)
+    };
+    let mut named: BTreeMap<Alias, Access> = BTreeMap::new();
+    for (alias, number) in providers {
+        let wrong = |_| {
+            Refusal::params(&format!(
+                "levels.providers: {alias:?} is no provider's name"
+            ))
+        };
+        named.insert(alias.parse().map_err(wrong)?, level(number)?);
+    }
+    Ok(Levels {
+        all: level(all)?,
+        providers: named,
+    })
+}
+
+/// What somebody should know who launches a run like this.
+fn notices(
+    server: &Server,
+    launch: &Launch,
+    models: &Models,
+    model: Option<String>,
+) -> Vec<String> {
+    let mut notices = vec![];
+    let planner = model.or_else(|| models.default.clone()).unwrap_or_default();
+    if launch.second_opinion && second(models, &planner).is_none() {
+        notices.push(
+            "there is no other preset for a second opinion (norris.second_opinion_model), so a person is asked about \
+every action"
+                .to_owned(),
+        );
+    }
+    if launch.limits.cost.is_some() {
+        let opinion = second(models, &planner).filter(|_| launch.second_opinion);
+        let asked = models.presets.get(&planner).cloned().into_iter();
+        let unpriced = |it: &Arc<Preset>| it.price.is_none() && !it.is_free();
+        for preset in asked.chain(opinion).filter(unpriced) {
+            notices.push(format!(
+                "nobody knows what {0} costs, so the limit of cost does not count it (models.{0}.price)",
+                preset.name
+            ));
+        }
+    }
+    let policy = server.directory.policy();
+    for (provider, granted) in &launch.levels.providers {
+        let max = policy.max_level(provider);
+        if *granted > max {
+            let max = max.number();
+            notices.push(format!(
+                "max_level of {provider} is {max}: what needs more is denied"
+            ));
+        }
+    }
+    notices
+}
+
+async fn lead(
+    server: &Server,
+    connection: &Connection,
+    params: RunParams,
+    lead: Lead,
+) -> Result<NorrisRun, Refusal> {
+    let by = connection.person();
+    let handled = server
+        .directory
+        .with(params.conversation, |handle: Handle| {
+            let by = by.clone();
+            async move {
+                let standing = handle.lead(lead, by).await?;
+                let state = handle.view().borrow().state.clone();
+                Ok(run_of(&standing, &state))
+            }
+        });
+    Ok(handled.await?)
+}
+
+async fn halt(call: Call<Halt>) -> Result<HaltResult, Refusal> {
+    let by = call.connection.person();
+    let conversation: ConversationId = call.params.conversation;
+    let halted = call.server.directory.with(conversation, |handle: Handle| {
+        let by = by.clone();
+        async move {
+            let turn = handle
+                .view()
+                .borrow()
+                .state
+                .norris
+                .as_ref()
+                .map(|it| it.turn);
+            let turn = turn.ok_or(RequestError::NoRun)?;
+            let halted = handle.cancel(turn, by).await?;
+            Ok(HaltResult { turn, halted })
+        }
+    });
+    Ok(halted.await?)
+}
+
+/// The run of a conversation.
+pub(super) fn run(state: &State) -> Option<NorrisRun> {
+    state.norris.as_ref().map(|it| run_of(it, state))
+}
+
+fn run_of(standing: &Standing, state: &State) -> NorrisRun {
+    let Standing {
+        turn,
+        launch,
+        step,
+        spent,
+        paused,
+    } = standing;
+    let open = state.running.iter().flat_map(|it| &it.open_calls);
+    let begun = open.clone().find(|it| it.started);
+    let next = begun.or_else(|| open.clone().next());
+    let asked = state.confirms.first();
+    let activity = match (paused, asked, next) {
+        (Some(_), ..) => NorrisActivity::Paused,
+        (None, Some(_), _) => NorrisActivity::Asking,
+        (None, None, Some(_)) => NorrisActivity::Acting,
+        (None, None, None) => NorrisActivity::Planning,
+    };
+    NorrisRun {
+        turn: *turn,
+        goal: launch.goal.clone(),
+        levels: levels(&launch.levels),
+        limits: limits(launch.limits),
+        second_opinion: launch.second_opinion,
+        step: *step,
+        spent: used(*spent),
+        activity,
+        tool: next.map(|it| it.name.clone()),
+        paused: paused.map(pause),
+    }
+}
+
+fn levels(levels: &Levels) -> NorrisLevels {
+    let Levels { all, providers } = levels;
+    let named = providers.iter();
+    NorrisLevels {
+        all: all.number(),
+        providers: named
+            .map(|(it, level)| (it.to_string(), level.number()))
+            .collect(),
+    }
+}
+
+fn limits(limits: Limits) -> NorrisLimits {
+    let Limits {
+        steps,
+        ms,
+        tokens,
+        cost,
+    } = limits;
+    NorrisLimits {
+        steps,
+        time_ms: ms,
+        tokens,
+        cost_usd: cost.map(usd),
+    }
+}
+
+fn used(spent: norris::Spent) -> NorrisSpent {
+    let norris::Spent { ms, tokens, cost } = spent;
+    NorrisSpent {
+        time_ms: ms,
+        tokens,
+        cost_usd: usd(cost),
+    }
+}
+
+fn pause(pause: norris::Pause) -> NorrisPause {
+    match pause {
+        norris::Pause::Person => NorrisPause::Person,
+        norris::Pause::Interrupted => NorrisPause::Interrupted,
+    }
+}
+
+fn outcome(outcome: norris::Outcome) -> NorrisOutcome {
+    match outcome {
+        norris::Outcome::Done => NorrisOutcome::Done,
+        norris::Outcome::Halted => NorrisOutcome::Halted,
+        norris::Outcome::Limit => NorrisOutcome::Limit,
+        norris::Outcome::Stopped => NorrisOutcome::Stopped,
+        norris::Outcome::Failed => NorrisOutcome::Failed,
+    }
+}
+
+impl Log {
+    /// A fact of a run, as JSON.
+    pub(super) fn norris(self, record: &Record, event: NorrisEvent) -> String {
+        match event {
+            NorrisEvent::Launched(launch) => {
+                let data = wire::NorrisLaunched {
+                    levels: levels(&launch.levels),
+                    limits: limits(launch.limits),
+                    second_opinion: launch.second_opinion,
+                    goal: launch.goal,
+                };
+                self.encode_record(record, &data)
+            }
+            NorrisEvent::StepBegun { step, spent } => {
+                let spent = used(spent);
+                self.encode_record(record, &wire::NorrisStep { step, spent })
+            }
+            NorrisEvent::Nudged { text } => {
+                self.encode_record(record, &wire::NorrisNudged { text })
+            }
+            NorrisEvent::Paused { pause: why, spent } => {
+                let (pause, spent) = (pause(why), used(spent));
+                self.encode_record(record, &wire::NorrisPaused { pause, spent })
+            }
+            NorrisEvent::Resumed => self.encode_record(record, &wire::NorrisResumed {}),
+            NorrisEvent::Ended {
+                outcome: how,
+                reason,
+                step,
+                spent,
+            } => {
+                let data = wire::NorrisEnded {
+                    outcome: outcome(how),
+                    reason,
+                    step,
+                    spent: used(spent),
+                };
+                self.encode_record(record, &data)
+            }
+        }
+    }
+}

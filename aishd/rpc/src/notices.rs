@@ -1,0 +1,79 @@
+//! What a person should know who works in a directory, such as that its project is not trusted yet, or who comes to a
+//! conversation.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aish_proto::conversation::Notice;
+use aish_proto::id::ConversationId;
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+
+use super::{Server, config};
+use aishd_conversation::pending::Asked;
+use aishd_log::shell::UNASKED;
+
+/// A notice is worth no more of somebody's time: the directory may be on a disk far away.
+const WITHIN: Duration = Duration::from_millis(200);
+
+/// Looks at the directory.
+pub(super) async fn of(server: &Server, cwd: &str) -> Vec<Notice> {
+    let cwd = PathBuf::from(cwd);
+    let asked = config::read(server, move |it| it.notice(&cwd));
+    let answered = tokio::time::timeout(WITHIN, asked).await;
+    let notice = answered.ok().and_then(Result::ok).flatten();
+    let unasked = !server.directory.policy().shell.confirm;
+    let unasked = unasked.then(|| Notice {
+        text: UNASKED.to_owned(),
+        hint: None,
+    });
+    let notice = notice.map(|it| Notice {
+        text: it.text,
+        hint: it.root.as_deref().and_then(trust),
+    });
+    notice.into_iter().chain(unasked).collect()
+}
+
+/// Facts wait to be kept whose conversations were put away, so that nobody may look at those again.
+pub(super) fn proposed(server: &Server, here: ConversationId) -> Option<Notice> {
+    let open = server.directory.pending().known();
+    let elsewhere = open.values().filter(|it| it.conversation != here);
+    let count = elsewhere
+        .filter(|it| matches!(it.asked, Asked::Memory(_)))
+        .count();
+    let text = match count {
+        0 => return None,
+        1 => "a fact to remember is proposed".to_owned(),
+        2.. => format!("{count} facts to remember are proposed"),
+    };
+    Some(Notice {
+        text,
+        hint: Some("aishctl confirm ls".to_owned()),
+    })
+}
+
+/// The command that trusts a project, safe to be copied into a shell.
+fn trust(root: &Path) -> Option<String> {
+    let root = shlex::try_quote(root.to_str()?).ok()?;
+    Some(format!("aishctl config trust {root}"))
+}
+
+/// The look that goes on while a conversation is made, because who makes one attaches to it next.
+#[derive(Default)]
+pub(super) struct Ahead(Mutex<Option<(ConversationId, JoinSet<Vec<Notice>>)>>);
+
+impl Ahead {
+    pub(super) fn look(&self, server: &Arc<Server>, conversation: ConversationId, cwd: &str) {
+        let (server, cwd) = (server.clone(), cwd.to_owned());
+        let mut looking = JoinSet::new();
+        looking.spawn(async move { of(&server, &cwd).await });
+        *self.0.lock() = Some((conversation, looking));
+    }
+
+    /// What that look finds, if there was one for this conversation.
+    pub(super) async fn take(&self, conversation: ConversationId) -> Option<Vec<Notice>> {
+        let (_, mut looking) = self.0.lock().take_if(|(of, _)| *of == conversation)?;
+        looking.join_next().await?.ok()
+    }
+}

@@ -1,0 +1,281 @@
+//! `permission/*` and `policy/check`.
+
+use std::collections::BTreeSet;
+
+use aish_proto::error::ErrorKind;
+use aish_proto::permission::{
+    Change, ChangeResult, Check, CheckResult, History, HistoryResult, List, ListResult, Permission,
+    PolicyRule, PolicyVerdict, ProviderLevels, Revoke, RuleEffect, Rules, RulesResult, Set,
+};
+use jsonrpsee::RpcModule;
+
+use super::auto_approve;
+use super::confirm::answerer;
+use super::connection::Connection;
+use super::refusal::Refusal;
+use super::{Call, Server, convert, register};
+use aishd_conversation::handle::{Change as Changed, LevelChange};
+use aishd_log::access::Access;
+use aishd_log::event::Event;
+use aishd_log::grants::Grants;
+use aishd_log::pattern::{Pattern, Patterns};
+use aishd_log::tool_name::{Alias, ToolName};
+use aishd_platform::clock;
+use aishd_rules::policy::{Question, Verdict, decide};
+
+/// How much of the log is read in one go.
+const PAGE_BYTES: usize = 1 << 20;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<List, _, _>(module, list);
+    register::<Set, _, _>(module, |call: Call<Set>| async move {
+        let params = call.params;
+        let to = Access::from_number(params.level).ok_or_else(|| {
+            Refusal::params(&format!(
+                "there is no level {}; levels are 1 read, 2 write, 3 execute",
+                params.level
+            ))
+        })?;
+        let change = LevelChange::Raise(to);
+        change_level(
+            &call.server,
+            &call.connection,
+            params.conversation,
+            &params.provider,
+            change,
+        )
+        .await
+    });
+    register::<Revoke, _, _>(module, |call: Call<Revoke>| async move {
+        let params = call.params;
+        let change = LevelChange::Revoke;
+        change_level(
+            &call.server,
+            &call.connection,
+            params.conversation,
+            &params.provider,
+            change,
+        )
+        .await
+    });
+    register::<History, _, _>(module, history);
+    register::<Check, _, _>(module, check);
+    register::<Rules, _, _>(module, |call: Call<Rules>| async move {
+        Ok(rules(&call.server))
+    });
+}
+
+async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+    let handle = call.server.directory.open(call.params.conversation).await?;
+    let state = handle.view().borrow().state.clone();
+    let allowances = call.server.directory.allowances();
+    let allowances = allowances.of(call.params.conversation);
+    Ok(ListResult {
+        permissions: levels(&call.server, &state.grants),
+        auto_approves: auto_approve::of_clients(&allowances),
+    })
+}
+
+/// What each provider may do, where this was granted.
+pub(super) fn levels(server: &Server, grants: &Grants) -> Vec<Permission> {
+    let policy = server.directory.policy();
+    let catalog = server.directory.catalog();
+    let mut providers: BTreeSet<Alias> = catalog.iter().map(|it| it.name.alias().clone()).collect();
+    providers.extend(grants.levels.keys().cloned());
+    let permissions = providers.into_iter().map(|provider| {
+        let always = grants.approved.keys();
+        let always = always.filter(|it| *it.alias() == provider);
+        let rule = policy.providers.get(&provider);
+        Permission {
+            level: policy.level(&provider, grants).number(),
+            max_level: rule.map_or(Access::Execute, |it| it.max_level).number(),
+            always: always.map(ToString::to_string).collect(),
+            provider: provider.to_string(),
+        }
+    });
+    permissions.collect()
+}
+
+/// Of a provider or of one of its tools: the level is the provider's.
+pub(super) fn provider(server: &Server, name: &str) -> Result<Alias, Refusal> {
+    let alias = match name.split_once("__") {
+        Some((alias, _)) => alias,
+        None => name,
+    };
+    let unknown = || {
+        Refusal::new(
+            ErrorKind::NotFound,
+            format!("no provider is called {alias:?}"),
+        )
+        .hint("aishctl perm ls")
+    };
+    let alias: Alias = alias.parse().map_err(|_| unknown())?;
+    let known = server
+        .directory
+        .catalog()
+        .of_provider(&alias)
+        .next()
+        .is_some();
+    known.then_some(alias).ok_or_else(unknown)
+}
+
+async fn change_level(
+    server: &Server,
+    connection: &Connection,
+    conversation: aish_proto::id::ConversationId,
+    name: &str,
+    change: LevelChange,
+) -> Result<ChangeResult, Refusal> {
+    let change = Changed::Level(provider(server, name)?, change);
+    let by = connection.person();
+    let record = server
+        .directory
+        .with(conversation, |handle| {
+            let (change, by) = (change.clone(), by.clone());
+            async move {
+                let seq = handle.change(change, by).await?;
+                Ok(handle.record(seq)?)
+            }
+        })
+        .await?;
+    let changed = record.and_then(|it| {
+        let Event::PermissionChanged { from, to, .. } = it.event else {
+            return None;
+        };
+        Some((it.seq, from, to))
+    });
+    let (seq, from, to) =
+        changed.ok_or_else(|| Refusal::internal("the change is not in the log"))?;
+    Ok(ChangeResult {
+        from: from.number(),
+        to: to.number(),
+        seq,
+    })
+}
+
+async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
+    let handle = call.server.directory.open(call.params.conversation).await?;
+    let read = tokio::task::spawn_blocking(move || {
+        let mut changes = vec![];
+        let mut cursor = aish_proto::id::Seq(0);
+        loop {
+            let page = handle.records_after(cursor, PAGE_BYTES)?;
+            let Some(last) = page.last() else {
+                return Ok::<_, aishd_conversation::handle::ReadError>(changes);
+            };
+            cursor = last.seq;
+            for record in &page {
+                if let Event::PermissionChanged {
+                    provider,
+                    from,
+                    to,
+                    revoked,
+                    by,
+                    confirm,
+                } = &record.event
+                {
+                    changes.push(Change {
+                        seq: record.seq,
+                        at: clock::rfc3339(record.at),
+                        provider: convert::provider_or_all(provider.as_ref()),
+                        from: from.number(),
+                        to: to.number(),
+                        revoked: *revoked,
+                        by: by.clone().map(answerer),
+                        confirm: *confirm,
+                    });
+                }
+            }
+        }
+    });
+    let changes = read
+        .await
+        .map_err(|panic| Refusal::internal(&panic.to_string()))??;
+    Ok(HistoryResult { changes })
+}
+
+async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
+    let handle = call.server.directory.open(call.params.conversation).await?;
+    let state = handle.view().borrow().state.clone();
+    let policy = call.server.directory.policy();
+    let catalog = call.server.directory.catalog();
+    let name = call.params.tool.parse::<ToolName>().ok();
+    let tool = name
+        .and_then(|it| catalog.get(&it).cloned())
+        .ok_or_else(|| {
+            Refusal::new(
+                ErrorKind::NotFound,
+                format!("no tool is called {:?}", call.params.tool),
+            )
+            .hint("aishctl tools list")
+        })?;
+    let question = Question {
+        tool: &tool,
+        arguments: &call.params.arguments.unwrap_or_default(),
+        constraints: &state.constraints,
+        grants: &state.grants,
+        turn: &Patterns::default(),
+        clients: &call
+            .server
+            .directory
+            .allowances()
+            .of(call.params.conversation),
+        bound: call.server.directory.definitions(),
+    };
+    let (verdict, because) = match decide(question, &policy) {
+        Verdict::Allow(rule) => (PolicyVerdict::Allow, rule.to_string()),
+        Verdict::Ask(why) => (PolicyVerdict::Ask, why.text(&tool.name)),
+        Verdict::Deny(rule) => (PolicyVerdict::Deny, rule.to_string()),
+    };
+    Ok(CheckResult {
+        verdict,
+        because,
+        level_required: policy.needs(&tool).number(),
+    })
+}
+
+fn rules(server: &Server) -> RulesResult {
+    let policy = server.directory.policy();
+    let catalog = server.directory.catalog();
+    let rule = |pattern: &Pattern, effect, level: Option<Access>| PolicyRule {
+        pattern: pattern.to_string(),
+        effect,
+        level: level.map(Access::number),
+        tools: u32::try_from(catalog.covered(pattern)).unwrap_or(u32::MAX),
+    };
+    let denied = policy.deny.iter();
+    let denied = denied.map(|it| rule(it, RuleEffect::Deny, None));
+    let mut needs: Vec<_> = policy.needs.iter().collect();
+    needs.sort();
+    let needs = needs.into_iter().map(|(name, level)| {
+        let pattern = Pattern::Tool(name.clone());
+        rule(&pattern, RuleEffect::Needs, Some(*level))
+    });
+    // An exact name stands before its provider, as it counts.
+    let mut approved: Vec<_> = policy.auto_approve.iter().collect();
+    approved.sort();
+    let approved = approved.into_iter().map(|(pattern, approves)| {
+        let effect = if *approves {
+            RuleEffect::Allow
+        } else {
+            RuleEffect::Ask
+        };
+        rule(pattern, effect, None)
+    });
+    let mut providers: Vec<ProviderLevels> = policy
+        .providers
+        .iter()
+        .map(|(provider, rule)| ProviderLevels {
+            provider: provider.to_string(),
+            level: rule.level.number(),
+            max_level: rule.max_level.number(),
+        })
+        .collect();
+    providers.sort_by(|a, b| a.provider.cmp(&b.provider));
+    RulesResult {
+        rules: denied.chain(needs).chain(approved).collect(),
+        providers,
+        default_level: policy.default_level.number(),
+        max_depth: policy.max_depth,
+    }
+}

@@ -1,0 +1,92 @@
+//! `tool/register`, `tool/unregister` and `tool/reload`: manifests of tools.
+
+use std::path::PathBuf;
+
+use aish_proto::error::ErrorKind;
+use aish_proto::method::Empty;
+use aish_proto::tool::{
+    Register, RegisterParams, RegisterResult, Reload, ReloadResult, Unregister, UnregisterParams,
+};
+use jsonrpsee::RpcModule;
+
+use super::refusal::{HOME, Refusal};
+use super::{Call, Server, register};
+use aishd_config::shelf::{Report, Shelf, ShelfError, Which};
+
+const MAX_MANIFEST_BYTES: usize = 256 << 10;
+
+pub(super) fn register_all(module: &mut RpcModule<Server>) {
+    register::<Register, _, _>(module, add);
+    register::<Unregister, _, _>(module, remove);
+    register::<Reload, _, _>(module, reload);
+}
+
+async fn add(call: Call<Register>) -> Result<RegisterResult, Refusal> {
+    let RegisterParams { manifest, base } = call.params;
+    if manifest.len() > MAX_MANIFEST_BYTES {
+        let message = format!("a manifest is at most {MAX_MANIFEST_BYTES} bytes long");
+        return Err(Refusal::new(ErrorKind::TooLarge, message));
+    }
+    let base = base.map(PathBuf::from);
+    if base.as_ref().is_some_and(|it| !it.is_absolute()) {
+        return Err(Refusal::params("base must be an absolute path"));
+    }
+    let added = ask(&call.server, move |it| it.add(&manifest, base.as_deref()));
+    Ok(done(added.await??))
+}
+
+async fn remove(call: Call<Unregister>) -> Result<RegisterResult, Refusal> {
+    let UnregisterParams { name } = call.params;
+    let name = name.parse();
+    let name = name.map_err(|error| Refusal::params(&format!("{error}")))?;
+    let removed = ask(&call.server, move |it| it.remove(&name)).await?;
+    Ok(done(removed?))
+}
+
+async fn reload(call: Call<Reload>) -> Result<ReloadResult, Refusal> {
+    let Empty {} = call.params;
+    let Report {
+        changes,
+        faults,
+        read,
+    } = ask(&call.server, |it| it.read(Which::All)).await?;
+    Ok(ReloadResult {
+        read: u32::try_from(read).unwrap_or(u32::MAX),
+        changes,
+        errors: faults,
+    })
+}
+
+fn done((file, report): (PathBuf, Report)) -> RegisterResult {
+    RegisterResult {
+        file: file.display().to_string(),
+        changes: report.changes,
+    }
+}
+
+/// On a thread that may wait for files.
+pub(super) async fn ask<T: Send + 'static>(
+    server: &Server,
+    ask: impl FnOnce(&Shelf) -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let shelf = server.shelf.clone();
+    tokio::task::spawn_blocking(move || ask(&shelf))
+        .await
+        .map_err(|panic| Refusal::internal(&panic.to_string()))
+}
+
+impl From<ShelfError> for Refusal {
+    fn from(error: ShelfError) -> Self {
+        let message = error.to_string();
+        match error {
+            ShelfError::Faults(_) => Self::new(ErrorKind::InvalidConfig, message),
+            ShelfError::Homeless => Self::new(ErrorKind::InvalidConfig, message).hint(HOME),
+            ShelfError::Taken(_) => Self::new(ErrorKind::Busy, message).hint("another `name`"),
+            ShelfError::Unknown(_) => {
+                Self::new(ErrorKind::NotFound, message).hint("aishctl tools list")
+            }
+            ShelfError::Elsewhere { .. } => Self::new(ErrorKind::NotFound, message),
+            ShelfError::Io { .. } => Self::new(ErrorKind::Storage, message),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Is this destructive? The one place that says so, for whatever a run wants to do. The answer can only make a
+//! call stricter: what is not destructive still has to be let through by the levels of the launch.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::boundary::Unheld;
+use crate::policy::{Rule, Verdict, Why};
+use crate::setting::Setting;
+use aishd_command::change_directory;
+use aishd_command::command;
+use aishd_command::command::Dialect;
+use aishd_command::destructive;
+use aishd_command::destructive::Danger;
+use aishd_log::access::Access;
+use aishd_log::norris::launch::Levels;
+use aishd_log::tool::{Sha, Tool, Word};
+use aishd_log::tool_name::Alias;
+use aishd_model::opinion::Opinion;
+
+/// Why a person is asked about an action of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// It needs the highest level.
+    NeedsExecute,
+    /// Its provider says that it destroys.
+    SaysSo,
+    /// It is a command that is not known to be harmless.
+    Command(Vec<Danger>),
+    /// A command that writes, where the programs that run by name are in what it may write.
+    WritesPrograms,
+    /// Nobody but its server says what it may do.
+    OnlyItsWord,
+    /// The launch granted less than it needs.
+    Level { granted: Access, needs: Access },
+    /// Another model said no, or nothing that counts.
+    Opinion { preset: String, opinion: Opinion },
+    /// A person wrote it in the place of what was halted for.
+    Edited,
+    /// There is no boundary that the kernel could hold around it.
+    Unheld(Unheld),
+    /// It failed inside the boundary, and is wanted again.
+    Beyond,
+}
+
+impl Halt {
+    /// For people. The word of the other model is in it.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Opinion {
+                preset,
+                opinion: Opinion::Unsafe(reason),
+            } if !reason.is_empty() => {
+                format!("HALT: {preset} says that it is not safe for the goal: {reason:?}")
+            }
+            Self::Command(dangers) => {
+                let reasons: Vec<&str> = dangers.iter().map(|it| it.reason()).collect();
+                format!("HALT: the command {}", reasons.join("; it "))
+            }
+            Self::NeedsExecute
+            | Self::SaysSo
+            | Self::WritesPrograms
+            | Self::OnlyItsWord
+            | Self::Level { .. }
+            | Self::Edited
+            | Self::Beyond
+            | Self::Opinion { .. } => self.told(),
+            Self::Unheld(why) => format!("{}: {why}", self.told()),
+        }
+    }
+
+    /// For the audit trail: without a word of a model.
+    pub fn told(&self) -> String {
+        match self {
+            Self::NeedsExecute => "HALT: it needs level 3 (execute)".to_owned(),
+            Self::SaysSo => "HALT: its provider says that it is destructive".to_owned(),
+            Self::Command(_) => "HALT: the command may be destructive".to_owned(),
+            Self::WritesPrograms => {
+                "HALT: the command may write where programs are that others run by name (PATH)"
+                    .to_owned()
+            }
+            Self::OnlyItsWord => {
+                "HALT: only its server says what it may do; a level of its own counts: permissions.needs"
+                    .to_owned()
+            }
+            Self::Level { granted, needs } => format!(
+                "HALT: it needs level {} and the run was launched with level {}",
+                needs.number(),
+                granted.number()
+            ),
+            Self::Edited => "HALT: a person changed it".to_owned(),
+            Self::Unheld(_) => {
+                "HALT: nothing would hold it to the directories of the run".to_owned()
+            }
+            Self::Beyond => {
+                "HALT: it failed inside the boundary of the run; allowed, it runs outside"
+                    .to_owned()
+            }
+            Self::Opinion { preset, opinion } => match opinion {
+                Opinion::Unsafe(_) => {
+                    format!("HALT: {preset} says that it is not safe for the goal")
+                }
+                Opinion::Missing(why) => format!("HALT: there is no second opinion: {why}"),
+                // Nobody is asked for that.
+                Opinion::Safe => "HALT".to_owned(),
+            },
+        }
+    }
+}
+
+/// Whether a call of this tool may destroy something. Annotations count only where they make it stricter: a level that a
+/// server gives its tool lets nothing run.
+pub fn of_tool(tool: &Tool, needs: Access, by: Word) -> Option<Halt> {
+    if tool.annotations.get("destructiveHint") == Some(&Value::Bool(true)) {
+        Some(Halt::SaysSo)
+    } else if needs == Access::Execute {
+        Some(Halt::NeedsExecute)
+    } else if by == Word::Servers {
+        Some(Halt::OnlyItsWord)
+    } else {
+        None
+    }
+}
+
+/// The level that a command needs, if all that it does is known to be harmless. Nobody said what it may do but the command
+/// itself, so that there is no third level: what is not harmless halts.
+pub fn of_command(command: &str, setting: &Setting, roots: &[PathBuf]) -> Result<Access, Halt> {
+    let cwd = Path::new(&setting.cwd);
+    if let Some(halt) = leaves(command, setting, roots) {
+        return Err(halt);
+    }
+    let reading = command::read(command, Dialect::of(&setting.shell));
+    let surroundings = destructive::Surroundings {
+        home: setting.home(),
+        variables: &setting.variables,
+    };
+    let dangers = destructive::judge_unwatched(&reading, command, roots, cwd, surroundings);
+    if !dangers.is_empty() {
+        Err(Halt::Command(dangers))
+    } else if destructive::only_reads(&reading, command, cwd) {
+        Ok(Access::Read)
+    } else if holds_programs(setting, roots) {
+        Err(Halt::WritesPrograms)
+    } else {
+        Ok(Access::Write)
+    }
+}
+
+/// Why a run may not change to a directory unasked: what it may write in follows it there.
+fn leaves(command: &str, setting: &Setting, roots: &[PathBuf]) -> Option<Halt> {
+    let from = change_directory::From {
+        cwd: &setting.cwd,
+        previous: None,
+        home: setting.home(),
+    };
+    let Ok(target) = change_directory::target(command, from)? else {
+        return Some(Halt::Command(vec![Danger::KnownOnlyWhenRun]));
+    };
+    let below = roots
+        .iter()
+        .find_map(|it| Path::new(&target).strip_prefix(it).ok());
+    let danger = match below.map(|it| it.to_string_lossy()) {
+        None => Danger::OutsideRoots,
+        Some(below) if destructive::is_protected(&below) => Danger::ProtectedFile,
+        Some(_) => return None,
+    };
+    Some(Halt::Command(vec![danger]))
+}
+
+/// Whether programs that are run by name would be found in a directory that a command may write in: then one harmless
+/// command could make another of the next. What is protected there cannot be written without a question.
+fn holds_programs(setting: &Setting, roots: &[PathBuf]) -> bool {
+    let search = setting.variables.get("PATH").map_or("", String::as_str);
+    search.split(':').any(|it| {
+        let is_relative = !it.starts_with('/');
+        let is_in = roots.iter().any(|root| Path::new(it).starts_with(root));
+        is_relative || (is_in && !destructive::is_protected(it))
+    })
+}
+
+/// What a run was granted, and what was said of the call that is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Autonomy<'a> {
+    pub levels: &'a Levels,
+    pub heard: Option<&'a Heard>,
+}
+
+/// The second opinion about one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    pub call: String,
+    pub digest: Sha,
+    /// Who was asked.
+    pub preset: String,
+    pub opinion: Opinion,
+}
+
+impl Autonomy<'_> {
+    /// What the ordinary verdict comes to in a run. A denial stays one, and whatever asks for another reason than that
+    /// every call is asked about, or that a level is too low, asks here too.
+    pub fn weigh(
+        &self,
+        call: &str,
+        digest: Sha,
+        tool: &Tool,
+        (needs, by): (Access, Word),
+        verdict: Verdict,
+    ) -> Verdict {
+        match &verdict {
+            Verdict::Deny(_)
+            | Verdict::Allow(Rule::OwnConversation)
+            | Verdict::Ask(
+                Why::Unclear { .. } | Why::Packages { .. } | Why::Changed { .. } | Why::Halt(_),
+            ) => return verdict,
+            Verdict::Allow(_) | Verdict::Ask(Why::EveryCall | Why::Level { .. }) => {}
+        }
+        if let Some(halt) = of_tool(tool, needs, by) {
+            return Verdict::Ask(Why::Halt(halt));
+        }
+        let granted = self.levels.of(tool.name.alias());
+        let allowed = matches!(verdict, Verdict::Allow(_));
+        if !allowed && granted < needs {
+            return Verdict::Ask(Why::Halt(Halt::Level { granted, needs }));
+        }
+        match self.warned(call, digest) {
+            Some(halt) => Verdict::Ask(Why::Halt(halt)),
+            None if allowed => verdict,
+            None => Verdict::Allow(Rule::Norris(granted)),
+        }
+    }
+
+    /// The level that lets a command run unasked, or why none does. Whatever else allows commands counts for nothing here.
+    pub fn weigh_command(
+        &self,
+        (call, digest): (&str, Sha),
+        provider: &Alias,
+        needs: Result<Access, Halt>,
+    ) -> Result<Access, Halt> {
+        let needs = needs?;
+        let granted = self.levels.of(provider);
+        if granted < needs {
+            return Err(Halt::Level { granted, needs });
+        }
+        self.warned(call, digest).map_or(Ok(granted), Err)
+    }
+
+    /// What another model said of exactly this.
+    fn warned(&self, call: &str, digest: Sha) -> Option<Halt> {
+        let heard = self
+            .heard
+            .filter(|it| it.call == call && it.digest == digest)?;
+        match &heard.opinion {
+            Opinion::Safe => None,
+            opinion @ (Opinion::Unsafe(_) | Opinion::Missing(_)) => Some(Halt::Opinion {
+                preset: heard.preset.clone(),
+                opinion: opinion.clone(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::allowances::Number;
+use crate::autonomy::*;
+use crate::log_samples::tool;
+use crate::samples::setting;
+use aishd_log::pattern::Pattern;
+
+const EXECUTE: &str = "HALT: it needs level 3 (execute)";
+
+/// A tool whose provider says this of it, at the level that follows from that.
+fn said(annotations: Value) -> Tool {
+    let hint = |name: &str| annotations.get(name).and_then(Value::as_bool);
+    let needs = Access::from_hints(hint("readOnlyHint"), hint("destructiveHint"));
+    Tool {
+        annotations,
+        ..tool("fs__x", needs)
+    }
+}
+
+fn why(halt: Option<Halt>) -> Option<String> {
+    halt.map(|it| it.text())
+}
+
+#[test]
+fn what_a_provider_says_only_makes_it_stricter() {
+    let check = |annotations: Value, by: Word, needs: Option<Access>, expected: Option<&str>| {
+        let tool = said(annotations.clone());
+        let found = why(of_tool(&tool, needs.unwrap_or(tool.needs), by));
+        assert_eq!(expected, found.as_deref(), "{annotations} {needs:?}");
+    };
+    let says_so = "HALT: its provider says that it is destructive";
+    let own_word =
+        "HALT: only its server says what it may do; a level of its own counts: permissions.needs";
+    let (ours, theirs) = (Word::Ours, Word::Servers);
+    let mild = [
+        json!({"readOnlyHint": true}),
+        json!({"readOnlyHint": true, "destructiveHint": false}),
+        json!({"destructiveHint": false}),
+    ];
+    for hints in mild {
+        check(hints.clone(), theirs, None, Some(own_word));
+        check(hints.clone(), ours, Some(Access::Execute), Some(EXECUTE));
+        check(hints, ours, Some(Access::Read), None);
+    }
+    check(json!({}), theirs, None, Some(EXECUTE));
+    check(json!({"readOnlyHint": "yes"}), theirs, None, Some(EXECUTE));
+    // What a person configured counts, whether its server says anything or not.
+    check(json!({}), ours, Some(Access::Write), None);
+    let harsh = json!({"destructiveHint": true});
+    check(harsh, ours, Some(Access::Read), Some(says_so));
+    let both = json!({"readOnlyHint": true, "destructiveHint": true});
+    check(both, ours, Some(Access::Read), Some(says_so));
+}
+
+fn weigh(tool: &Tool, levels: &Levels, heard: Option<&Heard>, verdict: Verdict) -> String {
+    let run = Autonomy { levels, heard };
+    match run.weigh(
+        "1",
+        Sha([1; 32]),
+        tool,
+        (tool.needs, tool.needs_by),
+        verdict,
+    ) {
+        Verdict::Allow(rule) => format!("run: {rule}"),
+        Verdict::Ask(why) => format!("ask: {}", why.text(&tool.name)),
+        Verdict::Deny(rule) => format!("deny: {rule}"),
+    }
+}
+
+fn level(all: Access) -> Levels {
+    Levels {
+        all,
+        ..Levels::default()
+    }
+}
+
+fn heard(call: &str, digest: u8, opinion: Opinion) -> Heard {
+    Heard {
+        call: call.to_owned(),
+        digest: Sha([digest; 32]),
+        preset: "other".to_owned(),
+        opinion,
+    }
+}
+
+#[test]
+fn within_its_levels_a_run_goes_on_unasked() {
+    let write = tool("fs__put", Access::Write);
+    let low = Why::Level {
+        has: Access::Read,
+        needs: Access::Write,
+    };
+    let check = |granted, verdict: Verdict, expected: &str| {
+        assert_eq!(expected, weigh(&write, &level(granted), None, verdict));
+    };
+    check(
+        Access::Write,
+        Verdict::Ask(Why::EveryCall),
+        "run: norris run at level 2",
+    );
+    check(
+        Access::Write,
+        Verdict::Ask(low.clone()),
+        "run: norris run at level 2",
+    );
+    let above = "ask: HALT: it needs level 2 and the run was launched with level 1";
+    check(Access::Read, Verdict::Ask(low), above);
+    check(Access::Read, Verdict::Ask(Why::EveryCall), above);
+    check(
+        Access::Read,
+        Verdict::Allow(Rule::Always),
+        "run: always, in this conversation",
+    );
+    let changed = Why::Changed {
+        approved: Sha([2; 32]),
+        has: Access::Write,
+        needs: Access::Write,
+    };
+    let text = "ask: the tool's definition changed since it was allowed";
+    check(Access::Execute, Verdict::Ask(changed), text);
+}
+
+#[test]
+fn what_destroys_is_asked_about_whatever_was_allowed_before() {
+    let rm = tool("fs__rm", Access::Execute);
+    let star: Pattern = "fs__*".parse().unwrap();
+    for verdict in [
+        Verdict::Allow(Rule::Always),
+        Verdict::Allow(Rule::AutoApprove(star.clone())),
+        Verdict::Allow(Rule::ThisTurn(star)),
+        Verdict::Ask(Why::EveryCall),
+    ] {
+        let text = weigh(&rm, &level(Access::Execute), None, verdict);
+        assert_eq!(format!("ask: {EXECUTE}"), text);
+    }
+}
+
+#[test]
+fn a_second_opinion_counts_for_its_own_call_and_only_against_it() {
+    let read = tool("fs__get", Access::Read);
+    let check = |heard: Heard, expected: &str| {
+        let verdict = Verdict::Ask(Why::EveryCall);
+        let told = weigh(&read, &level(Access::Read), Some(&heard), verdict);
+        assert_eq!(expected, told);
+    };
+    let runs = "run: norris run at level 1";
+    check(heard("1", 1, Opinion::Safe), runs);
+    let no = || Opinion::Unsafe("it \u{202e}leaks".to_owned());
+    check(
+        heard("1", 1, no()),
+        "ask: HALT: other says that it is not safe for the goal: \"it \\u{202e}leaks\"",
+    );
+    check(heard("2", 1, no()), runs);
+    check(heard("1", 2, no()), runs);
+    check(
+        heard(
+            "1",
+            1,
+            Opinion::Missing("it said neither yes nor no".to_owned()),
+        ),
+        "ask: HALT: there is no second opinion: it said neither yes nor no",
+    );
+    let rm = tool("fs__rm", Access::Execute);
+    let safe = heard("1", 1, Opinion::Safe);
+    let told = weigh(
+        &rm,
+        &level(Access::Execute),
+        Some(&safe),
+        Verdict::Ask(Why::EveryCall),
+    );
+    assert_eq!(format!("ask: {EXECUTE}"), told);
+}
+
+fn access() -> impl Strategy<Value = Access> {
+    prop_oneof![
+        Just(Access::Read),
+        Just(Access::Write),
+        Just(Access::Execute)
+    ]
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    let pattern: Pattern = "fs__*".parse().unwrap();
+    let client = Rule::Client {
+        allowance: Number(1),
+        whose: "somebody".to_owned(),
+        pattern: pattern.clone(),
+    };
+    prop_oneof![
+        Just(Verdict::Ask(Why::EveryCall)),
+        Just(Verdict::Allow(Rule::Always)),
+        Just(Verdict::Allow(Rule::AutoApprove(pattern.clone()))),
+        Just(Verdict::Allow(client)),
+        Just(Verdict::Deny(Rule::Denied(pattern))),
+        (access(), access()).prop_map(|(has, needs)| Verdict::Ask(Why::Level { has, needs })),
+    ]
+}
+
+fn opinion() -> impl Strategy<Value = Option<Opinion>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(Opinion::Safe)),
+        Just(Some(Opinion::Unsafe(String::new()))),
+        Just(Some(Opinion::Missing(String::new()))),
+    ]
+}
+
+proptest! {
+    /// Whatever comes together, nothing destructive runs unasked, a denial stays one, and another opinion
+    /// never lets anything run.
+    #[test]
+    fn nothing_makes_a_run_less_strict(
+        needs in access(),
+        own in access(),
+        granted in access(),
+        hint in proptest::option::of(any::<bool>()),
+        verdict in verdict(),
+        opinion in opinion(),
+    ) {
+        let tool = Tool {
+            annotations: hint.map_or(json!({}), |it| json!({"destructiveHint": it})),
+            ..tool("fs__x", own)
+        };
+        let heard = opinion.map(|it| heard("1", 1, it));
+        let levels = level(granted);
+        let run = Autonomy { levels: &levels, heard: heard.as_ref() };
+        let came = run.weigh("1", Sha([1; 32]), &tool, (needs, Word::Ours), verdict.clone());
+        let destroys = needs == Access::Execute || hint == Some(true);
+        let warned = heard.is_some_and(|it| it.opinion != Opinion::Safe);
+        match &came {
+            Verdict::Allow(_) => {
+                prop_assert!(!destroys && !warned);
+                prop_assert!(matches!(verdict, Verdict::Allow(_)) || needs <= granted);
+            }
+            Verdict::Ask(_) => prop_assert!(!matches!(verdict, Verdict::Deny(_))),
+            Verdict::Deny(_) => prop_assert_eq!(&verdict, &came),
+        }
+        let unheard = Autonomy { levels: &levels, heard: None };
+        let without = unheard.weigh("1", Sha([1; 32]), &tool, (needs, Word::Ours), verdict);
+        prop_assert!(matches!(without, Verdict::Allow(_)) || !matches!(came, Verdict::Allow(_)));
+    }
+}
+
+/// What a run may write in follows it where it goes, so it goes nowhere unasked that is not below.
+#[test]
+fn a_run_leaves_its_directory_only_with_a_persons_word() {
+    let setting = setting(&[], "/w/proj");
+    let check = |command: &str, goes: bool| {
+        let needs = of_command(command, &setting, &[PathBuf::from("/w/proj")]);
+        assert_eq!(goes, needs.is_ok(), "{command}: {needs:?}");
+    };
+    check("cd src/deep", true);
+    check("cd /w/proj/src", true);
+    check("cd ..", false);
+    check("cd /w/other", false);
+    check("cd", false);
+    check("cd -", false);
+    check("cd .git", false);
+    check("cd src/../.git/hooks", false);
+}

@@ -1,0 +1,89 @@
+//! A server's question to a person: a form that nobody but a person fills in.
+
+use serde_json::json;
+
+use crate::server_request::{Judged, ServerRequest, Wanted};
+use aishd_log::confirm::ConfirmKind;
+use aishd_mcp_messages::form;
+use aishd_mcp_messages::form::FormError;
+
+/// Whether a person is asked.
+pub fn judge(request: ServerRequest<'_>) -> Judged<FormError> {
+    const WHAT: &str = "input";
+    let tool = &request.go.tool.name;
+    let alias = tool.alias();
+    if let Err(error) = form::read(alias.as_str(), request.params) {
+        return Judged::Refuse(error);
+    }
+    if let Some(why) = request.unasked() {
+        return request.declined(WHAT, why);
+    }
+    request.confirm(Wanted {
+        kind: ConfirmKind::Elicitation,
+        what: WHAT,
+        why: format!("{alias} wants to know this before {tool} can go on"),
+        bound: json!({"elicitation": request.params}),
+        elicitation: Some(request.params.clone()),
+        sampling: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::gate::Attended;
+    use crate::server_request::{MOST, tests};
+    use aishd_log::confirm::Then;
+
+    fn judged(then: Then, attended: Attended, open: usize, params: &Value) -> Judged<FormError> {
+        tests::judged((then, attended, open), params, judge)
+    }
+
+    fn check(then: Then, attended: Attended, open: usize, expected: &str) {
+        let params = json!({"message": "who?", "requestedSchema": {"properties": {}}});
+        let said = match judged(then, attended, open, &params) {
+            Judged::Ask(confirm) => {
+                format!("asks c{} until {:?}", confirm.number, confirm.expires_at)
+            }
+            Judged::Decline(why) => why,
+            Judged::Refuse(why) => why.to_string(),
+        };
+        assert_eq!(expected, said);
+    }
+
+    /// As for every confirm.
+    #[test]
+    fn a_form_is_shown_where_somebody_can_fill_it_in() {
+        use Attended::{ByNobody, ByPerson};
+        let asks = "asks c7 until Some(At(15))";
+        check(Then::Ask, ByNobody, 0, asks);
+        check(Then::AskAttended, ByPerson, MOST - 1, asks);
+        let declined = |why| format!("mcp t asked for input during t__x: declined, {why}");
+        check(
+            Then::AskAttended,
+            ByNobody,
+            0,
+            &declined("nobody is attached who could answer"),
+        );
+        check(Then::Deny, ByPerson, 0, &declined("for --confirm=deny"));
+        check(
+            Then::Ask,
+            ByPerson,
+            MOST,
+            &declined("too much is asked at once"),
+        );
+    }
+
+    #[test]
+    fn the_digest_is_of_what_is_asked() {
+        let digest = |params: Value| match judged(Then::Ask, Attended::ByPerson, 0, &params) {
+            Judged::Ask(confirm) => confirm.digest,
+            other @ (Judged::Decline(_) | Judged::Refuse(_)) => panic!("{other:?}"),
+        };
+        let asked = json!({"message": "who?"});
+        assert_eq!(digest(asked.clone()), digest(asked.clone()));
+        assert_ne!(digest(asked), digest(json!({"message": "who? "})));
+    }
+}

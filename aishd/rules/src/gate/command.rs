@@ -1,0 +1,832 @@
+//! The gate for commands of this machine. What decides about calls decides here too, but for everything that allows a name
+//! beforehand: no pattern, level or setting but `shell.confirm` lets text of a model run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aish_proto::id::ConfirmId;
+use serde_json::json;
+
+use super::{Attended, Judged, refuse};
+use crate::allowances::Allowances;
+use crate::autonomy::{Autonomy, Halt, of_command};
+use crate::binding::Unbound;
+use crate::boundary::{Boundary, Failures, Ground};
+use crate::offered::Consent;
+use crate::policy::{Policy, Question, Rule, Verdict, Why, decide};
+use crate::reading::{Looked, look};
+use crate::setting::Setting;
+use aishd_log::canonical::canonical;
+use aishd_log::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
+use aishd_log::constraints::Constraints;
+use aishd_log::event::{Event, Refused};
+use aishd_log::grants::Grants;
+use aishd_log::pattern::Patterns;
+use aishd_log::shell;
+use aishd_log::shell::{Given, Proposed};
+use aishd_log::time::At;
+use aishd_log::tool::{Sha, Subject};
+use aishd_model::norris_settings::Widened;
+
+/// All that a judgement of a command is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandGate<'a> {
+    pub policy: &'a Policy,
+    pub grants: &'a Grants,
+    pub constraints: &'a Constraints,
+    pub on_confirm: &'a OnConfirm,
+    /// What an autonomous run was granted.
+    pub autonomy: Option<Autonomy<'a>>,
+    pub inside: Inside<'a>,
+    pub attended: Attended,
+    /// Where it would run.
+    pub setting: &'a Arc<Setting>,
+    pub now: At,
+    /// Names the next confirm.
+    pub next: (ConfirmId, u32),
+}
+
+/// What a run's commands are kept within, where nobody approves them.
+#[derive(Clone, Copy, Debug)]
+pub struct Inside<'a> {
+    pub ground: &'a Ground,
+    pub widened: &'a Widened,
+    pub failures: &'a Failures,
+    /// The conversation's directory when the run began.
+    pub top: Option<&'a str>,
+}
+
+/// A command that may run, as it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Execution {
+    pub command: String,
+    pub setting: Arc<Setting>,
+    pub digest: Sha,
+    /// What lets it through.
+    pub rule: String,
+}
+
+impl Execution {
+    /// The mark that it begins.
+    pub fn started(&self, call: &str, confirm: Option<ConfirmId>, given: Given) -> Event {
+        Event::ShellStarted {
+            call: call.to_owned(),
+            command: self.command.clone(),
+            cwd: self.setting.cwd.clone(),
+            shell: self.setting.shell.clone(),
+            digest: self.digest,
+            rule: self.rule.clone(),
+            confirm,
+            given,
+        }
+    }
+}
+
+impl CommandGate<'_> {
+    pub fn judge(&self, proposed: &Proposed) -> Judged {
+        self.judge_by(proposed, Author::Model)
+    }
+
+    /// One that a person wrote in the place of another: it is asked about whatever would let it run, for nobody has seen
+    /// how it is judged.
+    pub fn edited(&self, proposed: &Proposed) -> Judged {
+        let on_confirm = self.on_confirm.answered();
+        let gate = CommandGate {
+            on_confirm: &on_confirm,
+            ..*self
+        };
+        gate.judge_by(proposed, Author::Person)
+    }
+
+    fn judge_by(&self, proposed: &Proposed, author: Author) -> Judged {
+        let digest = self.setting.digest(&proposed.command);
+        // To a question about it no answer would be true.
+        if let Some(why) = shell::why_it_cannot_run(&proposed.command) {
+            let content = format!("[aish] {why} and cannot run; nothing ran");
+            return refuse(None, content, about(digest, why));
+        }
+        let doubt = match self.verdict() {
+            Verdict::Deny(rule) => {
+                let content = format!("[aish] denied by policy: {rule}");
+                return refuse(Some(Denial::Policy), content, about(digest, &rule.told()));
+            }
+            Verdict::Ask(why @ Why::Unclear { .. }) => Some(why.text(&shell::tool().name)),
+            Verdict::Ask(_) | Verdict::Allow(_) => None,
+        };
+        let roots = match self.constraints.directories() {
+            // Who is at the top of everything is in no project.
+            roots if roots.is_empty() && self.setting.cwd == "/" => vec![],
+            roots if roots.is_empty() => vec![PathBuf::from(&self.setting.cwd)],
+            roots => roots,
+        };
+        let looked = look(&proposed.command, self.setting, &roots);
+        if let Some(run) = &self.autonomy {
+            let needs = of_command(&proposed.command, self.setting, &roots);
+            let inside = self.inside(&proposed.command, &roots);
+            let inside_digest = inside
+                .as_ref()
+                .map_or(digest, |it| it.digest(&proposed.command));
+            let which = (proposed.call.as_str(), inside_digest);
+            let weighed = run.weigh_command(which, shell::tool().name.alias(), needs);
+            // Whatever is asked about runs outside, once somebody has agreed to its text.
+            return match (doubt, weighed.and_then(|it| Ok((it, inside?)))) {
+                (None, Ok(_)) if author == Author::Person => {
+                    let asks = Asks::Halt(Halt::Edited.text(), Halt::Edited.told());
+                    self.ask(proposed, digest, looked, asks)
+                }
+                (None, Ok((granted, setting))) => Judged::Execute(Box::new(Execution {
+                    command: proposed.command.clone(),
+                    setting,
+                    digest: inside_digest,
+                    rule: format!("{}, inside its boundary", Rule::Norris(granted)),
+                })),
+                (Some(doubt), _) => {
+                    let told = "HALT: the conversation keeps itself from it";
+                    let asks = Asks::Halt(format!("HALT: {doubt}"), told.to_owned());
+                    self.ask(proposed, digest, looked, asks)
+                }
+                (None, Err(halt)) => self.ask(
+                    proposed,
+                    digest,
+                    looked,
+                    Asks::Halt(halt.text(), halt.told()),
+                ),
+            };
+        }
+        // What the conversation keeps itself from is asked about whatever was said of commands.
+        if doubt.is_none() && author == Author::Model {
+            if !self.policy.shell.confirm {
+                return self.execute(proposed, digest, "shell.confirm = false");
+            }
+            if looked.is_harmless() && self.grants.commands.contains(&digest) {
+                return self.execute(proposed, digest, "always allowed here by a person");
+            }
+        }
+        self.ask(proposed, digest, looked, Asks::EveryTime(doubt))
+    }
+
+    /// Where a command runs that nobody has approved, or why it does not.
+    fn inside(&self, command: &str, roots: &[PathBuf]) -> Result<Arc<Setting>, Halt> {
+        let Inside {
+            ground,
+            widened,
+            failures,
+            top,
+        } = self.inside;
+        // Where nothing else is said, a project stays one when the run changes to a directory of it.
+        let top = top.filter(|it| {
+            let below = Path::new(&self.setting.cwd).starts_with(it);
+            below && self.constraints.directories().is_empty() && !roots.is_empty()
+        });
+        let top = top.map(|it| [PathBuf::from(it)]);
+        let roots = top.as_ref().map_or(roots, |it| it);
+        let boundary = Boundary::of_run(ground, widened, roots, self.setting);
+        let setting = self.setting.within(boundary.map_err(Halt::Unheld)?);
+        if failures.hold(setting.digest(command)) {
+            return Err(Halt::Beyond);
+        }
+        Ok(Arc::new(setting))
+    }
+
+    /// One that a person has just approved: the same checks, and it runs if it is what was approved.
+    pub fn approved(&self, proposed: &Proposed, digest: Sha) -> Judged {
+        let on_confirm = self.on_confirm.answered();
+        let gate = CommandGate {
+            on_confirm: &on_confirm,
+            ..*self
+        };
+        match gate.judge(proposed) {
+            Judged::Ask(confirm) if confirm.digest == digest => {
+                gate.execute(proposed, digest, "approved by a person")
+            }
+            // It could run inside by now, and a person has agreed to more.
+            Judged::Execute(run)
+                if run.setting.boundary.is_some()
+                    && self.setting.digest(&proposed.command) == digest =>
+            {
+                gate.execute(proposed, digest, "approved by a person")
+            }
+            other @ (Judged::Ask(_)
+            | Judged::Run(_)
+            | Judged::Execute(_)
+            | Judged::Later
+            | Judged::Refuse { .. }) => other,
+        }
+    }
+
+    /// How a command that the model proposes could come to run in this turn. `None`: none can, so a request says nothing of
+    /// commands. `by_itself`: the turn is a run.
+    pub fn offers(&self, by_itself: bool) -> Option<Consent> {
+        let is_unclear = match self.verdict() {
+            Verdict::Deny(_) => return None,
+            Verdict::Ask(why) => matches!(why, Why::Unclear { .. }),
+            Verdict::Allow(_) => false,
+        };
+        if by_itself {
+            Some(Consent::OfRun)
+        } else if !self.policy.shell.confirm && !is_unclear {
+            Some(Consent::Unasked)
+        } else {
+            self.approver().ok().map(|()| Consent::Asked)
+        }
+    }
+
+    /// Whether there is anybody to ask; else what is said of it, and why.
+    fn approver(&self) -> Result<(), (&'static str, &'static str)> {
+        match (self.on_confirm.then, self.attended) {
+            (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => Ok(()),
+            (Then::AskAttended, Attended::ByNobody) => {
+                Err(("denied: ", "nobody is attached who could allow it"))
+            }
+            (Then::Deny, _) => Err(("denied by policy: ", "--confirm=deny")),
+        }
+    }
+
+    /// Deny rules, constraints and the highest level; whatever else it says, nobody has agreed to the text.
+    fn verdict(&self) -> Verdict {
+        // Paths in it are no arguments: what runs programs goes where they go.
+        let arguments = serde_json::Map::new();
+        let question = Question {
+            tool: shell::tool(),
+            arguments: &arguments,
+            constraints: self.constraints,
+            grants: &Grants::default(),
+            turn: &Patterns::default(),
+            clients: &Allowances::default(),
+            bound: &Unbound,
+        };
+        decide(question, self.policy)
+    }
+
+    fn execute(&self, proposed: &Proposed, digest: Sha, rule: &str) -> Judged {
+        Judged::Execute(Box::new(Execution {
+            command: proposed.command.clone(),
+            setting: self.setting.clone(),
+            digest,
+            rule: rule.to_owned(),
+        }))
+    }
+
+    fn ask(&self, proposed: &Proposed, digest: Sha, looked: Looked, asks: Asks) -> Judged {
+        if let Err((denied, because)) = self.approver() {
+            let content = format!("[aish] {denied}{because}");
+            return refuse(Some(Denial::NoApprover), content, about(digest, because));
+        }
+        let tool = shell::tool();
+        let (id, number) = self.next;
+        let timeout = self.on_confirm.timeout_ms;
+        let mut options = vec![Decision::AllowOnce];
+        if looked.is_harmless() && asks.allows_more() {
+            options.push(Decision::AllowConversation);
+        }
+        options.extend([Decision::Deny, Decision::Edit, Decision::Abort]);
+        let (kind, why, why_told) = asks.said(&looked);
+        let Looked {
+            segments,
+            unread,
+            dangers,
+        } = looked;
+        Judged::Ask(Box::new(Confirm {
+            id,
+            number,
+            kind,
+            title: "CMD".to_owned(),
+            call: proposed.call.clone(),
+            tool: tool.name.clone(),
+            arguments: canonical(&json!({"command": proposed.command})),
+            cwd: self.setting.cwd.clone(),
+            server: match self.autonomy {
+                Some(_) => format!("{}, outside the boundary of the run", tool.place),
+                None => tool.place.to_string(),
+            },
+            digest,
+            definition: serde_json::Value::Null,
+            definition_digest: digest,
+            provider_digest: None,
+            approved_definition: None,
+            needs: self.policy.needs(tool),
+            raise_to: None,
+            why,
+            why_told: Some(why_told),
+            elicitation: None,
+            sampling: None,
+            shell: Some(Box::new(shell::Asked {
+                command: proposed.command.clone(),
+                shell: self.setting.shell.clone(),
+                environment: self.setting.given.clone(),
+                segments,
+                unread,
+                dangers,
+            })),
+            options,
+            expires_at: timeout.map(|it| At(self.now.0.saturating_add_unsigned(it))),
+        }))
+    }
+}
+
+/// Who wrote a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Author {
+    Model,
+    Person,
+}
+
+/// What a person is asked for.
+enum Asks {
+    /// Every command is asked about; there may be a doubt besides.
+    EveryTime(Option<String>),
+    /// A run does not do that unasked: why, for people and for the audit trail.
+    Halt(String, String),
+}
+
+impl Asks {
+    /// Whether the same may be allowed beforehand.
+    fn allows_more(&self) -> bool {
+        matches!(self, Self::EveryTime(None))
+    }
+
+    /// The kind of the confirm, why it is asked, and what is told of that.
+    fn said(self, looked: &Looked) -> (ConfirmKind, String, String) {
+        match self {
+            Self::EveryTime(doubt) => {
+                let why = [doubt, looked.why()].into_iter().flatten();
+                let why: Vec<String> = why.collect();
+                let every = "every command is asked about";
+                let told = if looked.is_harmless() {
+                    every
+                } else {
+                    "the command may be destructive"
+                };
+                let why = if why.is_empty() {
+                    every.to_owned()
+                } else {
+                    why.join("; ")
+                };
+                (ConfirmKind::Shell, why, told.to_owned())
+            }
+            Self::Halt(why, told) => (ConfirmKind::Halt, why, told),
+        }
+    }
+}
+
+fn about(digest: Sha, because: &str) -> Refused {
+    Refused {
+        subject: Some(Subject {
+            tool: shell::tool().name.clone(),
+            digest,
+        }),
+        because: because.to_owned(),
+        imported: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autonomy::Heard;
+    use crate::boundary::tests::ground;
+    use crate::policy::ProviderRule;
+    use crate::samples::setting;
+    use aishd_log::access::Access;
+    use aishd_log::ending::Within;
+    use aishd_log::norris::launch::Levels;
+    use aishd_log::pattern::Pattern;
+    use aishd_model::opinion::Opinion;
+
+    fn proposed(command: &str) -> Proposed {
+        Proposed {
+            call: "cmd0-0".to_owned(),
+            command: command.to_owned(),
+        }
+    }
+
+    /// Judges a command under a policy, in a conversation with these grants and constraints.
+    struct Scene {
+        policy: Policy,
+        grants: Grants,
+        constraints: Constraints,
+        on_confirm: OnConfirm,
+        attended: Attended,
+        ground: Ground,
+        failures: Failures,
+        /// What a run was granted, and what another model said.
+        run: Option<(Levels, Option<Heard>)>,
+        path: &'static str,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            Self {
+                policy: Policy::default(),
+                grants: Grants::default(),
+                constraints: Constraints::default(),
+                on_confirm: OnConfirm::default(),
+                attended: Attended::ByPerson,
+                ground: ground(),
+                failures: Failures::default(),
+                run: None,
+                path: "/bin",
+            }
+        }
+
+        fn run(level: Access) -> Self {
+            let levels = Levels {
+                all: level,
+                ..Levels::default()
+            };
+            Self {
+                run: Some((levels, None)),
+                ..Self::new()
+            }
+        }
+
+        fn gate<T>(&self, cwd: &str, work: impl FnOnce(CommandGate<'_>) -> T) -> T {
+            let autonomy = self.run.as_ref().map(|(levels, heard)| Autonomy {
+                levels,
+                heard: heard.as_ref(),
+            });
+            work(CommandGate {
+                policy: &self.policy,
+                grants: &self.grants,
+                constraints: &self.constraints,
+                on_confirm: &self.on_confirm,
+                autonomy,
+                inside: Inside {
+                    ground: &self.ground,
+                    widened: &Widened::default(),
+                    failures: &self.failures,
+                    top: Some("/w"),
+                },
+                attended: self.attended,
+                setting: &Arc::new(setting(&[("PATH", self.path)], cwd)),
+                now: At(0),
+                next: (ConfirmId::from_bytes([1; 16]), 1),
+            })
+        }
+
+        fn judge(&self, command: &str) -> Judged {
+            self.gate("/w", |gate| gate.judge(&proposed(command)))
+        }
+
+        #[track_caller]
+        fn check(&self, command: &str, expected: &str) {
+            let said = match self.judge(command) {
+                Judged::Ask(confirm) if confirm.options.contains(&Decision::AllowConversation) => {
+                    "asks".to_owned()
+                }
+                Judged::Ask(_) => "asks for once".to_owned(),
+                Judged::Execute(run) => format!("runs: {}", run.rule),
+                Judged::Run(_) => "runs a tool".to_owned(),
+                Judged::Later => "runs later".to_owned(),
+                Judged::Refuse { content, .. } => content,
+            };
+            assert_eq!(expected, said, "{command}");
+        }
+    }
+
+    #[test]
+    fn what_no_shell_can_be_given_is_no_question() {
+        let scene = Scene::new();
+        let check = |command: &str, why: &str| {
+            scene.check(
+                command,
+                &format!("[aish] the command {why} and cannot run; nothing ran"),
+            );
+        };
+        check("echo a\0b", "has a zero byte");
+        check(" ", "is empty");
+        check(&"x".repeat((64 << 10) + 1), "is longer than 64 KiB");
+        scene.check(&"x".repeat(64 << 10), "asks for once");
+    }
+
+    #[test]
+    fn no_rule_about_names_lets_a_command_run() {
+        let mut scene = Scene::new();
+        scene.check("ls", "asks");
+        for pattern in ["shell__run", "shell__*"] {
+            let pattern: Pattern = pattern.parse().unwrap();
+            scene.policy.auto_approve.insert(pattern.clone(), true);
+            scene.on_confirm.allow = Patterns::new([pattern]);
+        }
+        let alias: aishd_log::tool_name::Alias = "shell".parse().unwrap();
+        scene.grants.levels.insert(alias, Access::Execute);
+        let tool = shell::tool();
+        let definition = tool.definition_digest();
+        scene.grants.approved.insert(tool.name.clone(), definition);
+        scene.check("ls", "asks");
+    }
+
+    #[test]
+    fn always_is_this_text_in_this_directory() {
+        let mut scene = Scene::new();
+        let digest = setting(&[], "/w").digest("ls");
+        scene.grants.commands.insert(digest);
+        scene.check("ls", "runs: always allowed here by a person");
+        scene.check("ls ", "asks");
+        scene.check("ls -l", "asks");
+        let elsewhere = scene.gate("/", |gate| gate.judge(&proposed("ls")));
+        assert!(matches!(elsewhere, Judged::Ask(_)));
+    }
+
+    #[test]
+    fn what_may_destroy_is_asked_about_each_time() {
+        let mut scene = Scene::new();
+        scene.check("rm -rf /w", "asks for once");
+        let digest = setting(&[], "/w").digest("rm -rf /w");
+        scene.grants.commands.insert(digest);
+        scene.check("rm -rf /w", "asks for once");
+        scene.check("echo 'not closed", "asks for once");
+    }
+
+    #[test]
+    fn rules_that_forbid_are_stronger_than_a_person_and_than_no_confirm() {
+        let mut scene = Scene::new();
+        scene.policy.shell.confirm = false;
+        scene.check("ls", "runs: shell.confirm = false");
+        let low = ProviderRule {
+            level: Access::Read,
+            max_level: Access::Write,
+        };
+        scene.policy.providers.insert("shell".parse().unwrap(), low);
+        let Judged::Refuse { denial, .. } = scene.judge("ls") else {
+            panic!("it is above the highest level");
+        };
+        assert_eq!(Some(Denial::Policy), denial);
+        scene.policy.providers.clear();
+        scene.policy.deny = Patterns::new(["shell__run".parse().unwrap()]);
+        let approved = scene.gate("/w", |gate| {
+            gate.approved(&proposed("ls"), gate.setting.digest("ls"))
+        });
+        assert!(matches!(approved, Judged::Refuse { .. }));
+        scene.policy.deny = Patterns::default();
+        scene.constraints.read_only = true;
+        assert!(matches!(scene.judge("ls"), Judged::Refuse { .. }));
+        scene.constraints.read_only = false;
+        scene.constraints.roots = vec!["/w".to_owned().try_into().unwrap()];
+        scene.check("ls", "asks for once");
+    }
+
+    #[test]
+    fn without_anybody_to_ask_nothing_runs() {
+        let mut scene = Scene::new();
+        scene.on_confirm.then = Then::AskAttended;
+        scene.check("ls", "asks");
+        scene.attended = Attended::ByNobody;
+        scene.check("ls", "[aish] denied: nobody is attached who could allow it");
+        scene.on_confirm.then = Then::Deny;
+        scene.check("ls", "[aish] denied by policy: --confirm=deny");
+    }
+
+    /// What a request tells of commands is what the gate would let happen.
+    #[test]
+    fn a_model_is_told_of_commands_where_one_could_run() {
+        let check = |scene: &Scene, by_itself, expected| {
+            let offers = scene.gate("/w", |gate| gate.offers(by_itself));
+            assert_eq!(expected, offers);
+        };
+        let mut scene = Scene::new();
+        check(&scene, false, Some(Consent::Asked));
+        check(&scene, true, Some(Consent::OfRun));
+        scene.on_confirm.then = Then::AskAttended;
+        check(&scene, false, Some(Consent::Asked));
+        scene.attended = Attended::ByNobody;
+        check(&scene, false, None);
+        check(&scene, true, Some(Consent::OfRun));
+        scene.on_confirm.then = Then::Deny;
+        scene.attended = Attended::ByPerson;
+        check(&scene, false, None);
+        scene.policy.shell.confirm = false;
+        check(&scene, false, Some(Consent::Unasked));
+        scene.constraints.roots = vec!["/w".to_owned().try_into().unwrap()];
+        check(&scene, false, None);
+        scene.on_confirm.then = Then::Ask;
+        check(&scene, false, Some(Consent::Asked));
+        scene.constraints.read_only = true;
+        check(&scene, false, None);
+        check(&scene, true, None);
+        let mut denied = Scene::new();
+        denied.policy.deny = Patterns::new(["shell__run".parse().unwrap()]);
+        check(&denied, false, None);
+        let mut low = Scene::new();
+        let rule = ProviderRule {
+            level: Access::Read,
+            max_level: Access::Write,
+        };
+        low.policy.providers.insert("shell".parse().unwrap(), rule);
+        check(&low, true, None);
+    }
+
+    #[test]
+    fn what_was_approved_runs_and_nothing_else() {
+        let scene = Scene::new();
+        let digest = setting(&[], "/w").digest("ls");
+        let run =
+            |command, digest| scene.gate("/w", |gate| gate.approved(&proposed(command), digest));
+        assert!(matches!(run("ls", digest), Judged::Execute(_)));
+        assert!(matches!(run("ls -l", digest), Judged::Ask(_)));
+        assert!(matches!(run("ls", Sha([0; 32])), Judged::Ask(_)));
+    }
+
+    const LEVEL_2: &str = "norris run at level 2, inside its boundary";
+
+    #[test]
+    fn in_a_run_what_nobody_approved_runs_inside_or_is_asked_about() {
+        let mut scene = Scene::run(Access::Write);
+        let Judged::Execute(run) = scene.judge("ls") else {
+            panic!("it runs inside");
+        };
+        assert!(run.setting.boundary.is_some());
+        assert_ne!(
+            run.setting.digest("ls"),
+            setting(&[("PATH", "/bin")], "/w").digest("ls")
+        );
+        scene.failures.begun(Some(run.digest));
+        scene.failures.ended(Within::Stopped);
+        let beyond = "HALT: it failed inside the boundary of the run; allowed, it runs outside";
+        check_run(&scene, "ls", beyond);
+        check_run(&scene, "ls -l", LEVEL_2);
+        for (cwd, root) in [("/w/sub", "/w"), ("/v", "/v")] {
+            let Judged::Execute(run) = scene.gate(cwd, |gate| gate.judge(&proposed("ls"))) else {
+                panic!("it runs inside");
+            };
+            let boundary = run.setting.boundary.as_ref().unwrap();
+            assert_eq!(vec![PathBuf::from(root)], boundary.roots);
+        }
+        let outside = scene.gate("/w", |gate| gate.setting.digest("ls"));
+        let Judged::Ask(confirm) = scene.judge("ls") else {
+            panic!("it is asked about");
+        };
+        assert_eq!(outside, confirm.digest);
+        assert!(confirm.server.ends_with("outside the boundary of the run"));
+        let approved = scene.gate("/w", |gate| gate.approved(&proposed("ls"), outside));
+        let Judged::Execute(run) = approved else {
+            panic!("it runs outside");
+        };
+        assert!(run.setting.boundary.is_none());
+        scene.ground.missing = Some("the kernel is too old".to_owned());
+        let unheld =
+            "HALT: nothing would hold it to the directories of the run: the kernel is too old";
+        check_run(&scene, "ls -l", unheld);
+    }
+
+    /// What is asked in a run, or what lets it run.
+    #[track_caller]
+    fn check_run(scene: &Scene, command: &str, expected: &str) {
+        let said = match scene.judge(command) {
+            Judged::Ask(confirm) => {
+                assert_eq!(ConfirmKind::Halt, confirm.kind, "{command}");
+                assert!(!confirm.options.contains(&Decision::AllowConversation));
+                confirm.why
+            }
+            Judged::Execute(run) => run.rule,
+            Judged::Run(_) => "runs a tool".to_owned(),
+            Judged::Later => "runs later".to_owned(),
+            Judged::Refuse { content, .. } => content,
+        };
+        assert_eq!(expected, said, "{command}");
+    }
+
+    #[test]
+    fn in_a_run_harmless_commands_run_within_its_level_and_everything_else_halts() {
+        let write = Scene::run(Access::Write);
+        let read = Scene::run(Access::Read);
+        check_run(&write, "ls -l | wc -l", LEVEL_2);
+        check_run(&write, "mkdir d; cp a d/b", LEVEL_2);
+        check_run(
+            &read,
+            "ls -l | wc -l",
+            "norris run at level 1, inside its boundary",
+        );
+        let above = "HALT: it needs level 2 and the run was launched with level 1";
+        check_run(&read, "mkdir d", above);
+        let mut some = Scene::run(Access::Execute);
+        let shell = "shell".parse().unwrap();
+        let levels = some.run.as_mut().map(|it| &mut it.0.providers);
+        levels.unwrap().insert(shell, Access::Read);
+        check_run(&some, "mkdir d", above);
+        for (command, why) in [
+            ("rm -rf d", "deletes directories and all that is in them"),
+            ("git push --force", "rewrites or discards history"),
+            ("echo 'not closed", "cannot be read with certainty"),
+            (
+                "cp a /etc/passwd",
+                "writes outside of the project's directories",
+            ),
+            ("deploy", "runs a program that is not known to be harmless"),
+        ] {
+            let execute = Scene::run(Access::Execute);
+            let Judged::Ask(confirm) = execute.judge(command) else {
+                panic!("{command} is not asked about");
+            };
+            assert!(
+                confirm.why.starts_with("HALT: the command "),
+                "{}",
+                confirm.why
+            );
+            assert!(confirm.why.contains(why), "{command}: {}", confirm.why);
+            let told = confirm.why_told.as_deref();
+            assert_eq!(Some("HALT: the command may be destructive"), told);
+        }
+    }
+
+    #[test]
+    fn nothing_that_was_allowed_before_makes_a_run_less_strict() {
+        let mut scene = Scene::run(Access::Execute);
+        scene.policy.shell.confirm = false;
+        let command = "rm -rf d";
+        let digest = scene.gate("/w", |gate| gate.setting.digest(command));
+        scene.grants.commands.insert(digest);
+        let why = "HALT: the command deletes directories and all that is in them";
+        check_run(&scene, command, why);
+        scene.policy.deny = Patterns::new(["shell__run".parse().unwrap()]);
+        check_run(
+            &scene,
+            "ls",
+            "[aish] denied by policy: permissions.deny shell__run",
+        );
+    }
+
+    /// What a person writes in the place of a command is shown as what it is.
+    #[test]
+    fn what_a_person_wrote_is_asked_about_as_what_it_is_whatever_would_let_it_run() {
+        let check = |scene: &Scene, command: &str, expected: (ConfirmKind, &str, usize)| {
+            let judged = scene.gate("/w", |gate| gate.edited(&proposed(command)));
+            let Judged::Ask(confirm) = judged else {
+                panic!("{command} is not asked about: {judged:?}");
+            };
+            let asked = confirm.shell.unwrap();
+            assert_eq!(command, asked.command);
+            let said = (confirm.kind, confirm.why.as_str(), asked.segments.len());
+            assert_eq!(expected, said, "{command}");
+        };
+        let mut scene = Scene::new();
+        scene.policy.shell.confirm = false;
+        scene.on_confirm.then = Then::Deny;
+        let every = "every command is asked about";
+        check(&scene, "ls", (ConfirmKind::Shell, every, 1));
+        let rm = "deletes directories and all that is in them";
+        check(&scene, "echo a; rm -rf d", (ConfirmKind::Shell, rm, 2));
+        let run = Scene::run(Access::Execute);
+        let edited = "HALT: a person changed it";
+        check(&run, "ls", (ConfirmKind::Halt, edited, 1));
+        let halt = "HALT: the command deletes directories and all that is in them";
+        check(&run, "rm -rf d", (ConfirmKind::Halt, halt, 1));
+        scene.policy.deny = Patterns::new(["shell__run".parse().unwrap()]);
+        let denied = scene.gate("/w", |gate| gate.edited(&proposed("ls")));
+        assert!(matches!(denied, Judged::Refuse { .. }));
+    }
+
+    #[test]
+    fn who_is_approved_by_a_person_runs_as_it_was_asked() {
+        let scene = Scene::run(Access::Read);
+        let command = "rm -rf d";
+        let digest = scene.gate("/w", |gate| gate.setting.digest(command));
+        let approved =
+            |command, digest| scene.gate("/w", |gate| gate.approved(&proposed(command), digest));
+        assert!(matches!(approved(command, digest), Judged::Execute(_)));
+        assert!(matches!(approved("rm -rf e", digest), Judged::Ask(_)));
+    }
+
+    /// A program that one command writes is not what the next one takes for harmless.
+    #[test]
+    fn a_run_writes_nothing_where_programs_are_without_a_question() {
+        let mut scene = Scene::run(Access::Write);
+        let why = "HALT: the command may write where programs are that others run by name (PATH)";
+        for path in ["/w/bin:/bin", ".:/bin", "/bin:"] {
+            scene.path = path;
+            check_run(&scene, "cp a b", why);
+            check_run(&scene, "ls", LEVEL_2);
+        }
+        scene.path = "/w/.venv/bin:/bin";
+        check_run(&scene, "cp a b", LEVEL_2);
+    }
+
+    #[test]
+    fn a_second_opinion_about_a_command_only_makes_it_stricter() {
+        let mut scene = Scene::run(Access::Write);
+        let Judged::Execute(run) = scene.judge("ls") else {
+            panic!("it runs inside");
+        };
+        let digest = run.digest;
+        let mut check = |command: &str, opinion, expected: &str| {
+            let heard = Heard {
+                call: "cmd0-0".to_owned(),
+                digest,
+                preset: "other".to_owned(),
+                opinion,
+            };
+            scene.run.as_mut().unwrap().1 = Some(heard);
+            check_run(&scene, command, expected);
+        };
+        let no = || Opinion::Unsafe("too much".to_owned());
+        check("ls", Opinion::Safe, LEVEL_2);
+        check(
+            "ls",
+            no(),
+            "HALT: other says that it is not safe for the goal: \"too much\"",
+        );
+        check("ls -l", no(), LEVEL_2);
+        let rm = "HALT: the command deletes files";
+        check("rm a", Opinion::Safe, rm);
+    }
+}

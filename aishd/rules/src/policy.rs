@@ -1,0 +1,531 @@
+//! The one decision about every effect: allowed, asked about, or denied, and by which rule.
+//!
+//! Rules are looked up and never searched through, so ten thousand of them cost what one does.
+
+use aishd_log::grants::Grants;
+use aishd_log::level_request::upgrade_required;
+use aishd_log::pattern::{Pattern, Patterns};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::allowances::{Allowances, Number};
+use crate::autonomy::Halt;
+use crate::binding::{Bindings, By, changed_from};
+use aishd_log::access::Access;
+use aishd_log::constraints::{Breach, Constraints, Doubt, Standing};
+use aishd_log::shell;
+use aishd_log::shorten::MAX_RESULT_CHARS;
+use aishd_log::tool::{Reach, Sha, Tool, Word};
+use aishd_log::tool_name::{Alias, ToolName};
+
+/// A day.
+const UNATTENDED_MS: u64 = 24 * 60 * 60 * 1000;
+const MAX_DEPTH: u32 = 8;
+
+/// What is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub deny: Patterns,
+    /// False takes an exact name out of what its provider is allowed.
+    pub auto_approve: HashMap<Pattern, bool>,
+    pub providers: HashMap<Alias, ProviderRule>,
+    /// Levels that calls need, where the configuration knows better than the tool's provider.
+    pub needs: HashMap<ToolName, Access>,
+    /// The level of a provider that nothing else speaks of.
+    pub default_level: Access,
+    /// What programs that the daemon starts may do as its clients, by the provider that they are of.
+    pub clients: HashMap<Alias, ClientGrant>,
+    /// Whether the daemon's own tools are offered.
+    pub builtin_tools: bool,
+    /// How long a confirm waits while nobody is attached.
+    pub unattended_ms: u64,
+    /// What it means that nobody answered for so long.
+    pub silence: Silence,
+    /// Rounds of calls in one turn.
+    pub max_depth: u32,
+    /// Characters of a result that a model is shown.
+    pub max_result_chars: usize,
+    /// Whether calls that only read and need no consent run side by side.
+    pub parallel_readonly: bool,
+    /// About commands of this machine.
+    pub shell: shell::Rules,
+}
+
+/// What a program that the daemon started may do as its client. None may answer a question, or change what runs unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClientGrant {
+    /// Everything that an observer may.
+    Read,
+    /// And ask, in conversations that exist or are new.
+    Ask,
+}
+
+/// What it means that nobody answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// No.
+    Denies,
+    /// Nothing yet.
+    Waits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProviderRule {
+    /// What it has in a conversation where nobody changed it.
+    pub level: Access,
+    /// No call may need more.
+    pub max_level: Access,
+}
+
+/// What one decision is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub tool: &'a Tool,
+    pub arguments: &'a Map<String, Value>,
+    /// What the conversation keeps itself from.
+    pub constraints: &'a Constraints,
+    pub grants: &'a Grants,
+    /// What the asker allowed for this turn (`--confirm=allow:NAME`).
+    pub turn: &'a Patterns,
+    /// What attached clients allow for as long as they are there.
+    pub clients: &'a Allowances,
+    /// What all of these are bound to.
+    pub bound: &'a dyn Bindings,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Allow(Rule),
+    Ask(Why),
+    Deny(Rule),
+}
+
+/// What decided. Its text stands in the model's reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    Denied(Pattern),
+    /// The conversation keeps itself from it.
+    Constraint(Breach),
+    MaxLevel {
+        provider: Alias,
+        max: Access,
+        needs: Access,
+    },
+    /// The call cannot reach beyond its conversation.
+    OwnConversation,
+    AutoApprove(Pattern),
+    ThisTurn(Pattern),
+    /// An attached client lets it through.
+    Client {
+        allowance: Number,
+        whose: String,
+        pattern: Pattern,
+    },
+    /// A person said "always" to this definition.
+    Always,
+    /// A person launched an autonomous run with this level.
+    Norris(Access),
+}
+
+/// Why a person is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Every call is asked about.
+    EveryCall,
+    /// The provider has less than the call needs.
+    Level { has: Access, needs: Access },
+    /// Whether it keeps to the conversation's constraints is not known. The level may be too low besides.
+    Unclear {
+        doubt: Doubt,
+        has: Access,
+        needs: Access,
+    },
+    /// It would fetch these, and nobody has said "always" to it as it is. The level may be too low besides.
+    Packages {
+        packages: Arc<[String]>,
+        has: Access,
+        needs: Access,
+    },
+    /// An autonomous run does not do that unasked.
+    Halt(Halt),
+    /// It was allowed, by whatever rule, and is not what it was. The level may be too low besides.
+    Changed {
+        approved: Sha,
+        has: Access,
+        needs: Access,
+    },
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            deny: Patterns::default(),
+            auto_approve: HashMap::new(),
+            providers: HashMap::new(),
+            needs: HashMap::new(),
+            clients: HashMap::new(),
+            default_level: Access::default(),
+            builtin_tools: false,
+            unattended_ms: UNATTENDED_MS,
+            silence: Silence::Denies,
+            max_depth: MAX_DEPTH,
+            max_result_chars: MAX_RESULT_CHARS,
+            parallel_readonly: true,
+            shell: shell::Rules::default(),
+        }
+    }
+}
+
+impl Policy {
+    pub fn needs(&self, tool: &Tool) -> Access {
+        self.needs.get(&tool.name).copied().unwrap_or(tool.needs)
+    }
+
+    /// Who says what [`Self::needs`] says.
+    pub fn needs_by(&self, tool: &Tool) -> Word {
+        if self.needs.contains_key(&tool.name) {
+            Word::Ours
+        } else {
+            tool.needs_by
+        }
+    }
+
+    /// Whether a rule lets tools of this provider do more than those of any.
+    pub fn lets_more(&self, provider: &Alias) -> bool {
+        let approved = self.auto_approve.iter();
+        let mut approved = approved.filter(|(_, approves)| **approves);
+        let own = self.providers.get(provider);
+        approved.any(|(rule, _)| rule.provider() == provider)
+            || own.is_some_and(|it| it.level > self.default_level)
+            || self.needs.keys().any(|it| it.alias() == provider)
+            || self.clients.contains_key(provider)
+    }
+
+    /// Every rule about tools, whatever it says of them.
+    pub fn patterns(&self) -> impl Iterator<Item = Pattern> {
+        let denied = self.deny.iter().cloned();
+        let needs = self.needs.keys().cloned().map(Pattern::Tool);
+        denied.chain(self.auto_approve.keys().cloned()).chain(needs)
+    }
+
+    /// The level that a provider has in a conversation.
+    pub fn level(&self, provider: &Alias, grants: &Grants) -> Access {
+        let granted = grants.levels.get(provider).copied();
+        granted.unwrap_or_else(|| self.first_level(provider))
+    }
+
+    /// The level that a provider begins with.
+    pub fn first_level(&self, provider: &Alias) -> Access {
+        let own = self.providers.get(provider).map(|it| it.level);
+        own.unwrap_or(self.default_level)
+    }
+
+    /// The highest level that it may be given.
+    pub fn max_level(&self, provider: &Alias) -> Access {
+        let own = self.providers.get(provider).map(|it| it.max_level);
+        own.unwrap_or(Access::Execute)
+    }
+
+    /// Every rule in a line of its own, as the configuration calls it.
+    pub fn lines(&self) -> BTreeSet<String> {
+        let Self {
+            deny,
+            auto_approve,
+            providers,
+            needs,
+            clients,
+            default_level,
+            builtin_tools,
+            unattended_ms,
+            silence,
+            max_depth,
+            max_result_chars,
+            parallel_readonly,
+            shell,
+        } = self;
+        let denied = deny.iter().map(|it| format!("permissions.deny {it}"));
+        let approved = auto_approve.iter();
+        let approved = approved.map(|(it, approves)| format!("mcp.auto_approve {it} = {approves}"));
+        let providers = providers.iter().map(|(provider, rule)| {
+            let (level, max) = (rule.level.number(), rule.max_level.number());
+            format!("permissions.tools {provider} level = {level}, max_level = {max}")
+        });
+        let needs = needs.iter();
+        let needs = needs.map(|(tool, it)| format!("permissions.needs {tool} = {}", it.number()));
+        let clients = clients.iter().map(|(provider, granted)| {
+            let granted = match granted {
+                ClientGrant::Read => "read",
+                ClientGrant::Ask => "ask",
+            };
+            format!("permissions.clients {provider} = {granted}")
+        });
+        let silence = match silence {
+            Silence::Denies => "deny",
+            Silence::Waits => "wait",
+        };
+        let others = [
+            format!("permissions.default_level = {}", default_level.number()),
+            format!("permissions.confirm_timeout = {unattended_ms} ms"),
+            format!("permissions.on_timeout = {silence}"),
+            format!("tools.builtin = {builtin_tools}"),
+            format!("tools.max_depth = {max_depth}"),
+            format!("tools.max_result_chars = {max_result_chars}"),
+            format!("tools.parallel_readonly = {parallel_readonly}"),
+        ];
+        let rules = denied.chain(approved).chain(providers).chain(needs);
+        let rules = rules.chain(clients);
+        rules.chain(others).chain(shell.lines()).collect()
+    }
+
+    /// Whether the configuration lets calls of it through.
+    pub fn lets_through(&self, tool: &ToolName) -> bool {
+        self.deny.covering(tool).is_none() && self.auto_approves(tool).is_some()
+    }
+
+    fn auto_approves(&self, tool: &ToolName) -> Option<Pattern> {
+        let found = Pattern::covering(tool)
+            .into_iter()
+            .find_map(|it| Some((self.auto_approve.get(&it).copied()?, it)));
+        found.and_then(|(approves, pattern)| approves.then_some(pattern))
+    }
+}
+
+/// Deny rules, what the conversation keeps itself from, the highest level, limits that only a hint keeps, packages that nobody
+/// has looked at, what was allowed as another definition, what is configured to run unasked, who else allows this call without
+/// a question, the level, and else a question.
+pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
+    let Question {
+        tool,
+        arguments,
+        constraints,
+        grants,
+        ..
+    } = question;
+    let provider = tool.name.alias();
+    if let Some(pattern) = policy.deny.covering(&tool.name) {
+        return Verdict::Deny(Rule::Denied(pattern.clone()));
+    }
+    let needs = policy.needs(tool);
+    let unclear = match constraints.standing(tool, needs, arguments) {
+        Standing::Broken(breach) => return Verdict::Deny(Rule::Constraint(breach)),
+        Standing::Unclear(doubt) => Some(doubt),
+        Standing::Kept => None,
+    };
+    if let Some(rule) = policy.providers.get(provider)
+        && needs > rule.max_level
+    {
+        return Verdict::Deny(Rule::MaxLevel {
+            provider: provider.clone(),
+            max: rule.max_level,
+            needs,
+        });
+    }
+    if tool.reach == Reach::Conversation {
+        return Verdict::Allow(Rule::OwnConversation);
+    }
+    if let Some(doubt) = unclear {
+        let has = policy.level(provider, grants);
+        return Verdict::Ask(Why::Unclear { doubt, has, needs });
+    }
+    let has = policy.level(provider, grants);
+    let approved = grants.approved.get(&tool.name).copied();
+    // A hint shows that a limit is broken, and never that it is kept.
+    let by = policy.needs_by(tool);
+    let is_limited = by == Word::Servers && policy.max_level(provider) < Access::Execute;
+    if (is_limited || constraints.rest_on_hints(tool, by))
+        && approved != Some(tool.definition_digest())
+    {
+        let doubt = Doubt::OnlyItsWord;
+        return Verdict::Ask(Why::Unclear { doubt, has, needs });
+    }
+    // Who allows a name beforehand has not seen what it would fetch.
+    if !tool.packages.is_empty() && approved != Some(tool.definition_digest()) {
+        let packages = tool.packages.clone();
+        return Verdict::Ask(Why::Packages {
+            packages,
+            has,
+            needs,
+        });
+    }
+    unless_changed(question, policy, (has, needs))
+}
+
+/// What lets a call through, for the definition that it was meant for. Who allows a name beforehand means the tool as it was
+/// when it first ran so, or when somebody looked at it.
+fn unless_changed(
+    question: Question<'_>,
+    policy: &Policy,
+    (has, needs): (Access, Access),
+) -> Verdict {
+    let Question {
+        tool,
+        grants,
+        turn,
+        clients,
+        bound,
+        ..
+    } = question;
+    let approved = grants.approved.get(&tool.name).copied();
+    let changed = changed_from(bound, approved, tool);
+    if changed.is_none()
+        && let Some(pattern) = policy.auto_approves(&tool.name)
+    {
+        return Verdict::Allow(Rule::AutoApprove(pattern));
+    }
+    let is_always = approved.is_some_and(|it| it == tool.definition_digest());
+    // Whatever the name meant since in other conversations, this is what a person always allows in this one.
+    if changed.is_some() && is_always && has >= needs {
+        return Verdict::Allow(Rule::Always);
+    }
+    if let Some(approved) = changed {
+        return Verdict::Ask(Why::Changed {
+            approved,
+            has,
+            needs,
+        });
+    }
+    if let Some(pattern) = turn.covering(&tool.name) {
+        return Verdict::Allow(Rule::ThisTurn(pattern.clone()));
+    }
+    // Before a client's word, which may be for so many calls only.
+    if is_always && has >= needs {
+        return Verdict::Allow(Rule::Always);
+    }
+    if let Some((allowance, pattern)) = clients.covering(&tool.name) {
+        return Verdict::Allow(Rule::Client {
+            allowance: allowance.number,
+            whose: allowance.whose(),
+            pattern: pattern.clone(),
+        });
+    }
+    Verdict::Ask(if let Some(approved) = approved.filter(|_| !is_always) {
+        Why::Changed {
+            approved,
+            has,
+            needs,
+        }
+    } else if has < needs {
+        Why::Level { has, needs }
+    } else {
+        Why::EveryCall
+    })
+}
+
+impl Why {
+    /// The level that the provider would have to be raised to.
+    pub fn raise_to(&self) -> Option<Access> {
+        match self {
+            Self::EveryCall | Self::Halt(_) => None,
+            Self::Level { has, needs }
+            | Self::Unclear { has, needs, .. }
+            | Self::Packages { has, needs, .. }
+            | Self::Changed { has, needs, .. } => (has < needs).then_some(*needs),
+        }
+    }
+
+    /// For people.
+    pub fn text(&self, tool: &ToolName) -> String {
+        match self {
+            Self::EveryCall => "every call is asked about".to_owned(),
+            Self::Level { has, needs } => upgrade_required(tool.alias(), *has, *needs),
+            Self::Unclear { doubt, .. } => doubt.to_string(),
+            Self::Halt(halt) => halt.text(),
+            Self::Packages { packages, .. } => format!(
+                "it fetches packages, and is asked about until it is always allowed here: {}",
+                packages.join(", ")
+            ),
+            Self::Changed { .. } => "the tool's definition changed since it was allowed".to_owned(),
+        }
+    }
+
+    /// For the audit trail: without a word of the model.
+    pub fn told(&self, tool: &ToolName) -> String {
+        match self {
+            Self::Unclear { doubt, .. } => doubt.told(),
+            Self::Halt(halt) => halt.told(),
+            Self::EveryCall | Self::Level { .. } | Self::Packages { .. } | Self::Changed { .. } => {
+                self.text(tool)
+            }
+        }
+    }
+}
+
+impl Rule {
+    /// Whether the tool's name stands for its definition once this has let a call through.
+    pub fn binds(&self) -> Option<By> {
+        match self {
+            Self::Denied(_)
+            | Self::Constraint(_)
+            | Self::MaxLevel { .. }
+            | Self::OwnConversation => None,
+            Self::AutoApprove(_)
+            | Self::ThisTurn(_)
+            | Self::Client { .. }
+            | Self::Always
+            | Self::Norris(_) => Some(By::Rule),
+        }
+    }
+
+    /// The client's word that it rests on.
+    pub fn allowance(&self) -> Option<Number> {
+        match self {
+            Self::Client { allowance, .. } => Some(*allowance),
+            Self::Denied(_)
+            | Self::Constraint(_)
+            | Self::MaxLevel { .. }
+            | Self::OwnConversation
+            | Self::AutoApprove(_)
+            | Self::ThisTurn(_)
+            | Self::Always
+            | Self::Norris(_) => None,
+        }
+    }
+
+    /// For the audit trail: without a word of the model.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Constraint(breach) => breach.told(),
+            Self::Denied(_)
+            | Self::MaxLevel { .. }
+            | Self::OwnConversation
+            | Self::AutoApprove(_)
+            | Self::ThisTurn(_)
+            | Self::Client { .. }
+            | Self::Always
+            | Self::Norris(_) => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Denied(pattern) => write!(f, "permissions.deny {pattern}"),
+            Self::Constraint(breach) => breach.fmt(f),
+            Self::MaxLevel {
+                provider,
+                max,
+                needs,
+            } => write!(
+                f,
+                "max_level of {provider} is {} and the call needs {}",
+                max.number(),
+                needs.number()
+            ),
+            Self::OwnConversation => f.write_str("reads only its own conversation"),
+            Self::AutoApprove(pattern) => write!(f, "mcp.auto_approve {pattern}"),
+            Self::ThisTurn(pattern) => write!(f, "allowed for this turn {pattern}"),
+            Self::Client { whose, pattern, .. } => write!(f, "allowed by {whose}: {pattern}"),
+            Self::Always => f.write_str("always, in this conversation"),
+            Self::Norris(level) => write!(f, "norris run at level {}", level.number()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

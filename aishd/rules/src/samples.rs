@@ -1,0 +1,21 @@
+//! Values that tests of several packages begin with.
+
+use std::collections::BTreeMap;
+
+use aishd_log::environment::Environment;
+use aishd_rules::setting::Setting;
+
+pub(crate) fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    pairs.iter().map(own).collect()
+}
+
+pub(crate) fn setting(pairs: &[(&str, &str)], cwd: &str) -> Setting {
+    let given = Environment {
+        variables: variables(pairs),
+        umask: None,
+        tty: None,
+    };
+    let base = variables(&[("PATH", "/bin"), ("HOME", "/home/u")]);
+    Setting::new(given, &base, cwd, |it| !it.contains("gone"))
+}

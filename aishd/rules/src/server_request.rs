@@ -1,0 +1,157 @@
+//! What a server wants while a call of its own runs, as a confirm. It belongs to that call, and nothing but a
+//! person can agree to it: no rule does.
+
+use aish_proto::id::ConfirmId;
+use serde_json::{Value, json};
+
+use crate::gate::{Attended, Go, spelled};
+use aishd_log::access::Access;
+use aishd_log::confirm::ForModel;
+use aishd_log::confirm::{Confirm, ConfirmKind, Decision, OnConfirm, Then};
+use aishd_log::time::At;
+use aishd_log::tool::Sha;
+
+/// Requests of servers in one conversation that wait for people at the same time.
+pub const MOST: usize = 8;
+
+/// The reply of a call that was waiting for a person when the daemon ended: the server's request has died with it.
+pub const UNKNOWN_WHILE_ASKING: &str = "[aish] interrupted: the daemon ended while the server waited for a person's answer; the effect of this call is unknown";
+
+/// All that is known of a request but what it wants.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerRequest<'a> {
+    /// The call that runs.
+    pub call: &'a str,
+    pub go: &'a Go,
+    /// As the server sent it.
+    pub params: &'a Value,
+    /// Requests that wait already.
+    pub open: usize,
+    pub on_confirm: &'a OnConfirm,
+    pub attended: Attended,
+    pub cwd: &'a str,
+    pub now: At,
+    /// Names the next confirm.
+    pub next: (ConfirmId, u32),
+}
+
+/// What becomes of it; `E` says why it cannot be shown.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judged<E> {
+    Ask(Box<Confirm>),
+    /// Nobody is asked; people are told so.
+    Decline(String),
+    Refuse(E),
+}
+
+/// What it wants.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) kind: ConfirmKind,
+    /// In a few words: `input`.
+    pub(super) what: &'static str,
+    pub(super) why: String,
+    /// What an answer is bound to, besides the server and the call.
+    pub(super) bound: Value,
+    pub(super) elicitation: Option<Value>,
+    pub(super) sampling: Option<ForModel>,
+}
+
+impl ServerRequest<'_> {
+    /// Why no person is asked, if none is.
+    pub(super) fn unasked(&self) -> Option<&'static str> {
+        match (self.on_confirm.then, self.attended) {
+            (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}
+            (Then::AskAttended, Attended::ByNobody) => {
+                return Some("nobody is attached who could answer");
+            }
+            (Then::Deny, _) => return Some("for --confirm=deny"),
+        }
+        (self.open >= MOST).then_some("too much is asked at once")
+    }
+
+    /// Nobody is asked for `what`, and this is what people are told.
+    pub(super) fn declined<E>(&self, what: &str, why: &str) -> Judged<E> {
+        let tool = &self.go.tool.name;
+        let alias = tool.alias();
+        Judged::Decline(format!(
+            "mcp {alias} asked for {what} during {tool}: declined, {why}"
+        ))
+    }
+
+    pub(super) fn confirm<E>(&self, wanted: Wanted) -> Judged<E> {
+        let tool = &self.go.tool;
+        let (id, number) = self.next;
+        let timeout = self.on_confirm.timeout_ms;
+        Judged::Ask(Box::new(Confirm {
+            id,
+            number,
+            kind: wanted.kind,
+            title: format!("{} asks for {}", tool.name.alias(), wanted.what),
+            call: self.call.to_owned(),
+            tool: tool.name.clone(),
+            arguments: spelled(&self.go.arguments),
+            cwd: self.cwd.to_owned(),
+            server: tool.place.to_string(),
+            digest: Sha::of_value(&json!({
+                "wanted": wanted.bound,
+                "server": &*tool.server,
+                "call": self.call,
+            })),
+            definition: Value::Null,
+            definition_digest: tool.definition_digest(),
+            provider_digest: None,
+            approved_definition: None,
+            needs: Access::Read,
+            raise_to: None,
+            why: wanted.why,
+            why_told: None,
+            elicitation: wanted.elicitation,
+            sampling: wanted.sampling,
+            shell: None,
+            options: vec![Decision::AllowOnce, Decision::Deny, Decision::Abort],
+            expires_at: timeout.map(|it| At(self.now.0.saturating_add_unsigned(it))),
+        }))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::gate::Pace;
+    use crate::log_samples::tool;
+
+    /// During a call of `t__x`, wanted by somebody who has said that much about confirms.
+    pub(crate) fn judged<E>(
+        (then, attended, open): (Then, Attended, usize),
+        params: &Value,
+        judge: impl FnOnce(ServerRequest<'_>) -> Judged<E>,
+    ) -> Judged<E> {
+        let go = Go {
+            tool: Arc::new(tool("t__x", Access::Write)),
+            arguments: serde_json::Map::new(),
+            digest: Sha([0; 32]),
+            rule: String::new(),
+            allowance: None,
+            binds: None,
+            pace: Pace::Alone,
+        };
+        judge(ServerRequest {
+            call: "call_1",
+            go: &go,
+            params,
+            open,
+            on_confirm: &OnConfirm {
+                then,
+                timeout_ms: Some(5),
+                ..OnConfirm::default()
+            },
+            attended,
+            cwd: "/w",
+            now: At(10),
+            next: (ConfirmId::from_bytes([1; 16]), 7),
+        })
+    }
+}

@@ -1,0 +1,462 @@
+//! The working state in sled: opening it within a time, and what is read from it.
+//!
+//! sled can panic and hang on damaged files, and its errors stick until every handle is gone. So nothing here
+//! trusts it: it is opened in a thread that may be left behind, and read behind a guard.
+
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use serde::{Deserialize, Serialize};
+use sled::{Config, Db, IVec, Mode};
+
+use super::change::StoredPiece;
+use super::journal::Location;
+use super::page_cache::Passing;
+use super::values::{self, GetError};
+use super::{ConfirmPlace, KeyUse, Loaded, Partial, ReadError, TurnPlace, disk};
+use aishd_log::event::Record;
+use aishd_log::state::State;
+use aishd_log::time::At;
+use aishd_platform::clock;
+
+const CACHE_BYTES: u64 = 8 * 1024 * 1024;
+/// Opening a whole index takes milliseconds; one that takes so long is hung.
+const OPEN_LIMIT: Duration = Duration::from_secs(5);
+const LOCK_LIMIT: Duration = Duration::from_secs(2);
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+const CLOSE_LIMIT: Duration = Duration::from_secs(3);
+/// How long a key answers.
+const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// The index did not do what it should.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("{0}")]
+    Sled(#[from] sled::Error),
+    #[error("sled panicked")]
+    Panicked,
+    #[error("sled did not open in time")]
+    Hung,
+    #[error("{0}")]
+    Garbled(String),
+}
+
+impl Fault {
+    pub(super) fn garbled(what: &str) -> Self {
+        Self::Garbled(what.to_owned())
+    }
+
+    /// sled says so in words only.
+    fn is_locked(&self) -> bool {
+        matches!(self, Self::Sled(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock"))
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, Self::Sled(sled::Error::Io(error)) if disk::is_full(error))
+    }
+
+    pub(super) fn disk(error: io::Error) -> Self {
+        Self::Sled(error.into())
+    }
+
+    /// The disk's trouble, not the index's: building it anew would not help.
+    pub(super) fn is_disk(&self) -> bool {
+        let Self::Sled(sled::Error::Io(error)) = self else {
+            return false;
+        };
+        disk::is_full(error)
+            || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+            || matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            )
+    }
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Garbled(error.to_string())
+    }
+}
+
+impl From<GetError> for Fault {
+    fn from(error: GetError) -> Self {
+        match error {
+            GetError::Sled(error) => Self::Sled(error),
+            GetError::PartMissing => Self::garbled("a part of a value is missing"),
+        }
+    }
+}
+
+impl From<Fault> for ReadError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Garbled(what) => Self::Damaged(what),
+            Fault::Sled(_) | Fault::Panicked | Fault::Hung => Self::Unavailable(fault.to_string()),
+        }
+    }
+}
+
+/// Runs something that touches sled; a panic in there is a fault like others.
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Fault::Panicked))
+}
+
+pub(super) fn open(path: &Path) -> Result<Db, Fault> {
+    disk::make_dir(path).map_err(Fault::disk)?;
+    remove_half_snapshots(path).map_err(Fault::disk)?;
+    let config = Config::new()
+        .path(path)
+        .cache_capacity(CACHE_BYTES)
+        .mode(Mode::HighThroughput)
+        .flush_every_ms(None);
+    let opened = disk::within(OPEN_LIMIT, "sled-open", move || open_unlocked(&config));
+    opened.unwrap_or(Err(Fault::Hung))
+}
+
+/// Opens once nobody has sled's lock any more. We hold ours, so that is only a child that is being started and
+/// has a copy of the descriptor until it runs its program.
+fn open_unlocked(config: &Config) -> Result<Db, Fault> {
+    let started = Instant::now();
+    loop {
+        let opened = guarded(|| Ok(config.open()?));
+        let locked = opened.as_ref().is_err_and(Fault::is_locked);
+        if !locked || started.elapsed() > LOCK_LIMIT {
+            return opened;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+}
+
+/// A kill while sled writes a snapshot leaves one that it would take for the newest, and fail on for ever.
+fn remove_half_snapshots(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|it| it.to_str());
+        if name.is_some_and(|it| it.starts_with("snap.") && it.ends_with(".generating")) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets go of sled, which writes when its last handle goes, and can hang in that.
+pub(super) fn close(db: Db) {
+    let closed = disk::within(CLOSE_LIMIT, "sled-close", move || {
+        guarded(|| {
+            drop(db);
+            Ok(())
+        })
+    });
+    if !matches!(closed, Some(Ok(()))) {
+        tracing::warn!("sled did not close; it is left behind");
+    }
+}
+
+pub(super) fn flush(db: &Db) -> Result<(), Fault> {
+    guarded(|| {
+        db.flush()?;
+        Ok(())
+    })
+}
+
+/// The place in the journal up to which the index has everything.
+pub(super) fn applied(db: &Db) -> Result<Option<Location>, Fault> {
+    guarded(|| match db.get(values::APPLIED)? {
+        Some(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        None => Ok(None),
+    })
+}
+
+pub(super) fn is_deleted(db: &Db, conversation: ConversationId) -> Result<bool, Fault> {
+    Ok(db.contains_key(values::deleted(conversation))?)
+}
+
+/// Deleted conversations that compaction has not taken out of the journal, and where they were deleted.
+pub(super) fn deleted(db: &Db) -> Result<Vec<(ConversationId, u64)>, Fault> {
+    guarded(|| {
+        let mut found = vec![];
+        for entry in db.scan_prefix(values::all_deleted()) {
+            let (key, pos) = entry?;
+            let pos = <[u8; 8]>::try_from(&*pos).ok().map(u64::from_be_bytes);
+            if let (Some(conversation), Some(pos)) = (values::conversation_in(&key), pos) {
+                found.push((conversation, pos));
+            }
+        }
+        Ok(found)
+    })
+}
+
+/// Where the last note stands whose forerunners are to leave the journal, if compaction has not taken them out.
+pub(super) fn forgotten(db: &Db) -> Result<Option<u64>, Fault> {
+    guarded(|| {
+        let pos = db.get(values::FORGOTTEN)?;
+        Ok(pos.and_then(|it| <[u8; 8]>::try_from(&*it).ok().map(u64::from_be_bytes)))
+    })
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StoredKeyUse {
+    pub(super) turn: TurnId,
+    pub(super) message_seq: Seq,
+    pub(super) body: String,
+    pub(super) at: At,
+}
+
+pub(super) fn read_state(
+    db: &Db,
+    conversation: ConversationId,
+) -> Result<Option<(State, u16)>, Fault> {
+    match values::get(db, &values::state(conversation))? {
+        Some((bytes, parts)) => Ok(Some((serde_json::from_slice(&bytes)?, parts))),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn load(db: &Db, conversation: ConversationId) -> Result<Option<Loaded>, Fault> {
+    let Some((state, _)) = read_state(db, conversation)? else {
+        return Ok(None);
+    };
+    let partial = read_partial(db, conversation)?;
+    Ok(Some(Loaded { state, partial }))
+}
+
+fn read_partial(db: &Db, conversation: ConversationId) -> Result<Option<Partial>, Fault> {
+    let mut whole: Option<Partial> = None;
+    for number in 0.. {
+        let Some((bytes, _)) = values::get(db, &values::partial(conversation, number))? else {
+            break;
+        };
+        let piece: StoredPiece = serde_json::from_slice(&bytes)?;
+        let whole = whole.get_or_insert(Partial {
+            conversation,
+            turn: piece.turn,
+            item: piece.item,
+            offset: 0,
+            text: String::new(),
+        });
+        // A repeated piece begins before the end of what was there.
+        let keep = usize::try_from(piece.offset).unwrap_or(usize::MAX);
+        if whole.text.is_char_boundary(keep) {
+            whole.text.truncate(keep);
+            whole.text.push_str(&piece.text);
+        }
+    }
+    Ok(whole)
+}
+
+pub(super) fn record(
+    db: &Db,
+    conversation: ConversationId,
+    seq: Seq,
+) -> Result<Option<Record>, Fault> {
+    match values::get(db, &values::event(conversation, seq))? {
+        Some((bytes, _)) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn records_after(
+    db: &Db,
+    conversation: ConversationId,
+    after: Seq,
+    max_bytes: usize,
+) -> Result<Vec<Record>, Fault> {
+    let last = last_seq(db, conversation)?;
+    let mut page = Page::new(max_bytes, usize::MAX);
+    let mut value: Vec<u8> = vec![];
+    let mut missing_parts = 0;
+    let mut passing = Passing::through(db);
+    let from = values::event(conversation, after.next());
+    let to = values::event(conversation, last.next());
+    if after >= last {
+        return Ok(vec![]);
+    }
+    for entry in db.range(from..to) {
+        let (key, bytes) = entry?;
+        passing.value(&key, bytes.len());
+        missing_parts = collect_part(&key, &bytes, &mut value, missing_parts)?;
+        if missing_parts > 0 {
+            continue;
+        }
+        if values::seq_in(&key) != Some(Seq(after.0 + 1 + page.records.len() as u64)) {
+            return Err(gap(conversation));
+        }
+        if !page.take(&value)? {
+            return Ok(page.records);
+        }
+    }
+    if after.0 + (page.records.len() as u64) < last.0 {
+        return Err(gap(conversation));
+    }
+    Ok(page.records)
+}
+
+/// Puts one more part behind the others. Returns how many are still to come.
+pub(super) fn collect_part(
+    key: &[u8],
+    bytes: &IVec,
+    value: &mut Vec<u8>,
+    missing: u16,
+) -> Result<u16, Fault> {
+    if values::part_in(key) == Some(0) {
+        let (parts, head) = values::head(bytes).ok_or(GetError::PartMissing)?;
+        value.clear();
+        value.extend_from_slice(head);
+        return Ok(parts.saturating_sub(1));
+    }
+    value.extend_from_slice(bytes);
+    missing
+        .checked_sub(1)
+        .ok_or_else(|| GetError::PartMissing.into())
+}
+
+pub(super) fn records_before(
+    db: &Db,
+    conversation: ConversationId,
+    before: Seq,
+    limit: usize,
+    max_bytes: usize,
+) -> Result<Vec<Record>, Fault> {
+    let last = last_seq(db, conversation)?;
+    let mut page = Page::new(max_bytes, limit);
+    let newest = last.0.min(before.0.saturating_sub(1));
+    for seq in (1..=newest).rev() {
+        let stored = values::get(db, &values::event(conversation, Seq(seq)))?;
+        let (value, _) = stored.ok_or_else(|| gap(conversation))?;
+        if !page.take(&value)? {
+            break;
+        }
+    }
+    page.records.reverse();
+    Ok(page.records)
+}
+
+fn last_seq(db: &Db, conversation: ConversationId) -> Result<Seq, Fault> {
+    let state = read_state(db, conversation)?;
+    Ok(state.map(|(state, _)| state.last_seq).unwrap_or_default())
+}
+
+fn gap(conversation: ConversationId) -> Fault {
+    Fault::Garbled(format!(
+        "records of conversation {conversation} are missing"
+    ))
+}
+
+/// As many records as fit, at least one.
+#[derive(Debug)]
+struct Page {
+    records: Vec<Record>,
+    bytes_left: usize,
+    limit: usize,
+}
+
+impl Page {
+    fn new(bytes_left: usize, limit: usize) -> Self {
+        Self {
+            records: vec![],
+            bytes_left,
+            limit,
+        }
+    }
+
+    /// Returns whether it was taken.
+    fn take(&mut self, value: &[u8]) -> Result<bool, Fault> {
+        let fits = self.records.is_empty() || value.len() <= self.bytes_left;
+        if !fits || self.records.len() >= self.limit {
+            return Ok(false);
+        }
+        self.records.push(serde_json::from_slice(value)?);
+        self.bytes_left = self.bytes_left.saturating_sub(value.len());
+        Ok(true)
+    }
+}
+
+pub(super) fn find_key(
+    db: &Db,
+    conversation: ConversationId,
+    key: &str,
+) -> Result<Option<KeyUse>, Fault> {
+    let name = values::idempotency_key(conversation, key);
+    let Some((bytes, _)) = values::get(db, &name)? else {
+        return Ok(None);
+    };
+    let used: StoredKeyUse = serde_json::from_slice(&bytes)?;
+    let age_ms = clock::now().0.saturating_sub(used.at.0);
+    Ok((age_ms < KEY_LIFE_MS).then_some(KeyUse {
+        turn: used.turn,
+        message_seq: used.message_seq,
+        body: used.body,
+        at: used.at,
+    }))
+}
+
+pub(super) fn find_turn(db: &Db, turn: TurnId) -> Result<Option<TurnPlace>, Fault> {
+    let place = find(db, &values::turn(turn))?;
+    Ok(place.map(|(conversation, message_seq)| TurnPlace {
+        conversation,
+        message_seq,
+    }))
+}
+
+pub(super) fn find_confirm(db: &Db, confirm: ConfirmId) -> Result<Option<ConfirmPlace>, Fault> {
+    let Some((conversation, requested)) = find(db, &values::confirm(confirm))? else {
+        return Ok(None);
+    };
+    let resolved = find(db, &values::confirm_end(confirm))?;
+    Ok(Some(ConfirmPlace {
+        conversation,
+        requested,
+        resolved: resolved.map(|(_, seq)| seq),
+    }))
+}
+
+/// A place in a log that is found by something else.
+fn find(db: &Db, key: &[u8]) -> Result<Option<(ConversationId, Seq)>, Fault> {
+    let Some(place) = db.get(key)? else {
+        return Ok(None);
+    };
+    let place = place
+        .split_first_chunk::<16>()
+        .and_then(|(id, seq)| Some((*id, <[u8; 8]>::try_from(seq).ok()?)));
+    let (id, seq) = place.ok_or_else(|| Fault::garbled("a place in a log"))?;
+    Ok(Some((
+        ConversationId::from_bytes(id),
+        Seq(u64::from_be_bytes(seq)),
+    )))
+}
+
+pub(super) fn note(db: &Db, key: &str) -> Result<Option<String>, Fault> {
+    match values::get(db, &values::note(key))? {
+        Some((bytes, _)) => String::from_utf8(bytes)
+            .map(Some)
+            .map_err(|_bytes| Fault::garbled("a note")),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn states(db: &Db) -> Result<Vec<(ConversationId, State)>, Fault> {
+    let mut found = vec![];
+    let mut value = vec![];
+    let mut missing_parts = 0;
+    for entry in db.scan_prefix(values::states()) {
+        let (key, bytes) = entry?;
+        missing_parts = collect_part(&key, &bytes, &mut value, missing_parts)?;
+        if let (0, Some(conversation)) = (missing_parts, values::conversation_in(&key)) {
+            found.push((conversation, serde_json::from_slice(&value)?));
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn unsettled(db: &Db) -> Result<Vec<ConversationId>, Fault> {
+    let mut found = vec![];
+    for key in db.scan_prefix(values::all_unsettled()).keys() {
+        found.extend(values::conversation_in(&key?));
+    }
+    Ok(found)
+}

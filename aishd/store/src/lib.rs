@@ -1,0 +1,458 @@
+//! Where conversations last: a journal that is written and synced first, and sled with the working state
+//! and the indexes behind it. No other module knows sled.
+
+mod change;
+mod compact;
+mod disk;
+mod index;
+mod journal;
+mod line;
+mod lock;
+pub mod look;
+mod page_cache;
+mod recover;
+mod requests;
+mod reserve;
+mod resources;
+mod room;
+mod scan;
+mod search;
+mod segment;
+mod shared;
+mod spending;
+mod trail;
+mod upkeep;
+mod values;
+mod verify;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aish_proto::id::{ConfirmId, ConversationId, Epoch, Seq, TurnId};
+use sled::Db;
+use tokio::sync::{mpsc, oneshot};
+
+use self::index::Fault;
+use self::recover::Opened;
+use self::requests::{Ack, Deletion, Prepared, Request, Trail};
+pub use self::room::Claim;
+use self::room::Room;
+use self::shared::{Handle, Shared};
+pub use self::trail::Direction;
+use self::writer::Writer;
+use aishd_log::audit::Draft;
+use aishd_log::event::Record;
+use aishd_log::state::State;
+use aishd_log::time::At;
+
+/// As many requests as one group may have; who finds it full waits (commits) or is told (text).
+const MAILBOX: usize = 512;
+
+/// A handle; cheap to clone. Reads go to sled directly, writes to the one writer thread.
+#[derive(Clone, Debug)]
+pub struct Store {
+    requests: mpsc::Sender<Request>,
+    shared: Arc<Shared>,
+    /// Ends the writer when the last handle goes.
+    _handle: Arc<Handle>,
+}
+
+/// What becomes durable together, or not at all.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    pub conversation: ConversationId,
+    /// In the order of their seq, following on the last one stored.
+    pub records: Vec<Record>,
+    /// The state after the last of them.
+    pub state: State,
+    /// What the audit trail tells of them.
+    pub audit: Vec<Draft>,
+    /// How much of the disk it may take.
+    pub claim: Claim,
+}
+
+impl Commit {
+    pub fn new(
+        conversation: ConversationId,
+        records: Vec<Record>,
+        state: State,
+        audit: Vec<Draft>,
+    ) -> Self {
+        Self {
+            conversation,
+            claim: Claim::of(&records),
+            records,
+            state,
+            audit,
+        }
+    }
+
+    pub fn claiming(self, claim: Claim) -> Self {
+        Self { claim, ..self }
+    }
+}
+
+/// Text of an item that is being written; kept without a sync, gone with the next commit of its turn.
+#[derive(Clone, Debug)]
+pub struct Partial {
+    pub conversation: ConversationId,
+    pub turn: TurnId,
+    pub item: u32,
+    /// Where `text` begins in the item, in bytes; it follows on what was kept before.
+    pub offset: u64,
+    pub text: String,
+}
+
+/// Something that is kept under a key beside the conversations, such as what a server was last found to offer.
+#[derive(Clone, Debug)]
+pub struct Note {
+    pub key: String,
+    pub text: String,
+    /// What it replaces is to leave the journal: at the next start, where nothing makes a new segment before.
+    pub forgets: bool,
+}
+
+/// A conversation as it was stored.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    pub state: State,
+    /// Text that was being written when the daemon ended.
+    pub partial: Option<Partial>,
+}
+
+/// A turn's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TurnPlace {
+    pub conversation: ConversationId,
+    /// Its question.
+    pub message_seq: Seq,
+}
+
+/// A confirm's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfirmPlace {
+    pub conversation: ConversationId,
+    pub requested: Seq,
+    /// `None`: it is open.
+    pub resolved: Option<Seq>,
+}
+
+/// What was asked with an idempotency key before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyUse {
+    pub turn: TurnId,
+    pub message_seq: Seq,
+    pub body: String,
+    pub at: At,
+}
+
+/// Whether commits are taken, for `daemon/status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Why not, when they are not.
+    pub problem: Option<String>,
+    pub journal_bytes: u64,
+    /// Since the last sync; `None` when there was none in this life.
+    pub synced_ago: Option<Duration>,
+    /// What may still be written to the disk.
+    pub free_bytes: Option<u64>,
+    /// What was found damaged and repaired.
+    pub repairs: Vec<String>,
+}
+
+/// Told that the store gets on: by its writer when that is asked, and while a journal is read. It must be quick.
+#[derive(Clone)]
+pub struct Alive(Arc<dyn Fn() + Send + Sync>);
+
+impl Alive {
+    pub fn new(told: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(told))
+    }
+
+    fn say(&self) {
+        (self.0)();
+    }
+}
+
+/// Nobody is told.
+impl Default for Alive {
+    fn default() -> Self {
+        Self::new(|| {})
+    }
+}
+
+impl fmt::Debug for Alive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Alive").finish_non_exhaustive()
+    }
+}
+
+/// The commit is not in the store and never will be; the same one may be tried again.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CommitError {
+    #[error("no room on the disk of the store")]
+    Full,
+    #[error("write the journal: {0}")]
+    Io(String),
+    #[error("the store is closed")]
+    Closed,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The index is being rebuilt or cannot be opened now.
+    #[error("the store cannot be read now: {0}")]
+    Unavailable(String),
+    #[error("a stored record cannot be understood: {0}")]
+    Damaged(String),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("another daemon{} has the store {path}", pid.map(|it| format!(" (pid {it})")).unwrap_or_default())]
+    Locked { path: String, pid: Option<u32> },
+    #[error("the store {path} has format {found}, and this program knows formats up to {known}")]
+    Newer {
+        path: String,
+        found: u32,
+        known: u32,
+    },
+    #[error("the store {path} is damaged: {detail}")]
+    Damaged { path: String, detail: String },
+    #[error("open the store {path}")]
+    Io {
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Store {
+    /// Opens the store in `dir`, which is made if it is not there. Blocks.
+    pub fn open(dir: &Path) -> Result<Self, OpenError> {
+        Self::open_telling(dir, Alive::default())
+    }
+
+    /// As [`Store::open`]; `alive` is told that it gets on, then and later.
+    pub fn open_telling(dir: &Path, alive: Alive) -> Result<Self, OpenError> {
+        let opened = recover::open(dir, &alive)?;
+        Self::of(dir, opened, alive)
+    }
+
+    /// As [`Store::open`], with segments of another size.
+    #[cfg(test)]
+    fn open_with_segments_of(dir: &Path, bytes: u64) -> Result<Self, OpenError> {
+        let alive = Alive::default();
+        let mut opened = recover::open(dir, &alive)?;
+        opened.journal.segment_bytes = bytes;
+        Self::of(dir, opened, alive)
+    }
+
+    fn of(dir: &Path, opened: Opened, alive: Alive) -> Result<Self, OpenError> {
+        let (requests, mailbox) = mpsc::channel(MAILBOX);
+        let shared = Arc::new(Shared::new(dir, &opened, alive));
+        let thread = Writer::start(dir, opened, mailbox, Arc::clone(&shared));
+        thread.map_err(|source| OpenError::Io {
+            path: dir.display().to_string(),
+            source,
+        })?;
+        let handle = Handle::new(Arc::clone(&shared));
+        Ok(Self {
+            requests,
+            shared,
+            _handle: Arc::new(handle),
+        })
+    }
+
+    pub fn epoch(&self) -> Epoch {
+        self.shared.epoch
+    }
+
+    /// What was found damaged and repaired, at start-up and since, in words.
+    pub fn repairs(&self) -> Vec<String> {
+        self.shared.status().repairs.clone()
+    }
+
+    pub fn health(&self) -> Health {
+        let lack = Room::on(&self.shared.dir).ok().and_then(|it| it.lack());
+        let status = self.shared.status();
+        Health {
+            problem: lack.or_else(|| status.problem.clone()),
+            journal_bytes: status.journal_bytes,
+            synced_ago: status.synced_at.map(|it| it.elapsed()),
+            free_bytes: disk::free_bytes(&self.shared.dir).ok(),
+            repairs: status.repairs.clone(),
+        }
+    }
+
+    /// Asks the writer for a sign of life, and returns once it has given one.
+    pub async fn beat(&self) {
+        let (answer, answered) = oneshot::channel();
+        self.shared.ask_for_beat(answer);
+        let _writer_ended = answered.await;
+    }
+
+    /// Returns once the records would survive a power cut.
+    pub async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
+        self.commit_with(commit, None).await
+    }
+
+    /// The same together with a note: both or neither.
+    pub async fn commit_with(&self, commit: Commit, note: Option<Note>) -> Result<(), CommitError> {
+        let prepared = Prepared::new(commit, note)?;
+        self.request(|ack| Request::Commit(Box::new(prepared), Some(ack)))
+            .await
+    }
+
+    /// Never waits; a piece that the writer has no room for is dropped, and the next one repeats it
+    /// because the caller only moves on from what was taken. Returns whether it was taken.
+    pub fn keep_partial(&self, partial: Partial) -> bool {
+        self.requests.try_send(Request::Partial(partial)).is_ok()
+    }
+
+    /// Never waits; the newest note of a key counts. Returns whether the writer took it: it is durable soon, and lost
+    /// only if the disk is full or the daemon is killed before.
+    pub fn keep_note(&self, note: Note) -> bool {
+        let request = Request::Note(note, Trail::default(), None);
+        self.requests.try_send(request).is_ok()
+    }
+
+    /// The same for one that somebody counts on, together with what the audit trail tells of it: both or neither. Returns
+    /// once they are durable.
+    pub async fn keep(&self, note: Note, audit: Vec<Draft>) -> Result<(), CommitError> {
+        self.request(|ack| Request::Note(note, Trail::new(audit), Some(ack)))
+            .await
+    }
+
+    /// The newest note of a key.
+    pub fn note(&self, key: &str) -> Result<Option<String>, ReadError> {
+        self.read(|db| index::note(db, key))
+    }
+
+    /// Removes a conversation from sled at once and from the journal at the next compaction.
+    pub async fn delete(
+        &self,
+        conversation: ConversationId,
+        audit: Vec<Draft>,
+    ) -> Result<(), CommitError> {
+        let deletion = Box::new(Deletion::new(conversation, audit));
+        self.request(|ack| Request::Delete(deletion, Some(ack)))
+            .await
+    }
+
+    /// As [`Store::delete`] for what nobody knows of; never waits. Returns whether the writer took it.
+    pub fn discard(&self, conversation: ConversationId) -> bool {
+        let deletion = Box::new(Deletion::new(conversation, vec![]));
+        self.requests
+            .try_send(Request::Delete(deletion, None))
+            .is_ok()
+    }
+
+    /// Adds to the audit trail what concerns no conversation's log. Returns once it is durable.
+    pub async fn tell(&self, audit: Vec<Draft>) -> Result<(), CommitError> {
+        self.request(|ack| Request::Audit(Trail::new(audit), Some(ack)))
+            .await
+    }
+
+    async fn request(&self, request: impl FnOnce(Ack) -> Request) -> Result<(), CommitError> {
+        let (ack, outcome) = oneshot::channel();
+        let sent = self.requests.send(request(ack)).await;
+        sent.map_err(|_closed| CommitError::Closed)?;
+        outcome.await.unwrap_or(Err(CommitError::Closed))
+    }
+
+    pub fn load(&self, conversation: ConversationId) -> Result<Option<Loaded>, ReadError> {
+        self.read(|db| index::load(db, conversation))
+    }
+
+    /// Records with seq > `after`, oldest first: as many as fit in about `max_bytes` of stored form, at least one if any.
+    pub fn records_after(
+        &self,
+        conversation: ConversationId,
+        after: Seq,
+        max_bytes: usize,
+    ) -> Result<Vec<Record>, ReadError> {
+        self.read(|db| index::records_after(db, conversation, after, max_bytes))
+    }
+
+    /// The last records with seq < `before`, oldest first: at most `limit`, as many as fit in about `max_bytes`.
+    pub fn records_before(
+        &self,
+        conversation: ConversationId,
+        before: Seq,
+        limit: usize,
+        max_bytes: usize,
+    ) -> Result<Vec<Record>, ReadError> {
+        self.read(|db| index::records_before(db, conversation, before, limit, max_bytes))
+    }
+
+    /// The record with exactly this seq.
+    pub fn record(
+        &self,
+        conversation: ConversationId,
+        seq: Seq,
+    ) -> Result<Option<Record>, ReadError> {
+        self.read(|db| index::record(db, conversation, seq))
+    }
+
+    /// What was asked with this key in the last 24 hours.
+    pub fn find_key(
+        &self,
+        conversation: ConversationId,
+        key: &str,
+    ) -> Result<Option<KeyUse>, ReadError> {
+        self.read(|db| index::find_key(db, conversation, key))
+    }
+
+    /// Whether there was such a conversation; forgotten when the journal has been compacted.
+    pub fn is_deleted(&self, conversation: ConversationId) -> Result<bool, ReadError> {
+        self.read(|db| index::is_deleted(db, conversation))
+    }
+
+    pub fn find_turn(&self, turn: TurnId) -> Result<Option<TurnPlace>, ReadError> {
+        self.read(|db| index::find_turn(db, turn))
+    }
+
+    pub fn find_confirm(&self, confirm: ConfirmId) -> Result<Option<ConfirmPlace>, ReadError> {
+        self.read(|db| index::find_confirm(db, confirm))
+    }
+
+    /// Every conversation with its state, in the order of their ids.
+    pub fn states(&self) -> Result<Vec<(ConversationId, State)>, ReadError> {
+        self.read(index::states)
+    }
+
+    /// Conversations whose state is unsettled (a running or waiting turn), without reading the others.
+    pub fn unsettled(&self) -> Result<Vec<ConversationId>, ReadError> {
+        self.read(index::unsettled)
+    }
+
+    /// Writes down everything, closes sled and ends the writer. Blocks.
+    pub fn close(&self) {
+        self.shared.end_writer();
+    }
+
+    /// Reads, and where the index turns out to be damaged waits for the writer to build it anew and reads again.
+    fn read<T>(&self, work: impl Fn(&Db) -> Result<T, Fault>) -> Result<T, ReadError> {
+        let (first, _) = self.shared.try_read(&work)?;
+        if let Ok(value) = first {
+            return Ok(value);
+        }
+        // A conversation that is deleted while it is read looks like a damaged one, once.
+        let (second, generation) = self.shared.try_read(&work)?;
+        let fault = match second {
+            Ok(value) => return Ok(value),
+            Err(fault) => fault,
+        };
+        tracing::warn!(%fault, "the index cannot be read: asking for a new one");
+        self.shared.wait_for_rebuild(generation, &fault);
+        let (third, _) = self.shared.try_read(&work)?;
+        Ok(third?)
+    }
+}

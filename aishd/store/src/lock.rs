@@ -1,0 +1,55 @@
+//! One daemon has the store. The lock goes with the process, so a `kill -9` leaves nothing to clean up.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::{OpenError, disk};
+use aishd_platform::file_lock::{self, LockError};
+
+#[derive(Debug)]
+pub(super) struct Lock {
+    file: File,
+}
+
+impl Lock {
+    pub(super) fn take(dir: &Path) -> Result<Self, OpenError> {
+        let io_error = |source| OpenError::Io {
+            path: dir.display().to_string(),
+            source,
+        };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(disk::no_follow())
+            .open(dir.join("lock"))
+            .map_err(io_error)?;
+        match file_lock::take(&mut file) {
+            Ok(()) => Ok(Self { file }),
+            Err(LockError::Held(pid)) => Err(OpenError::Locked {
+                path: dir.display().to_string(),
+                pid,
+            }),
+            Err(LockError::Io(source)) => Err(io_error(source)),
+        }
+    }
+
+    /// Not done while taking it, because a newer store must stay as it is.
+    pub(super) fn write_pid(&mut self) -> io::Result<()> {
+        file_lock::sign(&mut self.file)
+    }
+}
+
+impl Drop for Lock {
+    /// A child that is being started holds a copy of every descriptor until it runs its program, and closing
+    /// ours would leave the lock with it.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(%error, "could not unlock the store");
+        }
+    }
+}

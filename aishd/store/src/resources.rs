@@ -1,0 +1,81 @@
+//! Reading the shared context: what there is under a name, its data, and lists of names.
+
+use std::ops::Bound;
+
+use aish_proto::id::ConversationId;
+use sled::Db;
+
+use super::index::{self, Fault};
+use super::{ReadError, Store, values};
+use aishd_log::event::Event;
+use aishd_log::resource::{Data, Head, ResourceName, Standing};
+
+impl Store {
+    /// What there is under a name.
+    pub fn resource(
+        &self,
+        conversation: ConversationId,
+        name: &ResourceName,
+    ) -> Result<Standing, ReadError> {
+        self.read(|db| standing(db, conversation, name))
+    }
+
+    /// A resource with its data; `None`: there is none.
+    pub fn resource_data(
+        &self,
+        conversation: ConversationId,
+        name: &ResourceName,
+    ) -> Result<Option<(Head, Data)>, ReadError> {
+        self.read(|db| {
+            let Standing::There(head) = standing(db, conversation, name)? else {
+                return Ok(None);
+            };
+            let record = index::record(db, conversation, head.seq)?;
+            if let Some(Event::ResourceChanged(changed)) = record.map(|it| it.event)
+                && changed.name == *name
+                && let Some(data) = changed.data
+            {
+                return Ok(Some((head, data)));
+            }
+            Err(Fault::garbled("a resource is not where it should be"))
+        })
+    }
+
+    /// At most `limit` resources in the order of their names, those behind `after`.
+    pub fn resources(
+        &self,
+        conversation: ConversationId,
+        after: Option<&ResourceName>,
+        limit: usize,
+    ) -> Result<Vec<(ResourceName, Head)>, ReadError> {
+        self.read(|db| {
+            let prefix = values::resources(conversation);
+            let from = match after {
+                Some(after) => Bound::Excluded(values::resource(conversation, after)),
+                None => Bound::Included(prefix.clone()),
+            };
+            let mut found = vec![];
+            for entry in db.range((from, Bound::Unbounded)) {
+                let (key, value) = entry?;
+                if found.len() >= limit || !key.starts_with(&prefix) {
+                    break;
+                }
+                let name = values::resource_in(&key);
+                let name = name.ok_or_else(|| Fault::garbled("the name of a resource"))?;
+                found.push((name, serde_json::from_slice(&value)?));
+            }
+            Ok(found)
+        })
+    }
+}
+
+fn standing(db: &Db, conversation: ConversationId, name: &ResourceName) -> Result<Standing, Fault> {
+    if let Some(head) = db.get(values::resource(conversation, name))? {
+        return Ok(Standing::There(serde_json::from_slice(&head)?));
+    }
+    let Some(last) = db.get(values::gone_resource(conversation, name))? else {
+        return Ok(Standing::Gone(0));
+    };
+    let last = <[u8; 8]>::try_from(&*last).map_err(|_| Fault::garbled("a revision"))?;
+    Ok(Standing::Gone(u64::from_be_bytes(last)))
+}

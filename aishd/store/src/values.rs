@@ -1,0 +1,292 @@
+//! Keys and values in sled's one tree. A batch over one tree is atomic, and few trees keep sled small.
+//!
+//! A value is cut into parts of its key, because sled writes long ones as files of their own. The first part
+//! begins with the number of parts.
+
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use sha2::{Digest as _, Sha256};
+use sled::{Batch, Tree};
+
+use super::page_cache::Passing;
+use aishd_log::resource::ResourceName;
+use aishd_log::spending::Day;
+
+/// Sixteen of them share a page of sled, which must stay well below its limit for a page in the log.
+pub(super) const PART_BYTES: usize = 4096;
+const PARTS_BYTES: usize = 2;
+/// What is written of a long value before it is waited for: 1 MiB.
+const PARTS_AT_ONCE: usize = 256;
+
+const STATE: u8 = b's';
+const EVENT: u8 = b'e';
+const KEY: u8 = b'k';
+const TURN: u8 = b't';
+const UNSETTLED: u8 = b'u';
+const PARTIAL: u8 = b'p';
+const DELETED: u8 = b'd';
+const NOTE: u8 = b'n';
+const CONFIRM: u8 = b'c';
+const CONFIRM_END: u8 = b'C';
+const AUDIT: u8 = b'a';
+const RESOURCE: u8 = b'r';
+const RESOURCE_GONE: u8 = b'R';
+const SPENT: u8 = b'$';
+const SPENT_NAMED: u8 = b'%';
+
+pub(super) const APPLIED: &[u8] = b"mapplied";
+/// The last record of the audit trail.
+pub(super) const AUDIT_HEAD: &[u8] = b"maudit";
+/// Where the last note stands whose forerunners are to leave the journal; there until they have.
+pub(super) const FORGOTTEN: &[u8] = b"mforgotten";
+
+pub(super) fn state(conversation: ConversationId) -> Vec<u8> {
+    of(STATE, conversation)
+}
+
+pub(super) fn states() -> [u8; 1] {
+    [STATE]
+}
+
+pub(super) fn events(conversation: ConversationId) -> Vec<u8> {
+    of(EVENT, conversation)
+}
+
+pub(super) fn event(conversation: ConversationId, seq: Seq) -> Vec<u8> {
+    let mut key = events(conversation);
+    key.extend_from_slice(&seq.0.to_be_bytes());
+    key
+}
+
+pub(super) fn idempotency_keys(conversation: ConversationId) -> Vec<u8> {
+    of(KEY, conversation)
+}
+
+pub(super) fn idempotency_key(conversation: ConversationId, key: &str) -> Vec<u8> {
+    let mut stored = idempotency_keys(conversation);
+    stored.extend_from_slice(&Sha256::digest(key.as_bytes()));
+    stored
+}
+
+pub(super) fn turn(turn: TurnId) -> Vec<u8> {
+    [&[TURN], &turn.to_bytes()[..]].concat()
+}
+
+/// Where a confirm was requested.
+pub(super) fn confirm(confirm: ConfirmId) -> Vec<u8> {
+    [&[CONFIRM], &confirm.to_bytes()[..]].concat()
+}
+
+/// Where it was resolved.
+pub(super) fn confirm_end(confirm: ConfirmId) -> Vec<u8> {
+    [&[CONFIRM_END], &confirm.to_bytes()[..]].concat()
+}
+
+pub(super) fn unsettled(conversation: ConversationId) -> Vec<u8> {
+    of(UNSETTLED, conversation)
+}
+
+pub(super) fn all_unsettled() -> [u8; 1] {
+    [UNSETTLED]
+}
+
+pub(super) fn partials(conversation: ConversationId) -> Vec<u8> {
+    of(PARTIAL, conversation)
+}
+
+pub(super) fn all_partials() -> [u8; 1] {
+    [PARTIAL]
+}
+
+pub(super) fn partial(conversation: ConversationId, piece: u32) -> Vec<u8> {
+    let mut key = partials(conversation);
+    key.extend_from_slice(&piece.to_be_bytes());
+    key
+}
+
+pub(super) fn deleted(conversation: ConversationId) -> Vec<u8> {
+    of(DELETED, conversation)
+}
+
+pub(super) fn all_deleted() -> [u8; 1] {
+    [DELETED]
+}
+
+pub(super) fn note(key: &str) -> Vec<u8> {
+    [&[NOTE], &Sha256::digest(key.as_bytes())[..]].concat()
+}
+
+pub(super) fn resources(conversation: ConversationId) -> Vec<u8> {
+    of(RESOURCE, conversation)
+}
+
+/// What there is under a name in the shared context.
+pub(super) fn resource(conversation: ConversationId, name: &ResourceName) -> Vec<u8> {
+    [&resources(conversation)[..], name.as_str().as_bytes()].concat()
+}
+
+pub(super) fn gone_resources(conversation: ConversationId) -> Vec<u8> {
+    of(RESOURCE_GONE, conversation)
+}
+
+/// The last revision of what was under a name.
+pub(super) fn gone_resource(conversation: ConversationId, name: &ResourceName) -> Vec<u8> {
+    [&gone_resources(conversation)[..], name.as_str().as_bytes()].concat()
+}
+
+/// The name in such a key.
+pub(super) fn resource_in(key: &[u8]) -> Option<ResourceName> {
+    let name = str::from_utf8(key.get(17..)?).ok()?;
+    name.parse().ok()
+}
+
+/// What was taken on a day; no conversation has sixteen zeros.
+pub(super) fn spent(day: Day, conversation: Option<ConversationId>, which: &[u8; 16]) -> Vec<u8> {
+    let conversation = conversation.map_or([0; 16], ConversationId::to_bytes);
+    [&spent_from(day)[..], &conversation, which].concat()
+}
+
+pub(super) fn spent_from(day: Day) -> Vec<u8> {
+    [&[SPENT], &day.0.to_be_bytes()[..]].concat()
+}
+
+/// Behind all of them.
+pub(super) fn spent_end() -> Vec<u8> {
+    vec![SPENT + 1]
+}
+
+pub(super) fn spent_by(conversation: ConversationId) -> Vec<u8> {
+    of(SPENT_NAMED, conversation)
+}
+
+/// Where such a sum is found by its conversation.
+pub(super) fn spent_named(conversation: ConversationId, day: Day, which: &[u8; 16]) -> Vec<u8> {
+    [&spent_by(conversation)[..], &day.0.to_be_bytes(), which].concat()
+}
+
+/// A record of the audit trail.
+pub(super) fn audit(n: u64) -> Vec<u8> {
+    [&[AUDIT], &n.to_be_bytes()[..]].concat()
+}
+
+pub(super) fn all_audit() -> [u8; 1] {
+    [AUDIT]
+}
+
+/// The number in such a key.
+pub(super) fn audit_in(key: &[u8]) -> Option<u64> {
+    let n = key.get(1..9)?.try_into().ok()?;
+    Some(u64::from_be_bytes(n))
+}
+
+fn of(kind: u8, conversation: ConversationId) -> Vec<u8> {
+    [&[kind], &conversation.to_bytes()[..]].concat()
+}
+
+/// The conversation that a key is about.
+pub(super) fn conversation_in(key: &[u8]) -> Option<ConversationId> {
+    let id = key.get(1..17)?.try_into().ok()?;
+    Some(ConversationId::from_bytes(id))
+}
+
+/// The seq in an event's key.
+pub(super) fn seq_in(key: &[u8]) -> Option<Seq> {
+    let seq = key.get(17..25)?.try_into().ok()?;
+    Some(Seq(u64::from_be_bytes(seq)))
+}
+
+fn part_key(key: &[u8], part: u16) -> Vec<u8> {
+    [key, &part.to_be_bytes()].concat()
+}
+
+pub(super) fn first_part(key: &[u8]) -> Vec<u8> {
+    part_key(key, 0)
+}
+
+/// The number of a key's part.
+pub(super) fn part_in(key: &[u8]) -> Option<u16> {
+    let part = key.last_chunk::<2>()?;
+    Some(u16::from_be_bytes(*part))
+}
+
+/// Puts a value in parts. Returns how many; `None` when it would be too many, at about 256 MiB.
+pub(super) fn put(batch: &mut Batch, key: &[u8], value: &[u8]) -> Option<u16> {
+    let head = value.len().min(PART_BYTES - PARTS_BYTES);
+    let (head, rest) = value.split_at(head);
+    let parts = u16::try_from(1 + rest.len().div_ceil(PART_BYTES)).ok()?;
+    batch.insert(part_key(key, 0), [&parts.to_be_bytes()[..], head].concat());
+    for (part, bytes) in (1..parts).zip(rest.chunks(PART_BYTES)) {
+        batch.insert(part_key(key, part), bytes);
+    }
+    Some(parts)
+}
+
+/// Puts the value of a key that had none before, all but its first part at once, so that it is never all in one batch. Nobody
+/// finds it before the batch is applied, and what is applied again puts the same.
+pub(super) fn put_new(
+    tree: &Tree,
+    batch: &mut Batch,
+    key: &[u8],
+    value: &[u8],
+) -> Result<Option<u16>, sled::Error> {
+    let head = value.len().min(PART_BYTES - PARTS_BYTES);
+    let (head, rest) = value.split_at(head);
+    let Ok(parts) = u16::try_from(1 + rest.len().div_ceil(PART_BYTES)) else {
+        return Ok(None);
+    };
+    let mut passing = Passing::through(tree);
+    let mut rest = (1..parts).zip(rest.chunks(PART_BYTES)).peekable();
+    while rest.peek().is_some() {
+        for (part, bytes) in rest.by_ref().take(PARTS_AT_ONCE) {
+            let key = part_key(key, part);
+            tree.insert(&key, bytes)?;
+            passing.value(&key, bytes.len());
+        }
+        // sled holds in memory what it has not written.
+        tree.flush()?;
+    }
+    batch.insert(part_key(key, 0), [&parts.to_be_bytes()[..], head].concat());
+    Ok(Some(parts))
+}
+
+/// Takes a value's parts away from `from` on.
+pub(super) fn remove(batch: &mut Batch, key: &[u8], from: u16, parts: u16) {
+    for part in from..parts {
+        batch.remove(part_key(key, part));
+    }
+}
+
+/// The number of parts that a first part speaks of, and its share of the value.
+pub(super) fn head(first_part: &[u8]) -> Option<(u16, &[u8])> {
+    let (parts, bytes) = first_part.split_first_chunk::<PARTS_BYTES>()?;
+    Some((u16::from_be_bytes(*parts), bytes))
+}
+
+/// A part that its first part speaks of is not there.
+#[derive(Debug)]
+pub(super) enum GetError {
+    Sled(sled::Error),
+    PartMissing,
+}
+
+impl From<sled::Error> for GetError {
+    fn from(error: sled::Error) -> Self {
+        Self::Sled(error)
+    }
+}
+
+/// A whole value, and of how many parts it is.
+pub(super) fn get(tree: &Tree, key: &[u8]) -> Result<Option<(Vec<u8>, u16)>, GetError> {
+    let Some(first) = tree.get(part_key(key, 0))? else {
+        return Ok(None);
+    };
+    let (parts, bytes) = head(&first).ok_or(GetError::PartMissing)?;
+    let mut value = bytes.to_vec();
+    let mut passing = Passing::through(tree);
+    for part in 1..parts {
+        let key = part_key(key, part);
+        let bytes = tree.get(&key)?.ok_or(GetError::PartMissing)?;
+        passing.value(&key, bytes.len());
+        value.extend_from_slice(&bytes);
+    }
+    Ok(Some((value, parts)))
+}

@@ -1,0 +1,396 @@
+//! The one thread that writes: it takes what waits as a group, appends it to the journal, syncs once, applies it
+//! to the index and only then acknowledges.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aish_proto::id::ConversationId;
+use tokio::sync::mpsc;
+
+use super::change::Memory;
+use super::index::guarded;
+use super::journal::{AppendError, Journal, Location, SEGMENT_BYTES};
+use super::line::Pos;
+use super::lock::Lock;
+use super::recover::Opened;
+use super::requests::{Ack, Request, answer, apply, entries, in_order, seal};
+use super::reserve::Reserve;
+use super::room::Room;
+use super::segment::Closed;
+use super::shared::Shared;
+use super::upkeep::{Away, Ends};
+use super::{CommitError, MAILBOX, disk};
+use aishd_log::audit::chain::Head;
+use aishd_platform::failpoint;
+
+/// One write and one sync for so much: enough to be worth the sync, little enough to be quick.
+const GROUP_BYTES: usize = 1024 * 1024;
+/// The index is flushed when nothing happened for so long, so that the next start has little to replay.
+const IDLE: Duration = Duration::from_millis(500);
+/// Under load, so many segments are compacted while one is written: what is rewritten stays in proportion to what is new.
+const COMPACTED_PER_SEGMENT: u64 = 4;
+/// How often a full disk is looked at again.
+const RECHECK: Duration = Duration::from_millis(500);
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) dir: PathBuf,
+    pub(super) shared: Arc<Shared>,
+    pub(super) mailbox: mpsc::Receiver<Request>,
+    /// Held as long as the writer lives.
+    _lock: Lock,
+    pub(super) reserve: Reserve,
+    pub(super) journal: Journal,
+    pub(super) memory: Memory,
+    /// The last record of the audit trail that is durable.
+    trail: Head,
+    /// Why the index is away, when it is.
+    pub(super) away: Option<Away>,
+    /// When the index is flushed, if it has anything to flush.
+    pub(super) flush_at: Option<Instant>,
+    pub(super) unflushed_bytes: u64,
+    /// When trouble with the disk is looked at again.
+    pub(super) recheck_at: Option<Instant>,
+    /// Segments that compaction has yet to see.
+    /// Something was refused for lack of room, and there is none yet.
+    pub(super) is_full: bool,
+    pub(super) to_compact: Vec<Closed>,
+    /// What the plan takes out. It does not change while the plan is carried out: who is deleted meanwhile would lose what is
+    /// in the segments that come, which are the older ones, and keep what is in those that were seen.
+    pub(super) deleted: HashMap<ConversationId, Pos>,
+    /// A segment was closed since the plan was made. A plan is carried out to its end all the same: where many segments are
+    /// written, one that begins anew with each would never come to the old ones.
+    pub(super) plan_again: bool,
+    /// The plan is of what stands before this.
+    pub(super) planned_before: Pos,
+    /// Keys of notes in the segments that it has seen, the newest of which it sees first.
+    pub(super) noted: HashSet<String>,
+    bytes_since_compaction: u64,
+    pub(super) no_rebuild_before: Option<Instant>,
+    /// The journal's size at the last acknowledgement.
+    pub(super) seen_bytes: u64,
+}
+
+/// What the writer does next.
+#[derive(Debug)]
+enum Wake {
+    Request(Request),
+    /// Somebody closes the store, or found the index damaged.
+    Called,
+    Due,
+    NoHandles,
+}
+
+impl Writer {
+    pub(super) fn start(
+        dir: &Path,
+        opened: Opened,
+        mailbox: mpsc::Receiver<Request>,
+        shared: Arc<Shared>,
+    ) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()?;
+        let mut writer = Self {
+            dir: dir.to_owned(),
+            shared: Arc::clone(&shared),
+            mailbox,
+            _lock: opened.lock,
+            reserve: opened.reserve,
+            journal: opened.journal,
+            memory: opened.memory,
+            trail: opened.trail,
+            away: None,
+            flush_at: Some(Instant::now() + IDLE),
+            unflushed_bytes: 0,
+            recheck_at: None,
+            is_full: false,
+            to_compact: vec![],
+            deleted: HashMap::new(),
+            plan_again: false,
+            planned_before: 0,
+            noted: HashSet::new(),
+            bytes_since_compaction: 0,
+            no_rebuild_before: None,
+            seen_bytes: 0,
+        };
+        drop(opened.db);
+        let ends = Ends { shared };
+        std::thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || {
+                writer.plan_compaction();
+                runtime.block_on(writer.run());
+                drop(writer);
+                drop(ends);
+            })?;
+        Ok(())
+    }
+
+    async fn run(&mut self) {
+        loop {
+            match self.select().await {
+                Wake::Request(first) => {
+                    let group = self.group(first);
+                    self.write(group);
+                    self.compact_under_load();
+                }
+                Wake::Called => self.see_to_damage(),
+                Wake::Due => self.due(),
+                Wake::NoHandles => break,
+            }
+            // Behind the work, so that work which hangs is noticed.
+            self.shared.beat();
+            if self.shared.status().closing {
+                break;
+            }
+        }
+        self.finish();
+    }
+
+    /// May be dropped: it takes nothing that it could lose.
+    async fn select(&mut self) -> Wake {
+        let due = self.next_due();
+        let sleep = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.shared.call.notified() => Wake::Called,
+            request = self.mailbox.recv() => request.map_or(Wake::NoHandles, Wake::Request),
+            () = sleep => Wake::Due,
+        }
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        if self.away.is_none() && !self.to_compact.is_empty() {
+            return Some(Instant::now());
+        }
+        let retry_at = self.away.as_ref().map(|it| it.retry_at);
+        let flush_at = self.flush_at.filter(|_| self.away.is_none());
+        [retry_at, flush_at, self.recheck_at]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn due(&mut self) {
+        let now = Instant::now();
+        if self.away.as_ref().is_some_and(|it| it.retry_at <= now) {
+            self.restore();
+        }
+        if self.recheck_at.is_some_and(|it| it <= now) {
+            self.recheck();
+        }
+        if self.away.is_none() && self.flush_at.is_some_and(|it| it <= now) {
+            self.flush();
+            self.reserve.make_if_plenty();
+        }
+        self.compact_next();
+    }
+
+    /// Somebody who writes all the time must not keep deleted text in the journal for ever.
+    fn compact_under_load(&mut self) {
+        let due = self.journal.segment_bytes / COMPACTED_PER_SEGMENT;
+        if self.bytes_since_compaction >= due {
+            self.compact_next();
+        }
+    }
+
+    fn compact_next(&mut self) {
+        if self.away.is_none()
+            && let Some(segment) = self.to_compact.pop()
+        {
+            self.bytes_since_compaction = 0;
+            self.compact(&segment);
+        }
+    }
+
+    /// The first request and what else waits, up to a group's size.
+    pub(super) fn group(&mut self, first: Request) -> Vec<Request> {
+        let mut bytes = first.bytes();
+        let mut group = vec![first];
+        while group.len() < MAILBOX && bytes < GROUP_BYTES {
+            let Ok(request) = self.mailbox.try_recv() else {
+                break;
+            };
+            bytes += request.bytes();
+            group.push(request);
+        }
+        group
+    }
+
+    pub(super) fn write(&mut self, group: Vec<Request>) {
+        let group = self.admit(group);
+        if group.is_empty() {
+            return;
+        }
+        let db = self.shared.db().filter(|_| self.away.is_none());
+        let Some(db) = db else {
+            let problem = self.shared.status().problem.clone();
+            let why = problem.unwrap_or_else(|| "the index is being restored".to_owned());
+            let error = CommitError::Io(why);
+            return refuse(group, &error);
+        };
+        let ordered = guarded(|| Ok(in_order(&db, &mut self.memory, group)));
+        let mut group = match ordered {
+            Ok(Ok(group)) => group,
+            Ok(Err((group, fault))) => {
+                drop(db);
+                refuse(group, &CommitError::Io(fault.to_string()));
+                return self.lose_index(&fault);
+            }
+            // The group went with the panic, and with it its acknowledgements.
+            Err(fault) => {
+                drop(db);
+                return self.lose_index(&fault);
+            }
+        };
+        if group.is_empty() {
+            return;
+        }
+        let trail = match seal(&mut group, self.trail) {
+            Ok(trail) => trail,
+            Err(error) => return refuse(group, &error),
+        };
+        let locations = match self.make_durable(&group) {
+            Ok(locations) => locations,
+            Err(error) => {
+                self.report(&error);
+                return refuse(group, &error);
+            }
+        };
+        self.trail = trail;
+        failpoint::pass("store.after_sync");
+        // It is durable, and what the index has to do with it is nobody's business but a reader's, who waits.
+        self.shared.begin_to_apply();
+        self.acknowledge(group.iter_mut().filter_map(Request::take_ack).collect());
+        let applied = guarded(|| apply(&db, &mut self.memory, &group, &locations));
+        drop(db);
+        match applied {
+            Ok(()) => failpoint::pass("store.after_apply"),
+            Err(fault) => self.lose_index(&fault),
+        }
+        self.shared.has_applied();
+        if self.unflushed_bytes >= SEGMENT_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Those for which there is room; the others are refused.
+    fn admit(&mut self, group: Vec<Request>) -> Vec<Request> {
+        let mut room = match Room::on(&self.dir) {
+            Ok(room) => room,
+            Err(error) => {
+                let error = CommitError::Io(error.to_string());
+                self.report(&error);
+                refuse(group, &error);
+                return vec![];
+            }
+        };
+        if room.lack().is_none() {
+            self.is_full = false;
+        }
+        let mut admitted = Vec::with_capacity(group.len());
+        for request in group {
+            let bytes = request.bytes() as u64;
+            if !room.has(request.claim(), bytes) {
+                self.is_full = true;
+                self.report(&CommitError::Full);
+                request.refuse(&CommitError::Full);
+                continue;
+            }
+            if room.needs_reserve(bytes) {
+                self.reserve.drop_now();
+                room.free = room.free.saturating_add(room.held);
+                room.held = 0;
+            }
+            room.take(bytes);
+            admitted.push(request);
+        }
+        admitted
+    }
+
+    /// Writes the group to the journal. Text alone is not synced. After an error none of it is stored.
+    fn make_durable(&mut self, group: &[Request]) -> Result<Vec<Location>, CommitError> {
+        let written = self.append_and_sync(group);
+        if let Err(error) = &written {
+            self.journal.give_up();
+            if matches!(error, CommitError::Full) {
+                self.reserve.drop_now();
+            }
+        }
+        written
+    }
+
+    fn append_and_sync(&mut self, group: &[Request]) -> Result<Vec<Location>, CommitError> {
+        let segment = self.journal.current_first();
+        let locations = self
+            .journal
+            .append(&entries(group))
+            .map_err(|error| match error {
+                AppendError::Io(error) => commit_error(&error),
+                AppendError::Encode(error) => CommitError::Io(error.to_string()),
+            })?;
+        failpoint::pass("store.after_write");
+        let text_alone = group.iter().all(|it| matches!(it, Request::Partial(_)));
+        if !text_alone {
+            self.journal.sync().map_err(|it| commit_error(&it))?;
+            self.shared.update(|it| it.synced_at = Some(Instant::now()));
+        }
+        if segment != self.journal.current_first() {
+            self.plan_again = true;
+            if self.to_compact.is_empty() {
+                self.plan_compaction();
+            }
+        }
+        Ok(locations)
+    }
+
+    pub(super) fn acknowledge(&mut self, acks: Vec<Ack>) {
+        self.flush_at = Some(Instant::now() + IDLE);
+        let bytes = self.journal.bytes();
+        let written = bytes.saturating_sub(self.seen_bytes);
+        self.unflushed_bytes += written;
+        self.bytes_since_compaction += written;
+        self.seen_bytes = bytes;
+        // That an end was taken shows that the disk works, and not that it has room again.
+        let well = !acks.is_empty() && !self.is_full;
+        if well {
+            self.recheck_at = None;
+        }
+        self.shared.update(|it| {
+            it.journal_bytes = bytes;
+            if well {
+                it.problem = None;
+            }
+        });
+        for ack in acks {
+            answer(ack, Ok(()));
+        }
+    }
+
+    /// Says in `health` why a commit was refused, until one is not or the disk has room again.
+    fn report(&mut self, error: &CommitError) {
+        self.recheck_at = Some(Instant::now() + RECHECK);
+        self.shared
+            .update(|it| it.problem = Some(error.to_string()));
+    }
+}
+
+fn refuse(group: Vec<Request>, error: &CommitError) {
+    group.into_iter().for_each(|it| it.refuse(error));
+}
+
+fn commit_error(error: &io::Error) -> CommitError {
+    if disk::is_full(error) {
+        CommitError::Full
+    } else {
+        CommitError::Io(error.to_string())
+    }
+}

@@ -1,0 +1,203 @@
+//! `aish`, the tools of the daemon itself: the time, the rest of a result that was too long for the context, and (for lists of
+//! calls) a server's resource.
+
+use aish_proto::id::ResultId;
+use serde_json::{Map, Value, json};
+
+use super::{Call, tool};
+use crate::{Output, text};
+use aishd_log::call_list::READ_RESOURCE;
+use aishd_log::tool::{Network, Reach, Tool};
+use aishd_log::tool_name::{NameError, ToolName};
+use aishd_platform::clock;
+
+/// Whose they are.
+pub(super) const PROVIDER: &str = "aish";
+const PROVIDED: &str = "aishd";
+const TIME: &str = "aish__time";
+const READ_RESULT: &str = "aish__read_result";
+/// Bytes that one call reads of a kept result, unless it says less.
+const READ_BYTES: u64 = 12_000;
+
+/// A part of a kept result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadResult {
+    pub result: ResultId,
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+pub(super) fn tools() -> [Tool; 3] {
+    [
+        tool(
+            TIME,
+            PROVIDED,
+            "The date and the time of this machine, with its offset from UTC.",
+            // What a model says besides is not wrong, only useless.
+            json!({"type": "object", "properties": {}}),
+            Reach::World,
+        ),
+        tool(
+            READ_RESULT,
+            PROVIDED,
+            "Reads on in a tool's result that was too long to be shown whole. The mark in the result names it.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "result": {"type": "string", "description": "the result's name, as its mark gives it"},
+                    "offset": {"type": "integer", "minimum": 0, "description": "where to begin, in bytes"},
+                    "bytes": {"type": "integer", "minimum": 1, "maximum": READ_BYTES},
+                },
+                "required": ["result"],
+                "additionalProperties": false,
+            }),
+            Reach::Conversation,
+        ),
+        Tool {
+            annotations: json!({"readOnlyHint": true, "openWorldHint": true}),
+            network: Network::MayLeave,
+            ..tool(
+                READ_RESOURCE,
+                PROVIDED,
+                "Reads a resource of an MCP server.",
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "server": {"type": "string", "description": "the server's alias"},
+                        "uri": {"type": "string"},
+                    },
+                    "required": ["server", "uri"],
+                    "additionalProperties": false,
+                }),
+                Reach::World,
+            )
+        },
+    ]
+}
+
+/// What a call of a name means; `None`: the name is no built-in tool's.
+pub(super) fn call(
+    name: &ToolName,
+    arguments: &Map<String, Value>,
+) -> Option<Result<Call, String>> {
+    match name.to_string().as_str() {
+        TIME => Some(Ok(Call::Time)),
+        READ_RESULT => Some(read_result(arguments).map(Call::ReadResult)),
+        READ_RESOURCE => Some(read_resource(arguments)),
+        _ => None,
+    }
+}
+
+fn read_result(arguments: &Map<String, Value>) -> Result<ReadResult, String> {
+    let result = text(arguments, "result")?;
+    let number = |name: &str| match arguments.get(name) {
+        None => Ok(None),
+        Some(value) => value
+            .as_u64()
+            .map(Some)
+            .ok_or_else(|| format!("{name:?} has to be a whole number")),
+    };
+    Ok(ReadResult {
+        result: result
+            .parse()
+            .map_err(|_| format!("no result is called {result:?}"))?,
+        offset: number("offset")?.unwrap_or_default(),
+        bytes: number("bytes")?.unwrap_or(READ_BYTES).min(READ_BYTES),
+    })
+}
+
+fn read_resource(arguments: &Map<String, Value>) -> Result<Call, String> {
+    let server = text(arguments, "server")?;
+    let server = server
+        .parse()
+        .map_err(|error: NameError| error.to_string())?;
+    let uri = text(arguments, "uri")?.to_owned();
+    Ok(Call::ReadResource { server, uri })
+}
+
+/// Whether a tool serves to read on in results.
+pub fn reads_results(name: &ToolName) -> bool {
+    name.to_string() == READ_RESULT
+}
+
+/// Whether a tool reads a resource, which a model is not offered.
+pub fn reads_resources(name: &ToolName) -> bool {
+    name.to_string() == READ_RESOURCE
+}
+
+/// How a result that was cut says where the rest is.
+pub fn how_to_read_on(result: ResultId, offset: usize) -> String {
+    format!("{READ_RESULT} {{\"result\":\"{result}\",\"offset\":{offset}}}")
+}
+
+pub fn time() -> Output {
+    Output::answered(clock::local(clock::now()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, arguments: &str, expected: Option<Result<Call, &str>>) {
+        let arguments = serde_json::from_str(arguments).unwrap();
+        let called = call(&name.parse().unwrap(), &arguments);
+        let expected = expected.map(|it| it.map_err(str::to_owned));
+        assert_eq!(expected, called);
+    }
+
+    #[test]
+    fn a_call_says_what_it_wants_or_is_refused() {
+        let result = ResultId::from_bytes([5; 16]);
+        let read = |offset, bytes| {
+            Some(Ok(Call::ReadResult(ReadResult {
+                result,
+                offset,
+                bytes,
+            })))
+        };
+        check("aish__time", "{}", Some(Ok(Call::Time)));
+        check("aish__tim", "{}", None);
+        let text = |rest: &str| format!(r#"{{"result":"{result}"{rest}}}"#);
+        check("aish__read_result", &text(""), read(0, READ_BYTES));
+        check(
+            "aish__read_result",
+            &text(r#","offset":9,"bytes":2"#),
+            read(9, 2),
+        );
+        check(
+            "aish__read_result",
+            &text(r#","bytes":99999999"#),
+            read(0, READ_BYTES),
+        );
+        let refused = |why| Some(Err(why));
+        check(
+            "aish__read_result",
+            "{}",
+            refused("\"result\" has to be a text"),
+        );
+        check(
+            "aish__read_result",
+            &text(r#","offset":-1"#),
+            refused("\"offset\" has to be a whole number"),
+        );
+        check(
+            "aish__read_result",
+            r#"{"result":"7"}"#,
+            refused("no result is called \"7\""),
+        );
+        check(
+            "aish__read_resource",
+            r#"{"server":"notes","uri":"note://1"}"#,
+            Some(Ok(Call::ReadResource {
+                server: "notes".parse().unwrap(),
+                uri: "note://1".to_owned(),
+            })),
+        );
+        check(
+            "aish__read_resource",
+            r#"{"server":"notes","uri":{}}"#,
+            refused("\"uri\" has to be a text"),
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! Providers that are part of the daemon: `aish` itself, and two around the shared context of a conversation.
+
+mod aish;
+pub mod data;
+pub mod example;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+pub use self::aish::{ReadResult, how_to_read_on, reads_resources, reads_results, time};
+use aishd_log::access::Access;
+use aishd_log::shell;
+use aishd_log::tool::{Network, Reach, Tool, Word};
+use aishd_log::tool_name::{Alias, ToolName};
+
+/// A call of one of their tools.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Call {
+    Time,
+    ReadResult(ReadResult),
+    ReadResource { server: Alias, uri: String },
+    Data(data::Call),
+    Example(example::Call),
+}
+
+pub(super) fn tools() -> impl Iterator<Item = Tool> {
+    let own = aish::tools().into_iter();
+    own.chain(data::tools()).chain(example::tools())
+}
+
+/// What a call of a name means; `None`: the name is no built-in tool's.
+pub(super) fn call(
+    name: &ToolName,
+    arguments: &Map<String, Value>,
+) -> Option<Result<Call, String>> {
+    match name.alias().as_str() {
+        aish::PROVIDER => aish::call(name, arguments),
+        data::PROVIDER => Some(data::call(name.tool(), arguments)?.map(Call::Data)),
+        example::PROVIDER => Some(example::call(name.tool(), arguments)?.map(Call::Example)),
+        _ => None,
+    }
+}
+
+/// Whether a provider is part of the daemon.
+pub fn is_provider(alias: &Alias) -> bool {
+    let own = [aish::PROVIDER, data::PROVIDER, example::PROVIDER];
+    own.contains(&alias.as_str()) || alias.as_str() == shell::PROVIDER
+}
+
+/// Whether a tool is part of the daemon.
+pub fn is_builtin(name: &ToolName) -> bool {
+    is_provider(name.alias())
+}
+
+/// One that only reads. `provided` is what people are shown as its place.
+fn tool(name: &str, provided: &str, description: &str, schema: Value, reach: Reach) -> Tool {
+    #[expect(clippy::expect_used, reason = "these names are written in this room")]
+    let name: ToolName = name.parse().expect("a well-formed name");
+    Tool {
+        name,
+        description: description.to_owned(),
+        schema,
+        annotations: json!({"readOnlyHint": true, "openWorldHint": false}),
+        server: provided.into(),
+        place: provided.into(),
+        needs: Access::Read,
+        needs_by: Word::Ours,
+        reads_only: true,
+        reach,
+        network: Network::Stays,
+        packages: Arc::default(),
+        directory: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,373 @@
+//! Who offers tools, and running a call of one. What may run is decided elsewhere; this room does what it is told.
+
+mod blocks;
+pub mod builtin;
+pub mod inside;
+pub mod machine;
+pub mod registry;
+mod result;
+pub mod shell;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use self::registry::{Context, Job, Runner};
+use self::result::judged;
+pub use self::result::{Output, Way, returned};
+use aishd_log::ending::Ended;
+use aishd_log::pattern::Pattern;
+use aishd_log::pinned::{Held, Pinned};
+use aishd_log::shell as command;
+use aishd_log::tool::Tool;
+use aishd_log::tool_name::Alias;
+use aishd_mcp::hub::{Ears, Hub};
+use aishd_mcp::{CallError, Side};
+pub use aishd_mcp::{
+    Elicitation as Form, Elicited as Filled, Note as Said, Sampled, Sampling as ForModel,
+};
+use aishd_mcp_messages::offered::{Approved, offered};
+use aishd_mcp_messages::server::{Servers, State};
+use aishd_rules::catalog::Catalog;
+use aishd_rules::gate::Go;
+use aishd_rules::policy::Policy;
+use aishd_rules::registry::{Manifest, Registry};
+use aishd_rules::setting::Setting;
+
+/// What a call says that waits to be heard.
+const NOTES: usize = 64;
+/// A request does not wait longer for what is pinned.
+const HELD_WITHIN: Duration = Duration::from_secs(10);
+
+/// All tools there are, and the way to run them; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    hub: Hub,
+    servers: watch::Receiver<Arc<Servers>>,
+    /// What manifests say.
+    registry: watch::Receiver<Arc<Registry>>,
+    publisher: Arc<watch::Sender<Arc<Registry>>>,
+    runner: Runner,
+    /// Made anew when a number has changed.
+    made: Arc<Mutex<Made>>,
+}
+
+/// A catalog, and the numbers of servers and manifests that it is of; none at first.
+type Made = (Option<(u64, u64)>, Arc<Catalog>);
+
+/// All tools at one moment.
+#[derive(Clone, Debug)]
+pub struct Toolset {
+    /// Grows whenever a tool came, went or changed.
+    pub version: u64,
+    pub catalog: Arc<Catalog>,
+    /// What of it is written down.
+    pub registry: Arc<Registry>,
+}
+
+/// What a call needs to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    Builtin(builtin::Call),
+    /// A program of a manifest is run.
+    Program(Box<Job>),
+    /// A server is asked.
+    Mcp,
+    /// It is not what was approved any more, or is no call.
+    Refused(String),
+}
+
+impl Tools {
+    /// The tools of the daemon itself and of these servers; those of manifests come when they are published.
+    pub fn new(hub: Hub, runner: Runner) -> Self {
+        let servers = hub.servers();
+        let (publisher, registry) = watch::channel(Arc::default());
+        Self {
+            hub,
+            servers,
+            registry,
+            publisher: Arc::new(publisher),
+            runner,
+            made: Arc::default(),
+        }
+    }
+
+    /// The same tools in sessions of one conversation's own, which end with the last of these handles.
+    pub fn own(&self, roots: Vec<PathBuf>) -> Self {
+        Self {
+            hub: self.hub.own(roots),
+            ..self.clone()
+        }
+    }
+
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.toolset().catalog
+    }
+
+    /// What there is now, with its number.
+    pub fn toolset(&self) -> Toolset {
+        let servers = self.servers.borrow().clone();
+        let registry = self.registry.borrow().clone();
+        let numbers = (servers.toolset, registry.number);
+        let mut made = self.made.lock();
+        if made.0 != Some(numbers) {
+            *made = (Some(numbers), Arc::new(catalog(&servers, &registry)));
+        }
+        Toolset {
+            // Each of the two only grows, and so does the sum.
+            version: numbers.0 + numbers.1,
+            catalog: made.1.clone(),
+            registry,
+        }
+    }
+
+    /// What manifests say now.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.registry.borrow().clone()
+    }
+
+    /// These manifests count from now on, and no others; `faults` is what is wrong with any. Returns a line for each provider
+    /// that came, went or changed.
+    pub fn publish(&self, manifests: Vec<Arc<Manifest>>, faults: &[String]) -> Vec<String> {
+        let mut changes = vec![];
+        self.publisher.send_if_modified(|registry| {
+            let now = registry.followed_by(manifests);
+            changes = now.changes_from(registry);
+            let differs = now.differs_from(registry);
+            if !differs && registry.faults == faults {
+                return false;
+            }
+            // With other faults only, the tools are the same and so is their number.
+            let now = if differs {
+                now
+            } else {
+                Registry::clone(registry)
+            };
+            *registry = Arc::new(now.with_faults(faults.to_vec()));
+            true
+        });
+        changes
+    }
+
+    /// Names that a manifest cannot have.
+    pub fn taken(&self) -> BTreeSet<Alias> {
+        let servers = self.servers.borrow().clone();
+        let own = builtin::tools().map(|it| it.name.alias().clone());
+        let own = own.chain([command::tool().name.alias().clone()]);
+        let others = servers.list.iter().map(|it| it.alias.clone());
+        own.into_iter().chain(others).collect()
+    }
+
+    /// Rules that speak of tools which their provider does not have, though it has told what it has. A slip in a
+    /// deny rule denies nothing, so somebody should know.
+    pub fn unmatched(&self, policy: &Policy) -> Vec<Pattern> {
+        let servers = self.servers.borrow().clone();
+        let has_told = |it: &Alias| {
+            let server = servers.get(it);
+            let is_known = self.registry.borrow().providers.contains_key(it);
+            is_known
+                || builtin::is_provider(it)
+                || server.is_some_and(|it| it.state == State::Ready)
+        };
+        let catalog = self.catalog();
+        let unknown = catalog.unknown_to(policy.patterns());
+        let commands = command::tool();
+        let [command, commands] = [
+            Pattern::Tool(commands.name.clone()),
+            Pattern::Provider(commands.name.alias().clone()),
+        ];
+        let mut unknown: Vec<Pattern> = unknown
+            .into_iter()
+            .filter(|it| ![&command, &commands].contains(&it))
+            .filter(|it| has_told(it.provider()))
+            .collect();
+        unknown.sort();
+        unknown.dedup();
+        unknown
+    }
+
+    /// Waits until a server or a tool has come, gone or changed.
+    pub async fn changed(&mut self) -> Result<(), watch::error::RecvError> {
+        tokio::select! {
+            changed = self.servers.changed() => changed,
+            changed = self.registry.changed() => changed,
+        }
+    }
+
+    /// Asks servers for their tools again where the time is over for which they said that a list holds. It waits for none.
+    pub fn freshen(&self) {
+        self.hub.freshen();
+    }
+
+    /// What has to be done for a call, if the tool still is what the gate looked at.
+    pub fn work(&self, go: &Go) -> Work {
+        let name = &go.tool.name;
+        let toolset = self.toolset();
+        let now = toolset.catalog.get(name).cloned();
+        let is_same = |now: &Arc<Tool>| {
+            Arc::ptr_eq(now, &go.tool) || now.definition_digest() == go.tool.definition_digest()
+        };
+        if now.is_some_and(|it| !is_same(&it)) {
+            return Work::Refused(format!(
+                "[aish] tool dispatch failed: {name} changed after the call was let through; nothing ran"
+            ));
+        }
+        match builtin::call(name, &go.arguments) {
+            Some(Ok(call)) => Work::Builtin(call),
+            Some(Err(why)) => Work::Refused(format!("[aish] tool dispatch failed: {why}")),
+            None => match program(&toolset.registry, go) {
+                Some(job) => Work::Program(Box::new(job)),
+                // Its session looks at the definition once more, right before it asks.
+                None => Work::Mcp,
+            },
+        }
+    }
+
+    /// Runs a program of a manifest to its end; dropped, it is ended. `context` has what its manifest reads, as far as it
+    /// is there.
+    pub async fn run(&self, job: &Job, cwd: &str, context: &Context) -> Output {
+        self.runner.run(job, cwd, context).await
+    }
+
+    /// Variables that every command has.
+    pub fn base(&self) -> &BTreeMap<String, String> {
+        self.runner.children().base()
+    }
+
+    /// Runs a command of this machine to its end, or until it is cancelled; dropped, it is ended. `print` hears what it
+    /// prints.
+    pub async fn command(
+        &self,
+        command: &str,
+        setting: &Arc<Setting>,
+        limits: shell::Limits,
+        cancel: &CancellationToken,
+        print: impl FnMut(&str),
+    ) -> Ended {
+        let children = self.runner.children();
+        shell::run(children, command, setting, limits, cancel, print).await
+    }
+
+    /// What these resources hold now, or why they cannot be read; none is waited for long.
+    pub async fn held(&self, pinned: &[Pinned]) -> Vec<Held> {
+        let each = pinned.iter().map(|it| async move {
+            let never = CancellationToken::new();
+            let read = self.hub.current(&it.alias, &it.uri, &never);
+            let text = match tokio::time::timeout(HELD_WITHIN, read).await {
+                Ok(Ok(text)) => text,
+                Ok(Err(error)) => format!("[aish] it cannot be read now: {error}"),
+                Err(_elapsed) => "[aish] it cannot be read now: its server is slow".to_owned(),
+            };
+            Held::new(it, text)
+        });
+        futures_util::future::join_all(each).await
+    }
+
+    /// What a resource holds; every failure becomes text.
+    pub async fn read_resource(
+        &self,
+        server: &Alias,
+        uri: &str,
+        cancel: &CancellationToken,
+    ) -> Output {
+        match self.hub.resource_text(server, uri, cancel).await {
+            Ok(text) => Output::answered(text),
+            Err(error) => Output::failed(failed(&error)),
+        }
+    }
+
+    /// Asks a server. Every failure becomes text for the model. `said` hears what the call says meanwhile,
+    /// `forms` gets what its server wants a person to fill in, and `models` what it wants a model to be asked.
+    pub async fn ask(
+        &self,
+        go: &Go,
+        cancel: &CancellationToken,
+        mut said: impl FnMut(Said),
+        forms: mpsc::Sender<Form>,
+        models: mpsc::Sender<ForModel>,
+    ) -> Output {
+        let (notes, mut heard) = mpsc::channel(NOTES);
+        let arguments = go.arguments.clone();
+        let ears = Ears {
+            notes: Some(notes),
+            forms: Some(forms),
+            models: Some(models),
+        };
+        let approved = Approved::of(&go.tool);
+        let mut call = pin!(self.hub.call(approved, arguments, ears, cancel));
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(note) = heard.recv() => said(note),
+                outcome = &mut call => break outcome,
+            }
+        };
+        match outcome {
+            Ok(outcome) => {
+                let servers = self.servers.borrow().clone();
+                let listed = servers.tool(&go.tool.name);
+                let schema = listed.and_then(|it| it.output_schema.as_ref());
+                let output = Output {
+                    ok: !outcome.is_error,
+                    attachments: outcome.attachments,
+                    ..Output::answered(outcome.text)
+                };
+                let name = go.tool.name.to_string();
+                judged(&name, schema, outcome.structured, output)
+            }
+            Err(error) => Output::failed(failed(&error)),
+        }
+    }
+}
+
+fn program(registry: &Registry, go: &Go) -> Option<Job> {
+    let (manifest, capability) = registry.find(&go.tool)?;
+    Some(Job {
+        manifest: manifest.clone(),
+        capability: capability.clone(),
+        arguments: go.arguments.clone(),
+    })
+}
+
+fn failed(error: &CallError) -> String {
+    let unknown = if error.may_have_happened() {
+        "; the effect of this call is unknown"
+    } else {
+        ""
+    };
+    match error.side() {
+        // What a server answered is an answer: it is not unknown.
+        Side::Dispatch => format!("[aish] tool dispatch failed: {error}"),
+        Side::Transport => format!("[aish] tool transport error: {error}{unknown}"),
+        Side::Cancelled => format!("[aish] cancelled{unknown}"),
+    }
+}
+
+fn catalog(servers: &Servers, registry: &Registry) -> Catalog {
+    let own = builtin::tools().map(Arc::new);
+    let written = registry.tools().cloned();
+    // No server can pass for a part of the daemon.
+    let others = servers.list.iter();
+    let others = others.filter(|it| !builtin::is_provider(&it.alias));
+    let theirs = others.flat_map(|server| {
+        let tools = server.tools.iter();
+        tools.filter_map(|tool| offered(server, tool).map(Arc::new))
+    });
+    let theirs = theirs.filter(|it| !registry.providers.contains_key(it.name.alias()));
+    Catalog::new(own.chain(written).chain(theirs))
+}
+
+/// A member of a call's arguments that has to be a text.
+fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
+    arguments
+        .get(name)
+        .and_then(Value::as_str)
+        .ok_or_else(|| format!("{name:?} has to be a text"))
+}

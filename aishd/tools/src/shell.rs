@@ -1,0 +1,393 @@
+//! Running a command of this machine in a process of its own: no terminal, nothing on its input, both outputs in
+//! one. When its end is told, nothing that it started is left.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{Access, access};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::Output;
+use super::inside::Inside;
+use super::result::returned;
+use aishd_log::ending::{Ended, Ending, Within};
+use aishd_log::shell::PROVIDER;
+use aishd_platform::failpoint;
+use aishd_process::running::Child;
+use aishd_process::spec::{Exit, Spec, Stream};
+use aishd_process::{Children, SpawnError};
+use aishd_rules::policy::Policy;
+use aishd_rules::setting::Setting;
+use aishd_rules::terminal;
+
+/// How long output is read after the shell has ended: what it left behind may hold the pipe.
+const DRAIN: Duration = Duration::from_millis(500);
+/// How long what a command left in its temporary directory is removed before its end is told.
+const CLEAR_WITHIN: Duration = Duration::from_secs(2);
+const PIECE_BYTES: usize = 16 << 10;
+
+/// What one command may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    time: Duration,
+    output_bytes: usize,
+    /// Characters of its output that a model is shown.
+    shown_chars: usize,
+}
+
+impl Limits {
+    pub fn of(policy: &Policy) -> Self {
+        Self {
+            time: Duration::from_millis(policy.shell.timeout_ms),
+            output_bytes: policy.shell.max_output_bytes,
+            shown_chars: policy.max_result_chars,
+        }
+    }
+
+    fn is_over(self) -> Ending {
+        Ending::TimedOut {
+            after_ms: u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Whether a file can be executed.
+pub fn is_program(path: &str) -> bool {
+    Path::new(path).is_file() && access(path, Access::EXEC_OK).is_ok()
+}
+
+/// Looks whether a directory can be gone to.
+pub async fn change_directory(
+    from: String,
+    target: String,
+    limits: Limits,
+    ran_in: String,
+) -> Ended {
+    let looking = {
+        let target = target.clone();
+        tokio::task::spawn_blocking(move || enter(&target))
+    };
+    let Ok(looked) = timeout(limits.time, looking).await else {
+        return Ended {
+            ending: limits.is_over(),
+            ..Ended::failed(format!("cd: {target}: it does not answer\n"), &ran_in)
+        };
+    };
+    let why = match looked {
+        Ok(Ok(())) => {
+            return Ended {
+                ending: Ending::Exited { code: 0 },
+                output: format!("{target}\n"),
+                bytes: 0,
+                ms: 0,
+                kept: None,
+                within: Within::None,
+                ran_in,
+                moved: (from != target).then_some((from, target)),
+            };
+        }
+        Ok(Err(why)) => why,
+        Err(panic) => panic.to_string(),
+    };
+    Ended {
+        ending: Ending::Exited { code: 1 },
+        ..Ended::failed(format!("cd: {target}: {why}\n"), &ran_in)
+    }
+}
+
+fn enter(target: &str) -> Result<(), String> {
+    failpoint::pass("cd.look");
+    let found = std::fs::metadata(target).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            return "no such directory".to_owned();
+        }
+        error.to_string()
+    })?;
+    if !found.is_dir() {
+        return Err("not a directory".to_owned());
+    }
+    access(target, Access::EXEC_OK).map_err(|_| "it may not be entered".to_owned())
+}
+
+/// Runs a command to its end, or until it is cancelled; `print` hears what it prints while it comes. Dropped, everything
+/// that it started is ended.
+pub(super) async fn run(
+    children: &Children,
+    command: &str,
+    setting: &Arc<Setting>,
+    limits: Limits,
+    cancel: &CancellationToken,
+    print: impl FnMut(&str),
+) -> Ended {
+    let begun = Instant::now();
+    let inside = match Inside::of(setting) {
+        Ok(inside) => inside,
+        Err(error) => {
+            let why = format!("make a temporary directory for it: {error}");
+            return Ended::failed(why, &setting.cwd);
+        }
+    };
+    let spec = spec(command, setting, inside.as_ref());
+    let spawned = cancel.run_until_cancelled(children.spawn(&spec)).await;
+    let mut child = match spawned {
+        Some(Ok(child)) => child,
+        other => {
+            if let Some(inside) = inside {
+                inside.end(children, Duration::ZERO).await;
+            }
+            return not_begun(other.and_then(Result::err), setting);
+        }
+    };
+    let mut heard = Heard {
+        text: Text::default(),
+        limit: limits.output_bytes,
+        print,
+    };
+    let wants_terminal = terminal::is_wanted_by(command, setting);
+    let time = if wants_terminal {
+        limits.time.min(terminal::PATIENCE)
+    } else {
+        limits.time
+    };
+    let over = begun + time;
+    let ending = tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        () = sleep_until(over) => Some(Ending::TimedOut {
+            after_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+        }),
+        ending = heard.listen(&mut child) => Some(ending),
+    };
+    if ending.is_some() {
+        // Nothing of it is left when its end is told.
+        child.end(Duration::ZERO).await;
+    } else {
+        // The one who cancels does not wait for what ignores that; its keeper goes on until nothing is left.
+        drop(child);
+    }
+    if ending.is_some_and(Ending::is_failure)
+        && (wants_terminal || terminal::is_missed_in(&heard.text.whole))
+    {
+        heard.remark(terminal::NONE);
+    }
+    let within = match inside {
+        Some(inside) => heard.end_inside(inside, ending, children).await,
+        None => Within::None,
+    };
+    let text = heard.text.finish();
+    let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let bytes = text.len() as u64;
+    let shown = returned(Output::answered(text), ms, limits.shown_chars);
+    Ended {
+        ending: ending.unwrap_or(Ending::Cancelled),
+        output: shown.content,
+        bytes,
+        ms,
+        kept: shown.kept,
+        within,
+        ran_in: setting.cwd.clone(),
+        moved: None,
+    }
+}
+
+fn spec(command: &str, setting: &Setting, inside: Option<&Inside<'_>>) -> Spec {
+    let mut env = setting.variables.clone();
+    if let Some(inside) = inside {
+        inside.name_scratch(&mut env);
+    }
+    Spec {
+        args: vec!["-c".to_owned(), command.to_owned()],
+        env,
+        umask: setting.umask(),
+        stderr: Stream::Joined,
+        wall: inside.map(Inside::wall),
+        // A run is granted what its launch says, and nothing beside it.
+        provider: inside.is_none().then(|| PROVIDER.into()),
+        ..Spec::new(setting.shell.clone(), setting.cwd.clone())
+    }
+}
+
+/// It was cancelled before it began, or could not begin.
+fn not_begun(error: Option<SpawnError>, setting: &Setting) -> Ended {
+    let Some(error) = error else {
+        return Ended {
+            ending: Ending::Cancelled,
+            ..Ended::failed(String::new(), &setting.cwd)
+        };
+    };
+    Ended {
+        within: Inside::of_refusal(&error),
+        ..Ended::failed(not_started(&error), &setting.cwd)
+    }
+}
+
+fn not_started(error: &SpawnError) -> String {
+    let source = std::error::Error::source(error).map(|it| format!(": {it}"));
+    format!("{error}{}", source.unwrap_or_default())
+}
+
+/// What was read of a command.
+struct Heard<P> {
+    text: Text,
+    limit: usize,
+    print: P,
+}
+
+impl<P: FnMut(&str)> Heard<P> {
+    async fn listen(&mut self, child: &mut Child) -> Ending {
+        let limit = self.limit;
+        let Some(mut stdout) = child.stdout.take() else {
+            return ended(child.wait().await);
+        };
+        let exit = tokio::select! {
+            biased;
+            cut = self.read(&mut stdout) => match cut {
+                true => return Ending::Cut { bytes: limit as u64 },
+                false => child.wait().await,
+            },
+            exit = child.wait() => match timeout(DRAIN, self.read(&mut stdout)).await {
+                Ok(true) => return Ending::Cut { bytes: limit as u64 },
+                Ok(false) | Err(_) => exit,
+            },
+        };
+        ended(exit)
+    }
+
+    /// What the boundary had to do with how it ended, told where that was badly.
+    async fn end_inside(
+        &mut self,
+        inside: Inside<'_>,
+        ending: Option<Ending>,
+        children: &Children,
+    ) -> Within {
+        let Some(ending) = ending else {
+            // Something of it may still run, and whoever cancels does not wait.
+            inside.end(children, Duration::ZERO).await;
+            return Within::None;
+        };
+        let within = if ending.is_failure() {
+            let (remark, within) = inside.of_failure(&self.text.whole);
+            self.remark(&remark);
+            within
+        } else {
+            Inside::of_success(&self.text.whole)
+        };
+        inside.end(children, CLEAR_WITHIN).await;
+        within
+    }
+
+    /// Adds a line of ours behind all of it.
+    fn remark(&mut self, line: &str) {
+        let whole = &self.text.whole;
+        let begin = if whole.is_empty() || whole.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        let line = format!("{begin}{line}\n");
+        (self.print)(self.text.push(line.as_bytes()));
+    }
+
+    /// Reads to the end, or to the limit: then it is true.
+    async fn read(&mut self, from: &mut Receiver) -> bool {
+        let mut piece = vec![0; PIECE_BYTES];
+        // Whatever is wrong with the pipe, there is no more to read.
+        while let Ok(got @ 1..) = from.read(&mut piece).await {
+            let room = self.limit - self.text.read;
+            let new = self.text.push(&piece[..got.min(room)]);
+            if !new.is_empty() {
+                (self.print)(new);
+            }
+            if got > room {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn ended(exit: Exit) -> Ending {
+    match exit {
+        Exit::Code(code) => Ending::Exited { code },
+        Exit::Signal(signal) => Ending::Signalled { signal },
+        Exit::Unknown => Ending::Unknown,
+    }
+}
+
+/// Bytes that come in pieces, as text.
+#[derive(Debug, Default)]
+struct Text {
+    whole: String,
+    /// The beginning of a character whose rest has not come.
+    held: Vec<u8>,
+    read: usize,
+}
+
+impl Text {
+    /// What was added to the text.
+    fn push(&mut self, bytes: &[u8]) -> &str {
+        let before = self.whole.len();
+        self.read += bytes.len();
+        self.held.extend_from_slice(bytes);
+        let mut rest = self.held.as_slice();
+        loop {
+            match std::str::from_utf8(rest) {
+                Ok(text) => {
+                    self.whole.push_str(text);
+                    rest = &[];
+                    break;
+                }
+                Err(error) => {
+                    let (good, bad) = rest.split_at(error.valid_up_to());
+                    self.whole.push_str(&String::from_utf8_lossy(good));
+                    let Some(length) = error.error_len() else {
+                        rest = bad;
+                        break;
+                    };
+                    self.whole.push(char::REPLACEMENT_CHARACTER);
+                    rest = &bad[length..];
+                }
+            }
+        }
+        self.held = rest.to_vec();
+        &self.whole[before..]
+    }
+
+    fn finish(mut self) -> String {
+        if !self.held.is_empty() {
+            self.whole.push(char::REPLACEMENT_CHARACTER);
+        }
+        self.whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pieces: &[&[u8]], expected: &str) {
+        let mut text = Text::default();
+        let mut printed = String::new();
+        for piece in pieces {
+            printed.push_str(text.push(piece));
+        }
+        let whole = text.finish();
+        assert_eq!(expected, whole);
+        assert!(whole.starts_with(&printed));
+    }
+
+    #[test]
+    fn characters_are_whole_however_the_pipe_cuts_them() {
+        check(&[b"a\xc3", b"\xa9b"], "aéb");
+        check(&[b"\xe2\x82", b"\xac"], "€");
+        check(&[b"a\xff\xfeb"], "a\u{fffd}\u{fffd}b");
+        check(&[b"a\xf0\x9f"], "a\u{fffd}");
+        check(&[b"\xc3", b"(", b"\0x"], "\u{fffd}(\0x");
+        check(&[], "");
+    }
+}

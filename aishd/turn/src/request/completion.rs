@@ -1,0 +1,83 @@
+//! The body of a model request that a server wanted and a person allowed: what the person was shown, and nothing
+//! of the conversation; no tools.
+
+use serde_json::{Map, Value, json};
+
+use aishd_model::optional;
+use aishd_model::optional::{Limit, Options};
+use aishd_model::preset::Preset;
+use aishd_rules::sampling_request::Sampling;
+
+/// The request body as it goes out.
+pub fn body(preset: &Preset, asked: &Sampling) -> String {
+    let mut messages: Vec<(&str, String)> = vec![];
+    if let Some(system) = &asked.system_prompt {
+        messages.push(("system", system.clone()));
+    }
+    for message in &asked.messages {
+        let role = message.role.name();
+        match messages.last_mut() {
+            // Strict templates want the roles to take turns.
+            Some((before, text)) if *before == role => {
+                text.push_str("\n\n");
+                text.push_str(&message.text);
+            }
+            Some(_) | None => messages.push((role, message.text.clone())),
+        }
+    }
+    let messages = messages.iter();
+    let messages = messages.map(|(role, text)| json!({"role": role, "content": text}));
+    let mut body = Map::new();
+    let mut add = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    add("model", json!(preset.model));
+    add("stream", json!(true));
+    let options = Options {
+        temperature: asked.temperature.or(preset.temperature),
+        limit: Some(Limit::Said(asked.max_tokens)),
+        stop: &asked.stop_sequences,
+    };
+    for (name, value) in optional::fields(preset, options) {
+        add(name, value);
+    }
+    add("messages", messages.collect());
+    Value::Object(body).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aishd_rules::sampling_request::{Message, Role};
+
+    /// Without context and without tools.
+    #[test]
+    fn only_what_was_shown_is_sent() {
+        let message = |role, text: &str| Message {
+            role,
+            text: text.to_owned(),
+        };
+        let asked = Sampling {
+            server: "s".to_owned(),
+            preset: "demo".to_owned(),
+            model: "demo".to_owned(),
+            system_prompt: Some("be brief".to_owned()),
+            messages: vec![
+                message(Role::User, "a"),
+                message(Role::User, "b"),
+                message(Role::Assistant, "c"),
+            ],
+            max_tokens: 7,
+            temperature: None,
+            stop_sequences: vec!["END".to_owned()],
+        };
+        let sent: Value = serde_json::from_str(&body(&Preset::demo(), &asked)).unwrap();
+        let expected = json!({
+            "model": "demo", "stream": true, "max_tokens": 7, "stop": ["END"],
+            "messages": [
+                {"role": "system", "content": "be brief"},
+                {"role": "user", "content": "a\n\nb"},
+                {"role": "assistant", "content": "c"},
+            ],
+        });
+        assert_eq!(expected, sent);
+    }
+}

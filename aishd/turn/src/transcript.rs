@@ -1,0 +1,596 @@
+//! What the model is shown of a conversation: messages in the order in which turns ran, folded from the log.
+
+mod beside;
+mod edits;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use aish_proto::id::{Seq, TurnId};
+use serde_json::{Map, Value};
+
+use self::edits::Edits;
+use crate::exchange::{Entry, Exchange, Places};
+use crate::project::Blocks;
+use crate::told;
+use crate::told::Told;
+use aishd_log::block::Form;
+use aishd_log::event::{Attachment, Event, Origin, Record, Source};
+use aishd_log::eviction::Eviction;
+use aishd_log::norris::launch::Launch;
+use aishd_log::norris::{NorrisEvent, Pause};
+use aishd_log::rolling_summary::Summary;
+use aishd_log::shell::Given;
+use aishd_log::state::State;
+use aishd_log::tool_call::ToolCall;
+use aishd_model::budget::Mode;
+use aishd_rules::offered::Offered;
+
+/// What a continued turn says to a model that has already written something.
+const CONTINUE: &str = "[aish] Your last answer was interrupted. Continue exactly where it ended.";
+
+/// What a run is told that goes on after its daemon has ended.
+const INTERRUPTED: &str = "[aish] The run was interrupted. What had begun then may have happened, in whole or in part: \
+look before you do it again, and go on.";
+
+/// One message, in the form that every dialect is written from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    User {
+        text: String,
+    },
+    Assistant {
+        text: Arc<str>,
+        calls: Vec<ToolCall>,
+        extra: Map<String, Value>,
+        /// The model that wrote it: only that one gets `extra` back.
+        model_id: String,
+    },
+    Tool {
+        call: String,
+        name: String,
+        content: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Waiting {
+    text: String,
+    origin: Origin,
+    at: Seq,
+}
+
+/// Outputs of commands that go with the next question.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Outputs {
+    texts: Vec<Told>,
+    /// Where the first of them stands.
+    from: Option<Seq>,
+    /// There is more to read of one of them than it shows.
+    keeps_more: bool,
+}
+
+impl Outputs {
+    /// What was asked at `at` took none of them along, and who reads the log has to see that.
+    fn stay_behind(&mut self, at: Seq) {
+        self.from = self.from.map(|it| it.min(at));
+    }
+}
+
+/// The messages that are in the context, and the questions that wait for their turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transcript {
+    /// In the order of their first records.
+    exchanges: VecDeque<Exchange>,
+    /// Exchanges that had left, at hand for when the log says that they are back.
+    shelf: HashMap<TurnId, Exchange>,
+    summary: Option<Box<Summary>>,
+    /// What people keep for all conversations; no part of the log.
+    background: Option<Arc<str>>,
+    /// What the system message begins with, where somebody has said so.
+    opening: Option<Arc<str>>,
+    /// What is told of the shell, where commands can run.
+    shell: Option<Arc<Offered>>,
+    /// What is told of the directory, in the sizes that there are, and the one that is shown.
+    project: Option<(Blocks, Arc<str>)>,
+    waiting: HashMap<TurnId, Waiting>,
+    outputs: Outputs,
+    model_id: String,
+    /// Where the last turn started.
+    started: Seq,
+    /// The model that writes the next message, where it is not the turn's own.
+    falls_back_to: Option<String>,
+    /// The last turn that ran a list of calls, and where it started.
+    listed: Option<(TurnId, Seq)>,
+    /// The run that works by itself, and its turn.
+    run: Option<(TurnId, Box<Launch>)>,
+    edits: Edits,
+}
+
+impl Transcript {
+    /// Takes the next record in; the same function live and on load.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
+    pub fn apply(&mut self, record: &Record) {
+        match &record.event {
+            Event::UserMessage {
+                text,
+                attachments,
+                origin,
+                calls,
+                ..
+            } => {
+                let text = with_attachments(text, attachments);
+                self.asked(record, text, *origin, calls.is_some());
+            }
+            Event::TurnStarted {
+                model_id, source, ..
+            } => self.started(record, model_id, *source),
+            Event::FellBack { model_id, .. } => self.falls_back_to = Some(model_id.clone()),
+            Event::AssistantMessage {
+                text, calls, extra, ..
+            } => {
+                let writer = self.falls_back_to.take();
+                let message = Message::Assistant {
+                    text: text.clone(),
+                    calls: calls.iter().map(|it| self.named(record, it)).collect(),
+                    extra: extra.clone(),
+                    model_id: writer.unwrap_or_else(|| self.model_id.clone()),
+                };
+                self.push(record, message, /*keeps_more*/ false);
+            }
+            Event::ToolResult {
+                call,
+                name,
+                content,
+                kept,
+                blocks,
+                ..
+            } => {
+                let reads = blocks.iter().any(|it| it.form == Form::Text);
+                let message = Message::Tool {
+                    call: self.id(record, call),
+                    name: name.clone(),
+                    content: content.clone(),
+                };
+                self.reply(record, message, kept.is_some() || reads);
+            }
+            Event::ConfirmRequested(confirm) => self.edits.asked(confirm),
+            Event::ConfirmResolved(resolution) => self.edits.resolved(resolution),
+            Event::ShellFinished { .. } => self.command_ended(record),
+            Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
+            Event::Restored(left) => self.put_back(left.turn),
+            Event::SummaryUpdated(summary) => self.summary = Some(summary.clone()),
+            Event::Norris(event) => self.run_goes_on(record, event),
+            Event::TurnFinished { merged_into, .. } => {
+                self.run.take_if(|(turn, _)| record.turn == Some(*turn));
+                if merged_into.is_some() {
+                    self.place(record, record.turn);
+                } else if let Some(turn) = record.turn {
+                    // A waiting turn that was taken out says nothing to the model.
+                    self.waiting.remove(&turn);
+                }
+            }
+            Event::Created { .. }
+            | Event::TurnQueued { .. }
+            | Event::RouteDecided(_)
+            | Event::ModelChanged { .. }
+            | Event::Renamed { .. }
+            | Event::Imported(_)
+            | Event::ArchivedChanged { .. }
+            | Event::RaiseRequested(_)
+            | Event::MemoryProposed(_)
+            | Event::ToolStarted { .. }
+            | Event::ResultKept { .. }
+            | Event::ShellStarted { .. }
+            | Event::CwdChanged { .. }
+            | Event::PermissionChanged { .. }
+            | Event::ResourcePinned(_)
+            | Event::ResourceUnpinned(_)
+            | Event::ResourceChanged(_)
+            | Event::ConstraintsChanged { .. }
+            | Event::ModelUsed(_)
+            | Event::BudgetChanged(_)
+            | Event::BudgetReached(_)
+            | Event::Status { .. } => {}
+        }
+    }
+
+    fn asked(&mut self, record: &Record, text: String, origin: Origin, is_list: bool) {
+        let origin = match origin {
+            // The rest of a list has its own question: no answer of a model goes on.
+            Origin::Continue(_) if is_list => Origin::Asked,
+            Origin::Asked | Origin::Retry(_) | Origin::Continue(_) | Origin::Imported => origin,
+        };
+        let at = record.seq;
+        let waiting = record.turn.map(|turn| (turn, Waiting { text, origin, at }));
+        self.waiting.extend(waiting);
+    }
+
+    fn started(&mut self, record: &Record, model_id: &str, source: Source) {
+        model_id.clone_into(&mut self.model_id);
+        self.started = record.seq;
+        self.falls_back_to = None;
+        if source == Source::None {
+            self.listed = record.turn.map(|it| (it, record.seq));
+        }
+        self.place(record, record.turn);
+    }
+
+    fn run_goes_on(&mut self, record: &Record, event: &NorrisEvent) {
+        match event {
+            NorrisEvent::Launched(launch) => {
+                self.run = record.turn.map(|turn| (turn, launch.clone()));
+            }
+            NorrisEvent::Nudged { text } => {
+                let text = text.clone();
+                self.push(record, Message::User { text }, /*keeps_more*/ false);
+            }
+            NorrisEvent::Paused {
+                pause: Pause::Interrupted,
+                ..
+            } => {
+                let text = INTERRUPTED.to_owned();
+                self.push(record, Message::User { text }, /*keeps_more*/ false);
+            }
+            NorrisEvent::StepBegun { .. }
+            | NorrisEvent::Paused {
+                pause: Pause::Person,
+                ..
+            }
+            | NorrisEvent::Resumed
+            | NorrisEvent::Ended { .. } => {}
+        }
+    }
+
+    /// Who leads the conversation now.
+    pub fn mode(&self) -> Mode {
+        if self.run.is_some() {
+            Mode::Norris
+        } else {
+            Mode::Talk
+        }
+    }
+
+    /// What the model is told of its run.
+    pub fn run(&self) -> Option<&Launch> {
+        self.run.as_ref().map(|(_, launch)| launch.as_ref())
+    }
+
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        self.exchanges.iter().flat_map(Exchange::messages)
+    }
+
+    /// About what its messages take.
+    pub fn bytes(&self) -> u64 {
+        self.exchanges.iter().map(Exchange::bytes).sum()
+    }
+
+    /// The oldest first.
+    pub fn exchanges(&self) -> impl ExactSizeIterator<Item = &Exchange> + DoubleEndedIterator {
+        self.exchanges.iter()
+    }
+
+    /// What was said before the first exchange, as a model has summed it up.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.as_deref().filter(|it| !it.text.is_empty())
+    }
+
+    /// What left up to here has been summed up, or forgotten.
+    pub fn summed_through(&self) -> Seq {
+        self.summary.as_ref().map_or(Seq(0), |it| it.through)
+    }
+
+    /// Takes the summary out; whether there was one.
+    pub(super) fn take_summary(&mut self) -> bool {
+        let had = self.summary().is_some();
+        self.summary = None;
+        had
+    }
+
+    /// What the next answer goes on from: all that was written of one that broke off, some of it more than once.
+    pub fn goes_on_from(&self) -> String {
+        let mut written: Vec<&str> = vec![];
+        let mut messages = self.messages().rev();
+        while let (Some(Message::User { text }), Some(Message::Assistant { text: said, .. })) =
+            (messages.next(), messages.next())
+            && text == CONTINUE
+        {
+            written.push(said);
+        }
+        written.into_iter().rev().collect()
+    }
+
+    /// Takes the oldest exchange out; never the last.
+    pub fn take_oldest(&mut self) -> Option<Exchange> {
+        if self.exchanges.len() > 1 {
+            self.exchanges.pop_front()
+        } else {
+            None
+        }
+    }
+
+    /// Reading what is here, and what waits, begins with this record. `None`: nothing is here.
+    pub(super) fn begins(&self) -> Option<Seq> {
+        let here = self.exchanges.iter().map(Exchange::begin);
+        here.chain(self.waits_from()).min()
+    }
+
+    /// Where the first stands of what waits: a question, or an output for the next one.
+    fn waits_from(&self) -> Option<Seq> {
+        let questions = self.waiting.values().map(|it| it.at);
+        questions.chain(self.outputs.from).min()
+    }
+
+    /// All that is here, the oldest first.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Exchange> {
+        self.exchanges.drain(..)
+    }
+
+    /// The exchange that begins with the question of this turn.
+    pub fn take(&mut self, turn: TurnId) -> Option<Exchange> {
+        let place = self.exchanges.iter().position(|it| it.turn() == Some(turn));
+        self.exchanges.remove(place?)
+    }
+
+    /// Has an exchange at hand that left, until its [`Event::Restored`] puts it back.
+    pub fn shelve(&mut self, exchange: Exchange) {
+        if let Some(turn) = exchange.turn() {
+            self.shelf.insert(turn, exchange);
+        }
+    }
+
+    /// Nothing is to be put back any more.
+    pub fn clear_shelf(&mut self) {
+        self.shelf.clear();
+    }
+
+    /// The last exchange, whose results may be shown shortened.
+    pub(super) fn newest_mut(&mut self) -> Option<&mut Exchange> {
+        self.exchanges.back_mut()
+    }
+
+    /// Whether there is more to read of a result than it shows, or of an output that the next question takes along.
+    pub fn keeps_results(&self) -> bool {
+        self.outputs.keeps_more || self.exchanges.iter().any(Exchange::keeps_results)
+    }
+
+    /// What is written down where the oldest `count` exchanges leave; the last exchange never does. `state` is
+    /// that of the log so far. `None`: nothing leaves.
+    pub fn eviction(&self, count: usize, state: &State) -> Option<Eviction> {
+        let count = count.min(self.exchanges.len().saturating_sub(1));
+        if count == 0 {
+            return None;
+        }
+        let is_back = |it: &Exchange| it.is_back(state.evicted_through);
+        let stay = self.exchanges.iter().skip(count);
+        // What is back is read from its own place.
+        let read_here = stay.clone().filter(|it| !is_back(it)).map(Exchange::begin);
+        let mut eviction = Eviction {
+            previous: state.last_eviction,
+            before: stay.clone().next().map(Exchange::first),
+            // What waits is no part of the queue any more when it is read after its turn.
+            begin: read_here.chain(self.waits_from()).min(),
+            count: count as u64,
+            ..Eviction::default()
+        };
+        for exchange in self.exchanges.iter().take(count) {
+            eviction.through = eviction.through.max(exchange.last());
+            // One that was back is listed where it left first.
+            let left = exchange.left().filter(|_| !is_back(exchange));
+            eviction.exchanges.extend(left);
+        }
+        Some(eviction)
+    }
+
+    /// What a model's server is told a call is called: people name the calls of each list alike, and no two of a
+    /// conversation may have one id.
+    fn id(&self, record: &Record, id: &str) -> String {
+        match self.listed {
+            Some((turn, seq)) if record.turn == Some(turn) => format!("list{seq}-{id}"),
+            Some(_) | None => id.to_owned(),
+        }
+    }
+
+    fn named(&self, record: &Record, call: &ToolCall) -> ToolCall {
+        ToolCall {
+            id: self.id(record, &call.id),
+            ..call.clone()
+        }
+    }
+
+    /// A reply takes its place among those to the same message, in the order of the calls.
+    fn reply(&mut self, record: &Record, message: Message, keeps_more: bool) {
+        let called = match &message {
+            Message::Tool { call, .. } => call.clone(),
+            Message::User { .. } | Message::Assistant { .. } => return,
+        };
+        let entry = Entry {
+            at: record.seq,
+            turn: record.turn,
+            message,
+            keeps_more,
+            outputs: vec![],
+        };
+        let exchange = self.newest();
+        let entries = exchange.entries();
+        let mut place = entries.len();
+        let asked = entries.iter().rev().find_map(|it| match &it.message {
+            Message::Assistant { calls, .. } => Some(calls),
+            Message::User { .. } | Message::Tool { .. } => None,
+        });
+        if let Some(calls) = asked {
+            let rank = |id: &str| calls.iter().position(|it| it.id == id);
+            let own = rank(&called);
+            let later = |it: &Entry| match &it.message {
+                Message::Tool { call, .. } => own.is_some() && rank(call) > own,
+                Message::User { .. } | Message::Assistant { .. } => false,
+            };
+            while place > 0 && entries.get(place - 1).is_some_and(later) {
+                place -= 1;
+            }
+        }
+        exchange.insert(place, entry);
+    }
+
+    fn push(&mut self, record: &Record, message: Message, keeps_more: bool) {
+        self.push_with(record, message, keeps_more, vec![]);
+    }
+
+    fn push_with(&mut self, record: &Record, message: Message, keeps_more: bool, outputs: Places) {
+        self.newest().push(Entry {
+            at: record.seq,
+            turn: record.turn,
+            message,
+            keeps_more,
+            outputs,
+        });
+    }
+
+    /// The exchange that goes on; one without a question where there is none.
+    fn newest(&mut self) -> &mut Exchange {
+        if self.exchanges.is_empty() {
+            self.exchanges.push_back(Exchange::new(None, self.started));
+        }
+        let last = self.exchanges.len() - 1;
+        &mut self.exchanges[last]
+    }
+
+    fn place(&mut self, record: &Record, turn: Option<TurnId>) {
+        let Some(waiting) = turn.and_then(|it| self.waiting.remove(&it)) else {
+            // Its question was before what is read, and took them along.
+            self.outputs = Outputs::default();
+            return;
+        };
+        let mut begin = waiting.at.min(self.started);
+        let mut text = waiting.text;
+        let mut keeps_more = false;
+        let mut places = vec![];
+        match waiting.origin {
+            Origin::Asked | Origin::Imported => {
+                let outputs = std::mem::take(&mut self.outputs);
+                (text, places) = told::before(&outputs.texts, &text);
+                begin = outputs.from.map_or(begin, |it| it.min(begin));
+                keeps_more = outputs.keeps_more;
+                self.exchanges.push_back(Exchange::new(turn, begin));
+            }
+            Origin::Retry(old) => {
+                self.outputs.stay_behind(waiting.at);
+                // The same question, with what went with it. One that was put back is not there on a load.
+                let mut exchanges = self.exchanges.iter().filter(|it| !it.was_put_back());
+                if let Some(old) = exchanges.find(|it| it.turn() == Some(old))
+                    && let Some(first) = old.entries().first()
+                    && let Message::User { text: asked } = &first.message
+                    && asked.ends_with(&text)
+                {
+                    text.clone_from(asked);
+                    begin = begin.min(old.begin());
+                    (keeps_more, places) = (first.keeps_more, first.outputs.clone());
+                }
+                // It leaves with what went on after it.
+                self.exchanges.retain(|it| it.turn() != Some(old));
+                self.keep(|it| it.turn != Some(old));
+                self.exchanges.push_back(Exchange::new(turn, begin));
+            }
+            Origin::Continue(_) => {
+                self.outputs.stay_behind(waiting.at);
+                let last = self.exchanges.back();
+                match last.and_then(|it| it.messages().next_back()) {
+                    // Nothing was written yet, or results wait: the same request says it all.
+                    Some(Message::User { .. } | Message::Tool { .. }) => return,
+                    // It goes on in the exchange whose answer it continues, and may have been asked before that.
+                    Some(Message::Assistant { .. }) => self.newest().reach_back(waiting.at),
+                    None => self.exchanges.push_back(Exchange::new(turn, begin)),
+                }
+            }
+        }
+        let text = match waiting.origin {
+            Origin::Asked | Origin::Retry(_) | Origin::Imported => text,
+            Origin::Continue(_) => CONTINUE.to_owned(),
+        };
+        self.push_with(record, Message::User { text }, keeps_more, places);
+    }
+
+    /// What it printed goes with the next question, or stands where the turn goes on with it.
+    fn command_ended(&mut self, record: &Record) {
+        let Event::ShellFinished {
+            call,
+            command,
+            cwd,
+            ending,
+            output,
+            kept,
+            given,
+            ..
+        } = &record.event
+        else {
+            return;
+        };
+        let author = if record.turn.is_none() {
+            told::Author::Person
+        } else if self.edits.take(call) {
+            told::Author::PersonInstead
+        } else {
+            told::Author::Model
+        };
+        let told = told::of(command, cwd.as_deref(), *ending, output, author);
+        match given {
+            Given::Never => {}
+            Given::WithNextQuestion => {
+                self.outputs.from.get_or_insert(record.seq);
+                self.outputs.keeps_more |= kept.is_some();
+                self.outputs.texts.push(told);
+            }
+            Given::AtOnce => {
+                if !self.newest().go_on_with(&told, kept.is_some()) {
+                    let Told { text, output } = told;
+                    let places = output.into_iter().collect();
+                    self.push_with(record, Message::User { text }, kept.is_some(), places);
+                }
+            }
+        }
+    }
+
+    /// Keeps only such messages, and exchanges that have any.
+    fn keep(&mut self, keep: impl Fn(&Entry) -> bool) {
+        for exchange in &mut self.exchanges {
+            if !exchange.entries().iter().all(&keep) {
+                exchange.retain(&keep);
+            }
+        }
+        self.exchanges.retain(|it| !it.entries().is_empty());
+    }
+
+    fn put_back(&mut self, turn: TurnId) {
+        // It stays at hand: read from far back, a log may say so more than once.
+        let Some(mut exchange) = self.shelf.get(&turn).cloned() else {
+            return;
+        };
+        exchange.put_back();
+        let first = exchange.first();
+        let place = self.exchanges.partition_point(|it| it.first() < first);
+        self.exchanges.insert(place, exchange);
+    }
+}
+
+/// The question, and what came with it, as one text. No text can end its own frame.
+fn with_attachments(text: &str, attachments: &[Attachment]) -> String {
+    let mut whole = text.to_owned();
+    for attachment in attachments {
+        let name = attachment.name.replace(['"', '\n'], "_");
+        let newline = if attachment.text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        let text = &attachment.text;
+        let ends = text.split("</attachment").skip(1);
+        let dashes = ends.map(|it| it.chars().take_while(|it| *it == '-').count() + 1);
+        let tag = format!("attachment{}", "-".repeat(dashes.max().unwrap_or(0)));
+        let framed = format!("\n\n<{tag} name=\"{name}\">\n{text}{newline}</{tag}>");
+        whole.push_str(&framed);
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! Which commands of a turn a person wrote in the place of those that the model proposed.
+
+use aish_proto::id::ConfirmId;
+
+use aishd_log::confirm::{Confirm, Resolution};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Edits {
+    /// The command that a person is asked about.
+    asked: Option<(ConfirmId, String)>,
+    /// Those that were changed, and have not ended.
+    changed: Vec<String>,
+}
+
+impl Edits {
+    pub(super) fn asked(&mut self, confirm: &Confirm) {
+        if confirm.shell.is_some() {
+            self.asked = Some((confirm.id, confirm.call.clone()));
+        }
+    }
+
+    pub(super) fn resolved(&mut self, resolution: &Resolution) {
+        let asked = self.asked.take_if(|(it, _)| *it == resolution.confirm);
+        let changed = asked.filter(|_| resolution.edited.is_some());
+        self.changed.extend(changed.map(|(_, call)| call));
+    }
+
+    /// Whether the command that ended was changed.
+    pub(super) fn take(&mut self, call: &str) -> bool {
+        let before = self.changed.len();
+        self.changed.retain(|it| it != call);
+        self.changed.len() < before
+    }
+}

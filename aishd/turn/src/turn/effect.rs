@@ -1,0 +1,29 @@
+//! Work that a turn asks for.
+
+use std::time::Duration;
+
+use super::{Owing, StreamId};
+use aishd_log::tool::Sha;
+use aishd_rules::gate::{Execution, Go};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Send the conversation to the model; ends in `ReplyFinished`, `ReplyFailed` or `ReplyAbandoned`.
+    OpenStream(StreamId),
+    /// Send the same request to the preset that the turn falls back to; ends in the same ways.
+    OpenFallback(StreamId),
+    /// Ends in `WaitElapsed`.
+    Wait(StreamId, Duration),
+    /// Ask the gate about what has not begun; ends in `Judged`, at once and with as many judgements.
+    Judge {
+        owing: Vec<Owing>,
+        /// What a person has just approved of the first one.
+        approved: Option<Sha>,
+    },
+    /// The mark that it started is stored. Ends in `ToolReturned`.
+    CallTool { call: String, go: Box<Go> },
+    /// The mark that it started is stored. Ends in `CommandEnded`.
+    RunCommand { call: String, run: Box<Execution> },
+    /// Drop whatever of this turn is under way.
+    Abandon,
+}

@@ -1,0 +1,54 @@
+//! A request goes to another preset, once.
+
+use super::{Effect, Phase, Step, StreamId, Turn, status};
+use aishd_log::event::{Event, Level};
+use aishd_model::fallback;
+use aishd_model::fallback::{Sent, Verdict, Way};
+use aishd_model::reply::Failure;
+
+impl Turn {
+    /// Where requests of this turn go whose server looks down.
+    pub fn set_way(&mut self, way: Option<Way>) {
+        self.way = way;
+    }
+
+    /// Somebody has switched that off: what is not sent yet is not sent.
+    pub fn bar_way(&mut self) {
+        if let Some(way) = &mut self.way {
+            way.allowed = false;
+        }
+    }
+
+    /// Whether the request goes on elsewhere. It is announced before anything is sent.
+    pub(super) fn fall_back(
+        &mut self,
+        next: StreamId,
+        failure: &Failure,
+        sent: Sent,
+        step: &mut Step,
+    ) -> bool {
+        let (way, reason) = match fallback::decide(failure, sent, self.way.as_ref()) {
+            Verdict::Switch { way, reason } => (way, reason),
+            Verdict::WouldHelp { way, reason } => {
+                let offer = fallback::offer(&way, &reason);
+                step.events.push(status(Level::Warning, offer));
+                return false;
+            }
+            Verdict::Fails => return false,
+        };
+        let (cause, text) = (failure.to_string(), fallback::status(&way, &reason));
+        self.fell_back = Some(cause.clone());
+        step.events.push(Event::FellBack {
+            from: way.from,
+            to: way.to,
+            model_id: way.to_model_id,
+            reason,
+            cause,
+            status: failure.status(),
+        });
+        step.events.push(status(Level::Warning, text));
+        self.phase = Phase::Streaming(next);
+        step.effects.push(Effect::OpenFallback(next));
+        true
+    }
+}

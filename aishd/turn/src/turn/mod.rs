@@ -1,0 +1,628 @@
+//! One turn: model requests and tool calls until the model answers in plain text.
+//!
+//! `handle` is the whole interface. It never waits and never looks at a clock: an input goes in, facts
+//! and work come out, and the conversation's actor stores the facts and does the work. Text that streams
+//! does not pass through here; what the machine needs to know of it comes with the end of the stream.
+
+mod autonomous;
+mod course;
+mod effect;
+mod fall_back;
+mod input;
+mod owing;
+mod round;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use course::Course;
+pub use effect::Effect;
+pub use input::{Answer, Input, Returned, StreamId};
+pub use owing::{Owing, command_of, left, not_begun};
+pub use round::{finish, refuse_calls, unknown_effect};
+
+use self::course::Ready;
+use self::round::{Denials, Progress, Round, refused, reply};
+use crate::run::Run;
+use aishd_log::confirm::Confirm;
+use aishd_log::event::{Event, Level, Stop};
+use aishd_log::eviction::Eviction;
+use aishd_log::shell::{Given, Proposed};
+use aishd_log::tool_call::ToolCall;
+use aishd_log::turn_error::TurnError;
+use aishd_log::usage::Usage;
+use aishd_model::fallback::{Sent, Way};
+use aishd_model::reply::{Broken, Failure, Finish, Reply};
+
+/// The longest `Retry-After` that is waited for.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// What one input led to: facts to store first, then work to do.
+#[derive(Debug, Default, PartialEq)]
+pub struct Step {
+    pub events: Vec<Event>,
+    pub effects: Vec<Effect>,
+}
+
+impl Step {
+    /// Adds what a later input led to.
+    pub fn append(&mut self, later: Self) {
+        self.events.extend(later.events);
+        self.effects.extend(later.effects);
+    }
+
+    /// Whether the turn is over with this step.
+    pub fn ends_turn(&self) -> bool {
+        self.events
+            .iter()
+            .any(|it| matches!(it, Event::TurnFinished { .. }))
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Phase {
+    Streaming(StreamId),
+    /// The server asked for a pause before anything was said.
+    Waiting(StreamId),
+    /// Calls of the last answer run, wait, or are asked about.
+    Calling(Box<Round>),
+    /// Stopped from outside; the stream still owes what had arrived.
+    Stopping(StreamId, Stop),
+    Ended,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Turn {
+    phase: Phase,
+    /// Finished answers so far, which is the number of the next item.
+    items: u32,
+    /// Rounds of tool calls so far.
+    depth: u32,
+    max_depth: u32,
+    waited: bool,
+    evicted: bool,
+    /// Where a request goes whose server looks down.
+    way: Option<Way>,
+    /// What the request that is under way is the second try after.
+    fell_back: Option<String>,
+    usage: Option<Usage>,
+    text: Arc<str>,
+    denials: Denials,
+    /// The list whose calls it runs; then no model is asked.
+    course: Option<Box<Course>>,
+    /// It goes on by itself.
+    run: Option<Box<Run>>,
+    /// What becomes of the outputs of its commands.
+    given: Given,
+    /// What its first answer goes on from, where it does.
+    before: String,
+    /// The last answer called tools, so that the model is asked again.
+    called: bool,
+}
+
+/// A turn that waits for a person, as a daemon finds it that was not there when it began.
+#[derive(Debug)]
+pub struct Paused {
+    pub items: u32,
+    /// Rounds of tool calls before this one.
+    pub depth: u32,
+    pub usage: Usage,
+    pub text: Arc<str>,
+    /// Calls and commands of the last answer that have no reply, the one that is asked about first.
+    pub owing: Vec<Owing>,
+    /// The last answer called tools.
+    pub called: bool,
+    pub confirm: Confirm,
+    /// The list that it runs, as far as it has come.
+    pub course: Option<Box<Course>>,
+}
+
+impl Turn {
+    /// Begins with the first model request.
+    pub fn start(max_depth: u32) -> (Self, Step) {
+        let stream = StreamId(0);
+        let turn = Self {
+            phase: Phase::Streaming(stream),
+            items: 0,
+            depth: 0,
+            max_depth,
+            waited: false,
+            evicted: false,
+            way: None,
+            fell_back: None,
+            usage: None,
+            text: Arc::default(),
+            denials: Denials::default(),
+            course: None,
+            run: None,
+            given: Given::default(),
+            before: String::new(),
+            called: false,
+        };
+        let step = Step {
+            events: vec![],
+            effects: vec![Effect::OpenStream(stream)],
+        };
+        (turn, step)
+    }
+
+    /// Begins with the first calls of a list. No model is asked, so there is no limit of depth: the list is the limit.
+    pub fn run(course: Course) -> (Self, Step) {
+        let mut turn = Self {
+            phase: Phase::Ended,
+            items: 0,
+            depth: 0,
+            max_depth: 0,
+            waited: false,
+            evicted: false,
+            way: None,
+            fell_back: None,
+            usage: None,
+            text: Arc::default(),
+            denials: Denials::default(),
+            course: Some(Box::new(course)),
+            run: None,
+            given: Given::default(),
+            before: String::new(),
+            called: true,
+        };
+        let mut step = Step::default();
+        turn.next_wave(&mut step);
+        (turn, step)
+    }
+
+    /// Goes on with a turn whose only open work is a confirm.
+    pub fn resume(paused: Paused, max_depth: u32) -> Self {
+        Self {
+            phase: Phase::Calling(Box::new(Round::resume(paused.owing, paused.confirm))),
+            items: paused.items,
+            depth: paused.depth,
+            max_depth,
+            waited: false,
+            evicted: false,
+            way: None,
+            fell_back: None,
+            usage: Some(paused.usage),
+            text: paused.text,
+            denials: Denials::default(),
+            course: paused.course,
+            run: None,
+            given: Given::default(),
+            before: String::new(),
+            called: paused.called,
+        }
+    }
+
+    /// Whether it runs a list of calls instead of asking a model.
+    pub fn runs_list(&self) -> bool {
+        self.course.is_some()
+    }
+
+    /// Its first answer goes on where this text broke off.
+    pub fn goes_on_from(&mut self, before: String) {
+        self.before = before;
+    }
+
+    /// Outputs of its commands go to the model at once, or with the next question.
+    pub fn set_feed_back(&mut self, feeds_back: bool) {
+        self.give(if feeds_back {
+            Given::AtOnce
+        } else {
+            Given::WithNextQuestion
+        });
+    }
+
+    fn give(&mut self, given: Given) {
+        self.given = given;
+        if let Phase::Calling(round) = &mut self.phase {
+            round.give(given);
+        }
+    }
+
+    /// The confirm that this turn waits for.
+    pub fn asking(&self) -> Option<&Confirm> {
+        match &self.phase {
+            Phase::Calling(round) => round.asking(),
+            Phase::Streaming(_) | Phase::Waiting(_) | Phase::Stopping(..) | Phase::Ended => None,
+        }
+    }
+
+    /// Whether it waits for a person or for a command that is not its own: nothing that works would say that it has to end.
+    pub fn is_at_rest(&self) -> bool {
+        match &self.phase {
+            Phase::Calling(round) => round.asking().is_some() || round.is_held(),
+            Phase::Streaming(_) | Phase::Waiting(_) | Phase::Stopping(..) | Phase::Ended => false,
+        }
+    }
+
+    /// Whether calls are under way: then the end of the turn needs nothing from outside.
+    pub fn is_calling(&self) -> bool {
+        matches!(self.phase, Phase::Calling(_))
+    }
+
+    /// The number of the item that is being written or comes next.
+    pub fn item(&self) -> u32 {
+        self.items
+    }
+
+    /// One input of a turn that is not paused.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each input in each phase, and nothing else"
+    )]
+    fn advance(&mut self, input: Input) -> Step {
+        let mut step = Step::default();
+        match (std::mem::replace(&mut self.phase, Phase::Ended), input) {
+            (Phase::Streaming(stream), Input::ReplyFinished(from, reply)) if stream == from => {
+                self.replied(reply, &mut step);
+            }
+            (Phase::Streaming(stream), Input::ReplyFailed(from, broken, evictable))
+                if stream == from =>
+            {
+                self.failed(stream, *broken, evictable, &mut step);
+            }
+            (Phase::Streaming(stream), Input::Stopped(stop)) => {
+                step.effects.push(Effect::Abandon);
+                self.phase = Phase::Stopping(stream, stop);
+            }
+            (Phase::Stopping(stream, stop), Input::ReplyAbandoned(from, partial))
+                if stream == from =>
+            {
+                self.keep(partial, vec![], /*complete*/ false, &mut step);
+                self.end(stop, None, &mut step);
+            }
+            (Phase::Stopping(stream, stop), Input::ReplyFinished(from, reply))
+                if stream == from =>
+            {
+                let calls = self.keep(reply, vec![], /*complete*/ true, &mut step);
+                refuse_calls(&calls, stop, &mut step);
+                self.end(stop, None, &mut step);
+            }
+            (Phase::Stopping(stream, stop), Input::ReplyFailed(from, broken, _))
+                if stream == from =>
+            {
+                self.keep(broken.partial, vec![], /*complete*/ false, &mut step);
+                self.end(stop, None, &mut step);
+            }
+            (Phase::Waiting(stream), Input::WaitElapsed(from)) if stream == from => {
+                self.open(stream, &mut step);
+            }
+            (Phase::Waiting(_), Input::Stopped(stop)) => {
+                step.effects.push(Effect::Abandon);
+                self.end(stop, None, &mut step);
+            }
+            (Phase::Calling(mut round), Input::Judged(judged)) if round.awaits(judged.len()) => {
+                let progress = round.judged(judged, &self.denials, &mut step);
+                self.go_on(round, progress, &mut step);
+            }
+            (Phase::Calling(mut round), Input::Answered(answer))
+                if round.asks(answer.resolution.confirm) =>
+            {
+                let progress = round.answered(*answer, &mut self.denials, &mut step);
+                self.go_on(round, progress, &mut step);
+            }
+            (Phase::Calling(mut round), Input::ToolReturned { call, returned })
+                if round.runs(&call) =>
+            {
+                let progress = round.returned(&call, *returned, &mut step);
+                self.go_on(round, progress, &mut step);
+            }
+            (Phase::Calling(mut round), Input::CommandEnded { call, ended })
+                if round.runs(&call) =>
+            {
+                let progress = round.ended(&call, *ended, &mut step);
+                self.go_on(round, progress, &mut step);
+            }
+            (Phase::Calling(mut round), Input::Freed) => {
+                round.freed(&mut step);
+                self.phase = Phase::Calling(round);
+            }
+            (Phase::Calling(round), Input::Stopped(stop)) => {
+                step.effects.push(Effect::Abandon);
+                round.stop(stop, &mut step);
+                self.end(stop, None, &mut step);
+            }
+            // Late: it answers a stream or call that this turn has already left behind, or stops what has stopped.
+            (
+                phase @ (Phase::Streaming(_)
+                | Phase::Waiting(_)
+                | Phase::Calling(_)
+                | Phase::Stopping(..)
+                | Phase::Ended),
+                Input::ReplyFinished(..)
+                | Input::ReplyFailed(..)
+                | Input::ReplyAbandoned(..)
+                | Input::WaitElapsed(_)
+                | Input::Judged(_)
+                | Input::Answered(_)
+                | Input::ToolReturned { .. }
+                | Input::CommandEnded { .. }
+                | Input::Paused
+                | Input::Resumed
+                | Input::TimeIsOver
+                | Input::Freed
+                | Input::Stopped(_),
+            ) => self.phase = phase,
+        }
+        step
+    }
+
+    fn replied(&mut self, reply: Reply, step: &mut Step) {
+        let stop = match reply.finish {
+            Some(Finish::Length) => Stop::MaxTokens,
+            Some(Finish::ContentFilter) => Stop::Refusal,
+            Some(Finish::Stop | Finish::ToolCalls | Finish::Other) | None if reply.refused => {
+                Stop::Refusal
+            }
+            Some(Finish::Stop | Finish::ToolCalls | Finish::Other) | None => Stop::End,
+        };
+        let before = std::mem::take(&mut self.before);
+        let (commands, left_out) = owing::proposed(&before, &reply, stop, self.items);
+        let calls = self.keep(reply, commands.clone(), /*complete*/ true, step);
+        if left_out > 0 {
+            let text = format!(
+                "{left_out} more lines propose commands; they are too many or too long, and are not run"
+            );
+            step.events.push(status(Level::Warning, text));
+        }
+        self.called = !calls.is_empty();
+        let calls = calls.into_iter().map(Owing::Call);
+        let owing = calls.chain(commands.into_iter().map(Owing::Command));
+        let owing: Vec<Owing> = owing.collect();
+        if self.is_run() {
+            self.replied_alone(stop, owing, step);
+        } else if owing.is_empty() {
+            self.end(stop, None, step);
+        } else {
+            self.act(owing, step);
+        }
+    }
+
+    /// Begins what an answer wants done.
+    fn act(&mut self, owing: Vec<Owing>, step: &mut Step) {
+        let round = Round::start(owing, self.given, step);
+        self.phase = Phase::Calling(Box::new(round));
+    }
+
+    fn go_on(&mut self, round: Box<Round>, progress: Progress, step: &mut Step) {
+        if let Some(course) = &mut self.course {
+            step.events.iter().for_each(|it| course.note(it));
+        }
+        match progress {
+            Progress::Waits => self.phase = Phase::Calling(round),
+            Progress::Done if self.runs_list() => self.next_wave(step),
+            // Outputs wait for the next question, and nobody else has a word left to say.
+            Progress::Done if !self.called && self.given != Given::AtOnce => {
+                self.end(Stop::End, None, step);
+            }
+            Progress::Done => self.ask_again(step),
+            Progress::Aborted => self.end(Stop::Denied, None, step),
+        }
+    }
+
+    /// The model hears what its calls came to, unless it has called often enough.
+    fn ask_again(&mut self, step: &mut Step) {
+        self.depth += 1;
+        if self.is_run() {
+            return self.next_step(step);
+        }
+        if self.depth >= self.max_depth {
+            let text = format!("tool-call depth limit reached ({})", self.max_depth);
+            step.events.push(status(Level::Warning, text));
+            self.end(Stop::ToolDepth, None, step);
+            return;
+        }
+        self.open(StreamId(self.depth * 16), step);
+    }
+
+    /// The calls of the list that can run now, or its end.
+    fn next_wave(&mut self, step: &mut Step) {
+        while let Some(course) = &self.course {
+            let wave = course.next_wave();
+            if wave.is_empty() {
+                break;
+            }
+            let announced = wave.iter().map(|it| it.call().clone()).collect();
+            self.announce(announced, step);
+            let mut run = vec![];
+            for ready in wave {
+                match ready {
+                    Ready::Runs(call) => run.push(call),
+                    Ready::Barred(call, why) => {
+                        let never_began = refused(None, "a call that it needs did not succeed");
+                        self.say(reply(&call, None, why, Some(never_began)), step);
+                    }
+                }
+            }
+            if !run.is_empty() {
+                let run = run.into_iter().map(Owing::Call).collect();
+                self.phase = Phase::Calling(Box::new(Round::start(run, self.given, step)));
+                return;
+            }
+        }
+        self.end(Stop::End, None, step);
+    }
+
+    /// Calls of the list, in the form in which a model would have made them.
+    fn announce(&mut self, calls: Vec<ToolCall>, step: &mut Step) {
+        let message = called(self.items, calls);
+        self.items += 1;
+        self.say(message, step);
+    }
+
+    fn say(&mut self, event: Event, step: &mut Step) {
+        if let Some(course) = &mut self.course {
+            course.note(&event);
+        }
+        step.events.push(event);
+    }
+
+    /// Every call of the list gets its reply, also where nothing will run any more.
+    fn end_list(&mut self, stop: Stop, step: &mut Step) {
+        let Some(course) = &self.course else { return };
+        self.text = course.summary().into();
+        let rest = course.rest();
+        if !rest.is_empty() {
+            self.announce(rest.clone(), step);
+            refuse_calls(&rest, stop, step);
+        }
+    }
+
+    fn failed(
+        &mut self,
+        stream: StreamId,
+        broken: Broken,
+        evictable: Option<Box<Eviction>>,
+        step: &mut Step,
+    ) {
+        let Broken {
+            failure,
+            mut partial,
+            hint,
+        } = broken;
+        tell_cured(&mut partial, step);
+        let next = StreamId(stream.0 + 1);
+        let sent = Sent {
+            silent: partial.is_silent(),
+            again: self.fell_back.is_some(),
+        };
+        // The second try is the last: nothing is waited for or left out for it.
+        if sent.silent && !sent.again {
+            if let Some(pause) = pause_asked_for(&failure).filter(|_| !self.waited) {
+                self.waited = true;
+                let text = format!("{failure}; trying again in {} s", pause.as_secs().max(1));
+                step.events.push(status(Level::Warning, text));
+                step.effects.push(Effect::Wait(next, pause));
+                self.phase = Phase::Waiting(next);
+                return;
+            }
+            if let (aishd_log::turn_error::FailureClass::ContextOverflow, Some(eviction), false) =
+                (failure.class(), evictable, self.evicted)
+            {
+                self.evicted = true;
+                let text = "the context is full; the older half of the conversation left it and stays in the log";
+                step.events.push(Event::Evicted(eviction));
+                step.events.push(status(Level::Warning, text.to_owned()));
+                self.open(next, step);
+                return;
+            }
+        }
+        if self.fall_back(next, &failure, sent, step) {
+            return;
+        }
+        self.keep(partial, vec![], /*complete*/ false, step);
+        let error = TurnError {
+            class: failure.class(),
+            message: failure.to_string(),
+            cause: self.fell_back.take(),
+            hint,
+        };
+        self.end(Stop::Upstream, Some(error), step);
+    }
+
+    fn open(&mut self, stream: StreamId, step: &mut Step) {
+        // Each request begins with the turn's own preset.
+        self.fell_back = None;
+        self.phase = Phase::Streaming(stream);
+        step.effects.push(Effect::OpenStream(stream));
+    }
+
+    /// Puts what the model said into the log, and returns the calls it made. What is not complete calls nothing.
+    fn keep(
+        &mut self,
+        mut reply: Reply,
+        commands: Vec<Proposed>,
+        complete: bool,
+        step: &mut Step,
+    ) -> Vec<ToolCall> {
+        tell_cured(&mut reply, step);
+        if !complete && reply.is_silent() {
+            return vec![];
+        }
+        for note in &reply.notes {
+            step.events.push(status(Level::Debug, note.clone()));
+        }
+        if let Some(model) = &reply.served_by {
+            let text = format!("the server answered with the model {model}");
+            step.events.push(status(Level::Info, text));
+        }
+        if let Some(usage) = reply.usage {
+            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        }
+        let calls = if complete { reply.calls } else { vec![] };
+        self.text = reply.text.into();
+        step.events.push(Event::AssistantMessage {
+            item: self.items,
+            text: Arc::clone(&self.text),
+            reasoning: reply.reasoning,
+            calls: calls.clone(),
+            commands,
+            extra: reply.extra,
+            complete,
+            served_by: reply.served_by,
+            usage: reply.usage,
+            payee: None,
+        });
+        self.items += 1;
+        calls
+    }
+
+    fn end(&mut self, stop: Stop, error: Option<TurnError>, step: &mut Step) {
+        self.end_list(stop, step);
+        self.phase = Phase::Ended;
+        if self.end_run(stop, step) {
+            return;
+        }
+        step.events.push(Event::TurnFinished {
+            stop,
+            text: std::mem::take(&mut self.text),
+            usage: self.usage,
+            error,
+            merged_into: None,
+        });
+    }
+}
+
+/// A message that only calls.
+pub fn called(item: u32, calls: Vec<ToolCall>) -> Event {
+    Event::AssistantMessage {
+        item,
+        text: Arc::default(),
+        reasoning: String::new(),
+        calls,
+        commands: vec![],
+        extra: serde_json::Map::new(),
+        complete: true,
+        served_by: None,
+        usage: None,
+        payee: None,
+    }
+}
+
+/// People are told once what its server did not want.
+fn tell_cured(reply: &mut Reply, step: &mut Step) {
+    let told = std::mem::take(&mut reply.cured.told);
+    let told = told.into_iter().map(|text| status(Level::Info, text));
+    step.events.extend(told);
+}
+
+/// A pause that the server asked for and that is short enough to wait for.
+fn pause_asked_for(failure: &Failure) -> Option<Duration> {
+    let Failure::Http {
+        status: 429 | 503,
+        retry_after_ms: Some(pause_ms),
+        ..
+    } = failure
+    else {
+        return None;
+    };
+    let pause = Duration::from_millis(*pause_ms);
+    (pause <= LONGEST_WAIT).then_some(pause)
+}
+
+fn status(level: Level, text: String) -> Event {
+    Event::Status { level, text }
+}

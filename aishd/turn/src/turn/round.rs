@@ -1,0 +1,582 @@
+//! The calls and commands of one message of the model, from the first judgement to the last reply. They run one after
+//! another, in the model's order; only those that need no consent and only read run side by side.
+//!
+//! Every call gets exactly one reply, whatever happens.
+
+use std::collections::{HashMap, VecDeque};
+
+use aish_proto::id::ConfirmId;
+
+use super::input::{Answer, Returned};
+use super::{Effect, Owing, Step};
+use aishd_log::confirm::{Confirm, Decision, Denial, Fate, Resolution};
+use aishd_log::ending::{Ended, Ending};
+use aishd_log::event::{Event, KeptResult, Level, Refused, Stop};
+use aishd_log::shell::{Given, Proposed};
+use aishd_log::tool::Sha;
+use aishd_log::tool_call::ToolCall;
+use aishd_rules::gate::{Execution, Go, Judged, Pace, spelled};
+
+/// So often a person is asked about the same call in one turn.
+const MAX_DENIALS: u32 = 3;
+
+/// How often a person said no to the same call in this turn.
+#[derive(Debug, Default)]
+pub(super) struct Denials(HashMap<Sha, u32>);
+
+#[derive(Debug, PartialEq)]
+pub(super) struct Round {
+    /// Not begun yet.
+    rest: VecDeque<Owed>,
+    running: Vec<Owed>,
+    asking: Option<Box<Confirm>>,
+    /// What a person said yes to, until the call has begun.
+    approval: Option<(ConfirmId, Sha)>,
+    /// Its next command waits for one that is not of this round.
+    held: bool,
+    /// What becomes of the outputs of commands.
+    given: Given,
+}
+
+/// What has no reply yet.
+#[derive(Debug, PartialEq)]
+struct Owed {
+    what: Owing,
+    /// What a person made of its arguments.
+    edited: Option<String>,
+}
+
+/// What a round came to with an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Waits,
+    /// Every call has its reply.
+    Done,
+    /// A person ended the turn.
+    Aborted,
+}
+
+impl Round {
+    /// Begins with a judgement of all calls.
+    pub(super) fn start(owing: Vec<Owing>, given: Given, step: &mut Step) -> Self {
+        let round = Self::of(owing, given);
+        round.judge(step);
+        round
+    }
+
+    /// Goes on where a person is asked about the first call.
+    pub(super) fn resume(owing: Vec<Owing>, confirm: Confirm) -> Self {
+        let mut round = Self::of(owing, Given::default());
+        round.asking = Some(Box::new(confirm));
+        round
+    }
+
+    fn of(owing: Vec<Owing>, given: Given) -> Self {
+        let owed = |what| Owed { what, edited: None };
+        Self {
+            rest: owing.into_iter().map(owed).collect(),
+            running: vec![],
+            asking: None,
+            approval: None,
+            held: false,
+            given,
+        }
+    }
+
+    /// What becomes of outputs from now on.
+    pub(super) fn give(&mut self, given: Given) {
+        self.given = given;
+    }
+
+    /// The confirm that waits for a person.
+    pub(super) fn asking(&self) -> Option<&Confirm> {
+        self.asking.as_deref()
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// What it waited for has ended: what was let through then may not be now.
+    pub(super) fn freed(&mut self, step: &mut Step) {
+        if std::mem::take(&mut self.held) {
+            self.judge(step);
+        }
+    }
+
+    /// Whether so many judgements are what it waits for.
+    pub(super) fn awaits(&self, judgements: usize) -> bool {
+        self.running.is_empty() && self.asking.is_none() && self.rest.len() == judgements
+    }
+
+    pub(super) fn runs(&self, call: &str) -> bool {
+        self.running.iter().any(|it| it.what.id() == call)
+    }
+
+    pub(super) fn asks(&self, confirm: ConfirmId) -> bool {
+        self.asking.as_ref().is_some_and(|it| it.id == confirm)
+    }
+
+    fn judge(&self, step: &mut Step) {
+        step.effects.push(Effect::Judge {
+            owing: self.rest.iter().map(|it| it.what.clone()).collect(),
+            approved: self.approval.map(|(_, digest)| digest),
+        });
+    }
+
+    pub(super) fn judged(
+        &mut self,
+        judged: Vec<Judged>,
+        denials: &Denials,
+        step: &mut Step,
+    ) -> Progress {
+        for judgement in judged {
+            let Some(owed) = self.rest.pop_front() else {
+                break;
+            };
+            let approval = self.approval.take();
+            match judgement {
+                Judged::Refuse {
+                    denial,
+                    content,
+                    refused,
+                } => {
+                    // What nobody refused was no call of a tool: that is told, too.
+                    if denial.is_none() {
+                        step.events.push(told(&content));
+                    }
+                    let never_began = Some(Box::new(refused));
+                    let reply = owed.what.refused(denial, content, never_began, self.given);
+                    step.events.push(reply);
+                    // What stands behind it was not looked at as the next.
+                    if approval.is_some() && self.running.is_empty() {
+                        return self.go_on(step);
+                    }
+                }
+                Judged::Run(go) => {
+                    let alone = approval.is_some() || go.pace == Pace::Alone;
+                    if alone && !self.running.is_empty() {
+                        self.rest.push_front(owed);
+                        break;
+                    }
+                    self.begin(owed, go, approval.map(|(confirm, _)| confirm), step);
+                    if alone {
+                        break;
+                    }
+                }
+                Judged::Execute(run) => {
+                    if !self.running.is_empty() {
+                        self.rest.push_front(owed);
+                        break;
+                    }
+                    self.execute(owed, *run, approval.map(|(confirm, _)| confirm), step);
+                    break;
+                }
+                Judged::Later => {
+                    self.approval = approval;
+                    self.rest.push_front(owed);
+                    self.held = self.running.is_empty();
+                    break;
+                }
+                Judged::Ask(confirm) => {
+                    if !self.running.is_empty() {
+                        self.rest.push_front(owed);
+                        break;
+                    }
+                    if denials.are_enough(confirm.digest) {
+                        let content =
+                            "[aish] denied by user, and not asked about again in this turn";
+                        let denial = Some(Denial::Person);
+                        let refused =
+                            refused(Some(&confirm), "denied before by a person in this turn");
+                        let content = content.to_owned();
+                        let reply = owed
+                            .what
+                            .refused(denial, content, Some(refused), self.given);
+                        step.events.push(reply);
+                        return self.go_on(step);
+                    }
+                    self.rest.push_front(owed);
+                    step.events.push(Event::ConfirmRequested(confirm.clone()));
+                    self.asking = Some(confirm);
+                    break;
+                }
+            }
+        }
+        self.progress()
+    }
+
+    fn begin(&mut self, owed: Owed, go: Go, confirm: Option<ConfirmId>, step: &mut Step) {
+        step.events.push(Event::ToolStarted {
+            call: owed.what.id().to_owned(),
+            name: go.tool.name.to_string(),
+            arguments: spelled(&go.arguments),
+            digest: go.digest,
+            rule: go.rule.clone(),
+            confirm,
+        });
+        step.effects.push(Effect::CallTool {
+            call: owed.what.id().to_owned(),
+            go: Box::new(go),
+        });
+        self.running.push(owed);
+    }
+
+    fn execute(&mut self, owed: Owed, run: Execution, confirm: Option<ConfirmId>, step: &mut Step) {
+        let call = owed.what.id().to_owned();
+        step.events.push(run.started(&call, confirm, self.given));
+        step.effects.push(Effect::RunCommand {
+            call,
+            run: Box::new(run),
+        });
+        self.running.push(owed);
+    }
+
+    /// Takes the end of the open confirm.
+    pub(super) fn answered(
+        &mut self,
+        answer: Answer,
+        denials: &mut Denials,
+        step: &mut Step,
+    ) -> Progress {
+        let Answer {
+            resolution,
+            raised,
+            digest,
+        } = answer;
+        let asked = self.asking.take();
+        let fate = resolution.fate;
+        let decision = resolution.decision;
+        let reason = resolution.reason.clone();
+        let edited = resolution.edited.clone();
+        let confirm = resolution.confirm;
+        step.events
+            .push(Event::ConfirmResolved(Box::new(resolution)));
+        step.events.extend(raised);
+        match fate {
+            Fate::Allowed => {
+                if let (Some(edited), Some(owed)) = (edited, self.rest.front_mut()) {
+                    owed.what.edit(&edited);
+                    owed.edited = Some(edited);
+                }
+                self.approval = Some((confirm, digest));
+                self.judge(step);
+                return Progress::Waits;
+            }
+            // The tool is not what was asked about any more: the call is looked at anew.
+            Fate::Cancelled => {
+                self.judge(step);
+                return Progress::Waits;
+            }
+            Fate::Denied => {
+                if let Some(asked) = &asked {
+                    denials.add(asked.digest);
+                }
+                let refused = refused(asked.as_deref(), "denied by a person");
+                let mut content = "[aish] denied by user".to_owned();
+                if let Some(reason) = reason {
+                    content.push_str(": ");
+                    content.push_str(&reason);
+                }
+                self.refuse_first(Denial::Person, content, refused, step);
+            }
+            Fate::Expired => {
+                let content = "[aish] denied: nobody answered in time".to_owned();
+                let refused = refused(asked.as_deref(), "nobody answered in time");
+                self.refuse_first(Denial::Expired, content, refused, step);
+            }
+        }
+        if decision == Some(Decision::Abort) {
+            self.refuse_rest(Stop::Denied, step);
+            return Progress::Aborted;
+        }
+        self.go_on(step)
+    }
+
+    fn refuse_first(
+        &mut self,
+        denial: Denial,
+        content: String,
+        refused: Box<Refused>,
+        step: &mut Step,
+    ) {
+        if let Some(owed) = self.rest.pop_front() {
+            let reply = owed
+                .what
+                .refused(Some(denial), content, Some(refused), self.given);
+            step.events.push(reply);
+        }
+    }
+
+    /// Takes the end of a command. What it printed is a person's to read already, and becomes a model's as `given` says.
+    pub(super) fn ended(&mut self, call: &str, ended: Ended, step: &mut Step) -> Progress {
+        let Some(at) = self.running.iter().position(|it| it.what.id() == call) else {
+            return Progress::Waits;
+        };
+        let owed = self.running.remove(at);
+        let Owing::Command(proposed) = owed.what else {
+            return self.progress();
+        };
+        finish(&proposed, ended, self.given, step);
+        self.go_on(step)
+    }
+
+    pub(super) fn returned(&mut self, call: &str, returned: Returned, step: &mut Step) -> Progress {
+        let Some(at) = self.running.iter().position(|it| it.what.id() == call) else {
+            return Progress::Waits;
+        };
+        let owed = self.running.remove(at);
+        let Owing::Call(called) = owed.what else {
+            return self.progress();
+        };
+        let mut content = returned.content;
+        let mut structured = returned.structured;
+        if let Some(edited) = &owed.edited {
+            structured = structured.and_then(|it| it.apart_from(&content));
+            content.insert_str(0, &edited_note(edited));
+        }
+        let changed = returned.changed.into_iter().map(Box::new);
+        step.events.extend(changed.map(Event::ResourceChanged));
+        let mut keep = |result, parts: Vec<String>| {
+            let part = |text| Event::ResultKept { result, text };
+            step.events.extend(parts.into_iter().map(part));
+        };
+        let blocks = returned.blocks.into_iter();
+        let blocks = blocks
+            .map(|(block, parts)| {
+                keep(block.result, parts);
+                block
+            })
+            .collect();
+        // The last, for what follows in a list takes the parts that stand before the result (`Course::note`).
+        let kept = returned.kept.map(|(result, parts)| {
+            let bytes = parts.iter().map(|it| it.len() as u64).sum();
+            keep(result, parts);
+            KeptResult { result, bytes }
+        });
+        step.events
+            .extend(returned.remark.map(|text| Event::Status {
+                level: Level::Info,
+                text: text.to_owned(),
+            }));
+        step.events.extend(returned.notice.as_deref().map(told));
+        step.events.push(Event::ToolResult {
+            call: called.id,
+            name: called.name,
+            ok: returned.ok,
+            content,
+            denial: None,
+            ms: Some(returned.ms),
+            kept,
+            blocks,
+            structured,
+            refused: None,
+        });
+        if !self.running.is_empty() {
+            return Progress::Waits;
+        }
+        self.go_on(step)
+    }
+
+    /// Has the rest judged again: what a person or a server changed meanwhile counts.
+    fn go_on(&self, step: &mut Step) -> Progress {
+        if !self.rest.is_empty() {
+            self.judge(step);
+        }
+        self.progress()
+    }
+
+    fn progress(&self) -> Progress {
+        if self.rest.is_empty() && self.running.is_empty() {
+            Progress::Done
+        } else {
+            Progress::Waits
+        }
+    }
+
+    /// The turn ends: what runs has an effect that nobody knows, and the rest never began.
+    pub(super) fn stop(mut self, stop: Stop, step: &mut Step) {
+        if let Some(asked) = self.asking.take() {
+            step.events
+                .push(Event::ConfirmResolved(Box::new(Resolution {
+                    confirm: asked.id,
+                    fate: Fate::Cancelled,
+                    decision: None,
+                    by: None,
+                    reason: None,
+                    edited: None,
+                    waited_ms: None,
+                    approved: vec![],
+                })));
+        }
+        let ending = match stop {
+            Stop::Interrupted => Ending::Unknown,
+            Stop::Cancelled
+            | Stop::Denied
+            | Stop::End
+            | Stop::ToolDepth
+            | Stop::MaxTokens
+            | Stop::Refusal
+            | Stop::Upstream
+            | Stop::Budget => Ending::Cancelled,
+        };
+        for owed in std::mem::take(&mut self.running) {
+            let left = owed.what.left(unknown_effect(stop), ending, self.given);
+            step.events.push(left);
+        }
+        self.refuse_rest(stop, step);
+    }
+
+    fn refuse_rest(&mut self, stop: Stop, step: &mut Step) {
+        let why = why_refused(stop);
+        for owed in self.rest.drain(..) {
+            let never_began = Some(refused(None, why));
+            let content = format!("[aish] {why}");
+            let reply = owed.what.refused(None, content, never_began, self.given);
+            step.events.push(reply);
+        }
+    }
+}
+
+/// The end of a command that ran, with what it changed and all that it printed.
+pub fn finish(proposed: &Proposed, ended: Ended, given: Given, step: &mut Step) {
+    let Ended {
+        ending,
+        output,
+        bytes,
+        ms,
+        kept,
+        within: _,
+        ran_in,
+        moved,
+    } = ended;
+    step.events
+        .extend(moved.map(|(from, cwd)| Event::CwdChanged { cwd, from }));
+    let kept = kept.map(|(result, parts)| {
+        let bytes = parts.iter().map(|it| it.len() as u64).sum();
+        let part = |text| Event::ResultKept { result, text };
+        step.events.extend(parts.into_iter().map(part));
+        KeptResult { result, bytes }
+    });
+    step.events.push(Event::ShellFinished {
+        call: proposed.call.clone(),
+        command: proposed.command.clone(),
+        cwd: Some(ran_in),
+        ending,
+        output,
+        bytes,
+        ms: Some(ms),
+        kept,
+        denial: None,
+        refused: None,
+        given,
+    });
+}
+
+impl Denials {
+    fn add(&mut self, digest: Sha) {
+        *self.0.entry(digest).or_default() += 1;
+    }
+
+    fn are_enough(&self, digest: Sha) -> bool {
+        self.0.get(&digest).is_some_and(|it| *it >= MAX_DENIALS)
+    }
+}
+
+/// Stands before the result of a call whose arguments a person chose.
+pub(super) fn edited_note(edited: &str) -> String {
+    format!("[aish] the user changed the arguments to {edited}; this is the result of that call\n")
+}
+
+/// As [`refuse_calls`], where commands are proposed too. The model hears of those with the next question.
+pub(super) fn refuse_all(owing: &[Owing], stop: Stop, step: &mut Step) {
+    let why = why_refused(stop);
+    let reply = |it: &Owing| {
+        let never_began = Some(refused(None, why));
+        let given = Given::WithNextQuestion;
+        it.refused(None, format!("[aish] {why}"), never_began, given)
+    };
+    step.events.extend(owing.iter().map(reply));
+}
+
+/// Every call gets exactly one reply, also when nothing will run any more.
+pub fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
+    let why = why_refused(stop);
+    let result = |call| {
+        let never_began = Some(refused(None, why));
+        reply(call, None, format!("[aish] {why}"), never_began)
+    };
+    step.events.extend(calls.iter().map(result));
+}
+
+fn why_refused(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Cancelled => "cancelled by the user",
+        Stop::Interrupted => "interrupted by a restart",
+        Stop::Denied => "the user ended the turn",
+        Stop::End
+        | Stop::ToolDepth
+        | Stop::MaxTokens
+        | Stop::Refusal
+        | Stop::Upstream
+        | Stop::Budget => "the turn ended first",
+    }
+}
+
+/// The reply of a call that began and never said how it ended.
+pub fn unknown_effect(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Interrupted => {
+            "[aish] interrupted: the daemon ended while it ran; the effect of this call is unknown"
+        }
+        Stop::Cancelled
+        | Stop::Denied
+        | Stop::End
+        | Stop::ToolDepth
+        | Stop::MaxTokens
+        | Stop::Refusal
+        | Stop::Upstream
+        | Stop::Budget => {
+            "[aish] cancelled by the user while it ran; the effect of this call is unknown"
+        }
+    }
+}
+
+/// A line for people, who see our mark before it anyway.
+fn told(content: &str) -> Event {
+    let text = content.strip_prefix("[aish] ").unwrap_or(content);
+    Event::Status {
+        level: Level::Warning,
+        text: text.to_owned(),
+    }
+}
+
+/// Why a call never began, and what was asked about it, if anything was.
+pub(super) fn refused(asked: Option<&Confirm>, because: &str) -> Box<Refused> {
+    Box::new(Refused {
+        subject: asked.map(Confirm::subject),
+        because: because.to_owned(),
+        imported: false,
+    })
+}
+
+/// The reply of a call that has no result.
+pub(super) fn reply(
+    call: &ToolCall,
+    denial: Option<Denial>,
+    content: String,
+    refused: Option<Box<Refused>>,
+) -> Event {
+    Event::ToolResult {
+        call: call.id.clone(),
+        name: call.name.clone(),
+        ok: false,
+        content,
+        denial,
+        ms: None,
+        kept: None,
+        blocks: vec![],
+        structured: None,
+        refused,
+    }
+}

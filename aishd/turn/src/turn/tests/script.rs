@@ -1,0 +1,230 @@
+//! The words of a script, and how what the turn says is written down.
+
+use aish_proto::id::Seq;
+
+use super::super::*;
+use super::call;
+use aishd_log::ending::{Ended, Ending, Within};
+use aishd_log::norris::NorrisEvent;
+use aishd_model::reply::HttpDetail;
+
+#[expect(clippy::too_many_lines, reason = "one arm for each word")]
+pub(super) fn parse(line: &str) -> Input {
+    let words: Vec<&str> = line.split(' ').collect();
+    let stream = |s: &str| StreamId(s.parse().unwrap());
+    let said = |text: &str| Reply {
+        text: text.replace('-', ""),
+        ..Reply::default()
+    };
+    let spoken = |words: &[&str]| Reply {
+        text: words.join(" ").replace('|', "\n"),
+        ..Reply::default()
+    };
+    let http = |status, retry_after_ms, detail| Failure::Http {
+        status,
+        message: "no".to_owned(),
+        retry_after_ms,
+        detail,
+    };
+    let failed = |id, text, failure| {
+        let partial = said(text);
+        let broken = Box::new(Broken {
+            failure,
+            partial,
+            hint: None,
+        });
+        let eviction = Eviction {
+            through: Seq(7),
+            ..Eviction::default()
+        };
+        Input::ReplyFailed(stream(id), broken, Some(Box::new(eviction)))
+    };
+    match words[..] {
+        ["done", id, text, ref calls @ ..] => {
+            let mut reply = said(text);
+            reply.calls = calls.iter().map(|it| call(it)).collect();
+            Input::ReplyFinished(stream(id), reply)
+        }
+        ["says", id, ref words @ ..] => Input::ReplyFinished(stream(id), spoken(words)),
+        ["says-ended", id, ending, ref words @ ..] => {
+            let mut reply = spoken(words);
+            reply.finish = Some(match ending {
+                "length" => Finish::Length,
+                "filter" => Finish::ContentFilter,
+                "other" => Finish::Other,
+                _ => Finish::Stop,
+            });
+            reply.refused = ending == "refused";
+            Input::ReplyFinished(stream(id), reply)
+        }
+        ["calls-and-says", id, called, ref words @ ..] => {
+            let mut reply = spoken(words);
+            reply.calls = vec![call(called)];
+            Input::ReplyFinished(stream(id), reply)
+        }
+        ["ran", id, code, output] => Input::CommandEnded {
+            call: id.to_owned(),
+            ended: Box::new(Ended {
+                ending: Ending::Exited {
+                    code: code.parse().unwrap(),
+                },
+                output: output.to_owned(),
+                bytes: output.len() as u64,
+                ms: 1,
+                kept: None,
+                within: Within::None,
+                ran_in: "/w".to_owned(),
+                moved: (output == "moves").then(|| ("/w".to_owned(), "/v".to_owned())),
+            }),
+        },
+        ["length", id, text] => {
+            let mut reply = said(text);
+            reply.finish = Some(Finish::Length);
+            Input::ReplyFinished(stream(id), reply)
+        }
+        ["refusal", id, text] => {
+            let mut reply = said(text);
+            reply.refused = true;
+            Input::ReplyFinished(stream(id), reply)
+        }
+        ["refused", id, text] => failed(id, text, Failure::Refused),
+        ["cut", id, text] => failed(id, text, Failure::Cut),
+        ["busy", id, text, after] => {
+            failed(id, text, http(429, after.parse().ok(), HttpDetail::None))
+        }
+        ["http", id, status, after] => {
+            let status = status.parse().unwrap();
+            failed(id, "-", http(status, after.parse().ok(), HttpDetail::None))
+        }
+        ["overflow", id] => failed(id, "-", http(400, None, HttpDetail::ContextOverflow)),
+        ["dropped", id, text] => Input::ReplyAbandoned(stream(id), said(text)),
+        ["waited", id] => Input::WaitElapsed(stream(id)),
+        ["tool", id, content] => Input::ToolReturned {
+            call: id.to_owned(),
+            returned: Box::new(Returned {
+                ok: true,
+                content: content.to_owned(),
+                ..Returned::default()
+            }),
+        },
+        ["fail", id, content] => Input::ToolReturned {
+            call: id.to_owned(),
+            returned: Box::new(Returned {
+                content: content.to_owned(),
+                ..Returned::default()
+            }),
+        },
+        ["cancel"] => Input::Stopped(Stop::Cancelled),
+        ["shutdown"] => Input::Stopped(Stop::Interrupted),
+        _ => panic!("bad script line: {line}"),
+    }
+}
+
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
+pub(super) fn render(step: &Step) -> Vec<String> {
+    let event = |event: &Event| match event {
+        Event::AssistantMessage {
+            item,
+            text,
+            calls,
+            commands,
+            complete,
+            ..
+        } => {
+            let cut = if *complete { "" } else { " (cut)" };
+            let proposed: String = commands
+                .iter()
+                .map(|it| format!(" {}={:?}", it.call, it.command))
+                .collect();
+            format!("= says {item} {text:?} +{}{proposed}{cut}", calls.len())
+        }
+        Event::ToolResult { call, content, .. } => format!("= result {call} {content:?}"),
+        Event::ShellStarted { call, command, .. } => format!("= runs {call} {command:?}"),
+        Event::ShellFinished {
+            call,
+            ending,
+            output,
+            given,
+            ..
+        } => format!("= over {call} {ending}: {output:?} {given:?}"),
+        Event::CwdChanged { cwd, .. } => format!("= in {cwd}"),
+        Event::Status { text, .. } => format!("= status {text}"),
+        Event::Evicted(eviction) => format!("= evicted {}", eviction.through),
+        Event::TurnFinished {
+            stop, text, error, ..
+        } => match error {
+            None => format!("= ended {stop:?} {text:?}"),
+            Some(error) => {
+                let cause = error.cause.iter().map(|it| format!(" <- {it}"));
+                let cause: String = cause.collect();
+                format!("= ended {stop:?} {text:?} {}{cause}", error.message)
+            }
+        },
+        Event::ToolStarted {
+            call, arguments, ..
+        } => match arguments.split_once("id") {
+            Some(_) => format!("= started {call}"),
+            None => format!("= started {call} {arguments}"),
+        },
+        Event::Norris(event) => match event {
+            NorrisEvent::StepBegun { step, .. } => format!("= norris step {step}"),
+            NorrisEvent::Nudged { .. } => "= norris nudged".to_owned(),
+            NorrisEvent::Paused { pause, .. } => format!("= norris paused {pause:?}"),
+            NorrisEvent::Resumed => "= norris resumed".to_owned(),
+            NorrisEvent::Ended {
+                outcome,
+                reason,
+                step,
+                ..
+            } => format!("= norris {outcome:?} {reason:?} after {step}"),
+            NorrisEvent::Launched(_) => panic!("a turn does not launch itself"),
+        },
+        Event::FellBack {
+            from, to, status, ..
+        } => format!("= fell back {from} {to} {status:?}"),
+        Event::ConfirmRequested(confirm) => {
+            format!("= asks c{} about {}", confirm.number, confirm.call)
+        }
+        Event::ConfirmResolved(resolution) => {
+            format!(
+                "= {:?} c{}",
+                resolution.fate,
+                resolution.confirm.to_bytes()[0]
+            )
+        }
+        other @ (Event::ResultKept { .. }
+        | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
+        | Event::SummaryUpdated(_)
+        | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
+        | Event::PermissionChanged { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
+        | Event::ConstraintsChanged { .. }
+        | Event::Created { .. }
+        | Event::UserMessage { .. }
+        | Event::TurnQueued { .. }
+        | Event::TurnStarted { .. }
+        | Event::RouteDecided(_)
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::Imported(_)
+        | Event::ArchivedChanged { .. }) => panic!("a turn does not say {other:?}"),
+    };
+    let effect = |effect: &Effect| match effect {
+        Effect::OpenStream(id) => format!("> open {}", id.0),
+        Effect::OpenFallback(id) => format!("> fallback {}", id.0),
+        Effect::Wait(id, pause) => format!("> wait {} {pause:?}", id.0),
+        Effect::CallTool { call, .. } => format!("> call {call}"),
+        Effect::RunCommand { call, .. } => format!("> run {call}"),
+        Effect::Abandon => "> abandon".to_owned(),
+        Effect::Judge { .. } => String::new(),
+    };
+    let events = step.events.iter().map(event);
+    let said = events.chain(step.effects.iter().map(effect));
+    said.filter(|it| !it.is_empty()).collect()
+}

@@ -1,0 +1,216 @@
+//! Figures of the whole house, printed by `cargo test -p aish-testkit --test tidy figures -- --nocapture`. Each has a ceiling that only
+//! ever comes down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use aish_testkit::repository;
+
+use crate::code;
+use crate::packages::names_after;
+
+/// Lines of the product without tests, blank lines and comments.
+const MOST_LINES: usize = 99_100;
+/// Types whose name another type has too, in percent.
+const MOST_SHARED_NAMES: usize = 53;
+/// Types whose name is one word, in percent.
+const MOST_ONE_WORD_NAMES: usize = 76;
+/// Modules at the top of a package that use one another in a circle, by package. Others have none.
+const MOST_IN_A_CIRCLE: &[(&str, usize)] = &[
+    ("aish-proto", 10),
+    ("aishctl", 52),
+    ("aishd/config", 8),
+    ("aishd/conversation", 26),
+    ("aishd/log", 2),
+    ("aishd/mcp", 15),
+    ("aishd/mcp-messages", 2),
+    ("aishd/model", 6),
+    ("aishd/process", 2),
+    ("aishd/rpc", 17),
+    ("aishd/rules", 2),
+    ("aishd/store", 4),
+    ("aishd/tools", 2),
+    ("aishd/turn", 3),
+];
+/// Files of the product that name one stored event.
+const MOST_FILES_OF_AN_EVENT: usize = 27;
+
+#[test]
+fn figures() {
+    let sources = sources();
+    let lines = sources
+        .values()
+        .flatten()
+        .filter(|it| !it.trim().is_empty());
+    let lines = lines.count();
+    let types = types(&sources);
+    let total = types.len();
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in &types {
+        *count.entry(name).or_default() += 1;
+    }
+    let shared = types.iter().filter(|it| count[it.as_str()] > 1).count() * 100 / total;
+    let one_word = types.iter().filter(|it| is_one_word(it)).count() * 100 / total;
+    println!("lines of the product: {lines} of {MOST_LINES}");
+    println!("types whose name is shared: {shared} % of {total}, at most {MOST_SHARED_NAMES} %");
+    println!("types whose name is one word: {one_word} %, at most {MOST_ONE_WORD_NAMES} %");
+    let (event, files) = most_named_event(&sources);
+    println!("files that name Event::{event}: {files} of {MOST_FILES_OF_AN_EVENT}");
+    let mut over = vec![];
+    for (package, circle) in circles(&sources) {
+        println!(
+            "{package}: {} modules in a circle: {}",
+            circle.len(),
+            circle.join(" ")
+        );
+        let ceiling = MOST_IN_A_CIRCLE.iter().find(|(name, _)| *name == package);
+        if circle.len() > ceiling.map_or(0, |(_, most)| *most) {
+            over.push(package);
+        }
+    }
+    assert!(over.is_empty(), "larger circles in {over:?}");
+    assert!(lines <= MOST_LINES, "{lines} lines");
+    assert!(
+        shared <= MOST_SHARED_NAMES,
+        "{shared} % of all types share a name"
+    );
+    assert!(
+        one_word <= MOST_ONE_WORD_NAMES,
+        "{one_word} % of all types have one word"
+    );
+    assert!(
+        files <= MOST_FILES_OF_AN_EVENT,
+        "{files} files name Event::{event}"
+    );
+}
+
+/// The code of every file of the product, tests and comments left out.
+fn sources() -> BTreeMap<PathBuf, Vec<String>> {
+    let product = ["aish-proto", "aishctl", "aishd"];
+    let files = product.iter().flat_map(|it| repository::rust_files(it));
+    let is_test = |file: &Path| {
+        let text = file.to_string_lossy();
+        text.contains("/tests/") || text.ends_with("tests.rs") || text.ends_with("samples.rs")
+    };
+    let read = |file: PathBuf| {
+        let text = repository::text(&file).unwrap();
+        let lines = code(&text).into_iter().map(str::to_owned).collect();
+        (file, lines)
+    };
+    files.filter(|it| !is_test(it)).map(read).collect()
+}
+
+fn types(sources: &BTreeMap<PathBuf, Vec<String>>) -> Vec<String> {
+    let defined = |line: &String| {
+        let line = line.strip_prefix("pub ").unwrap_or(line);
+        let line = match line.strip_prefix("pub(") {
+            Some(rest) => rest.split_once(") ")?.1,
+            None => line,
+        };
+        let rest = ["struct ", "enum ", "trait ", "type "]
+            .iter()
+            .find_map(|it| line.strip_prefix(it))?;
+        let end = rest
+            .find(|it: char| !it.is_alphanumeric())
+            .unwrap_or(rest.len());
+        Some(rest[..end].to_owned())
+    };
+    sources.values().flatten().filter_map(defined).collect()
+}
+
+fn is_one_word(name: &str) -> bool {
+    name.chars().filter(char::is_ascii_uppercase).count() == 1
+}
+
+/// The stored event that the most files name, and how many.
+fn most_named_event(sources: &BTreeMap<PathBuf, Vec<String>>) -> (String, usize) {
+    let variants: BTreeSet<String> = sources[Path::new("aishd/log/src/event.rs")]
+        .iter()
+        .skip_while(|it| !it.starts_with("pub enum Event "))
+        .skip(1)
+        .take_while(|it| *it != "}")
+        .filter_map(|it| {
+            it.strip_prefix("    ")
+                .filter(|it| it.starts_with(char::is_uppercase))
+        })
+        .map(|it| {
+            it.split(|it: char| !it.is_alphanumeric())
+                .next()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert!(variants.len() > 20, "{variants:?}");
+    let files = |variant: &String| {
+        let name = format!("Event::{variant}");
+        let names = |line: &String| {
+            line.match_indices(&name).any(|(at, _)| {
+                let before = line[..at].chars().next_back();
+                let after = line[at + name.len()..].chars().next();
+                !before.is_some_and(char::is_alphanumeric)
+                    && !after.is_some_and(char::is_alphanumeric)
+            })
+        };
+        let inside = sources.iter().filter(|(file, _)| file.starts_with("aishd"));
+        inside.filter(|(_, lines)| lines.iter().any(names)).count()
+    };
+    let all = variants.iter().map(|it| (it.clone(), files(it)));
+    all.max_by_key(|(_, files)| *files).unwrap()
+}
+
+/// The largest circle of each package that has one: modules at its top, a folder being one.
+fn circles(sources: &BTreeMap<PathBuf, Vec<String>>) -> Vec<(String, Vec<String>)> {
+    let mut used: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for (file, lines) in sources {
+        let text = file.to_string_lossy().replace(".rs", "");
+        let Some((package, path)) = text.split_once("/src/") else {
+            continue;
+        };
+        let path: Vec<&str> = path.split('/').filter(|it| *it != "mod").collect();
+        let supers = "super::".repeat(path.len());
+        let modules = used.entry(package.to_owned()).or_default();
+        let uses = modules.entry(path[0].to_owned()).or_default();
+        for (_, line) in
+            crate::packages::joined(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+        {
+            uses.extend(names_after(&line, "crate::"));
+            uses.extend(names_after(&line, &supers));
+        }
+    }
+    let largest = |modules: &BTreeMap<String, BTreeSet<String>>| {
+        let reach: BTreeMap<&String, BTreeSet<&String>> = modules
+            .keys()
+            .map(|it| (it, reached(modules, it)))
+            .collect();
+        let circle = |of: &String| -> Vec<String> {
+            let inside = reach[of].iter().filter(|it| reach[*it].contains(of));
+            inside.map(|it| (*it).clone()).collect()
+        };
+        modules
+            .keys()
+            .map(circle)
+            .max_by_key(Vec::len)
+            .unwrap_or_default()
+    };
+    let all = used
+        .iter()
+        .map(|(package, modules)| (package.clone(), largest(modules)));
+    all.filter(|(_, circle)| circle.len() > 1).collect()
+}
+
+fn reached<'a>(
+    modules: &'a BTreeMap<String, BTreeSet<String>>,
+    from: &String,
+) -> BTreeSet<&'a String> {
+    let mut found = BTreeSet::new();
+    let mut next: Vec<&String> = modules[from].iter().filter(|it| *it != from).collect();
+    while let Some(module) = next.pop() {
+        let Some((module, uses)) = modules.get_key_value(module) else {
+            continue;
+        };
+        if found.insert(module) {
+            next.extend(uses.iter().filter(|it| *it != module));
+        }
+    }
+    found
+}
